@@ -1,0 +1,1 @@
+"""backstay: agents that hold fast, ask first, and can be taken back."""

@@ -1,0 +1,47 @@
+"""What would take effects back, in the order it must happen."""
+
+from backstay.noun import Noun
+
+
+class Compensation(Noun):
+    """Remember one dispatched effect and how it would be taken back."""
+
+    effect: int
+    """The effect's n."""
+    tool: str
+    step: int
+    shown: str | None = None
+    """What would be called, for people; None says that it cannot be undone."""
+    unknown: bool = False
+    """Whether nobody knows yet if the effect took place."""
+
+
+class UndoStack(Noun):
+    """Keep compensations in order of dispatch; the last one is undone first."""
+
+    slots: tuple[Compensation, ...] = ()
+
+    def push(self, slot: Compensation) -> "UndoStack":
+        """Return the stack with one more slot, replacing an earlier slot of the same effect."""
+        return UndoStack(slots=(*(s for s in self.slots if s.effect != slot.effect), slot))
+
+    def drop(self, effect: int) -> "UndoStack":
+        """Return the stack without that effect."""
+        return UndoStack(slots=tuple(s for s in self.slots if s.effect != effect))
+
+    def to_undo(self, to_step: int | None = None) -> tuple[Compensation, ...]:
+        """Return what must be undone, last first; effects of steps up to and including `to_step` stay."""
+        chosen = [s for s in self.slots if to_step is None or s.step > to_step]
+        return tuple(sorted(chosen, key=lambda s: s.effect, reverse=True))
+
+
+class Undone(Noun):
+    """Tell what became of one effect when it was to be taken back."""
+
+    effect: int
+    tool: str
+    state: str
+    """compensated | kept | parked"""
+    shown: str | None = None
+    detail: str | None = None
+    """Why it was parked or kept, with the manual steps."""

@@ -1,0 +1,132 @@
+"""Name everything that can go wrong; the docstring of a class is its default message.
+
+BackstayError
++-- Final                     trying again cannot help
+|   +-- TaskInvalid           SettingsInvalid      PolicyInvalid       ToolboxInvalid
+|   +-- Denied                Rejected             Expired             NotVerified
+|   +-- BudgetExceeded        ReservationTooSmall
+|   +-- ToolNotFound          ToolChanged          ArgumentsInvalid
+|   +-- OutcomeUnknown        EffectConflict       CompensationFailed
+|   +-- DecisionRefused       ModelRefused         RunOpen
+|   +-- InternalError
++-- Transient                 trying again may help
+    +-- ModelUnavailable      ToolUnavailable      StoreUnavailable    StoreMismatch
+"""
+
+from typing import ClassVar
+
+
+class BackstayError(Exception):
+    """Something went wrong in backstay."""
+
+    final: ClassVar[bool] = True
+
+    def __init__(self, message: str | None = None) -> None:
+        """Say what happened; without a message, say the docstring's first line."""
+        super().__init__(message or (type(self).__doc__ or type(self).__name__).strip().splitlines()[0])
+
+
+class Final(BackstayError):
+    """Trying again cannot help."""
+
+
+class Transient(BackstayError):
+    """Trying again may help."""
+
+    final: ClassVar[bool] = False
+
+
+class TaskInvalid(Final):
+    """The task is not valid."""
+
+
+class SettingsInvalid(Final):
+    """A setting is not valid."""
+
+
+class PolicyInvalid(Final):
+    """The policy is not valid."""
+
+
+class ToolboxInvalid(Final):
+    """The toolbox file is not valid."""
+
+
+class Denied(Final):
+    """A rule of the policy forbids this call."""
+
+
+class Rejected(Final):
+    """A person rejected this call."""
+
+
+class Expired(Final):
+    """Nobody decided in time."""
+
+
+class NotVerified(Final):
+    """The proof does not show who decided."""
+
+
+class BudgetExceeded(Final):
+    """The budget is used up."""
+
+
+class ReservationTooSmall(Final):
+    """The model call may cost more than was reserved for it."""
+
+
+class ToolNotFound(Final):
+    """There is no such tool."""
+
+
+class ToolChanged(Final):
+    """The tool is no longer the one that was ruled on."""
+
+
+class ArgumentsInvalid(Final):
+    """The arguments do not fit the tool's schema."""
+
+
+class OutcomeUnknown(Final):
+    """The call was sent and nobody knows whether it took effect."""
+
+
+class EffectConflict(Final):
+    """Another call is already recorded under this effect's id."""
+
+
+class CompensationFailed(Final):
+    """An effect could not be taken back."""
+
+
+class DecisionRefused(Final):
+    """This verdict cannot be accepted."""
+
+
+class ModelRefused(Final):
+    """The model endpoint refuses to serve until an operator changes something."""
+
+
+class RunOpen(Final):
+    """The run is still open."""
+
+
+class InternalError(Final):
+    """backstay itself failed; effects are kept and listed."""
+
+
+class ModelUnavailable(Transient):
+    """The model endpoint does not answer."""
+
+
+class ToolUnavailable(Transient):
+    """The tool's server cannot be reached."""
+
+
+class StoreUnavailable(Transient):
+    """The store cannot be reached."""
+
+
+class StoreMismatch(Transient):
+    """This worker uses another store than the one the run began with."""

@@ -1,0 +1,65 @@
+"""What the workflow must know of a tool in order to rule on it; schemas stay on the worker."""
+
+from typing import Any
+
+from pydantic import Field
+
+from backstay.noun import Noun
+from backstay.safety import Safety
+
+
+class Tool(Noun):
+    """Describe one tool in a few hundred bytes of history."""
+
+    name: str
+    """`provider.tool`, as policies write it."""
+    safety: Safety = Safety.RESTRICTED_WRITE
+    definition: str = ""
+    """First 16 hex digits of the definition's hash; a call under another hash is asked about again."""
+    undo: str | None = None
+    """How an effect of this tool is taken back, in one line; None says it cannot be undone."""
+    verify: bool = False
+    """Whether the toolbox declares a read-only check of what happened."""
+    verify_is_final: bool = False
+    """Whether a negative check proves that nothing happened."""
+    serial: bool = False
+    """Whether calls to this tool's provider run one after another."""
+
+    @property
+    def provider(self) -> str:
+        """Return the part before the first dot."""
+        return self.name.partition(".")[0]
+
+
+class ToolCall(Noun):
+    """Name one call of one tool with its arguments."""
+
+    id: str
+    """The model's own call id, or a stable one given by the plan."""
+    tool: Tool
+    arguments: dict[str, Any] = Field(default_factory=dict)
+    """As decided: secrets are handles, big leaves are refs, plan references are still references."""
+    reason: str = ""
+
+    @property
+    def effectful(self) -> bool:
+        """Return whether the call may change the world."""
+        return self.tool.safety is not Safety.READ_ONLY
+
+
+class ToolResult(Noun):
+    """Tell how a call ended without carrying its payload."""
+
+    success: bool
+    ref: str | None = None
+    """The stored result record: digest, full shown form, sealed raw form."""
+    error: str | None = None
+    """One redacted line; None on success."""
+    error_type: str | None = None
+    """A name from errors.py, or `ToolError` when the tool itself reported the fault."""
+    undo: str | None = None
+    """What would take this effect back, shown form; set when it was bound with the outcome."""
+    recorded: bool = False
+    """Whether an earlier send's recorded outcome was returned instead of sending."""
+    verified: bool | None = None
+    """For a verify: whether the check says that the effect took place."""
