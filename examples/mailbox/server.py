@@ -1,0 +1,73 @@
+"""A mailbox as an MCP server: customers, invoices and e-mail over SQLite.
+
+python examples/mailbox/server.py               speaks over standard input and output
+python examples/mailbox/server.py --http 9000   speaks streamable HTTP; port 0 takes a free one
+
+MAILBOX_DB names the database (default .backstay/mailbox.db), which is created and filled when it is empty. The server
+never deduplicates, and records every request in the table `requests` before it acts. Faults on demand: see faults.py.
+"""
+
+import argparse
+import asyncio
+import os
+import socket
+import sys
+from pathlib import Path
+
+# Run as a script, Python looks for modules beside this file instead of in the checkout.
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+import uvicorn
+from mcp.server.mcpserver import MCPServer
+from mcp.types import ToolAnnotations
+
+from examples.mailbox.database import Database
+from examples.mailbox.faults import Faults
+from examples.mailbox.seed import seed
+from examples.mailbox.tools import MailboxTools
+
+READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+SENDS = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=True)
+RECALLS = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=True)
+DELETES = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=False)
+
+
+def mailbox(path: str | Path, faults: Faults) -> MCPServer:
+    """Build the server over one database, which must exist."""
+    server = MCPServer("mailbox", instructions="Customers, invoices and e-mail.", log_level="WARNING")
+    tools = MailboxTools(Database(path), faults)
+    server.tool(annotations=READS)(tools.list_customers)
+    server.tool(annotations=READS)(tools.list_invoices)
+    server.tool(annotations=READS)(tools.search_messages)
+    server.tool(annotations=SENDS)(tools.send_email)
+    server.tool(annotations=RECALLS)(tools.recall_email)
+    server.tool(annotations=READS)(tools.list_sent)
+    server.tool(annotations=DELETES)(tools.delete_message)
+    return server
+
+
+async def serve(path: str, faults: Faults, port: int | None) -> None:
+    """Seed the mailbox when it is empty, then serve until the client goes or a signal comes."""
+    await seed(path, today=faults.today())
+    server = mailbox(path, faults)
+    if port is None:
+        await server.run_stdio_async()
+        return
+    with socket.create_server(("127.0.0.1", port)) as listener:
+        print(f"mailbox ready: http://127.0.0.1:{listener.getsockname()[1]}/mcp", flush=True)
+        config = uvicorn.Config(server.streamable_http_app(), log_level="warning", timeout_graceful_shutdown=1)
+        await uvicorn.Server(config).serve(sockets=[listener])
+
+
+def main() -> None:
+    """Read the arguments and serve."""
+    parser = argparse.ArgumentParser(description="A mailbox as an MCP server over SQLite.")
+    parser.add_argument("--http", type=int, metavar="PORT", help="speak streamable HTTP on this loopback port")
+    port = parser.parse_args().http
+    environment = dict(os.environ)  # noqa: TID251 - a program of its own, configured by its environment
+    path = environment.get("MAILBOX_DB") or ".backstay/mailbox.db"
+    asyncio.run(serve(path, Faults.read(environment), port))
+
+
+if __name__ == "__main__":
+    main()

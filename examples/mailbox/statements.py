@@ -1,0 +1,15 @@
+"""SQL lives in .sql files; this reads them."""
+
+from pathlib import Path
+
+_HEADING = "-- name: "
+
+
+def statements(file: str) -> dict[str, str]:
+    """Return the statements of one .sql file beside this module, by the name in their heading."""
+    found: dict[str, str] = {}
+    text = (Path(__file__).parent / file).read_text(encoding="utf-8")
+    for section in text.split(_HEADING)[1:]:
+        name, _, statement = section.partition("\n")
+        found[name.strip()] = statement.strip().rstrip(";")
+    return found
