@@ -1,0 +1,62 @@
+"""What a scripted model does with one request."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Tokens(BaseModel):
+    """Count the tokens of one request and its answer; cached tokens are part of `prompt`, reasoning of `completion`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    prompt: int = Field(default=0, ge=0)
+    cached: int = Field(default=0, ge=0)
+    completion: int = Field(default=0, ge=0)
+    reasoning: int = Field(default=0, ge=0)
+
+    def wire(self) -> dict[str, Any]:
+        """Return the `usage` object of Chat Completions."""
+        return {
+            "prompt_tokens": self.prompt,
+            "completion_tokens": self.completion,
+            "total_tokens": self.prompt + self.completion,
+            "prompt_tokens_details": {"cached_tokens": self.cached},
+            "completion_tokens_details": {"reasoning_tokens": self.reasoning},
+        }
+
+
+class Reply(BaseModel):
+    """Say what is answered, what it costs, and how the answer goes wrong if it does."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    text: str | None = None
+    """The message's content; with an error status, the error's message."""
+    calls: list[tuple[str, dict[str, Any] | str]] = Field(default_factory=list)
+    """Function calls: a name and arguments; a string is sent as it is, malformed or not."""
+    usage: Tokens | None = None
+    """What is billed and reported; by default what the sizes of request and answer give."""
+    reports_usage: bool = True
+    """Whether the answer carries its usage."""
+    finish_reason: str | None = None
+    """By default `tool_calls`, `stop`, or `length` when the answer had to be cut."""
+    status: int = Field(default=200, ge=100, le=599)
+    code: str | None = None
+    """The error's code, such as `context_length_exceeded` or `insufficient_quota`."""
+    headers: dict[str, str] = Field(default_factory=dict)
+    body: bytes | None = None
+    """Answered instead of anything above, such as a page of HTML."""
+    delay_s: float = Field(default=0, ge=0, le=600)
+    """How long the answer takes after it was billed."""
+    bill: bool | None = None
+    """Whether this costs money; by default as real services do: everything but a 4xx other than 408."""
+    then: Literal["answer", "drop", "hang"] = "answer"
+    """answer it, close the socket without a word, or hold the socket open in silence."""
+
+    @property
+    def billed(self) -> bool:
+        """Return whether this reply is put on the bill."""
+        if self.bill is not None:
+            return self.bill
+        return not 400 <= self.status < 500 or self.status == 408
