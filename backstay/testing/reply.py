@@ -1,5 +1,6 @@
 """What a scripted model does with one request."""
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -33,7 +34,7 @@ class Reply(BaseModel):
 
     text: str | None = None
     """The message's content; with an error status, the error's message."""
-    calls: list[tuple[str, dict[str, Any] | str]] = Field(default_factory=list)
+    calls: Sequence[tuple[str, dict[str, Any] | str]] = ()
     """Function calls: a name and arguments; a string is sent as it is, malformed or not."""
     usage: Tokens | None = None
     """What is billed and reported; by default what the sizes of request and answer give."""

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import sqlite3
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -46,7 +46,7 @@ class Database:
                 await asyncio.sleep(0.1)
 
     @asynccontextmanager
-    async def open(self) -> AsyncIterator[aiosqlite.Connection]:
+    async def open(self) -> AsyncGenerator[aiosqlite.Connection]:
         """Open a connection in autocommit mode, so that a statement is durable when it returns."""
         async with aiosqlite.connect(self.path, isolation_level=None) as connection:
             connection.row_factory = sqlite3.Row
