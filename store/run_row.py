@@ -1,0 +1,22 @@
+"""Everything the store knows of one run."""
+
+from typing import Any, Literal
+
+from backstay.noun import Noun
+
+
+class RunRow(Noun):
+    """Hold one row of the table `runs`; times are unix seconds of the worker that wrote them."""
+
+    run: str
+    workflow_id: str
+    workflow_run_id: str
+    """The first one of the chain."""
+    user_id: str
+    text: str
+    state: Literal["open", "closed"]
+    opened_at: float
+    closed_at: float | None = None
+    policy: dict[str, Any]
+    store: str
+    result: dict[str, Any] | None = None

@@ -1,0 +1,90 @@
+"""The runs this store has seen."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sqlalchemy import insert, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from store.database import Database
+from store.run_row import RunRow
+from store.schema import chain, runs
+
+_TEXT_LIMIT = 500
+
+
+class Runs:
+    """Keep one row per run, findable by any run id of its chain."""
+
+    def __init__(self, database: Database, clock: Callable[[], float], stamp: Callable[[], str]) -> None:
+        """Read time from `clock`, in unix seconds, and the store's own name from `stamp`."""
+        self._database = database
+        self._clock = clock
+        self._stamp = stamp
+
+    async def opened(
+        self,
+        *,
+        run: str,
+        workflow_id: str,
+        workflow_run_id: str,
+        user_id: str,
+        text: str,
+        policy: Mapping[str, Any],
+        store: str | None = None,
+    ) -> None:
+        """Record that a run began; a repeat only adds another run id of its chain."""
+        row = {
+            "run": run,
+            "workflow_id": workflow_id,
+            "workflow_run_id": workflow_run_id,
+            "user_id": user_id,
+            "text": text[:_TEXT_LIMIT],
+            "policy": dict(policy),
+            "store": store or self._stamp(),
+        }
+        async with self._database.write() as connection:
+            await self._insert(connection, row)
+            link = {"workflow_id": workflow_id, "workflow_run_id": workflow_run_id}
+            if (await connection.execute(select(chain).filter_by(**link))).first() is None:
+                await connection.execute(insert(chain).values(**link, run=run))
+
+    async def closed(self, run: str, result: Mapping[str, Any]) -> None:
+        """Store how a run ended; the last word counts, also for a run whose beginning was never recorded."""
+        workflow_id, _, workflow_run_id = run.rpartition("/")
+        row = {
+            "run": run,
+            "workflow_id": workflow_id,
+            "workflow_run_id": workflow_run_id,
+            "user_id": "",
+            "text": "",
+            "policy": {},
+            "store": self._stamp(),
+        }
+        values = {"state": "closed", "closed_at": self._clock(), "result": dict(result)}
+        async with self._database.write() as connection:
+            await self._insert(connection, row)
+            await connection.execute(update(runs).where(runs.c.run == run).values(**values))
+
+    async def get(self, workflow_id: str, workflow_run_id: str | None = None) -> RunRow | None:
+        """Return the latest run of a workflow id, or the one to whose chain a run id belongs."""
+        chosen = select(runs).where(runs.c.workflow_id == workflow_id)
+        if workflow_run_id is not None:
+            link = {"workflow_id": workflow_id, "workflow_run_id": workflow_run_id}
+            own = runs.c.workflow_run_id == workflow_run_id
+            chosen = chosen.where(own | runs.c.run.in_(select(chain.c.run).filter_by(**link)))
+        found = await self._rows(chosen.order_by(runs.c.opened_at.desc(), runs.c.run.desc()).limit(1))
+        return found[0] if found else None
+
+    async def newest(self, limit: int) -> list[RunRow]:
+        """Return the runs that began last, the newest first."""
+        return await self._rows(select(runs).order_by(runs.c.opened_at.desc(), runs.c.run.desc()).limit(limit))
+
+    async def _insert(self, connection: AsyncConnection, row: Mapping[str, Any]) -> None:
+        known = await connection.execute(select(runs.c.run).where(runs.c.run == row["run"]))
+        if known.first() is None:
+            await connection.execute(insert(runs).values(**row, state="open", opened_at=self._clock()))
+
+    async def _rows(self, chosen: Any) -> list[RunRow]:
+        async with self._database.read() as connection:
+            return [RunRow.model_validate(dict(row)) for row in (await connection.execute(chosen)).mappings()]

@@ -1,0 +1,112 @@
+"""The tables; `store/migrations` makes them, and a test keeps the two equal."""
+
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    Boolean,
+    Column,
+    Dialect,
+    Double,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+)
+from sqlalchemy.types import TypeDecorator
+
+
+class Words(TypeDecorator[str]):
+    """Keep any text: what no database can hold (lone surrogates, NUL) is written as an escape."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
+        """Escape what UTF-8 or PostgreSQL refuses."""
+        if value is None:
+            return None
+        return str(value).encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\x00")
+
+
+metadata = MetaData()
+
+identity = Table(
+    "store_identity",
+    metadata,
+    Column("row", Integer, primary_key=True, autoincrement=False),
+    Column("id", Words, nullable=False),
+    Column("epoch", Integer, nullable=False),
+    Column("secret", LargeBinary, nullable=False),
+)
+
+effects = Table(
+    "effects",
+    metadata,
+    Column("effect_id", Words, primary_key=True),
+    Column("run", Words, nullable=False),
+    Column("n", Integer, nullable=False),
+    Column("undo", Boolean, nullable=False),
+    Column("tool", Words, nullable=False),
+    Column("args_digest", Words, nullable=False),
+    Column("state", Words, nullable=False),
+    Column("send", Integer, nullable=False),
+    Column("token", Words, nullable=False),
+    Column("lease", Double, nullable=False),
+    Column("step", Integer, nullable=False),
+    Column("user_id", Words, nullable=False),
+    Column("result_ref", Words),
+    Column("outcome", Words),
+    Column("undo_tool", Words),
+    Column("undo_sealed", Words),
+    Column("undo_shown", Words),
+    Column("first_sent_at", Double, nullable=False),
+    Column("updated_at", Double, nullable=False),
+    Index("effects_of_run", "run", "n"),
+)
+
+events = Table(
+    "events",
+    metadata,
+    Column("run", Words, primary_key=True),
+    Column("n", Integer, primary_key=True, autoincrement=False),
+    Column("at", Words, nullable=False),
+    Column("body", JSON, nullable=False),
+)
+
+secrets = Table(
+    "secret_handles",
+    metadata,
+    Column("run", Words, primary_key=True),
+    Column("handle", Words, primary_key=True),
+    Column("provider", Words, nullable=False),
+    Column("sealed", LargeBinary, nullable=False),
+)
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("run", Words, primary_key=True),
+    Column("workflow_id", Words, nullable=False),
+    Column("workflow_run_id", Words, nullable=False),
+    Column("user_id", Words, nullable=False),
+    Column("text", Words, nullable=False),
+    Column("state", Words, nullable=False),
+    Column("opened_at", Double, nullable=False),
+    Column("closed_at", Double),
+    Column("policy", JSON, nullable=False),
+    Column("store", Words, nullable=False),
+    Column("result", JSON(none_as_null=True)),
+    Index("runs_of_workflow", "workflow_id", "opened_at"),
+    Index("runs_by_age", "opened_at"),
+)
+
+chain = Table(
+    "run_chain",
+    metadata,
+    Column("workflow_id", Words, primary_key=True),
+    Column("workflow_run_id", Words, primary_key=True),
+    Column("run", Words, nullable=False),
+)

@@ -1,0 +1,60 @@
+"""What the secret handles of a run stand for."""
+
+from collections.abc import Iterable, Mapping
+
+from sqlalchemy import insert, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from store.database import Database
+from store.schema import secrets
+from store.seal import Seal
+from store.secret_value import SecretValue
+
+_AT_ONCE = 500
+"""How many handles one statement names; databases limit their parameters."""
+
+
+class SecretHandles:
+    """Keep the values behind handles, sealed."""
+
+    def __init__(self, database: Database, seal: Seal) -> None:
+        """Write to `database`; nothing leaves this process unsealed."""
+        self._database = database
+        self._seal = seal
+
+    async def remember(self, run: str, entries: Mapping[str, SecretValue]) -> None:
+        """Keep what each handle stands for; a handle that is known stays as it is."""
+        if not entries:
+            return
+        async with self._database.write() as connection:
+            known = await self._sealed(connection, run, entries)
+            rows = [
+                {"run": run, "handle": handle, "provider": entry.provider, "sealed": self._close(entry.value)}
+                for handle, entry in entries.items()
+                if handle not in known
+            ]
+            if rows:
+                await connection.execute(insert(secrets), rows)
+
+    async def reveal(self, run: str, handles: Iterable[str]) -> dict[str, SecretValue]:
+        """Return the values of those handles that this run knows."""
+        async with self._database.read() as connection:
+            found = await self._sealed(connection, run, handles)
+        return {
+            handle: SecretValue(provider=provider, value=self._seal.open(sealed).decode("utf-8", "surrogatepass"))
+            for handle, (provider, sealed) in found.items()
+        }
+
+    def _close(self, value: str) -> bytes:
+        return self._seal.close(value.encode("utf-8", "surrogatepass"))
+
+    async def _sealed(
+        self, connection: AsyncConnection, run: str, handles: Iterable[str]
+    ) -> dict[str, tuple[str, bytes]]:
+        wanted = list(dict.fromkeys(handles))
+        found: dict[str, tuple[str, bytes]] = {}
+        for start in range(0, len(wanted), _AT_ONCE):
+            some = secrets.c.handle.in_(wanted[start : start + _AT_ONCE])
+            rows = await connection.execute(select(secrets).where(secrets.c.run == run, some))
+            found |= {row["handle"]: (row["provider"], bytes(row["sealed"])) for row in rows.mappings()}
+        return found
