@@ -1,18 +1,22 @@
 """What may happen unasked, what must be asked about, and what must not happen."""
 
+from functools import reduce
 from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import BeforeValidator, Field
 
 from backstay.canonical import digest_of
+from backstay.condition import Outcome
 from backstay.errors import PolicyInvalid, TaskInvalid
 from backstay.glob import overlap
 from backstay.noun import Noun
-from backstay.rule import Rule
+from backstay.rule import Rule, clip_line
+from backstay.ruling import Permission, Ruling, stricter
 from backstay.safety import Safety
+from backstay.secret import belongs_to, handles_in, provider_of
+from backstay.tool import Tool
 
-Permission = Literal["allow", "ask", "deny"]
-"""What a policy says of a call."""
+Purpose = Literal["call", "undo"]
 
 
 def _or_empty(data: Any) -> Any:
@@ -129,6 +133,87 @@ class Policy(Noun):
                 f"{where}.quorum: {rule.quorum} of {len(persons)} approvers ({', '.join(persons)}) can never agree; "
                 f"lower it to at most {len(persons)} or name more approvers"
             )
+
+
+def rule(policy: Policy, tool: Tool, arguments: dict[str, Any], *, purpose: Purpose = "call") -> Ruling:
+    """Rule on a call under a policy and the policy below it; the stricter wins."""
+    found = _ruled(policy, tool, arguments, purpose=purpose)
+    foreign = sorted({provider_of(h) for h in handles_in(arguments) if not belongs_to(h, tool.provider)})
+    if foreign:
+        line = f"secret: a secret of {', '.join(foreign)} would be sent to {tool.provider}"
+        found = stricter(Ruling(verdict="ask", rule=clip_line(line)), found)
+    return found
+
+
+def _ruled(policy: Policy, tool: Tool, arguments: dict[str, Any], *, purpose: Purpose) -> Ruling:
+    found = _own(policy, tool, arguments, purpose=purpose)
+    if policy.floor is None:
+        return found
+    found = found.model_copy(update={"rule": f"task's own {found.rule}"})
+    return stricter(_ruled(policy.floor, tool, arguments, purpose=purpose), found)
+
+
+def _own(policy: Policy, tool: Tool, arguments: dict[str, Any], *, purpose: Purpose) -> Ruling:
+    """Rule by one policy alone."""
+    section = policy.undo if purpose == "undo" else policy
+    prefix = "undo." if purpose == "undo" else ""
+    asking: list[Ruling] = []
+    for index, candidate in enumerate(section.deny):
+        outcome, path = candidate.applies(tool.name, arguments, allows=False)
+        line = f"{prefix}deny[{index}]: {candidate.line}"
+        if outcome is Outcome.OPAQUE:
+            asking.append(Ruling(verdict="ask", rule=_cannot_see(line, path)))
+        elif outcome is not Outcome.FAILS:
+            return Ruling(verdict="deny", rule=line)
+    for index, candidate in enumerate(section.ask):
+        outcome, path = candidate.applies(tool.name, arguments, allows=False)
+        if outcome is Outcome.FAILS:
+            continue
+        line = f"{prefix}ask[{index}]: {candidate.line}"
+        asking.append(_asks(policy, candidate, _cannot_see(line, path) if path else line))
+        # A rule that applies only for caution's sake must not stand before a stricter one that truly applies.
+        if outcome is Outcome.HOLDS:
+            break
+    if asking:
+        return reduce(stricter, asking)
+    return _allowed(section.allow, tool, arguments, prefix) or _by_default(policy, tool, purpose)
+
+
+def _allowed(rules: tuple[Rule, ...], tool: Tool, arguments: dict[str, Any], prefix: str) -> Ruling | None:
+    for index, candidate in enumerate(rules):
+        outcome, path = candidate.applies(tool.name, arguments, allows=True)
+        line = f"{prefix}allow[{index}]: {candidate.line}"
+        if outcome is Outcome.OPAQUE:
+            return Ruling(verdict="ask", rule=_cannot_see(line, path))
+        if outcome is Outcome.HOLDS:
+            return Ruling(verdict="allow", rule=line)
+    return None
+
+
+def _by_default(policy: Policy, tool: Tool, purpose: Purpose) -> Ruling:
+    if purpose == "undo":
+        return Ruling(verdict=policy.undo.default, rule=f"undo.default: {policy.undo.default}")
+    permission = policy.default.of(tool.safety)
+    said = {"allow": "is allowed", "ask": "asks", "deny": "is denied"}[permission]
+    return Ruling(verdict=permission, rule=f"default: {tool.safety.value} {said}")
+
+
+def _asks(policy: Policy, candidate: Rule, line: str) -> Ruling:
+    return Ruling(
+        verdict="ask",
+        rule=line,
+        approvers=policy.persons(candidate),
+        quorum=candidate.quorum,
+        timeout_s=candidate.timeout,
+        on_expiry=candidate.on_expiry,
+        no_self_approval=candidate.no_self_approval,
+    )
+
+
+def _cannot_see(line: str, path: str) -> str:
+    return clip_line(
+        f"{line} (asks: {path} is a secret, a stored value or a reference, which the rule cannot look into)"
+    )
 
 
 def _check_group(name: str, persons: tuple[str, ...]) -> None:

@@ -1,10 +1,12 @@
 """One line of a policy."""
 
+import json
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StrictInt, model_validator
 
-from backstay.condition import Conditions, parse_conditions
+from backstay.condition import Conditions, Outcome, judge, parse_conditions
+from backstay.glob import matches
 from backstay.noun import Noun
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -24,6 +26,11 @@ def parse_duration(data: Any) -> float:
     if seconds is None or not 0 < seconds <= _YEAR:
         raise ValueError(f"{data!r} is no duration; write 45s, 30m, 24h, 7d or seconds, above 0 and at most 366d")
     return seconds
+
+
+def clip_line(line: str, longest: int = 500) -> str:
+    """Return the line, cut where it is too long to be read."""
+    return line if len(line) <= longest else line[: longest - 1] + "…"
 
 
 def _parse_pattern(pattern: str) -> str:
@@ -67,6 +74,33 @@ class Rule(Noun):
         return {"tool": data} if isinstance(data, str) else data
 
     @property
+    def line(self) -> str:
+        """Return the rule in one line, as people read it."""
+        parts = [self.tool]
+        if self.when is not None:
+            parts.append(f"when {_spell(self.when)}")
+        if self.unless is not None:
+            parts.append(f"unless {_spell(self.unless)}")
+        return clip_line(" ".join(parts))
+
+    def applies(self, tool: str, arguments: dict[str, Any], *, allows: bool) -> tuple[Outcome, str]:
+        """Say whether the rule applies to a call, and name the path of an argument that leaves it open.
+
+        `allows` says that the rule stands among those that allow.
+        """
+        if not matches(self.tool, tool):
+            return Outcome.FAILS, ""
+        when, path = Outcome.HOLDS, ""
+        if self.when is not None:
+            when, path = judge(self.when, arguments, widens=allows)
+        if when is Outcome.FAILS or self.unless is None:
+            return when, path
+        exempt, exempt_path = judge(self.unless, arguments, widens=not allows)
+        if exempt in (Outcome.HOLDS, Outcome.DOUBTFUL):
+            return Outcome.FAILS, ""
+        return (Outcome.OPAQUE, exempt_path) if exempt is Outcome.OPAQUE else (when, path)
+
+    @property
     def asks_in_its_own_way(self) -> bool:
         """Return whether it says anything that only a request to people can honour."""
         return self.model_copy(update={"when": None, "unless": None}) != self.bare
@@ -75,3 +109,12 @@ class Rule(Noun):
     def bare(self) -> Self:
         """Return the rule with nothing but its pattern."""
         return type(self)(tool=self.tool)
+
+
+def _spell(conditions: Conditions) -> str:
+    # ASCII JSON: a task's own policy is hostile text too, and this line is shown to people.
+    return " and ".join(
+        f"{path} {operator} {clip_line(json.dumps(operand, sort_keys=True), 80)}"
+        for path, operators in conditions.items()
+        for operator, operand in operators.items()
+    )
