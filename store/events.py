@@ -2,11 +2,20 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import and_, delete, insert, select
+from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from backstay.event import Event
 from store.database import Database
 from store.schema import events
+
+_KNOWN = select(events.c.n, events.c.at).where(
+    events.c.run == bindparam("run_"), events.c.n.between(bindparam("first"), bindparam("last"))
+)
+_DELETE = delete(events).where(events.c.run == bindparam("run_"), events.c.n == bindparam("n_"))
+_INSERT = insert(events)
+_OF_RUN = (
+    select(events.c.body).where(events.c.run == bindparam("run_"), events.c.n > bindparam("after")).order_by(events.c.n)
+)
 
 
 class Events:
@@ -25,20 +34,25 @@ class Events:
         latest = {event.n: event for event in sorted(new, key=lambda event: event.at)}
         if not latest:
             return
-        span = and_(events.c.run == run, events.c.n >= min(latest), events.c.n <= max(latest))
-        async with self._database.write() as connection:
-            rows = await connection.execute(select(events.c.n, events.c.at).where(span))
-            known: dict[int, str] = {row.n: row.at for row in rows}
+
+        def work(connection: Connection) -> None:
+            span = {"run_": run, "first": min(latest), "last": max(latest)}
+            known: dict[int, str] = {row.n: row.at for row in connection.execute(_KNOWN, span)}
             kept = [event for event in latest.values() if known.get(event.n, "") <= event.at]
-            for event in kept:
-                if event.n in known:
-                    await connection.execute(delete(events).where(events.c.run == run, events.c.n == event.n))
+            replaced = [{"run_": run, "n_": event.n} for event in kept if event.n in known]
+            if replaced:
+                connection.execute(_DELETE, replaced)
             if kept:
-                fresh = [{"run": run, "n": event.n, "at": event.at, "body": event.plain()} for event in kept]
-                await connection.execute(insert(events), fresh)
+                rows = [{"run": run, "n": event.n, "at": event.at, "body": event.plain()} for event in kept]
+                connection.execute(_INSERT, rows)
+
+        await self._database.write(work)
 
     async def of_run(self, run: str, after: int = 0) -> list[Event]:
         """Return the events with a number above `after`, in order."""
-        chosen = select(events.c.body).where(events.c.run == run, events.c.n > after).order_by(events.c.n)
-        async with self._database.read() as connection:
-            return [Event.model_validate(body) for body in (await connection.execute(chosen)).scalars()]
+
+        def work(connection: Connection) -> list[Event]:
+            bodies = connection.execute(_OF_RUN, {"run_": run, "after": after}).scalars()
+            return [Event.model_validate(body) for body in bodies]
+
+        return await self._database.read(work)

@@ -8,10 +8,9 @@ import uuid
 from typing import Any
 
 from pydantic import Field, SecretBytes
-from sqlalchemy import insert, select, update
+from sqlalchemy import Connection, insert, select, update
 
 from backstay.noun import Noun
-from store.database import Database
 from store.schema import identity
 
 
@@ -34,27 +33,25 @@ class StoreIdentity(Noun):
         return hmac.new(self.secret.get_secret_value(), message, hashlib.sha256).digest()
 
 
-async def find_or_make(database: Database) -> StoreIdentity:
-    """Return the identity, made now when the database is new; the caller holds the migration lock."""
-    async with database.write() as connection:
-        row = (await connection.execute(select(identity))).mappings().one_or_none()
-        if row is None:
-            made = {"row": 1, "id": uuid.uuid4().hex, "epoch": 1, "secret": secrets.token_bytes(32)}
-            await connection.execute(insert(identity).values(made))
-            return _read(made)
+def find_or_make(connection: Connection) -> StoreIdentity:
+    """Return the identity, made now when the database is new."""
+    row = connection.execute(select(identity)).mappings().one_or_none()
+    if row is not None:
         return _read(row)
+    made = {"row": 1, "id": uuid.uuid4().hex, "epoch": 1, "secret": secrets.token_bytes(32)}
+    connection.execute(insert(identity).values(made))
+    return _read(made)
 
 
-async def next_epoch(database: Database) -> StoreIdentity:
+def next_epoch(connection: Connection) -> StoreIdentity:
     """Begin a new epoch.
 
     The number is also a time, so that two restores of one backup do not lead to the same epoch twice.
     """
-    async with database.write() as connection:
-        row = (await connection.execute(select(identity).with_for_update())).mappings().one()
-        epoch = max(int(row["epoch"]) + 1, int(time.time()))
-        await connection.execute(update(identity).values(epoch=epoch))
-        return _read({**row, "epoch": epoch})
+    row = connection.execute(select(identity).with_for_update()).mappings().one()
+    epoch = max(int(row["epoch"]) + 1, int(time.time()))
+    connection.execute(update(identity).values(epoch=epoch))
+    return _read({**row, "epoch": epoch})
 
 
 def _read(row: Any) -> StoreIdentity:

@@ -6,12 +6,15 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import structlog
+from sqlalchemy import Connection
 
 from store.database import BUSY_TIMEOUT_S, Database
-from store.identity import find_or_make
-from store.migrate import migrate, migration_lock
+from store.identity import StoreIdentity, find_or_make
+from store.migrate import migrate
 from store.place import make_ready, place_of
+from store.postgres import PostgresDatabase
 from store.seal import Seal
+from store.sqlite import SqliteDatabase
 from store.store import Store
 
 _log = structlog.get_logger(__name__)
@@ -35,12 +38,18 @@ async def open_store(
     place = place_of(database_url, home)
     if place.file is not None:
         make_ready(place.file)
-    database = Database(place, busy_timeout_s=busy_timeout_s)
+        database: Database = SqliteDatabase(place.url, place.file, busy_timeout_s=busy_timeout_s)
+    else:
+        database = PostgresDatabase(place.url, busy_timeout_s=busy_timeout_s)
     try:
-        async with migration_lock(database):
-            await migrate(place)
-            identity = await find_or_make(database)
+        async with database.alone():
+            identity = await database.write(_migrate)
         _log.info("store.opened", store=identity.stamp, database=place.shown, encrypted=bool(encryption_keys))
         yield Store(database, identity, seal, blobs or home / "blobs", clock)
     finally:
         await database.close()
+
+
+def _migrate(connection: Connection) -> StoreIdentity:
+    migrate(connection)
+    return find_or_make(connection)

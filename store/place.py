@@ -10,7 +10,12 @@ from sqlalchemy.exc import ArgumentError
 from backstay.errors import SettingsInvalid
 from store.mounts import network_filesystem_here
 
-_DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+asyncpg", "postgres": "postgresql+asyncpg"}
+_DRIVERS = {
+    "sqlite+aiosqlite": "sqlite",
+    "sqlite+pysqlite": "sqlite",
+    "postgresql": "postgresql+asyncpg",
+    "postgres": "postgresql+asyncpg",
+}
 
 
 @dataclass(frozen=True)
@@ -43,7 +48,7 @@ def place_of(database_url: str | None, home: Path) -> Place:
     match url.drivername:
         case "postgresql+asyncpg":
             return Place(url, None)
-        case "sqlite+aiosqlite":
+        case "sqlite":
             return Place(url, _file_of(url))
         case other:
             raise SettingsInvalid(f"BACKSTAY_DATABASE_URL: {other!r} is not supported; use sqlite or postgresql")

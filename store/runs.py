@@ -3,8 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sqlalchemy import insert, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import Connection, insert, select, update
 
 from store.database import Database
 from store.run_row import RunRow
@@ -43,11 +42,14 @@ class Runs:
             "policy": dict(policy),
             "store": store or self._stamp(),
         }
-        async with self._database.write() as connection:
-            await self._insert(connection, row)
-            link = {"workflow_id": workflow_id, "workflow_run_id": workflow_run_id}
-            if (await connection.execute(select(chain).filter_by(**link))).first() is None:
-                await connection.execute(insert(chain).values(**link, run=run))
+        link = {"workflow_id": workflow_id, "workflow_run_id": workflow_run_id}
+
+        def work(connection: Connection) -> None:
+            self._insert(connection, row)
+            if connection.execute(select(chain).filter_by(**link)).first() is None:
+                connection.execute(insert(chain).values(**link, run=run))
+
+        await self._database.write(work)
 
     async def closed(self, run: str, result: Mapping[str, Any]) -> None:
         """Store how a run ended; the last word counts, also for a run whose beginning was never recorded."""
@@ -62,9 +64,12 @@ class Runs:
             "store": self._stamp(),
         }
         values = {"state": "closed", "closed_at": self._clock(), "result": dict(result)}
-        async with self._database.write() as connection:
-            await self._insert(connection, row)
-            await connection.execute(update(runs).where(runs.c.run == run).values(**values))
+
+        def work(connection: Connection) -> None:
+            self._insert(connection, row)
+            connection.execute(update(runs).where(runs.c.run == run).values(**values))
+
+        await self._database.write(work)
 
     async def get(self, workflow_id: str, workflow_run_id: str | None = None) -> RunRow | None:
         """Return the latest run of a workflow id, or the one to whose chain a run id belongs."""
@@ -80,11 +85,12 @@ class Runs:
         """Return the runs that began last, the newest first."""
         return await self._rows(select(runs).order_by(runs.c.opened_at.desc(), runs.c.run.desc()).limit(limit))
 
-    async def _insert(self, connection: AsyncConnection, row: Mapping[str, Any]) -> None:
-        known = await connection.execute(select(runs.c.run).where(runs.c.run == row["run"]))
-        if known.first() is None:
-            await connection.execute(insert(runs).values(**row, state="open", opened_at=self._clock()))
+    def _insert(self, connection: Connection, row: Mapping[str, Any]) -> None:
+        if connection.execute(select(runs.c.run).where(runs.c.run == row["run"])).first() is None:
+            connection.execute(insert(runs).values(**row, state="open", opened_at=self._clock()))
 
     async def _rows(self, chosen: Any) -> list[RunRow]:
-        async with self._database.read() as connection:
-            return [RunRow.model_validate(dict(row)) for row in (await connection.execute(chosen)).mappings()]
+        def work(connection: Connection) -> list[RunRow]:
+            return [RunRow.model_validate(dict(row)) for row in connection.execute(chosen).mappings()]
+
+        return await self._database.read(work)

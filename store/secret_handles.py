@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from sqlalchemy import insert, select
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import Connection, insert, select
 
 from store.database import Database
 from store.schema import secrets
@@ -26,20 +25,25 @@ class SecretHandles:
         """Keep what each handle stands for; a handle that is known stays as it is."""
         if not entries:
             return
-        async with self._database.write() as connection:
-            known = await self._sealed(connection, run, entries)
+
+        def work(connection: Connection) -> None:
+            known = _sealed(connection, run, entries)
             rows = [
                 {"run": run, "handle": handle, "provider": entry.provider, "sealed": self._close(entry.value)}
                 for handle, entry in entries.items()
                 if handle not in known
             ]
             if rows:
-                await connection.execute(insert(secrets), rows)
+                connection.execute(insert(secrets), rows)
+
+        await self._database.write(work)
 
     async def reveal(self, run: str, handles: Iterable[str]) -> dict[str, SecretValue]:
         """Return the values of those handles that this run knows."""
-        async with self._database.read() as connection:
-            found = await self._sealed(connection, run, handles)
+        wanted = list(dict.fromkeys(handles))
+        if not wanted:
+            return {}
+        found = await self._database.read(lambda connection: _sealed(connection, run, wanted))
         return {
             handle: SecretValue(provider=provider, value=self._seal.open(sealed).decode("utf-8", "surrogatepass"))
             for handle, (provider, sealed) in found.items()
@@ -48,13 +52,12 @@ class SecretHandles:
     def _close(self, value: str) -> bytes:
         return self._seal.close(value.encode("utf-8", "surrogatepass"))
 
-    async def _sealed(
-        self, connection: AsyncConnection, run: str, handles: Iterable[str]
-    ) -> dict[str, tuple[str, bytes]]:
-        wanted = list(dict.fromkeys(handles))
-        found: dict[str, tuple[str, bytes]] = {}
-        for start in range(0, len(wanted), _AT_ONCE):
-            some = secrets.c.handle.in_(wanted[start : start + _AT_ONCE])
-            rows = await connection.execute(select(secrets).where(secrets.c.run == run, some))
-            found |= {row["handle"]: (row["provider"], bytes(row["sealed"])) for row in rows.mappings()}
-        return found
+
+def _sealed(connection: Connection, run: str, handles: Iterable[str]) -> dict[str, tuple[str, bytes]]:
+    wanted = list(handles)
+    found: dict[str, tuple[str, bytes]] = {}
+    for start in range(0, len(wanted), _AT_ONCE):
+        some = secrets.c.handle.in_(wanted[start : start + _AT_ONCE])
+        rows = connection.execute(select(secrets).where(secrets.c.run == run, some)).mappings()
+        found |= {row["handle"]: (row["provider"], bytes(row["sealed"])) for row in rows}
+    return found

@@ -52,5 +52,5 @@ class Store:
 
     async def new_epoch(self) -> StoreIdentity:
         """Begin a new epoch; an operator does so after a restore and before a worker starts."""
-        self.identity = await next_epoch(self._database)
+        self.identity = await self._database.write(next_epoch)
         return self.identity
