@@ -6,7 +6,7 @@ Task: "Remind every customer with an invoice overdue by more than 60 days, and t
 import re
 from typing import Any
 
-from backstay.testing import Conversation, Reply, payload_of
+from backstay.testing import Conversation, Reply
 from examples.mailbox.late import Late
 from examples.mailbox.listing import TRIES, Listing, reason
 
@@ -50,8 +50,8 @@ def _remind(conversation: Conversation, late: list[Late], days: int) -> Reply:
         calls = [(SEND, each.mail()) for each in late]
         return Reply(text=f"{_count(len(late))} to be reminded; I write one e-mail to each.", calls=calls)
     total = sum(each.cents for each in late) / 100
-    sent = [str(call.arguments.get("to")) for call in sends if payload_of(call.answer) is not None]
-    unsent = [call for call in sends if payload_of(call.answer) is None]
+    sent = [str(call.arguments.get("to")) for call in sends if _done(call.answer)]
+    unsent = [call for call in sends if not _done(call.answer)]
     invoices = sum(len(each.invoices) for each in late)
     summary = f"EUR {total:,.2f} is overdue by more than {days} days, on {invoices} invoices of {_count(len(late))}."
     summary += f" Reminders sent: {len(sent)}."
@@ -77,8 +77,14 @@ def _finish(summary: str, outputs: dict[str, Any], *, success: bool) -> Reply:
 
 
 def _closing(conversation: Conversation) -> str:
-    sent = [call.arguments.get("to") for call in conversation.calls(SEND) if payload_of(call.answer) is not None]
+    sent = [call.arguments.get("to") for call in conversation.calls(SEND) if _done(call.answer)]
     return f"I had to stop before the end. Reminders sent: {len(sent)}."
+
+
+def _done(answer: Any) -> bool:
+    return (
+        isinstance(answer, dict) and not answer.get("error") and not answer.keys().isdisjoint(("data", "storage_ref"))
+    )
 
 
 def _days(task: str) -> int:
