@@ -1,0 +1,107 @@
+"""An MCP server whose tools answer in every way a server can; argv: stdio, or the port to serve HTTP on."""
+
+import asyncio
+import os
+import signal
+import sys
+from typing import Any
+
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.types import CallToolResult, ImageContent, TextContent, ToolAnnotations
+
+server = MCPServer("office")
+reading = ToolAnnotations(read_only_hint=True)
+
+
+@server.tool(annotations=reading)
+def structured(count: int) -> dict[str, Any]:
+    """Return an object."""
+    return {"count": count, "id": "0012"}
+
+
+@server.tool(structured_output=False)
+def json_text() -> str:
+    """Return JSON as text."""
+    return '{"rows": [1, 2, 3]}'
+
+
+@server.tool(structured_output=False)
+def plain_text() -> str:
+    """Return words."""
+    return "only words"
+
+
+@server.tool(structured_output=False)
+def odd_text() -> str:
+    """Return what looks like JSON and cannot be canonical."""
+    return '{"a": NaN, "b": "\\ud800"}'
+
+
+@server.tool()
+def picture() -> CallToolResult:
+    """Return words and a picture."""
+    image = ImageContent(type="image", data="aGVsbG8=", mime_type="image/png")
+    return CallToolResult(content=[TextContent(type="text", text="see"), image])
+
+
+@server.tool()
+def refuse() -> str:
+    """Report an error over several lines."""
+    raise ToolError("the mailbox\nis " + "full " * 400)
+
+
+@server.tool()
+async def hang() -> str:
+    """Never answer."""
+    await asyncio.Event().wait()
+    return "never"
+
+
+@server.tool()
+def die() -> str:
+    """End the process in mid-call."""
+    os.kill(os.getpid(), signal.SIGKILL)
+    return "never"
+
+
+@server.tool(structured_output=False)
+def huge(megabytes: int) -> str:
+    """Return much text."""
+    return "x" * (megabytes * 1024 * 1024)
+
+
+@server.tool()
+def show_meta(context: Context, token: str = "") -> dict[str, Any]:
+    """Return what came beside the arguments."""
+    meta = context.request_context.meta or {}
+    return {"effect": meta.get("backstay/effect-id"), "token": token}
+
+
+@server.tool()
+def show_environment() -> dict[str, Any]:
+    """Return the environment, the directory and the process."""
+    return {"environment": dict(os.environ), "directory": os.getcwd(), "process": os.getpid()}
+
+
+_busy = 0
+_most = 0
+
+
+@server.tool()
+async def overlap() -> dict[str, int]:
+    """Return how many calls ran at once."""
+    global _busy, _most
+    _busy += 1
+    _most = max(_most, _busy)
+    await asyncio.sleep(0.02)
+    _busy -= 1
+    return {"most": _most}
+
+
+if __name__ == "__main__":
+    print("office starts", file=sys.stderr, flush=True)
+    if sys.argv[1:] == ["stdio"]:
+        server.run("stdio")
+    else:
+        server.run("streamable-http", host="127.0.0.1", port=int(sys.argv[1]))

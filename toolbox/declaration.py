@@ -1,0 +1,42 @@
+"""What an operator declares of one tool in toolbox.json."""
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from backstay.safety import Safety
+from toolbox.strict import Strict
+
+
+class CallTemplate(Strict):
+    """Name a tool and the templates of its arguments."""
+
+    tool: str
+    """A tool of the same provider, or `provider.tool`."""
+    arguments: dict[str, Any] = Field(default_factory=dict)
+
+
+class Check(CallTemplate):
+    """Name a read-only call and the condition under which it proves that the effect took place."""
+
+    applied_if: str
+    """One `{{ expression }}` over `result` (of the check), `arguments` and `effect`."""
+    verify_is_final: bool = False
+    """Whether a negative answer proves that nothing happened."""
+
+
+class Declaration(Strict):
+    """Hold all that the operator says of one tool."""
+
+    safety: Annotated[Safety | None, Field(strict=False)] = None
+    idempotent: bool = False
+    """Whether the same effect id sent twice takes effect once."""
+    idempotency_argument: str | None = None
+    """Which argument carries the effect id; the model never sees it."""
+    idempotency_ttl: Annotated[float, Field(gt=0)] | None = None
+    """For how many seconds `idempotent` holds; None says for ever."""
+    undo: CallTemplate | None = None
+    """What takes the effect back; its templates may use `result`, `arguments` and `effect`."""
+    undo_by_effect_id: CallTemplate | None = None
+    """What takes the effect back when its result is unknown; no `result` here."""
+    verify: Check | None = None

@@ -1,0 +1,112 @@
+"""What our own HTTP client sees of one request; the MCP client hides it."""
+
+import json
+from collections.abc import AsyncIterator
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+import httpx2
+from mcp.types import CONNECTION_CLOSED
+
+CAP = 64 * 1024 * 1024
+"""How many bytes one answer may have."""
+_ERROR_BODY = 1024 * 1024
+
+
+@dataclass(slots=True)
+class Exchange:
+    """Hold what was seen of the answer to one request."""
+
+    status: int | None = None
+    answered: bool = False
+    """Whether a refusing status came with a JSON-RPC body."""
+    fault: str | None = None
+    too_large: bool = False
+    retry_after_s: float | None = None
+
+
+current: ContextVar[Exchange | None] = ContextVar("exchange", default=None)
+"""Set by whoever sends; the MCP client sends each request in the context of its sender."""
+
+
+class Observed(httpx2.AsyncBaseTransport):
+    """Carry requests, note what came back, and keep one failed request from ending all others."""
+
+    def __init__(self) -> None:
+        self._inner = httpx2.AsyncHTTPTransport(limits=httpx2.Limits(max_connections=100, keepalive_expiry=30))
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send one request; a failed connection becomes a JSON-RPC error for this request alone."""
+        exchange = (current.get() if request.method == "POST" else None) or Exchange()
+        request.headers["accept-encoding"] = "identity"
+        try:
+            response = await self._inner.handle_async_request(request)
+        except httpx2.HTTPError as error:
+            exchange.fault = f"{type(error).__name__}: {error}"
+            return _failure(exchange.fault)
+        exchange.status = response.status_code
+        exchange.retry_after_s = _seconds(response.headers.get("retry-after"))
+        stream = _Capped(response, exchange, unlimited=request.method == "GET")
+        if response.headers.get("content-encoding", "identity").lower() != "identity":
+            await response.aclose()
+            exchange.fault = "the server compressed its answer although it was asked not to"
+            return _failure(exchange.fault)
+        seen = httpx2.Response(
+            response.status_code, headers=response.headers, stream=stream, extensions=response.extensions
+        )
+        if seen.status_code >= 400 and request.method == "POST":
+            exchange.answered = await _is_answer(seen)
+        return seen
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._inner.aclose()
+
+
+class _Capped(httpx2.AsyncByteStream):
+    def __init__(self, response: httpx2.Response, exchange: Exchange, *, unlimited: bool) -> None:
+        self._response = response
+        self._exchange = exchange
+        self._limit = None if unlimited else _ERROR_BODY if response.status_code >= 400 else CAP
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        stream = self._response.stream
+        if not isinstance(stream, httpx2.AsyncByteStream):
+            raise httpx2.StreamError("the answer is no stream")
+        try:
+            async for chunk in stream:
+                size += len(chunk)
+                if self._limit is not None and size > self._limit:
+                    self._exchange.too_large = True
+                    self._exchange.fault = f"the answer is larger than {self._limit} bytes"
+                    raise httpx2.StreamError(self._exchange.fault)
+                yield chunk
+        except httpx2.HTTPError as error:
+            self._exchange.fault = f"the connection broke: {type(error).__name__}"
+            # The MCP client survives only this class of error without dropping every other request.
+            raise httpx2.StreamError(self._exchange.fault) from error
+
+    async def aclose(self) -> None:
+        await self._response.aclose()
+
+
+async def _is_answer(response: httpx2.Response) -> bool:
+    try:
+        body = await response.aread()
+        parsed = json.loads(body) if "json" in response.headers.get("content-type", "").lower() else None
+    except (httpx2.StreamError, ValueError, RecursionError):
+        return False
+    return isinstance(parsed, dict) and "jsonrpc" in parsed and "error" in parsed
+
+
+def _failure(reason: str) -> httpx2.Response:
+    error = {"jsonrpc": "2.0", "id": None, "error": {"code": CONNECTION_CLOSED, "message": reason}}
+    return httpx2.Response(599, headers={"content-type": "application/json"}, content=json.dumps(error).encode())
+
+
+def _seconds(value: str | None) -> float | None:
+    try:
+        return min(max(float(value or ""), 0.0), 86400.0)
+    except ValueError:
+        return None

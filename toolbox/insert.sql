@@ -1,0 +1,1 @@
+INSERT INTO tools (tool, name, description, parameters) VALUES (?, ?, ?, ?);

@@ -1,0 +1,35 @@
+"""What a server says of its own tools; nothing here is believed yet."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Hints:
+    """Hold a server's own annotations of one tool; None is silence."""
+
+    read_only: bool | None = None
+    destructive: bool | None = None
+    idempotent: bool | None = None
+    open_world: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Hold one tool as its server lists it."""
+
+    name: str
+    description: str = ""
+    input_schema: dict[str, Any] = field(default_factory=dict)
+    output_schema: dict[str, Any] | None = None
+    hints: Hints = field(default_factory=Hints)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Hold the last known tools of a provider, and why it cannot be used when it cannot."""
+
+    tools: tuple[Listed, ...] = ()
+    reason: str | None = None
+    generation: int = 0
+    """Counts changes of the tools, so that equal numbers mean equal tools."""

@@ -1,0 +1,36 @@
+"""Turn names of tools into names a model may call and into words a search can find."""
+
+import hashlib
+import re
+import unicodedata
+
+_LIMIT = 64
+_FORBIDDEN = re.compile(r"[^A-Za-z0-9_-]")
+_PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_A-Za-z]+")
+_HYPHENATED = re.compile(r"\w+(?:-\w+)+")
+
+
+def function_name(provider: str, tool: str) -> str:
+    """Return the name under which a model calls the tool: `<provider>__<tool>`, at most 64 plain characters."""
+    plain = _FORBIDDEN.sub("_", f"{provider}__{tool}")
+    if len(plain) <= _LIMIT:
+        return plain
+    digest = hashlib.sha256(f"{provider}.{tool}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"{plain[: _LIMIT - 9]}_{digest}"
+
+
+def file_name(name: str) -> str:
+    """Return a name that is safe as one part of a path."""
+    return function_name(name, "")[:-2] or "_"
+
+
+def is_presentable(name: str) -> bool:
+    """Return whether people can read the name: not empty, no control, format or private characters."""
+    return bool(name.strip()) and not any(unicodedata.category(character).startswith("C") for character in name)
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of a text in lower case, split at case, underscore and hyphen, and the joined forms too."""
+    words = [part.lower() for part in _PART.findall(text)]
+    joined = [found.replace("-", "").lower() for found in _HYPHENATED.findall(text)]
+    return [*words, *joined]

@@ -1,0 +1,123 @@
+"""Check arguments against a stranger's JSON Schema: bounded, without fetching anything, in one line."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from functools import lru_cache
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError, ValidationError, best_match
+from jsonschema.validators import extend, validator_for
+from referencing import Registry
+from referencing.exceptions import Unresolvable
+
+from toolbox.pattern import matches
+
+_STEPS = 20_000
+_used: ContextVar[list[int]] = ContextVar("schema_steps")
+_TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
+
+
+class _TooLong(Exception):
+    """The schema needs more steps than one check may take."""
+
+
+def compile_schema(schema: Any) -> Any:
+    """Return a validator for the schema, or one line that says why the schema cannot be used."""
+    if not isinstance(schema, dict):
+        return "the tool's schema is no object"
+    try:
+        validator = _bounded(validator_for(schema, default=Draft202012Validator))
+        with_steps = _used.set([0])
+        try:
+            _bounded(validator)(validator.META_SCHEMA, registry=Registry())
+            validator.check_schema(schema)
+        finally:
+            _used.reset(with_steps)
+    except SchemaError as error:
+        return f"the tool's schema is not valid at {_path(error.absolute_path, 'schema')}"
+    except (RecursionError, Unresolvable, _TooLong, TypeError, ValueError):
+        return "the tool's schema cannot be used"
+    return validator(schema, registry=Registry())
+
+
+def fault_of(validator: Any, arguments: Any) -> str | None:
+    """Return what is wrong with the arguments in one line without quoting a value, or None."""
+    with_steps = _used.set([0])
+    try:
+        error = best_match(validator.iter_errors(arguments))
+    except (RecursionError, _TooLong):
+        return "arguments: the tool's schema takes too long to check"
+    except Unresolvable:
+        return "arguments: the tool's schema refers to something outside itself, which is never fetched"
+    except Exception as broken:  # a stranger's schema may break the validator in ways nobody listed
+        return f"arguments: the tool's schema cannot be used ({type(broken).__name__})"
+    finally:
+        _used.reset(with_steps)
+    return None if error is None else " ".join(_explain(error).split())[:500]
+
+
+@lru_cache(maxsize=32)
+def _bounded(validator: Any) -> Any:
+    rules = {name: _counted(rule) for name, rule in validator.VALIDATORS.items()}
+    return extend(validator, {**rules, "pattern": _pattern, "patternProperties": _pattern_properties})
+
+
+def _counted(rule: Callable[..., Any]) -> Callable[..., Iterator[Any]]:
+    def check(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
+        steps = _used.get()
+        steps[0] += 1
+        if steps[0] > _STEPS:
+            raise _TooLong
+        yield from rule(validator, value, instance, schema) or ()
+
+    return check
+
+
+def _pattern(_validator: Any, pattern: Any, instance: Any, _schema: Any) -> Iterator[ValidationError]:
+    if isinstance(instance, str) and isinstance(pattern, str) and matches(pattern, instance) is False:
+        yield ValidationError("pattern")
+
+
+def _pattern_properties(validator: Any, rules: Any, instance: Any, _schema: Any) -> Iterator[Any]:
+    if not isinstance(instance, dict):
+        return
+    for pattern, rule in rules.items():
+        for key, value in instance.items():
+            if matches(pattern, key):
+                yield from validator.descend(value, rule, path=key, schema_path=pattern)
+
+
+def _explain(error: Any) -> str:
+    where = _path(error.absolute_path, "arguments")
+    rule, expected, given = str(error.validator), error.validator_value, error.instance
+    match rule:
+        case "required" if isinstance(given, dict):
+            missing = [name for name in expected if name not in given]
+            return f"{where}: {', '.join(map(repr, missing[:5]))} is required; add it"
+        case "additionalProperties" | "unevaluatedProperties" if isinstance(given, dict):
+            known = list(error.schema.get("properties", {})) if isinstance(error.schema, dict) else []
+            strange = [name for name in given if name not in known]
+            return (
+                f"{where}: unknown field {', '.join(map(repr, strange[:5]))}; known: {', '.join(known[:20]) or 'none'}"
+            )
+        case "type":
+            return f"{where}: must be {_clip(expected)}, not {_type(given)}"
+        case "enum" | "const":
+            return f"{where}: must be {'one of ' if rule == 'enum' else ''}{_clip(expected)}"
+        case _:
+            return f"{where}: does not fit {rule} {_clip(expected)} ({_type(given)} given)"
+
+
+def _path(parts: Any, root: str) -> str:
+    return "".join([root, *(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)])
+
+
+def _type(value: Any) -> str:
+    return "null" if value is None else _TYPES.get(type(value), type(value).__name__)
+
+
+def _clip(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 160 else text[:157] + "..."

@@ -1,0 +1,161 @@
+"""Render the operator's templates over what tools answered; values come out with their own type."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from jinja2 import StrictUndefined, TemplateError, Undefined, nodes
+from jinja2.exceptions import SecurityError
+from jinja2.meta import find_undeclared_variables
+from jinja2.sandbox import SandboxedEnvironment
+
+from backstay.canonical import canonical
+from backstay.errors import ArgumentsInvalid
+
+LIMIT = 64 * 1024
+"""How many bytes one rendering may have."""
+
+
+class _Environment(SandboxedEnvironment):
+    """Look up keys before methods, so that `result.items` is the tool's field, and refuse exploding operators."""
+
+    intercepted_binops = frozenset({"*", "**"})
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        if isinstance(obj, Mapping) and attribute in obj and not attribute.startswith("_"):
+            return obj[attribute]
+        return super().getattr(obj, attribute)
+
+    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+        if operator == "**" or not all(isinstance(side, int | float) for side in (left, right)):
+            raise SecurityError(f"the operator {operator} is refused here")
+        return super().call_binop(context, operator, left, right)
+
+
+_ENVIRONMENT = _Environment(undefined=StrictUndefined, autoescape=False)
+
+
+def check(template: Any, names: frozenset[str], *, expression: bool = False) -> str | None:
+    """Say what is wrong with a template before it is needed, or None."""
+    if expression and not (isinstance(template, str) and _expression(template) is not None):
+        return "must be exactly one {{ expression }}"
+    for text in _texts(template):
+        try:
+            unknown = find_undeclared_variables(_ENVIRONMENT.parse(text)) - names
+            _ENVIRONMENT.from_string(text)
+        except TemplateError as error:
+            return f"{error.message} in {text[:80]!r}"
+        if unknown:
+            return f"{min(unknown)!r} is not known in {text[:80]!r}; use {', '.join(sorted(names))}"
+    return None
+
+
+def render(arguments: Any, variables: Mapping[str, Any]) -> Any:
+    """Return the JSON template filled in; a string that is one `{{ expression }}` keeps the value's own type.
+
+    Raises ArgumentsInvalid naming the expression that leads nowhere.
+    """
+    rendered = _render(arguments, variables)
+    try:
+        size = len(canonical(rendered).encode("utf-8", "surrogatepass"))
+    except (TypeError, ValueError, RecursionError):
+        raise ArgumentsInvalid("the rendered arguments are no JSON; name a value, not a method") from None
+    if size > LIMIT:
+        raise ArgumentsInvalid(f"the rendered arguments have {size} bytes; at most {LIMIT} are possible")
+    return rendered
+
+
+def holds(condition: str, variables: Mapping[str, Any]) -> bool:
+    """Return whether the condition, one `{{ expression }}`, is true of the variables.
+
+    Raises ArgumentsInvalid when it cannot be computed or gives text, which is neither true nor false.
+    """
+    expression = _expression(condition)
+    if expression is None:
+        raise ArgumentsInvalid(f"{condition[:80]!r} must be exactly one {{{{ expression }}}}")
+    value = _evaluate(expression, condition, variables)
+    if isinstance(value, str):
+        raise ArgumentsInvalid(f"{condition[:80]!r} gives text, which is neither true nor false; compare it")
+    return bool(value)
+
+
+def describe(tool: str, arguments: Mapping[str, Any]) -> str:
+    """Return the call a template stands for in one line: `recall_email(message_id=result.message_id)`."""
+    return f"{tool}({', '.join(f'{name}={_describe(value)}' for name, value in arguments.items())})"
+
+
+def _texts(value: Any) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case dict():
+            for item in value.values():
+                yield from _texts(item)
+        case list():
+            for item in value:
+                yield from _texts(item)
+        case _:
+            pass
+
+
+def _describe(value: Any) -> str:
+    if isinstance(value, str) and (expression := _expression(value)) is not None:
+        return expression
+    return canonical(value)
+
+
+def _render(value: Any, variables: Mapping[str, Any]) -> Any:
+    match value:
+        case str():
+            expression = _expression(value)
+            return _text(value, variables) if expression is None else _evaluate(expression, value, variables)
+        case dict():
+            return {key: _render(item, variables) for key, item in value.items()}
+        case list():
+            return [_render(item, variables) for item in value]
+        case _:
+            return value
+
+
+def _expression(text: str) -> str | None:
+    """Return what stands between the braces when the text is one expression and nothing else."""
+    if not (text.startswith("{{") and text.endswith("}}")):
+        return None
+    try:
+        body = _ENVIRONMENT.parse(text).body
+    except TemplateError:
+        return None
+    if len(body) != 1 or not isinstance(body[0], nodes.Output) or len(body[0].nodes) != 1:
+        return None
+    if isinstance(body[0].nodes[0], nodes.TemplateData):
+        return None
+    return text[2:-2].removeprefix("-").removesuffix("-").strip()
+
+
+def _evaluate(expression: str, template: str, variables: Mapping[str, Any]) -> Any:
+    try:
+        value = _ENVIRONMENT.compile_expression(expression, undefined_to_none=False)(**variables)
+        if isinstance(value, Undefined):
+            str(value)  # a strict undefined says here what is missing
+    except Exception as error:  # a hostile value can make any filter fail
+        raise _fault(template, error) from None
+    return list(value) if isinstance(value, Iterable) and not isinstance(value, str | list | Mapping) else value
+
+
+def _text(template: str, variables: Mapping[str, Any]) -> str:
+    text = ""
+    try:
+        for part in _ENVIRONMENT.from_string(template).generate(**variables):
+            text += part
+            if len(text) > LIMIT:
+                break
+    except Exception as error:  # a hostile value can make any filter fail
+        raise _fault(template, error) from None
+    if len(text) > LIMIT:
+        raise ArgumentsInvalid(f"{template[:80]!r} renders to more than {LIMIT} characters")
+    return text
+
+
+def _fault(template: str, error: Exception) -> ArgumentsInvalid:
+    # Only the template engine's own messages are shown: others may quote the value.
+    reason = error.message if isinstance(error, TemplateError) else type(error).__name__
+    return ArgumentsInvalid(f"{template[:80]!r} cannot be computed: {reason}")
