@@ -1,0 +1,237 @@
+"""Opening the store: files, migrations, settings."""
+
+import asyncio
+import os
+import sqlite3
+import stat
+import sys
+from pathlib import Path, PurePosixPath
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import create_engine
+
+import store.place
+from backstay.errors import SettingsInvalid, StoreUnavailable
+from store import open_store
+from store.mounts import network_filesystem
+from store.schema import metadata
+
+ROOT = Path(__file__).parents[2]
+OPEN_AND_PRINT = """
+import asyncio, sys
+from pathlib import Path
+from store import open_store
+
+async def main():
+    async with open_store(database_url=None, home=Path(sys.argv[1])) as store:
+        print(store.stamp)
+
+asyncio.run(main())
+"""
+MOUNTS = """\
+/dev/vda / ext4 rw 0 0
+server:/export /home nfs4 rw 0 0
+/dev/vdb /home/ana/local xfs rw 0 0
+//nas/share /mnt/with\\040space cifs rw 0 0
+ana@host:/ /mnt/far fuse.sshfs rw 0 0
+host /mnt/host 9p rw 0 0
+server:/old /mnt/twice nfs rw 0 0
+/dev/vdc /mnt/twice ext4 rw 0 0
+broken line
+"""
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+async def test_a_first_opening_makes_the_schema_that_the_code_expects(tmp_path):
+    async with open_store(database_url=None, home=tmp_path):
+        pass
+
+    engine = create_engine(f"sqlite:///{tmp_path / 'backstay.db'}")
+    with engine.connect() as connection:
+        differences = compare_metadata(MigrationContext.configure(connection), metadata)
+    engine.dispose()
+    assert differences == []
+
+
+async def test_a_store_stays_the_same_store_when_it_is_opened_again(tmp_path):
+    async with open_store(database_url=None, home=tmp_path) as first:
+        ref = await first.blobs.put(b"kept")
+    async with open_store(database_url=None, home=tmp_path) as second:
+        assert second.stamp == first.stamp
+        assert second.run_key("w/r") == first.run_key("w/r")
+        assert await second.blobs.get(ref) == b"kept"
+
+
+async def test_two_homes_are_two_stores(tmp_path):
+    async with (
+        open_store(database_url=None, home=tmp_path / "a") as one,
+        open_store(database_url=None, home=tmp_path / "b") as other,
+    ):
+        assert one.identity.id != other.identity.id
+        assert one.run_key("w/r") != other.run_key("w/r")
+
+
+async def test_processes_that_open_an_empty_home_at_once_find_one_store(tmp_path):
+    async def opened() -> str:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", OPEN_AND_PRINT, str(tmp_path), cwd=ROOT, stdout=asyncio.subprocess.PIPE
+        )
+        async with asyncio.timeout(60):
+            output, _ = await process.communicate()
+        assert process.returncode == 0
+        return output.decode().splitlines()[-1]
+
+    stamps = await asyncio.gather(opened(), opened(), opened())
+    assert len(set(stamps)) == 1
+
+
+async def test_openings_in_one_process_do_not_disturb_each_other(tmp_path):
+    async def opened(home: Path) -> str:
+        async with open_store(database_url=None, home=home) as store:
+            return store.stamp
+
+    stamps = await asyncio.gather(*(opened(tmp_path / name) for name in ("a", "a", "b", "c", "c")))
+    assert stamps[0] == stamps[1]
+    assert stamps[3] == stamps[4]
+    assert len(set(stamps)) == 3
+
+
+async def test_files_and_directories_are_for_this_user_only(tmp_path):
+    home = tmp_path / "deep" / "home"
+    previous = os.umask(0)
+    try:
+        async with open_store(database_url=None, home=home) as store:
+            await store.blobs.put(b"shown")
+            await store.blobs.seal(b"raw")
+            found = list((tmp_path / "deep").rglob("*"))
+    finally:
+        os.umask(previous)
+
+    assert {mode(path) for path in found if path.is_dir()} == {0o700}
+    assert {mode(path) for path in found if path.is_file()} == {0o600}
+    assert {"backstay.db", "backstay.db-wal", "backstay.db.lock"} <= {path.name for path in found}
+
+
+async def test_the_file_is_in_wal_mode_and_every_commit_is_synced(tmp_path):
+    async with open_store(database_url=None, home=tmp_path) as store:
+        asked = ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
+        answers = await store._database.read(
+            lambda connection: [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in asked]
+        )
+    assert answers == ["wal", 2, 1, 5000]
+
+
+@pytest.mark.parametrize("scheme", ["sqlite", "sqlite+aiosqlite"])
+async def test_a_database_and_a_blob_directory_may_be_named(tmp_path, scheme):
+    async with open_store(
+        database_url=f"{scheme}:///{tmp_path}/elsewhere.db", home=tmp_path / "home", blobs=tmp_path / "payloads"
+    ) as store:
+        ref = await store.blobs.put(b"x")
+    assert (tmp_path / "elsewhere.db").is_file()
+    assert (tmp_path / "payloads" / ref[:2] / ref[2:]).read_bytes() == b"x"
+    assert not (tmp_path / "home").exists()
+
+
+async def test_a_home_with_odd_characters_works(tmp_path):
+    home = tmp_path / "50% off? #1 ünï"
+    async with open_store(database_url=None, home=home):
+        pass
+    assert (home / "backstay.db").is_file()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "sqlite://",
+        "sqlite:///:memory:",
+        "sqlite:///file:x?uri=true",
+        "mysql://u:hidden@h/d",
+        "nonsense",
+        "://",
+        "x:y:z",
+    ],
+)
+async def test_a_database_that_cannot_hold_the_promises_is_refused(tmp_path, url):
+    with pytest.raises(SettingsInvalid) as refused:
+        async with open_store(database_url=url, home=tmp_path):
+            pass
+    assert "BACKSTAY_DATABASE_URL" in str(refused.value)
+    assert "hidden" not in str(refused.value)
+
+
+async def test_a_home_that_cannot_be_made_is_refused(tmp_path):
+    (tmp_path / "file").write_text("not a directory", encoding="utf-8")
+    with pytest.raises(SettingsInvalid):
+        async with open_store(database_url=None, home=tmp_path / "file" / "home"):
+            pass
+
+
+async def test_a_file_that_is_no_database_is_reported_in_one_line(tmp_path):
+    (tmp_path / "backstay.db").write_bytes(b"something else entirely" * 100)
+    with pytest.raises(StoreUnavailable) as refused:
+        async with open_store(database_url=None, home=tmp_path):
+            pass
+    assert str(refused.value) == (
+        "store: file is not a database; the file is not a SQLite database; restore it or name another"
+    )
+
+
+async def test_a_database_of_a_newer_version_is_refused_untouched(tmp_path):
+    async with open_store(database_url=None, home=tmp_path):
+        pass
+    with sqlite3.connect(tmp_path / "backstay.db") as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    connection.close()
+    with pytest.raises(SettingsInvalid) as refused:
+        async with open_store(database_url=None, home=tmp_path):
+            pass
+    assert "9999" in str(refused.value)
+    assert "update backstay" in str(refused.value)
+
+
+async def test_a_migration_that_is_cut_off_leaves_nothing_behind(tmp_path, monkeypatch):
+    def cut_off(*_: object) -> None:
+        raise KeyError("power")
+
+    with monkeypatch.context() as broken:
+        broken.setattr("store.opening.find_or_make", cut_off)
+        with pytest.raises(KeyError):
+            async with open_store(database_url=None, home=tmp_path):
+                pass
+    connection = sqlite3.connect(tmp_path / "backstay.db")
+    assert connection.execute("SELECT name FROM sqlite_master").fetchall() == []
+    connection.close()
+    async with open_store(database_url=None, home=tmp_path) as store:
+        assert store.identity.epoch == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/var/lib/x.db", None),
+        ("/home/ana/x.db", "nfs4"),
+        ("/home", "nfs4"),
+        ("/homes/x.db", None),
+        ("/home/ana/local/x.db", None),
+        ("/mnt/with space/x.db", "cifs"),
+        ("/mnt/far/x.db", "fuse.sshfs"),
+        ("/mnt/host/x.db", "9p"),
+        ("/mnt/twice/x.db", None),
+    ],
+)
+def test_the_nearest_and_latest_mount_decides_what_is_a_network_filesystem(path, expected):
+    assert network_filesystem(PurePosixPath(path), MOUNTS) == expected
+
+
+async def test_a_database_on_a_network_filesystem_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(store.place, "network_filesystem_here", lambda _: "nfs4")
+    with pytest.raises(SettingsInvalid) as refused:
+        async with open_store(database_url=None, home=tmp_path):
+            pass
+    assert "nfs4" in str(refused.value)
+    assert not (tmp_path / "backstay.db").exists()

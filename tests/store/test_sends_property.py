@@ -1,0 +1,124 @@
+"""Whatever attempts do, crash and say: no send goes out twice without proof."""
+
+import itertools
+from dataclasses import dataclass, field
+
+import pytest_asyncio
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from backstay.effect import EffectState
+from backstay.errors import BackstayError
+from store import open_store
+from store.intent import Intent
+
+LEASE = 30
+TTL = 70
+NUMBERS = itertools.count(1)
+SETTLED = (EffectState.APPLIED, EffectState.FAILED)
+SAID = st.sampled_from([*SETTLED, EffectState.NOT_SENT, EffectState.UNKNOWN])
+WORKERS = st.integers(0, 2)
+STEPS = st.one_of(
+    st.tuples(st.just("begin"), WORKERS, st.integers(1, 3)),
+    st.tuples(st.just("settle"), WORKERS, SAID),
+    st.tuples(st.just("crash"), WORKERS, st.none()),
+    st.tuples(st.just("resolve"), st.none(), SAID),
+    st.tuples(st.just("wait"), st.none(), st.sampled_from([1, 10, LEASE, TTL])),
+)
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class Model:
+    """Know what is allowed, from what was observed alone."""
+
+    idempotent: bool
+    sent: int = 0
+    lease: float = 0
+    first: float | None = None
+    may_send_again: bool = True
+    closed: bool = False
+    settled: EffectState | None = None
+    tokens: dict[int, str] = field(default_factory=dict)
+    holder: str | None = None
+
+    def goes(self, send: int, token: str, now: float) -> None:
+        assert self.settled is None
+        assert send >= self.sent
+        if self.may_send_again:
+            assert send > self.sent or not self.closed
+        else:
+            assert self.idempotent
+            assert send == self.sent
+            assert now >= self.lease
+            assert now < self.first + TTL
+        self.first = now if self.first is None else self.first
+        self.sent, self.lease, self.holder = send, now + LEASE, token
+        self.may_send_again = self.closed = False
+
+    def is_settled(self, state: EffectState) -> None:
+        assert self.settled is None
+        self.holder = None
+        self.may_send_again = state is EffectState.NOT_SENT
+        self.settled = state if state in SETTLED else None
+
+
+@pytest_asyncio.fixture(scope="module")
+async def clocked(tmp_path_factory):
+    clock = Clock()
+    async with open_store(database_url=None, home=tmp_path_factory.mktemp("home"), clock=clock) as store:
+        yield store, clock
+
+
+@settings(max_examples=150, deadline=None)
+@given(steps=st.lists(STEPS, max_size=20), idempotent=st.booleans())
+async def test_no_send_goes_out_twice_without_proof(clocked, steps, idempotent):
+    store, clock = clocked
+    n = next(NUMBERS)
+    effect = f"w/r/{n}"
+    clock.now = 1000.0
+    model = Model(idempotent)
+    for kind, worker, value in steps:
+        match kind:
+            case "begin":
+                intent = Intent(
+                    effect_id=effect,
+                    run="w/r",
+                    n=n,
+                    tool="mail.send",
+                    args_digest="d",
+                    send=value,
+                    lease=clock.now + LEASE,
+                    user_id="ana",
+                )
+                begun = await store.effects.begin(
+                    intent, idempotency_ttl=TTL if idempotent else None, attempt=1, epoch_differs=False
+                )
+                if begun.kind == "go":
+                    model.goes(value, begun.token, clock.now)
+                    model.tokens[worker] = begun.token
+            case "settle" if worker in model.tokens:
+                mine = await store.effects.settle(effect, model.tokens[worker], value)
+                assert mine == (model.tokens[worker] == model.holder)
+                if mine:
+                    model.is_settled(value)
+            case "crash":
+                model.tokens.pop(worker, None)
+            case "resolve":
+                try:
+                    row = await store.effects.resolve(effect, state=value, outcome="said")
+                except BackstayError:
+                    continue
+                if model.settled is None:
+                    assert model.holder is None or clock.now >= model.lease
+                    model.is_settled(value)
+                    model.sent, model.closed = row.send, value is EffectState.NOT_SENT
+                assert row.state is (model.settled or value)
+            case "wait":
+                clock.now += value

@@ -1,0 +1,223 @@
+"""What became of an effect: attempts, checks and people."""
+
+import asyncio
+
+import pytest
+
+from backstay.effect import Effect, EffectState
+from backstay.errors import ArgumentsInvalid, EffectConflict
+from store import open_store
+from store.bound_undo import BoundUndo
+from store.intent import Intent
+
+FIRST = Intent(
+    effect_id="w/r/1", run="w/r", n=1, tool="mail.send", args_digest="d1", step=2, send=1, lease=130, user_id="ana"
+)
+UNDO = FIRST.model_copy(update={"effect_id": "w/r/1/undo", "undo": True, "tool": "mail.recall", "args_digest": "d9"})
+ONCE = {"idempotency_ttl": None, "attempt": 1, "epoch_differs": False}
+TAKEN_BACK = BoundUndo(tool="mail.recall", sealed_ref="b" * 40, shown="mail.recall(message_id=7)")
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def test_an_outcome_is_recorded_with_what_would_take_it_back(tmp_path):
+    async with open_store(database_url=None, home=tmp_path) as store:
+        begun = await store.effects.begin(FIRST, **ONCE)
+        assert await store.effects.settle(
+            "w/r/1", begun.token, EffectState.APPLIED, outcome="sent", result_ref="a" * 40, undo=TAKEN_BACK
+        )
+        row = await store.effects.get("w/r/1")
+    assert (row.undo_tool, row.undo_sealed) == ("mail.recall", "b" * 40)
+    assert row.effect() == Effect(
+        id="w/r/1",
+        n=1,
+        tool="mail.send",
+        args_digest="d1",
+        state=EffectState.APPLIED,
+        step=2,
+        send=1,
+        undo="mail.recall(message_id=7)",
+        outcome="sent",
+        result="a" * 40,
+    )
+
+
+async def test_an_effect_is_settled_once(tmp_path):
+    async with open_store(database_url=None, home=tmp_path) as store:
+        begun = await store.effects.begin(FIRST, **ONCE)
+        assert await store.effects.settle("w/r/1", begun.token, EffectState.APPLIED, outcome="first")
+        assert not await store.effects.settle("w/r/1", begun.token, EffectState.FAILED, outcome="second")
+        row = await store.effects.get("w/r/1")
+    assert (row.state, row.outcome) == (EffectState.APPLIED, "first")
+
+
+async def test_of_many_that_settle_at_once_one_is_believed(tmp_path):
+    async with (
+        open_store(database_url=None, home=tmp_path) as one,
+        open_store(database_url=None, home=tmp_path) as other,
+    ):
+        begun = await one.effects.begin(FIRST, **ONCE)
+        believed = await asyncio.gather(
+            *(s.effects.settle("w/r/1", begun.token, EffectState.APPLIED) for s in (one, other) for _ in range(6))
+        )
+    assert believed.count(True) == 1
+
+
+async def test_the_attempt_that_lost_its_turn_says_nothing_more(tmp_path):
+    clock = Clock()
+    async with open_store(database_url=None, home=tmp_path, clock=clock) as store:
+        old = await store.effects.begin(FIRST, **ONCE)
+        clock.now = 131
+        again = FIRST.model_copy(update={"lease": 170})
+        new = await store.effects.begin(again, idempotency_ttl=1000, attempt=2, epoch_differs=False)
+        assert not await store.effects.settle("w/r/1", old.token, EffectState.FAILED, outcome="late")
+        assert await store.effects.settle("w/r/1", new.token, EffectState.APPLIED, outcome="mine")
+        assert (await store.effects.get("w/r/1")).outcome == "mine"
+
+
+async def test_a_late_outcome_counts_while_nobody_else_has_spoken(tmp_path):
+    clock = Clock()
+    async with open_store(database_url=None, home=tmp_path, clock=clock) as store:
+        begun = await store.effects.begin(FIRST, **ONCE)
+        clock.now = 500
+        assert (
+            await store.effects.begin(FIRST, idempotency_ttl=None, attempt=2, epoch_differs=False)
+        ).kind == "unknown"
+        assert await store.effects.settle("w/r/1", begun.token, EffectState.APPLIED)
+
+
+@pytest.mark.parametrize("token", ["", "guess"])
+async def test_a_wrong_token_settles_nothing(tmp_path, token):
+    async with open_store(database_url=None, home=tmp_path) as store:
+        await store.effects.begin(FIRST, **ONCE)
+        assert not await store.effects.settle("w/r/1", token, EffectState.APPLIED)
+        assert not await store.effects.settle("w/r/99", token, EffectState.APPLIED)
+        assert (await store.effects.get("w/r/1")).state is EffectState.DISPATCHED
+
+
+async def test_an_attempt_cannot_settle_as_something_else(tmp_path):
+    async with open_store(database_url=None, home=tmp_path) as store:
+        begun = await store.effects.begin(FIRST, **ONCE)
+        with pytest.raises(EffectConflict):
+            await store.effects.settle("w/r/1", begun.token, EffectState.COMPENSATED)
+
+
+@pytest.mark.parametrize("state", [EffectState.APPLIED, EffectState.FAILED, EffectState.NOT_SENT, EffectState.UNKNOWN])
+@pytest.mark.parametrize("told_unknown", [True, False])
+async def test_a_check_or_a_person_resolves_what_is_unknown_and_silences_the_attempt(tmp_path, state, told_unknown):
+    clock = Clock()
+    async with open_store(database_url=None, home=tmp_path, clock=clock) as store:
+        begun = await store.effects.begin(FIRST, **ONCE)
+        if told_unknown:
+            await store.effects.settle("w/r/1", begun.token, EffectState.UNKNOWN)
+        clock.now = 130
+        row = await store.effects.resolve(
+            "w/r/1", state=state, outcome="ana said so", result_ref="c" * 40, undo=TAKEN_BACK
+        )
+        assert row == await store.effects.get("w/r/1")
+        assert not await store.effects.settle("w/r/1", begun.token, EffectState.FAILED)
+    assert row.state is state
+    if (state, told_unknown) != (EffectState.UNKNOWN, True):
+        assert (row.outcome, row.result_ref, row.undo_shown) == ("ana said so", "c" * 40, TAKEN_BACK.shown)
+
+
+async def test_nothing_is_resolved_while_it_may_still_be_sent(tmp_path):
+    clock = Clock()
+    async with open_store(database_url=None, home=tmp_path, clock=clock) as store:
+        await store.effects.begin(FIRST, **ONCE)
+        clock.now = 129
+        with pytest.raises(EffectConflict):
+            await store.effects.resolve("w/r/1", state=EffectState.NOT_SENT, outcome="too early")
+
+
+async def test_a_word_that_contradicts_the_record_is_refused(tmp_path):
+    async with open_store(database_url=None, home=tmp_path) as store:
+        begun = await store.effects.begin(FIRST, **ONCE)
+        await store.effects.settle("w/r/1", begun.token, EffectState.APPLIED, outcome="sent")
+        with pytest.raises(EffectConflict) as refused:
+            await store.effects.resolve("w/r/1", state=EffectState.NOT_SENT, outcome="ana: did not happen")
+        assert "applied" in str(refused.value)
+        same = await store.effects.resolve("w/r/1", state=EffectState.APPLIED, outcome="ana: happened")
+    assert same.outcome == "sent"
+
+
+async def test_an_effect_nobody_recorded_cannot_be_resolved(tmp_path):
+    async with open_store(database_url=None, home=tmp_path) as store:
+        assert await store.effects.get("w/r/5") is None
+        with pytest.raises(ArgumentsInvalid):
+            await store.effects.resolve("w/r/5", state=EffectState.APPLIED, outcome="?")
+
+
+async def test_marking_keeps_the_outcome_and_follows_the_legal_order(tmp_path):
+    async with open_store(database_url=None, home=tmp_path) as store:
+        begun = await store.effects.begin(FIRST, **ONCE)
+        await store.effects.settle("w/r/1", begun.token, EffectState.APPLIED, outcome="sent", undo=TAKEN_BACK)
+        kept = await store.effects.mark("w/r/1", EffectState.KEPT)
+        assert (kept.state, kept.outcome, kept.undo_shown) == (EffectState.KEPT, "sent", TAKEN_BACK.shown)
+        assert (await store.effects.mark("w/r/1", EffectState.COMPENSATED)).state is EffectState.COMPENSATED
+        with pytest.raises(EffectConflict):
+            await store.effects.mark("w/r/1", EffectState.KEPT)
+
+
+@pytest.mark.parametrize("parent_state", [EffectState.APPLIED, EffectState.UNKNOWN])
+async def test_an_applied_compensation_compensates_its_effect(tmp_path, parent_state):
+    async with open_store(database_url=None, home=tmp_path) as store:
+        begun = await store.effects.begin(FIRST, **ONCE)
+        await store.effects.settle("w/r/1", begun.token, parent_state, outcome="sent")
+        undo = await store.effects.begin(UNDO, **ONCE)
+        assert (await store.effects.get("w/r/1")).state is parent_state
+        assert await store.effects.settle("w/r/1/undo", undo.token, EffectState.APPLIED)
+        parent = await store.effects.get("w/r/1")
+    assert (parent.state, parent.outcome) == (EffectState.COMPENSATED, "sent")
+
+
+@pytest.mark.parametrize("state", [EffectState.FAILED, EffectState.UNKNOWN, EffectState.NOT_SENT])
+async def test_a_compensation_that_did_not_work_leaves_its_effect(tmp_path, state):
+    async with open_store(database_url=None, home=tmp_path) as store:
+        begun = await store.effects.begin(FIRST, **ONCE)
+        await store.effects.settle("w/r/1", begun.token, EffectState.APPLIED)
+        undo = await store.effects.begin(UNDO, **ONCE)
+        await store.effects.settle("w/r/1/undo", undo.token, state)
+        assert (await store.effects.get("w/r/1")).state is EffectState.APPLIED
+
+
+async def test_a_compensation_that_a_person_confirms_compensates_its_effect(tmp_path):
+    async with open_store(database_url=None, home=tmp_path) as store:
+        begun = await store.effects.begin(FIRST, **ONCE)
+        await store.effects.settle("w/r/1", begun.token, EffectState.APPLIED)
+        undo = await store.effects.begin(UNDO, **ONCE)
+        await store.effects.settle("w/r/1/undo", undo.token, EffectState.UNKNOWN)
+        await store.effects.resolve("w/r/1/undo", state=EffectState.APPLIED, outcome="ana: happened")
+        assert (await store.effects.get("w/r/1")).state is EffectState.COMPENSATED
+
+
+async def test_a_run_lists_its_own_effects_in_order(tmp_path):
+    async with open_store(database_url=None, home=tmp_path) as store:
+        for n in (10, 2, 1):
+            await store.effects.begin(FIRST.model_copy(update={"effect_id": f"w/r/{n}", "n": n}), **ONCE)
+        await store.effects.begin(UNDO, **ONCE)
+        await store.effects.begin(FIRST.model_copy(update={"effect_id": "w/s/1", "run": "w/s"}), **ONCE)
+        assert [row.effect_id for row in await store.effects.of_run("w/r")] == [
+            "w/r/1",
+            "w/r/1/undo",
+            "w/r/2",
+            "w/r/10",
+        ]
+
+
+async def test_text_that_no_database_can_hold_is_kept_as_escapes(tmp_path):
+    async with open_store(database_url=None, home=tmp_path) as store:
+        begun = await store.effects.begin(FIRST, **ONCE)
+        await store.effects.settle("w/r/1", begun.token, EffectState.FAILED, outcome="bad \ud800 and \0 ⟦")
+        assert (await store.effects.get("w/r/1")).outcome == "bad \\ud800 and \\x00 ⟦"
+
+
+async def test_a_token_is_not_shown(tmp_path):
+    async with open_store(database_url=None, home=tmp_path) as store:
+        begun = await store.effects.begin(FIRST, **ONCE)
+    assert begun.token not in repr(begun)
