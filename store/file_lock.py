@@ -11,7 +11,6 @@ from pathlib import Path
 import structlog
 
 from backstay.errors import StoreUnavailable
-from store.database import LOCK_WAIT_S
 from store.faults import faults
 
 _POLL_S = 0.02
@@ -19,7 +18,7 @@ _log = structlog.get_logger(__name__)
 
 
 @asynccontextmanager
-async def file_lock(path: Path, *, wait_s: float = LOCK_WAIT_S) -> AsyncGenerator[None]:
+async def file_lock(path: Path, *, wait_s: float) -> AsyncGenerator[None]:
     """Hold an exclusive lock on a file; raise StoreUnavailable when somebody else does not let go."""
     with faults():
         opened = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)

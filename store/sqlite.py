@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 
 from backstay.errors import SettingsInvalid, StoreUnavailable
-from store.database import BUSY_TIMEOUT_S, Answer
+from store.database import BUSY_TIMEOUT_S, LOCK_WAIT_S, Answer
 from store.faults import faults
 from store.file_lock import file_lock
 
@@ -63,7 +63,7 @@ class SqliteDatabase:
     @asynccontextmanager
     async def alone(self) -> AsyncGenerator[None]:
         """Hold a lock file beside the database, which the kernel drops when this process dies."""
-        async with file_lock(self._file.with_name(self._file.name + ".lock")):
+        async with file_lock(self._file.with_name(self._file.name + ".lock"), wait_s=LOCK_WAIT_S):
             yield
 
     async def close(self) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import sqlite3
 import stat
 import sys
@@ -88,6 +89,24 @@ async def test_processes_that_open_an_empty_home_at_once_find_one_store(tmp_path
 
     stamps = await asyncio.gather(opened(), opened(), opened())
     assert len(set(stamps)) == 1
+
+
+async def test_the_store_migrates_from_wherever_it_is_installed(tmp_path):
+    shutil.copytree(ROOT / "store", tmp_path / "100% app" / "store")
+    (tmp_path / "alembic.ini").write_text("[alembic]\nscript_location = nowhere\n", encoding="utf-8")
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-c",
+        f"import sys; sys.path[:0] = [{str(tmp_path / '100% app')!r}, {str(ROOT)!r}]; {OPEN_AND_PRINT}",
+        "home",
+        cwd=tmp_path,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    async with asyncio.timeout(60):
+        output, _ = await process.communicate()
+    assert process.returncode == 0
+    assert output.decode().splitlines()[-1].endswith("/1")
+    assert (tmp_path / "home" / "backstay.db").is_file()
 
 
 async def test_openings_in_one_process_do_not_disturb_each_other(tmp_path):

@@ -1,0 +1,57 @@
+"""Timelines of runs."""
+
+import asyncio
+
+from backstay.event import Event
+from store import open_store
+
+
+def event(n: int, second: int = 0, text: str = "") -> Event:
+    return Event(n=n, name="action.called", at=f"2026-03-01T10:00:{second:02}+00:00", step=n, text=text, data={"n": n})
+
+
+async def test_events_come_back_in_order_and_by_run(tmp_path):
+    async with open_store(database_url=None, home=tmp_path) as store:
+        await store.events.append("w/r", [event(3), event(1)])
+        await store.events.append("w/r", [event(2)])
+        await store.events.append("w/s", [event(1, text="another run")])
+        await store.events.append("w/r", [])
+        assert await store.events.of_run("w/r") == [event(1), event(2), event(3)]
+        assert await store.events.of_run("w/r", after=2) == [event(3)]
+        assert await store.events.of_run("w/unknown") == []
+
+
+async def test_a_repeat_changes_nothing(tmp_path):
+    async with open_store(database_url=None, home=tmp_path) as store:
+        for _ in range(3):
+            await store.events.append("w/r", [event(1), event(2)])
+        assert await store.events.of_run("w/r") == [event(1), event(2)]
+
+
+async def test_of_two_events_with_one_number_the_newer_stays(tmp_path):
+    async with open_store(database_url=None, home=tmp_path) as store:
+        await store.events.append("w/r", [event(1), event(2, second=5, text="before the reset"), event(3, second=6)])
+        await store.events.append("w/r", [event(2, second=30, text="after the reset")])
+        await store.events.append("w/r", [event(2, second=5, text="a sleeper's"), event(4, second=7)])
+        assert [e.text for e in await store.events.of_run("w/r")] == ["", "after the reset", "", ""]
+        await store.events.append("w/r", [event(5, second=9, text="new"), event(5, second=8, text="old")])
+        assert (await store.events.of_run("w/r", after=4))[0].text == "new"
+
+
+async def test_many_writers_lose_nothing(tmp_path):
+    async with (
+        open_store(database_url=None, home=tmp_path) as one,
+        open_store(database_url=None, home=tmp_path) as other,
+    ):
+        await asyncio.gather(
+            *(store.events.append("w/r", [event(n), event(n + 1)]) for n in range(1, 30) for store in (one, other))
+        )
+        assert [e.n for e in await one.events.of_run("w/r")] == list(range(1, 31))
+
+
+async def test_hostile_text_is_kept(tmp_path):
+    text = "\u202e \0 ⟦secret⟧ '; DROP TABLE events; -- 🪢"
+    kept = Event(n=1, name="x", at="2026-03-01T10:00:00+00:00", text=text, data={text: [text]})
+    async with open_store(database_url=None, home=tmp_path) as store:
+        await store.events.append(text, [kept])
+        assert await store.events.of_run(text) == [kept]

@@ -1,0 +1,93 @@
+"""A database that does not answer is reported, and used again when it does."""
+
+import asyncio
+import sqlite3
+
+import pytest
+
+from backstay.effect import EffectState
+from backstay.errors import StoreUnavailable
+from backstay.event import Event
+from store import open_store
+from store.intent import Intent
+
+FIRST = Intent(effect_id="w/r/1", run="w/r", n=1, tool="mail.send", args_digest="d1", lease=1e12, user_id="ana")
+ONCE = {"idempotency_ttl": None, "attempt": 1, "epoch_differs": False}
+
+
+async def test_a_store_locked_for_too_long_is_unavailable_and_works_again_afterwards(tmp_path):
+    async with open_store(database_url=None, home=tmp_path, busy_timeout_s=0.05) as store:
+        holder = sqlite3.connect(tmp_path / "backstay.db", isolation_level=None)
+        holder.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreUnavailable) as refused:
+            await store.effects.begin(FIRST, **ONCE)
+        assert str(refused.value) == (
+            "store: database is locked; another process holds it; find out which one keeps a transaction open"
+        )
+        assert await store.effects.get("w/r/1") is None
+        holder.execute("ROLLBACK")
+        assert (await store.effects.begin(FIRST, **ONCE)).kind == "go"
+        holder.close()
+
+
+async def test_many_who_wait_for_a_locked_store_are_all_told(tmp_path):
+    async with open_store(database_url=None, home=tmp_path, busy_timeout_s=0.05) as store:
+        holder = sqlite3.connect(tmp_path / "backstay.db", isolation_level=None)
+        holder.execute("BEGIN IMMEDIATE")
+        told = await asyncio.gather(*(store.effects.begin(FIRST, **ONCE) for _ in range(20)), return_exceptions=True)
+        assert {type(answer) for answer in told} == {StoreUnavailable}
+        holder.execute("ROLLBACK")
+        holder.close()
+        assert (await store.effects.begin(FIRST, **ONCE)).kind == "go"
+
+
+async def test_a_short_lock_is_waited_for(tmp_path):
+    async with open_store(database_url=None, home=tmp_path) as store:
+        holder = sqlite3.connect(tmp_path / "backstay.db", isolation_level=None)
+        holder.execute("BEGIN IMMEDIATE")
+        waiting = asyncio.create_task(store.effects.begin(FIRST, **ONCE))
+        # A read is answered meanwhile, so the writer has had its turn to start.
+        assert await store.effects.get("w/r/1") is None
+        assert not waiting.done()
+        holder.execute("COMMIT")
+        holder.close()
+        async with asyncio.timeout(10):
+            assert (await waiting).kind == "go"
+
+
+async def test_a_writer_that_is_cancelled_while_it_waits_does_not_block_the_next(tmp_path):
+    async with open_store(database_url=None, home=tmp_path) as store:
+        holder = sqlite3.connect(tmp_path / "backstay.db", isolation_level=None)
+        holder.execute("BEGIN IMMEDIATE")
+        waiting = [asyncio.create_task(store.effects.begin(FIRST, **ONCE)) for _ in range(3)]
+        assert await store.effects.get("w/r/1") is None
+        for task in waiting:
+            task.cancel()
+        assert all(
+            isinstance(e, asyncio.CancelledError) for e in await asyncio.gather(*waiting, return_exceptions=True)
+        )
+        holder.execute("COMMIT")
+        holder.close()
+        async with asyncio.timeout(10):
+            begun = await store.effects.begin(FIRST, **ONCE)
+        assert begun.kind == "wait"
+        assert begun.row.state is EffectState.DISPATCHED
+
+
+async def test_a_database_that_was_replaced_under_a_worker_is_unavailable(tmp_path):
+    async with open_store(database_url=None, home=tmp_path) as store:
+        await store.events.append("w/r", [Event(n=1, name="x", at="2026")])
+        await store._database.write(lambda connection: connection.exec_driver_sql("DROP TABLE effects"))
+        with pytest.raises(StoreUnavailable) as refused:
+            await store.effects.begin(FIRST, **ONCE)
+        assert "restart the worker" in str(refused.value)
+        assert len(await store.events.of_run("w/r")) == 1
+
+
+async def test_the_lock_of_a_migration_that_hangs_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr("store.sqlite.LOCK_WAIT_S", 0.05)
+    async with open_store(database_url=None, home=tmp_path) as store, store._database.alone():
+        with pytest.raises(StoreUnavailable) as refused:
+            async with open_store(database_url=None, home=tmp_path):
+                pass
+    assert "backstay.db.lock" in str(refused.value)
