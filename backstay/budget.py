@@ -135,10 +135,13 @@ def exceeded(limit: Limit, used: float, allowed: float, of: str = "") -> str:
     return f"budget exceeded: {name} (used {used:g}, allowed {allowed:g})"
 
 
-def first_limit_hit(budget: Budget, usage: Usage, wall_seconds: float) -> str | None:
-    """Return the message for the first bound that stops the next step, or None."""
+def first_limit_hit(budget: Budget, usage: Usage, wall_seconds: float, *, decisions: bool = True) -> str | None:
+    """Return the message for the first bound that stops the next step, or None.
+
+    A step is one decision of the model: the steps of an explicit plan are bounded by the plan itself.
+    """
     bounds: tuple[tuple[Limit, float, float | None], ...] = (
-        (Limit.STEPS, usage.steps, budget.max_steps),
+        (Limit.STEPS, usage.steps, budget.max_steps if decisions else None),
         (Limit.TOKENS, usage.tokens, budget.max_tokens),
         (Limit.WALL, wall_seconds, budget.max_wall_seconds),
     )

@@ -146,7 +146,7 @@ class CallTool(OfRun):
     user_id: str
     purpose: Literal["call", "verify", "undo"] = "call"
     tool: str
-    """For verify and undo: the tool of the effect itself."""
+    """For verify and undo: the tool of the effect itself; the arguments come from the store."""
     definition: str = ""
     arguments: dict[str, Any] = Field(default_factory=dict)
     args_digest: str = ""
@@ -185,17 +185,15 @@ class LoadedEffects(Noun):
     """Hold the effects of a run, the last 100 inline."""
 
     run: str = ""
-    store: str = ""
     user_id: str = ""
-    policy: Policy | None = None
+    opened: Opened | None = None
+    """What the run was opened with, when it is loaded after its end."""
     effects: tuple[Effect, ...] = ()
     count: int = 0
     effects_ref: str | None = None
-    result: dict[str, Any] | None = None
-    """The stored Result of the run, when it is closed."""
 
 
-class CheckProof(Noun):
+class CheckProof(OfRun):
     """Verify who decided; design section 8."""
 
     workflow_id: str
@@ -225,8 +223,10 @@ class CloseRun(OfRun):
 
 
 class Closed(Noun):
-    """Hold the refs that the Result names."""
+    """Hold what the store adds to the Result."""
 
+    effects: tuple[Effect, ...] = ()
+    """The last 100."""
     effects_ref: str | None = None
     events_ref: str | None = None
 

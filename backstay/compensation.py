@@ -10,8 +10,13 @@ class Compensation(Noun):
     """The effect's n."""
     tool: str
     step: int
+    undo_tool: str | None = None
+    """The tool that would be called, `provider.tool`; None says that it cannot be undone."""
     shown: str | None = None
-    """What would be called, for people; None says that it cannot be undone."""
+    """What would be called, for people."""
+    by_effect_id: bool = False
+    """Whether it can be undone even when nobody knows if it happened."""
+    verify: bool = False
     unknown: bool = False
     """Whether nobody knows yet if the effect took place."""
 

@@ -51,7 +51,13 @@ class Effect(Noun):
     """Counts deliberate sends; a retry of one send keeps its number."""
     undo: str | None = None
     """What takes it back, shown form; None says it cannot be undone."""
+    undo_tool: str | None = None
+    """The tool that would be called for it."""
+    undo_by_effect_id: bool = False
+    verify: bool = False
     outcome: str | None = None
     """One redacted line: the error, or what a person said."""
     result: str | None = None
     """Ref of the stored result record."""
+    settle_in_s: float = 0
+    """For a dispatched effect: how long until its request can no longer be under way."""

@@ -13,7 +13,7 @@ BackstayError
     +-- ModelUnavailable      ToolUnavailable      StoreUnavailable    StoreMismatch
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class BackstayError(Exception):
@@ -21,9 +21,10 @@ class BackstayError(Exception):
 
     final: ClassVar[bool] = True
 
-    def __init__(self, message: str | None = None) -> None:
-        """Say what happened; without a message, say the docstring's first line."""
+    def __init__(self, message: str | None = None, **facts: Any) -> None:
+        """Say what happened; without a message, say the docstring's first line. Facts are for programs."""
         super().__init__(message or (type(self).__doc__ or type(self).__name__).strip().splitlines()[0])
+        self.facts = facts
 
 
 class Final(BackstayError):
@@ -101,7 +102,7 @@ class CompensationFailed(Final):
 
 
 class DecisionRefused(Final):
-    """This verdict cannot be accepted."""
+    """The verdict cannot be accepted."""
 
 
 class ModelRefused(Final):
@@ -110,6 +111,18 @@ class ModelRefused(Final):
 
 class RunOpen(Final):
     """The run is still open."""
+
+
+class Unfinished(Final):
+    """The task could not be done."""
+
+
+class StepFailed(Final):
+    """A step of the plan failed."""
+
+
+class Cancelled(Final):
+    """The run was cancelled."""
 
 
 class InternalError(Final):
@@ -129,4 +142,4 @@ class StoreUnavailable(Transient):
 
 
 class StoreMismatch(Transient):
-    """This worker uses another store than the one the run began with."""
+    """The worker uses another store than the one the run began with."""

@@ -14,7 +14,7 @@ class PlanStep(Noun):
 
     tool: str
     arguments: dict[str, Any] = Field(default_factory=dict)
-    """Strings may hold `${input.x}` and `${steps.0.result.id}`; a string that is one reference keeps the value's type."""
+    """Strings may hold `${input.x}` and `${steps.0.result.id}`; a lone reference keeps the value's type."""
     summary: str = ""
     safety: Safety | None = None
     """May only raise the tool's own safety."""

@@ -18,6 +18,10 @@ class Tool(Noun):
     """First 16 hex digits of the definition's hash; a call under another hash is asked about again."""
     undo: str | None = None
     """How an effect of this tool is taken back, in one line; None says it cannot be undone."""
+    undo_tool: str | None = None
+    """The tool that would be called for it, `provider.tool`."""
+    undo_by_effect_id: bool = False
+    """Whether it can be taken back even when its outcome is unknown."""
     verify: bool = False
     """Whether the toolbox declares a read-only check of what happened."""
     verify_is_final: bool = False
@@ -59,6 +63,8 @@ class ToolResult(Noun):
     """A name from errors.py, or `ToolError` when the tool itself reported the fault."""
     undo: str | None = None
     """What would take this effect back, shown form; set when it was bound with the outcome."""
+    settle_in_s: float = 0
+    """For an unknown outcome: how long until the request can no longer be under way."""
     recorded: bool = False
     """Whether an earlier send's recorded outcome was returned instead of sending."""
     verified: bool | None = None

@@ -22,6 +22,9 @@ def admit_again(row: EffectRow, intent: Intent, *, now: float, idempotency_ttl: 
     """Rule on an effect that has a row."""
     if (row.tool, row.args_digest, row.undo) != (intent.tool, intent.args_digest, intent.undo):
         return "conflict"
+    if row.state is EffectState.FAILED and intent.undo and intent.send > row.send:
+        # The tool said that its compensation failed; another deliberate send may succeed.
+        return "go"
     if row.state in _RECORDED:
         return "recorded"
     if intent.send < row.send:

@@ -28,6 +28,7 @@ class EffectRow(Noun):
     undo_tool: str | None = None
     undo_sealed: str | None = None
     undo_shown: str | None = None
+    arguments_sealed: str | None = None
     first_sent_at: float
     updated_at: float
 

@@ -19,3 +19,5 @@ class Intent(Noun):
     lease: float
     """Until when, in unix time, this attempt may still be sending."""
     user_id: str
+    arguments_sealed: str | None = None
+    """Ref of the sealed arguments as they are sent; a check or an undo by id needs them."""

@@ -17,6 +17,7 @@ class RunRow(Noun):
     state: Literal["open", "closed"]
     opened_at: float
     closed_at: float | None = None
-    policy: dict[str, Any]
+    opened: dict[str, Any]
+    """What was resolved when the run began; empty when its beginning was never recorded."""
     store: str
     result: dict[str, Any] | None = None

@@ -29,7 +29,7 @@ class Runs:
         workflow_run_id: str,
         user_id: str,
         text: str,
-        policy: Mapping[str, Any],
+        opened: Mapping[str, Any],
         store: str | None = None,
     ) -> None:
         """Record that a run began; a repeat only adds another run id of its chain."""
@@ -39,7 +39,7 @@ class Runs:
             "workflow_run_id": workflow_run_id,
             "user_id": user_id,
             "text": text[:_TEXT_LIMIT],
-            "policy": dict(policy),
+            "opened": dict(opened),
             "store": store or self._stamp(),
         }
         link = {"workflow_id": workflow_id, "workflow_run_id": workflow_run_id}
@@ -60,7 +60,7 @@ class Runs:
             "workflow_run_id": workflow_run_id,
             "user_id": "",
             "text": "",
-            "policy": {},
+            "opened": {},
             "store": self._stamp(),
         }
         values = {"state": "closed", "closed_at": self._clock(), "result": dict(result)}

@@ -43,6 +43,7 @@ def _make_identity_and_effects() -> None:
         sa.Column("undo_tool", sa.Text),
         sa.Column("undo_sealed", sa.Text),
         sa.Column("undo_shown", sa.Text),
+        sa.Column("arguments_sealed", sa.Text),
         sa.Column("first_sent_at", sa.Double, nullable=False),
         sa.Column("updated_at", sa.Double, nullable=False),
     )
@@ -77,7 +78,7 @@ def _make_runs() -> None:
         sa.Column("state", sa.Text, nullable=False),
         sa.Column("opened_at", sa.Double, nullable=False),
         sa.Column("closed_at", sa.Double),
-        sa.Column("policy", sa.JSON, nullable=False),
+        sa.Column("opened", sa.JSON, nullable=False),
         sa.Column("store", sa.Text, nullable=False),
         sa.Column("result", sa.JSON),
     )

@@ -1,0 +1,200 @@
+"""Send effects at most once, and read and settle what is recorded of them."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+from temporalio import activity
+
+from activities.records import Records
+from backstay.effect import EffectState
+from backstay.errors import OutcomeUnknown, StoreUnavailable, ToolUnavailable, Transient
+from backstay.tool import ToolResult
+from store import Store
+from store.begun import Begun
+from store.bound_undo import BoundUndo
+from store.effect_row import EffectRow
+from store.intent import Intent
+from toolbox.answer import Answer
+from toolbox.outcome import NotSent
+
+IDEMPOTENT_ATTEMPTS = 3
+SETTLE_PATIENCE_S = 45
+
+log = structlog.get_logger("backstay.effects")
+
+
+class InFlight(Transient):
+    """Another attempt may still be sending this effect."""
+
+
+class _Held(Exception):
+    """The intent was not granted; nothing was sent."""
+
+    def __init__(self, begun: Begun) -> None:
+        self.begun = begun
+
+
+@dataclass(frozen=True)
+class Send:
+    """Say what is to be sent, and how its outcome is recorded."""
+
+    intent: Intent
+    label: str
+    provider: str
+    idempotency_ttl: float | None
+    call: Callable[[Callable[[], Awaitable[None]]], Awaitable[Answer]]
+    """Sends the request; awaits its argument immediately before."""
+    bind: Callable[[Any], Awaitable[BoundUndo | None]]
+    """Renders the compensation from the tool's answer."""
+
+
+class Effects:
+    """Carry one effect from intent to outcome; design section 4."""
+
+    def __init__(self, store: Store, records: Records) -> None:
+        """Record everything in the store."""
+        self.store = store
+        self.records = records
+        self.repairs: set[asyncio.Task[None]] = set()
+
+    async def send(self, send: Send, *, epoch_differs: bool) -> ToolResult:
+        """Send unless it was sent before; once the intent is recorded, cancellation waits for the outcome."""
+        begun: list[Begun] = []
+
+        async def before_send() -> None:
+            answer = await self.store.effects.begin(
+                send.intent,
+                idempotency_ttl=send.idempotency_ttl,
+                attempt=activity.info().attempt,
+                epoch_differs=epoch_differs,
+            )
+            if answer.kind != "go":
+                raise _Held(answer)
+            begun.append(answer)
+            if time.time() >= send.intent.lease:
+                # The process was stopped meanwhile; another attempt may own the effect by now.
+                raise OutcomeUnknown("the lease ended before the request was sent")
+
+        task = asyncio.ensure_future(self._sent(send, before_send, begun))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if not begun:
+                task.cancel()
+            await asyncio.wait([task])
+            if task.cancelled():
+                raise
+            return task.result()
+
+    async def _sent(self, send: Send, before_send: Callable[[], Awaitable[None]], begun: list[Begun]) -> ToolResult:
+        try:
+            answer = await send.call(before_send)
+        except _Held as held:
+            return self._held(held.begun)
+        except NotSent as error:
+            if not begun:
+                raise ToolUnavailable(str(error)) from error
+            await self._settle(send, begun[0], EffectState.NOT_SENT, outcome=str(error))
+            raise ToolUnavailable(str(error), retry_after=getattr(error, "retry_after_s", None)) from error
+        except OutcomeUnknown as error:
+            if not begun:
+                raise ToolUnavailable(str(error)) from error
+            return self._unknown(send, begun[0], str(error))
+        return await self._answered(send, begun[0], answer)
+
+    async def _answered(self, send: Send, begun: Begun, answer: Answer) -> ToolResult:
+        ref = await self.records.keep(
+            send.intent.run, send.label, answer.data if answer.success else answer.error, send.provider
+        )
+        if not answer.success:
+            error = await self._shown_line(send, answer.error or "")
+            result = ToolResult(success=False, ref=ref, error=error, error_type="ToolError")
+            await self._settle(send, begun, EffectState.FAILED, outcome=error, result_ref=ref)
+            return result
+        bound = await send.bind(answer.data)
+        ours = await self._settle(send, begun, EffectState.APPLIED, result_ref=ref, undo=bound)
+        if not ours:
+            row = await self.store.effects.get(send.intent.effect_id)
+            log.warning("effect.late", effect=send.intent.effect_id, recorded=row.state if row else None)
+        return _result(ref, bound)
+
+    async def _settle(self, send: Send, begun: Begun, state: EffectState, **values: Any) -> bool:
+        """Record the outcome; while the store is locked keep trying, and at last in the background."""
+        try:
+            return await self._settle_patiently(
+                send, begun, state, values, until=min(send.intent.lease + 5, time.time() + 30)
+            )
+        except StoreUnavailable:
+            log.warning("effect.unsettled", effect=send.intent.effect_id, state=state)
+            repair = asyncio.create_task(self._repair(send, begun, state, values))
+            self.repairs.add(repair)
+            repair.add_done_callback(self.repairs.discard)
+            return True
+
+    async def _settle_patiently(
+        self, send: Send, begun: Begun, state: EffectState, values: dict[str, Any], until: float
+    ) -> bool:
+        while True:
+            try:
+                return await self.store.effects.settle(send.intent.effect_id, begun.token, state, **values)
+            except StoreUnavailable:
+                if time.time() >= until:
+                    raise
+                await asyncio.sleep(0.5)
+
+    async def _repair(self, send: Send, begun: Begun, state: EffectState, values: dict[str, Any]) -> None:
+        try:
+            await self._settle_patiently(send, begun, state, values, until=time.time() + 600)
+        except StoreUnavailable:
+            log.exception("effect.unrepaired", effect=send.intent.effect_id, state=state)
+
+    async def _shown_line(self, send: Send, text: str) -> str:
+        shown = await self.records.show(send.intent.run, text, send.provider)
+        return str(shown.payload)[:500]
+
+    def _unknown(self, send: Send, begun: Begun, reason: str) -> ToolResult:
+        harmless = send.idempotency_ttl is not None and time.time() < begun.row.first_sent_at + send.idempotency_ttl
+        wait = max(0.0, send.intent.lease - time.time())
+        if harmless and activity.info().attempt < IDEMPOTENT_ATTEMPTS:
+            raise InFlight(f"{reason}; declared idempotent, so it is sent again", retry_after=wait + 0.2)
+        return ToolResult(success=False, error=reason[:500], error_type="OutcomeUnknown", settle_in_s=round(wait, 3))
+
+    def _held(self, begun: Begun) -> ToolResult:
+        row = begun.row
+        match begun.kind:
+            case "wait":
+                raise InFlight(retry_after=max(0.0, row.lease - time.time()) + 0.2)
+            case "recorded":
+                return recorded_result(row)
+            case "conflict":
+                error = f"{row.tool} is recorded as {row.state} under this number, with other arguments"
+                return ToolResult(success=False, error=error, error_type="EffectConflict")
+            case _:
+                return ToolResult(
+                    success=False,
+                    error="an earlier attempt sent it and was lost",
+                    error_type="OutcomeUnknown",
+                    settle_in_s=round(max(0.0, row.lease - time.time()), 3),
+                )
+
+
+def recorded_result(row: EffectRow) -> ToolResult:
+    """Return the outcome that is recorded, as if it had just come."""
+    if row.state is EffectState.FAILED:
+        return ToolResult(success=False, ref=row.result_ref, error=row.outcome, error_type="ToolError", recorded=True)
+    if row.state is EffectState.NOT_SENT:
+        return ToolResult(
+            success=False, error=row.outcome or "it did not happen", error_type="DidNotHappen", recorded=True
+        )
+    note = None if row.result_ref else row.outcome
+    return ToolResult(success=True, ref=row.result_ref, error=note, undo=row.undo_shown, recorded=True)
+
+
+def _result(ref: str, bound: BoundUndo | None) -> ToolResult:
+    return (
+        ToolResult(success=True, ref=ref, undo=bound.shown) if bound is not None else ToolResult(success=True, ref=ref)
+    )

@@ -1,0 +1,163 @@
+"""Ask the model once: render, check the reservation, send, price, parse."""
+
+from typing import Any
+
+from temporalio import activity
+
+from activities.arguments import Arguments
+from activities.completion import Completion, ContextTooLong, complete
+from activities.failures import body
+from activities.pricing import Price, price_of
+from activities.records import Records
+from activities.reply import Reply, ReplyReader, calls_of_json
+from activities.request import closing_request, json_request, request_for
+from activities.resources import Body, Resources
+from activities.transcript import Transcript, Transcripts
+from backstay import calls
+from backstay.canonical import canonical
+from backstay.decision import Decision
+from backstay.errors import ReservationTooSmall
+from backstay.event import Event
+from backstay.shown import one_line
+from backstay.usage import ModelUsage
+from toolbox import Catalog
+
+HALVINGS = 3
+
+
+class Model(Body):
+    """The body of `ask_model`."""
+
+    def __init__(self, resources: Resources, records: Records, transcripts: Transcripts) -> None:
+        """Share the worker's transcripts."""
+        super().__init__(resources)
+        self.records = records
+        self.transcripts = transcripts
+        self.without_functions: set[str] = set()
+        """Models whose endpoint has shown that it ignores functions."""
+
+    @body(calls.ask_model)
+    async def ask_model(self, ask: calls.AskModel) -> Decision:
+        """Render the context, call the model once, price the answer and parse it into a Decision."""
+        self.store.check(ask.store)
+        await self.store.events.append(ask.run, ask.events)
+        catalog = await self.toolbox.catalog(ask.user_id)
+        transcript = await self.transcripts.load(ask.context)
+        transcript = await self.transcripts.extend(transcript, await self.transcripts.items_of(ask.append))
+        price = price_of(self.settings, ask.model)
+        completion, worst, dropped = await self._completed(ask, transcript, catalog, price)
+        usage = _priced(completion, price, worst)
+        if ask.closing:
+            shown = await self.records.show(ask.run, completion.message.get("content") or "", "model")
+            text = str(shown.payload)[:4000]
+            return Decision(context=transcript.ref, reason=text, model=ask.model, usage=usage, worst_case_micro=worst)
+        reply = await self._read(ask, transcript, catalog, completion)
+        extended = await self.transcripts.extend(transcript, reply.items)
+        await self._log(ask, usage, reply)
+        return _decision(ask, reply, extended.ref, catalog.version, usage=usage, worst=worst, dropped=dropped)
+
+    async def _completed(
+        self, ask: calls.AskModel, transcript: Transcript, catalog: Catalog, price: Price | None
+    ) -> tuple[Completion, int, int]:
+        """Send once; only a request that was refused as too long, and so not billed, is sent again, shorter."""
+        cap = self.settings.context_tokens
+        for halving in range(HALVINGS + 1):
+            request, dropped = self._request(ask, transcript, catalog, cap)
+            worst = (
+                0
+                if price is None
+                else price.worst(len(canonical(request).encode("utf-8", "replace")), request["max_completion_tokens"])
+            )
+            if ask.micro is not None and worst > ask.micro:
+                needed = f"{worst / 1e6:.6f}"
+                raise ReservationTooSmall(f"the call may cost {needed} USD; reserve that much", needed=worst)
+            try:
+                return await complete(self.resources.model, request), worst, dropped
+            except ContextTooLong:
+                if halving == HALVINGS:
+                    raise
+                cap //= 2
+        raise AssertionError
+
+    def _request(
+        self, ask: calls.AskModel, transcript: Transcript, catalog: Catalog, cap: int
+    ) -> tuple[dict[str, Any], int]:
+        most = min(
+            self.settings.max_completion_tokens, ask.max_completion_tokens or self.settings.max_completion_tokens
+        )
+        role = self.settings.system_role
+        if ask.closing:
+            return closing_request(transcript, model=ask.model, most_output=most, system_role=role), 0
+        request, dropped = request_for(
+            transcript, catalog, model=ask.model, cap_tokens=cap, most_output=most, system_role=role, budget=ask.budget
+        )
+        return (json_request(request, role), dropped) if ask.model in self.without_functions else (request, dropped)
+
+    async def _read(
+        self, ask: calls.AskModel, transcript: Transcript, catalog: Catalog, completion: Completion
+    ) -> Reply:
+        message = completion.message
+        content = message.get("content")
+        if ask.model in self.without_functions and isinstance(content, str):
+            found = calls_of_json(content)
+            if found is not None:
+                message = {"content": None, "tool_calls": [_with_step(call, ask.step) for call in found]}
+        reply = await ReplyReader(Arguments(self.records), catalog, ask.run).read(message, started=transcript.started)
+        if not message.get("tool_calls") and reply.finish is None and content:
+            # Text where a call was due: from now on the actions are asked for as JSON.
+            self.without_functions.add(ask.model)
+        elif completion.message.get("tool_calls"):
+            self.without_functions.discard(ask.model)
+        return reply
+
+    async def _log(self, ask: calls.AskModel, usage: ModelUsage, reply: Reply) -> None:
+        if not ask.event:
+            return
+        data = {"tokens": usage.tokens, "cost_usd": usage.cost_micro / 1e6, "actions": [a.kind for a in reply.actions]}
+        at = _scheduled()
+        text = f"step {ask.step}: asked the model"
+        event = Event(n=ask.event, name="model.asked", at=at, step=ask.step, text=text, data=data)
+        await self.store.events.append(ask.run, (event,))
+
+
+def _decision(
+    ask: calls.AskModel, reply: Reply, context: str, catalog: str, *, usage: ModelUsage, worst: int, dropped: int
+) -> Decision:
+    said = next((item["text"] for item in reply.items if item["kind"] == "said"), "")
+    more: dict[str, Any] = {}
+    if said:
+        more["reason"] = one_line(said, 200)[0]
+    if reply.refused:
+        more["refused"] = reply.refused
+    if dropped:
+        more["dropped"] = dropped
+    return Decision(
+        actions=reply.actions,
+        context=context,
+        catalog=catalog,
+        model=ask.model,
+        usage=usage,
+        worst_case_micro=worst,
+        **more,
+    )
+
+
+def _priced(completion: Completion, price: Price | None, worst: int) -> ModelUsage:
+    """Return the usage with its cost; an endpoint that does not say what it used is taken at its worst."""
+    usage = completion.usage
+    if price is None:
+        return _compact(usage, 0)
+    return _compact(usage, price.micro(usage) if completion.reported else worst)
+
+
+def _compact(usage: ModelUsage, cost: int) -> ModelUsage:
+    counted = {name: value for name, value in usage.model_dump().items() if value}
+    return ModelUsage(**{**counted, "cost_micro": cost})
+
+
+def _with_step(call: dict[str, Any], step: int) -> dict[str, Any]:
+    return {**call, "id": f"s{step}-{call['id']}"}
+
+
+def _scheduled() -> str:
+    return activity.info().scheduled_time.isoformat(timespec="milliseconds")

@@ -1,0 +1,38 @@
+"""What the bodies of the menu work with; built once per worker."""
+
+from dataclasses import dataclass
+
+import openai
+from backstay.settings import Settings
+from temporalio.client import Client
+
+from backstay.policy import Policy
+from backstay.redaction import Redactor
+from store import Store
+from toolbox import Toolbox
+
+
+@dataclass(frozen=True)
+class Resources:
+    """Hold the open resources of one worker."""
+
+    settings: Settings
+    store: Store
+    toolbox: Toolbox
+    policy: Policy
+    redactor: Redactor
+    model: openai.AsyncOpenAI
+    temporal: Client
+    search_attributes: bool = False
+
+
+class Body:
+    """Give an activity class its resources and the checks that all of them make first."""
+
+    def __init__(self, resources: Resources) -> None:
+        """Share the worker's resources."""
+        self.resources = resources
+        self.settings = resources.settings
+        self.store = resources.store
+        self.toolbox = resources.toolbox
+        self.transient_s = resources.settings.transient_seconds

@@ -1,0 +1,120 @@
+"""Begin and close a run in the store."""
+
+import asyncio
+from typing import Any
+
+from activities.failures import body
+from activities.outcomes import shown
+from activities.pricing import price_of
+from activities.prompting import prompt, prompt_hash
+from activities.records import Records
+from activities.request import CLOSING_OUTPUT, CLOSING_TOKENS
+from activities.resources import Body, Resources
+from activities.transcript import Transcripts
+from backstay import calls
+from backstay.canonical import canonical
+from backstay.errors import PolicyInvalid, TaskInvalid
+from backstay.policy import Policy
+from backstay.shown import one_line
+from backstay.task import Task
+from backstay.trimming import BYTES_PER_TOKEN
+
+FIRST_REQUEST_BYTES = 40_000
+"""Room for the functions of a first search; a figure to begin with, corrected by the first refusal."""
+
+
+class Runs(Body):
+    """The bodies of `open_run` and `close_run`."""
+
+    def __init__(self, resources: Resources, records: Records, transcripts: Transcripts) -> None:
+        """Share the worker's transcripts."""
+        super().__init__(resources)
+        self.records = records
+        self.transcripts = transcripts
+
+    @body(calls.open_run)
+    async def open_run(self, ask: calls.OpenRun) -> calls.Opened:
+        """Resolve once what the run must not re-read later."""
+        task = ask.task
+        model = task.model or self.settings.model
+        policy = await asyncio.to_thread(_tightened, self.resources.policy, task)
+        price = price_of(self.settings, model)
+        if price is None and task.budget.max_llm_cost_usd is not None and task.plan is None:
+            raise TaskInvalid(
+                f"model: no price is known for {one_line(model, 80)[0]!r}, so max_llm_cost_usd cannot be kept; "
+                "set BACKSTAY_PRICES for it, or budget.max_llm_cost_usd to null"
+            )
+        catalog = await self.toolbox.catalog(task.user_id)
+        items = await self._first_items(ask.run, task)
+        most = self.settings.max_completion_tokens
+        size = len(canonical(items).encode("utf-8", "replace")) + FIRST_REQUEST_BYTES
+        opened = calls.Opened(
+            store=self.store.stamp,
+            model=model,
+            policy=policy,
+            policy_hash=policy.policy_hash,
+            prompt_hash=prompt_hash(),
+            catalog=catalog.version,
+            context=await self.transcripts.begin(items),
+            reserve_micro=0 if price is None else price.worst(size, most),
+            finalize_micro=0
+            if price is None
+            else price.worst(int(CLOSING_TOKENS * BYTES_PER_TOKEN) + 2000, CLOSING_OUTPUT),
+            search_attributes=self.resources.search_attributes,
+            settle_after_s=self.settings.settle_after_seconds,
+            wait_notices=bool(self.settings.notify_urls),
+        )
+        await self._remember(ask, opened)
+        return opened
+
+    async def _remember(self, ask: calls.OpenRun, opened: calls.Opened) -> None:
+        workflow_id, _, _ = ask.run.rpartition("/")
+        text = await self.records.show(ask.run, ask.task.text or "plan", "task")
+        await self.store.runs.opened(
+            run=ask.run,
+            workflow_id=workflow_id,
+            workflow_run_id=ask.workflow_run_id,
+            user_id=ask.task.user_id,
+            text=one_line(str(text.payload), 500)[0],
+            opened=opened.model_dump(mode="json", exclude_unset=True),
+            store=opened.store,
+        )
+        await self.store.events.append(ask.run, ask.events)
+
+    async def _first_items(self, run: str, task: Task) -> list[dict[str, Any]]:
+        given = {"text": task.text, "input": task.input, "extra": task.extra_context}
+        view = (await self.records.show(run, given, "task")).payload
+        extra = canonical(view["extra"]) if view["extra"] else ""
+        text = str(view["text"])
+        if view["input"]:
+            text = f"{text}\n\nInput: {canonical(view['input'])}"
+        return [
+            {"kind": "system", "text": prompt("planner", extra_context=extra)},
+            {"kind": "task", "text": text},
+        ]
+
+    @body(calls.close_run)
+    async def close_run(self, ask: calls.CloseRun) -> calls.Closed:
+        """Store how the run ended, together with its effects and events."""
+        self.store.check(ask.store)
+        await self.store.events.append(ask.run, ask.events)
+        rows = [row for row in await self.store.effects.of_run(ask.run) if not row.undo]
+        effects = [shown(row).model_copy(update={"settle_in_s": 0}) for row in rows]
+        events = await self.store.events.of_run(ask.run)
+        effects_ref = await self.records.write("effects", [effect.plain() for effect in effects])
+        events_ref = await self.records.write("events", [event.plain() for event in events])
+        update = {
+            "effects": tuple(effects[-100:]),
+            "effects_ref": effects_ref,
+            "events": tuple(events[-100:]),
+            "events_ref": events_ref,
+        }
+        await self.store.runs.closed(ask.run, ask.result.model_copy(update=update).plain())
+        return calls.Closed(effects=tuple(effects[-100:]), effects_ref=effects_ref, events_ref=events_ref)
+
+
+def _tightened(policy: Policy, task: Task) -> Policy:
+    try:
+        return policy.tightened_by(task.policy)
+    except PolicyInvalid as error:
+        raise TaskInvalid(f"policy: {error}") from error

@@ -1,0 +1,68 @@
+"""Keep what the model sees within a cap, always in the same way; pure rules on plain data."""
+
+from typing import Any
+
+from backstay.canonical import canonical
+
+BYTES_PER_TOKEN = 3.5
+PINNED = frozenset({"system", "task", "plan", "fact"})
+STUB = 200
+KEEP_LAST = 2
+"""The newest answers are never dropped: the model has not reacted to them yet."""
+
+
+def weight(item: dict[str, Any]) -> int:
+    """Return the bytes that an item takes in a request."""
+    return len(canonical(item).encode("utf-8", "replace"))
+
+
+def trim(items: list[dict[str, Any]], cap_tokens: int) -> tuple[list[dict[str, Any]], int]:
+    """Return what fits into the cap and how many items were dropped or cut.
+
+    Prompt, task, plan and pinned facts stay; the oldest digests go first and are named; then the oldest exchanges go
+    whole, so that no answer stays without its call.
+    """
+    cap = int(cap_tokens * BYTES_PER_TOKEN)
+    kept = list(items)
+    total = sum(weight(item) for item in kept)
+    dropped = 0
+    for index, item in enumerate(kept):
+        if total <= cap:
+            return kept, dropped
+        if item["kind"] == "answer" and len(item["text"]) > STUB and _later_answers(kept, index) >= KEEP_LAST:
+            stub = {**item, "text": _stub(item["text"])}
+            total += weight(stub) - weight(item)
+            kept[index] = stub
+            dropped += 1
+    while total > cap and (span := _oldest_exchange(kept)) is not None:
+        start, end = span
+        gone = [item for item in kept[start:end] if item["kind"] not in PINNED]
+        stay = [item for item in kept[start:end] if item["kind"] in PINNED]
+        total -= sum(weight(item) for item in gone)
+        dropped += len(gone)
+        kept[start:end] = stay
+    if dropped:
+        kept = _with_note(kept, dropped)
+    return kept, dropped
+
+
+def _stub(text: str) -> str:
+    return canonical(
+        {"dropped": "this answer was dropped to save space; read_result reads it again", "began": text[:STUB]}
+    )
+
+
+def _later_answers(items: list[dict[str, Any]], index: int) -> int:
+    return sum(1 for item in items[index + 1 :] if item["kind"] == "answer")
+
+
+def _oldest_exchange(items: list[dict[str, Any]]) -> tuple[int, int] | None:
+    """Return where the oldest answer of the model and all that belongs to it lies; never the last exchange."""
+    starts = [index for index, item in enumerate(items) if item["kind"] == "said"]
+    return (starts[0], starts[1]) if len(starts) > 1 else None
+
+
+def _with_note(items: list[dict[str, Any]], dropped: int) -> list[dict[str, Any]]:
+    note = {"kind": "fact", "text": f"{dropped} older items were dropped or cut to save space."}
+    index = next((i for i, item in enumerate(items) if item["kind"] not in PINNED), len(items))
+    return [*items[:index], note, *items[index:]]

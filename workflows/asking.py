@@ -1,0 +1,187 @@
+"""Ask the model, reserving money for every try before it is spent."""
+
+from datetime import timedelta
+from typing import Any
+
+from temporalio import workflow
+from temporalio.exceptions import ApplicationError
+
+from backstay import calls
+from backstay.budget import MICRO, Limit, Reservation, exceeded
+from backstay.decision import Decision
+from backstay.errors import BudgetExceeded
+from backstay.status import State
+from workflows.desk import Desk
+from workflows.menu import failure_of
+
+TRIES = 3
+LONGEST_WAIT_S = 3600
+
+
+class Asking:
+    """Get the model's next decision within the budget."""
+
+    def __init__(self, desk: Desk) -> None:
+        """Work at the run's desk."""
+        self.desk = desk
+
+    async def decide(self) -> Decision:
+        """Return the next decision and count it as a step; raises BudgetExceeded."""
+        state = self.desk.state
+        await self.desk.afford(self.desk.step_refused)
+        state.usage = state.usage.model_copy(update={"steps": state.usage.steps + 1})
+        with self.desk.doing(State.DECIDING):
+            decision = await self._asked(closing=False)
+        state.context, state.append = decision.context, []
+        return decision
+
+    async def closing_summary(self) -> str | None:
+        """Return a summary of what was done, paid from what was kept back for it, or None."""
+        if self.desk.state.opened is None:
+            return None
+        try:
+            decision = await self._asked(closing=True)
+        except (ApplicationError, BudgetExceeded):
+            return None
+        usage = self.desk.state.usage
+        self.desk.state.usage = usage.model_copy(update={"free_calls": usage.free_calls + 1})
+        return decision.reason or None
+
+    async def _asked(self, *, closing: bool) -> Decision:
+        tries = 0
+        needed: int | None = None
+        while True:
+            held = await self._reserved(needed, closing=closing)
+            try:
+                decision = await self.desk.menu.order_once(
+                    calls.ask_model, self._ask(held, closing), summary=self._summary(tries)
+                )
+            except ApplicationError as error:
+                facts = _facts(error)
+                if error.type == "ReservationTooSmall" and needed is None:
+                    # Nothing was sent: what it takes is now known, and this was no try.
+                    self._release(held)
+                    needed = int(facts.get("needed", 0))
+                    continue
+                needed = None
+                self._settle_failed(held, facts)
+                tries += 1
+                await self._after(error, facts, tries, closing=closing)
+                tries = tries % TRIES
+                continue
+            except BaseException:
+                # Cancelled: the request may have been billed.
+                self._settle_failed(held, {})
+                raise
+            self._settle(held, decision)
+            return decision
+
+    async def _reserved(self, needed: int | None, *, closing: bool) -> Reservation | None:
+        state = self.desk.state
+        if state.ledger.ceiling is None:
+            return None
+
+        def refusal() -> str | None:
+            left = state.ledger.left(closing=closing)
+            short = left is not None and (left <= 0 or (needed is not None and needed > left))
+            return (
+                exceeded(Limit.COST, state.ledger.spent / MICRO, (state.ledger.ceiling or 0) / MICRO) if short else None
+            )
+
+        if closing:
+            if (message := refusal()) is not None:
+                raise BudgetExceeded(message)
+        else:
+            await self.desk.afford(refusal)
+        left = state.ledger.left(closing=closing) or 0
+        figure = 2 * state.worst_micro or (state.opened.reserve_micro if state.opened else 0)
+        state.ledger, held = state.ledger.reserve(needed or min(left, figure or left), closing=closing)
+        return held
+
+    def _ask(self, held: Reservation | None, closing: bool) -> calls.AskModel:  # noqa: FBT001  # carried through
+        state = self.desk.state
+        event = state.next_event
+        if not closing:
+            self.desk.record("model.asked", f"step {state.usage.steps}: asked the model", written=True)
+        more: dict[str, Any] = {}
+        if held is not None:
+            more["micro"] = held.micro
+        if closing:
+            more["closing"] = True
+        else:
+            more["event"] = event
+        if state.append:
+            more["append"] = tuple(state.append)
+        if state.budget.max_tokens is not None:
+            more["max_completion_tokens"] = max(1, state.budget.max_tokens - state.usage.tokens)
+        return calls.AskModel(
+            run=state.run,
+            user_id=state.task.user_id,
+            model=state.opened.model if state.opened else "",
+            context=state.context,
+            step=state.usage.steps,
+            budget=self._left(),
+            **more,
+        )
+
+    async def _after(self, error: ApplicationError, facts: dict[str, Any], tries: int, *, closing: bool) -> None:
+        """Wait before the next try, ask a person when tries are used up, or give up."""
+        kind = error.type or ""
+        self.desk.record("model.failed", f"try {tries}: {error.message}", type=kind)
+        if kind not in {"ModelUnavailable", "ModelRefused", "WorkerLost"}:
+            raise failure_of(error)
+        if closing and (tries >= TRIES or kind == "ModelRefused"):
+            raise error
+        wait = facts.get("retry_after")
+        if isinstance(wait, int | float) and wait > 0:
+            seconds = min(float(wait), LONGEST_WAIT_S)
+            with self.desk.doing(State.WAITING):
+                await workflow.sleep(timedelta(seconds=seconds), summary=f"the model asked to wait {seconds:g} s")
+            return
+        if tries < TRIES and kind != "ModelRefused":
+            await workflow.sleep(timedelta(seconds=2 ** (tries - 1)), summary=f"before try {tries + 1} of the model")
+            return
+        if self.desk.menu.ask_about_fault is None or not await self.desk.menu.ask_about_fault(
+            f"ask_model: {error.message}"
+        ):
+            raise failure_of(error)
+
+    def _settle(self, held: Reservation | None, decision: Decision) -> None:
+        state = self.desk.state
+        billed = decision.usage.cost_micro
+        state.usage = state.usage.asked(decision.model, decision.usage)
+        state.worst_micro = decision.worst_case_micro
+        if held is not None:
+            state.ledger = state.ledger.settle(held, billed)
+        else:
+            state.ledger = state.ledger.model_copy(update={"spent": state.ledger.spent + billed})
+        self.desk.changed()
+
+    def _settle_failed(self, held: Reservation | None, facts: dict[str, Any]) -> None:
+        if held is None:
+            return
+        ledger = self.desk.state.ledger
+        self.desk.state.ledger = ledger.release(held) if facts.get("unbilled") is True else ledger.charge(held)
+
+    def _release(self, held: Reservation | None) -> None:
+        if held is not None:
+            self.desk.state.ledger = self.desk.state.ledger.release(held)
+
+    def _summary(self, tries: int) -> str:
+        usage = self.desk.state.usage
+        return f"step {usage.steps}: ask {self.desk.state.opened.model if self.desk.state.opened else ''}" + (
+            f", try {tries + 1}" if tries else ""
+        )
+
+    def _left(self) -> str:
+        state = self.desk.state
+        steps = state.budget.max_steps - state.usage.steps
+        left = f"{steps} steps, {state.budget.max_tool_calls - state.usage.tool_calls} calls"
+        money = state.ledger.left()
+        return left if money is None else f"{left}, {money / MICRO:.4f} USD"
+
+
+def _facts(error: ApplicationError) -> dict[str, Any]:
+    details = error.details
+    first = details[0] if details else None
+    return first if isinstance(first, dict) else {}

@@ -1,0 +1,182 @@
+"""Find out which calls may go: by rule, and where a rule asks, by a person."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from temporalio.exceptions import ApplicationError
+
+from backstay import calls, deciding, errors
+from backstay.approval import ApprovalRequest, CallVerdict, RequestedCall, RequestKind, Verdict
+from backstay.canonical import digest_of
+from backstay.errors import DecisionRefused
+from backstay.policy import Policy, rule
+from backstay.ruling import Ruling
+from backstay.shown import one_line, shown_arguments
+from backstay.status import State
+from backstay.tool import ToolCall, ToolResult
+from workflows.board import Decided
+from workflows.desk import Desk
+from workflows.menu import failure_of
+
+Answered = dict[int, ToolCall | ToolResult]
+"""By index: the call that may go, perhaps modified, or the result that says why it may not."""
+
+
+class StopRequested(errors.Rejected):
+    """A person rejected a call and asked the run to stop."""
+
+
+@dataclass(frozen=True)
+class Ruled:
+    """Hold one call of a batch with its ruling."""
+
+    index: int
+    call: ToolCall
+    ruling: Ruling
+
+
+class Consent:
+    """Rule on calls and ask people about those that a rule asks about."""
+
+    def __init__(self, desk: Desk) -> None:
+        """Work at the run's desk."""
+        self.desk = desk
+
+    @property
+    def policy(self) -> Policy:
+        """Return the policy that the run was opened with."""
+        opened = self.desk.state.opened
+        return Policy() if opened is None else opened.policy
+
+    async def obtain(
+        self, batch: Sequence[ToolCall], *, kind: RequestKind | None = None, purpose: str = "call"
+    ) -> Answered:
+        """Return for each call whether it may go; what is asked is asked in one request per set of approvers.
+
+        Raises StopRequested when a person rejects and stops the run, Expired when a rule says that expiry fails it.
+        """
+        ruled = [
+            Ruled(i, call, rule(self.policy, call.tool, call.arguments, purpose=purpose))
+            for i, call in enumerate(batch)
+        ]
+        answered: Answered = {}
+        asked: dict[tuple[Any, ...], list[Ruled]] = {}
+        for one in ruled:
+            match one.ruling.verdict:
+                case "allow":
+                    answered[one.index] = one.call
+                case "ask":
+                    asked.setdefault(deciding.constraint(one.ruling), []).append(one)
+                case _:
+                    self.desk.record("action.denied", f"{one.call.tool.name}: {one.ruling.rule}")
+                    answered[one.index] = refused(errors.Denied(f"denied by the policy: {one.ruling.rule}"))
+        for group in asked.values():
+            answered |= await self._ask(group, kind or (RequestKind.CALL if len(group) == 1 else RequestKind.BATCH))
+        return answered
+
+    async def again(self, call: ToolCall, why: str) -> ToolCall | ToolResult:
+        """Ask about one call whose ground has changed, whatever the policy says."""
+        ruling = rule(self.policy, call.tool, call.arguments)
+        if ruling.verdict == "deny":
+            return refused(errors.Denied(f"denied by the policy: {ruling.rule}"))
+        ruling = ruling.model_copy(update={"verdict": "ask", "rule": f"{why} ({ruling.rule})"})
+        return (await self._ask([Ruled(0, call, ruling)], RequestKind.CALL))[0]
+
+    async def _ask(self, group: list[Ruled], kind: RequestKind) -> Answered:
+        shown = tuple(_shown(one) for one in group)
+        by_index = {one.index: one for one in group}
+        request = ApprovalRequest(
+            id="",
+            kind=kind,
+            question=_question(group, kind),
+            calls=shown,
+            options=(Verdict.APPROVE.value, Verdict.MODIFY.value, Verdict.REJECT.value),
+            reason="; ".join(dict.fromkeys(one.call.reason for one in group if one.call.reason)),
+            args_digest=digest_of(
+                group[0].call.arguments if len(group) == 1 else [one.call.arguments for one in group]
+            ),
+        )
+        ruling = group[0].ruling.model_copy(update={"rule": "; ".join(dict.fromkeys(one.ruling.rule for one in group))})
+
+        async def check_changes(named: dict[int, CallVerdict]) -> dict[int, CallVerdict]:
+            return {
+                index: verdict if verdict.arguments is None else await self._changed(by_index[index], verdict, shown)
+                for index, verdict in named.items()
+            }
+
+        with self.desk.doing(State.WAITING):
+            decided = await self.desk.board.ask(request, ruling, check_changes)
+        if decided.verdict is None and decided.on_expiry == "fail":
+            raise errors.Expired(f"nobody decided about {request.question} in time")
+        if decided.stop and decided.verdict is Verdict.REJECT:
+            raise StopRequested(f"rejected by {decided.by}{': ' + decided.comment if decided.comment else ''}")
+        return {one.index: _outcome(one, decided) for one in group}
+
+    async def _changed(self, one: Ruled, verdict: CallVerdict, shown: tuple[RequestedCall, ...]) -> CallVerdict:
+        seen = next(call for call in shown if call.index == one.index).arguments
+        changes = {
+            key: value for key, value in (verdict.arguments or {}).items() if key not in seen or seen[key] != value
+        }
+        ask = calls.CheckCall(
+            run=self.desk.state.run,
+            user_id=self.desk.state.task.user_id,
+            tool=one.call.tool.name,
+            arguments=deciding.merged(one.call.arguments, changes),
+        )
+        try:
+            checked = await self.desk.menu.order_once(
+                calls.check_call, ask, summary=f"check changes to {one.call.tool.name}"
+            )
+        except ApplicationError as error:
+            raise failure_of(error) from None
+        if checked.error is not None:
+            raise DecisionRefused(f"calls.{one.index}.arguments: {checked.error}")
+        anew = rule(self.policy, one.call.tool, checked.arguments)
+        if anew.verdict == "deny":
+            raise DecisionRefused(f"calls.{one.index}.arguments: the changed call is denied by {anew.rule}")
+        if anew.verdict == "ask" and deciding.constraint(anew) != deciding.constraint(one.ruling):
+            raise DecisionRefused(
+                f"calls.{one.index}.arguments: the changed call falls under another rule: {anew.rule}"
+            )
+        return CallVerdict(verdict="modify", arguments=checked.arguments)
+
+
+def refused(error: errors.BackstayError) -> ToolResult:
+    """Return the result that tells the model why a call was not made."""
+    return ToolResult(success=False, error=str(error), error_type=type(error).__name__)
+
+
+def _outcome(one: Ruled, decided: Decided) -> ToolCall | ToolResult:
+    if decided.verdict is None:
+        return refused(errors.Expired(f"nobody decided about {one.call.tool.name} in time"))
+    named = decided.calls.get(one.index)
+    verdict = named.verdict if named is not None else decided.verdict.value
+    if verdict == "reject":
+        said = f": {one_line(decided.comment, 500)[0]}" if decided.comment else ""
+        return refused(errors.Rejected(f"rejected by {decided.by}{said}"))
+    if named is not None and named.arguments is not None:
+        return one.call.model_copy(update={"arguments": named.arguments})
+    return one.call
+
+
+def _question(group: list[Ruled], kind: RequestKind) -> str:
+    names = list(dict.fromkeys(one.call.tool.name for one in group))
+    listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    what = "the plan's calls" if kind is RequestKind.PLAN else f"{len(group)} calls" if len(group) > 1 else "one call"
+    return f"May the run make {what} of {one_line(listed, 300)[0]}?"
+
+
+def _shown(one: Ruled) -> RequestedCall:
+    arguments, clipped = shown_arguments(one.call.arguments)
+    tool = one.call.tool
+    return RequestedCall(
+        index=one.index,
+        tool=one_line(tool.name, 200)[0],
+        arguments=arguments,
+        safety=tool.safety,
+        undoable=tool.undo is not None,
+        undo_how=None if tool.undo is None else one_line(tool.undo, 300)[0],
+        clipped=clipped,
+        args_digest=digest_of(one.call.arguments),
+    )

@@ -1,0 +1,206 @@
+"""The queries, updates and the signal of a run; they take plain JSON and validate inside."""
+
+from collections.abc import Awaitable
+from typing import Any
+
+from temporalio import workflow
+from temporalio.exceptions import ApplicationError
+
+from backstay import deciding, errors
+from backstay.event import Timeline
+from backstay.noun import Noun
+from backstay.result import usage_shown
+from backstay.status import State, Status
+from workflows.desk import Desk
+from workflows.rollback import Rollback
+from workflows.view import SearchAttributes, details
+
+
+class Said(Noun):
+    """Who asks for a change of the run itself, and why."""
+
+    by: str = ""
+    proof: str | None = None
+    event_id: str | None = None
+    reason: str = ""
+    to_step: int | None = None
+
+
+class Doors:
+    """Let people and programs look at a run and decide about it."""
+
+    desk: Desk
+    result: dict[str, Any] | None = None
+
+    def open_doors(self) -> None:
+        """Prepare what the doors need; called before anything else."""
+        self.attributes = SearchAttributes()
+
+    def show(self) -> None:
+        """Bring what operators see up to date."""
+        workflow.set_current_details(details(self.desk.state, self.desk.board.requests))
+        self.attributes.show(self.desk.state, len(self.desk.board.pending))
+
+    @workflow.query(description="What the run is doing, and what waits for a person")
+    def status(self) -> dict[str, Any]:
+        """Return the status."""
+        state = self.desk.state
+        return Status(
+            state=State.WAITING if self.desk.board.pending and state.state is not State.PAUSED else state.state,
+            step=state.usage.steps,
+            pending=self.desk.board.requests,
+            usage=usage_shown(state.usage, state.ledger.spent),
+            last_events=tuple(state.events[-10:]),
+        ).plain()
+
+    @workflow.query(name="result", description="How the run ended; null while it is open")
+    def result_query(self) -> dict[str, Any] | None:
+        """Return the Result, or None."""
+        return self.result
+
+    @workflow.query(
+        description='What happened, from {"after": n} on; the last 100 events are kept here, all in the store'
+    )
+    def timeline(self, ask: Any = None) -> dict[str, Any]:
+        """Return events after n."""
+        after = ask.get("after", 0) if isinstance(ask, dict) else 0
+        after = after if isinstance(after, int) else 0
+        events = self.desk.state.events
+        kept = events[0].n if events else 1
+        ref = self.result.get("events_ref") if self.result else None
+        return Timeline(events=tuple(e for e in events if e.n > after), first_kept=kept, events_ref=ref).plain()
+
+    @workflow.query(description="The requests that wait for a person")
+    def pending(self) -> list[dict[str, Any]]:
+        """Return the open requests."""
+        return [request.plain() for request in self.desk.board.requests]
+
+    @workflow.query(description="Limits, what is used, what is reserved")
+    def budget(self) -> dict[str, Any]:
+        """Return budget, usage and the ledger."""
+        state = self.desk.state
+        return {
+            "budget": state.budget.plain(),
+            "usage": usage_shown(state.usage, state.ledger.spent),
+            "reserved_usd": round(state.ledger.reserved / 1e6, 6),
+            "active_seconds": round(self.desk.stopwatch.seconds, 3),
+        }
+
+    @workflow.query(description="The plan and the step that comes next; null without a plan")
+    def plan(self) -> dict[str, Any] | None:
+        """Return the plan and the position in it."""
+        task = self.desk.state.task
+        return None if task.plan is None else {"plan": task.plan.plain(), "next_step": self.desk.state.position}
+
+    @workflow.query(description="What undo would do, last first, and what cannot be undone")
+    def undo_preview(self) -> dict[str, Any]:
+        """Return the undo stack as people read it."""
+        slots = self.desk.state.undo.to_undo()
+        ref = self.result.get("effects_ref") if self.result else None
+        return {"count": len(slots), "effects": [slot.plain() for slot in slots[:100]], "effects_ref": ref}
+
+    @workflow.update(description='Decide a request: {"request_id": "r1", "verdict": "approve", "by": "you"}')
+    async def decide(self, approval: Any) -> dict[str, Any]:
+        """Accept one decision."""
+        return await _answered(self.desk.board.decide(approval, "decide"))
+
+    @decide.validator
+    def validate_decide(self, approval: Any) -> None:
+        """Refuse at once what cannot be accepted; nothing is written to history then."""
+        try:
+            decision = deciding.admit(approval)
+            known = decision.event_id is not None and decision.event_id in self.desk.state.answered
+            refused = None if known else self.desk.board.refusal(decision)
+        except errors.BackstayError as error:
+            refused = error
+        if refused is not None:
+            raise as_application_error(refused)
+
+    @workflow.signal(description="The same as the update decide, for senders that cannot wait for an answer")
+    async def approval(self, approval: Any) -> None:
+        """Accept one decision; a refused one becomes an event."""
+        try:
+            await self.desk.board.decide(approval, "approval")
+        except errors.BackstayError as error:
+            self.desk.record("approval.refused", str(error)[:300], type=type(error).__name__)
+
+    @workflow.update(description='Raise limits: {"max_steps": 5, "by": "you"}')
+    async def top_up(self, ask: Any) -> dict[str, Any]:
+        """Raise limits; a run that was stopped by one goes on where it stopped."""
+        return await _answered(self._said("top_up", ask, self._top_up))
+
+    @workflow.update(
+        description='Undo and go on: {"to_step": null} takes back everything, {"to_step": 2} what came after step 2'
+    )
+    async def undo(self, ask: Any) -> dict[str, Any]:
+        """Take effects back, then go on."""
+        return await _answered(self._said("undo", ask, self._undo))
+
+    @workflow.update(description='Hold the run before its next step or call: {"reason": "why"}')
+    async def pause(self, ask: Any) -> dict[str, Any]:
+        """Pause the run."""
+        return await _answered(self._said("pause", ask, self._pause))
+
+    @workflow.update(description="Let a paused run go on: {}")
+    async def resume(self, ask: Any = None) -> dict[str, Any]:
+        """Resume the run."""
+        return await _answered(self._said("resume", ask, self._resume))
+
+    async def _said(self, update: str, data: Any, act: Any) -> dict[str, Any]:
+        """Check who asks, then act; the same event id gets the same answer."""
+        data = {} if data is None else data
+        if not isinstance(data, dict):
+            raise deciding.DecisionInvalid(f"{update}: expected a JSON object, got {type(data).__name__}")
+        own = {key: value for key, value in data.items() if key in Said.model_fields}
+        more = {key: value for key, value in data.items() if key not in Said.model_fields}
+        said = Said.admit(own)
+        if said.event_id is not None and (before := self.desk.state.answered.get(said.event_id)) is not None:
+            return before
+        if more and update != "top_up":
+            raise deciding.DecisionInvalid(f"{update}: unknown field {next(iter(more))}; remove it")
+        opened = self.desk.state.opened
+        if said.proof is not None:
+            await self.desk.board.verify(update, data)
+        elif update in {"top_up", "undo"} and opened is not None and deciding.restricts(opened.policy):
+            raise errors.NotVerified("proof: required, because the policy names who may decide")
+        return self.desk.state.remember_answer(said.event_id, await act(said, more))
+
+    async def _top_up(self, said: Said, more: dict[str, Any]) -> dict[str, Any]:
+        return await self.desk.top_up(more)
+
+    async def _undo(self, said: Said, more: dict[str, Any]) -> dict[str, Any]:
+        desk = self.desk
+        if self.result is not None:
+            raise errors.DecisionRefused("undo: the run has ended; start UndoRun")
+        desk.undoing = True
+        try:
+            await workflow.wait_condition(lambda: desk.calls_in_flight == 0)
+            undone = await Rollback(desk).run(said.to_step)
+        finally:
+            desk.undoing = False
+        listed = "; ".join(f"{one.tool}: {one.state}" for one in undone) or "nothing"
+        desk.tell(f"A person had effects undone: {listed}. Take this into account.", fact=True)
+        return {"undone": [one.plain() for one in undone]}
+
+    async def _pause(self, said: Said, more: dict[str, Any]) -> dict[str, Any]:
+        self.desk.state.paused = said.reason or "no reason given"
+        self.desk.record("run.paused", self.desk.state.paused, by=said.by)
+        return {"paused": True}
+
+    async def _resume(self, said: Said, more: dict[str, Any]) -> dict[str, Any]:
+        was, self.desk.state.paused = self.desk.state.paused, None
+        if was is not None:
+            self.desk.record("run.resumed", was, by=said.by)
+        return {"paused": False, "was": was}
+
+
+async def _answered(answer: Awaitable[dict[str, Any]]) -> dict[str, Any]:
+    try:
+        return await answer
+    except errors.BackstayError as error:
+        raise as_application_error(error) from None
+
+
+def as_application_error(error: errors.BackstayError) -> ApplicationError:
+    """Return the failure that other programs see: the type is the error's name."""
+    return ApplicationError(str(error), type=type(error).__name__, non_retryable=True)

@@ -1,0 +1,139 @@
+"""Say how a run ended, undo what must be undone, and close the books."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from temporalio import workflow
+from temporalio.exceptions import ApplicationError
+
+from backstay import calls, errors
+from backstay.compensation import Undone
+from backstay.decision import Finish
+from backstay.result import Failure, Outcome, Result, usage_shown
+from backstay.status import State
+from workflows.asking import Asking
+from workflows.consent import StopRequested
+from workflows.desk import Desk
+from workflows.menu import failure_of
+from workflows.rollback import Rollback
+
+
+@dataclass(frozen=True)
+class Ended:
+    """Tell how the driving of a run ended."""
+
+    outcome: Outcome
+    summary: str = ""
+    outputs: dict[str, Any] = field(default_factory=dict)
+    error: errors.BackstayError | None = None
+
+    @property
+    def fatal(self) -> bool:
+        """Return whether the workflow itself must fail."""
+        return isinstance(self.error, errors.TaskInvalid | errors.InternalError)
+
+
+def ended_with(finish: Finish) -> Ended:
+    """Return the end that the model, or a plan, declared."""
+    if finish.success:
+        return Ended(Outcome.COMPLETED, finish.summary, finish.outputs)
+    return Ended(Outcome.FAILED, finish.summary, finish.outputs, errors.Unfinished(finish.summary or None))
+
+
+def ended_by(error: BaseException, *, cancelled: bool) -> Ended:
+    """Return the end that an exception means."""
+    if cancelled:
+        return Ended(Outcome.CANCELLED, error=errors.Cancelled())
+    if isinstance(error, ApplicationError):
+        error = failure_of(error)
+    match error:
+        case errors.BudgetExceeded():
+            return Ended(Outcome.BUDGET_EXCEEDED, error=error)
+        case StopRequested():
+            return Ended(Outcome.REJECTED, error=error)
+        case errors.BackstayError():
+            return Ended(Outcome.FAILED, error=error)
+        case _:
+            workflow.logger.error("internal error", exc_info=error)
+            return Ended(Outcome.FAILED, error=errors.InternalError(f"{type(error).__name__}: {error}"))
+
+
+class Ending:
+    """Close one run."""
+
+    def __init__(self, desk: Desk) -> None:
+        """Work at the run's desk."""
+        self.desk = desk
+
+    async def close(self, ended: Ended) -> Result:
+        """Roll back where that is due, summarise, store the Result and return it."""
+        desk = self.desk
+        await workflow.wait_condition(lambda: not desk.undoing)
+        if ended.outcome is Outcome.BUDGET_EXCEEDED and desk.state.budget.on_exhausted == "finalize":
+            ended = await self._with_summary(ended)
+        undone = await self._rolled_back(ended)
+        result = self._result(ended, _outcome_after(ended.outcome, undone))
+        desk.record(
+            "run.ended",
+            f"{result.outcome.value}: {(result.error.message if result.error else result.final_summary)[:200]}",
+        )
+        desk.state.state = State.DONE
+        return await self._stored(result)
+
+    async def _with_summary(self, ended: Ended) -> Ended:
+        summary = await Asking(self.desk).closing_summary() if self.desk.state.task.plan is None else None
+        text = str(ended.error)
+        return Ended(ended.outcome, f"{text}\n\n{summary}" if summary else text, ended.outputs, ended.error)
+
+    async def _rolled_back(self, ended: Ended) -> list[Undone]:
+        due = ended.outcome in {Outcome.FAILED, Outcome.REJECTED, Outcome.CANCELLED} or (
+            ended.outcome is Outcome.BUDGET_EXCEEDED and self.desk.state.budget.on_exhausted == "fail"
+        )
+        keep = self.desk.state.task.on_failure == "keep" or isinstance(ended.error, errors.InternalError)
+        if not due or keep or self.desk.state.opened is None:
+            return []
+        return await Rollback(self.desk).run()
+
+    def _result(self, ended: Ended, outcome: Outcome) -> Result:
+        state = self.desk.state
+        info = workflow.info()
+        error = ended.error
+        return Result(
+            outcome=outcome,
+            success=outcome is Outcome.COMPLETED,
+            final_summary=ended.summary or (str(error) if error else ""),
+            raw_outputs=ended.outputs,
+            usage=usage_shown(state.usage, state.ledger.spent),
+            budget=state.budget,
+            undone=tuple(state.undone[-100:]),
+            error=None if error is None else Failure(type=type(error).__name__, message=str(error)),
+            workflow_id=info.workflow_id,
+            run_id=info.run_id,
+        )
+
+    async def _stored(self, result: Result) -> Result:
+        state = self.desk.state
+        if state.opened is None:
+            return result.model_copy(update={"events": tuple(state.events)})
+        try:
+            closed = await self.desk.menu.order(
+                calls.close_run, calls.CloseRun(run=state.run, result=result), summary="close the run"
+            )
+        except ApplicationError as error:
+            workflow.logger.error("the result could not be stored: %s", error.message)
+            return result.model_copy(update={"events": tuple(state.events)})
+        return result.model_copy(
+            update={
+                "events": tuple(state.events),
+                "effects": closed.effects,
+                "effects_ref": closed.effects_ref,
+                "events_ref": closed.events_ref,
+            }
+        )
+
+
+def _outcome_after(outcome: Outcome, undone: list[Undone]) -> Outcome:
+    if any(one.state == "parked" for one in undone):
+        return Outcome.ROLLBACK_FAILED
+    compensated = any(one.state == "compensated" for one in undone)
+    return Outcome.ROLLED_BACK if compensated and outcome is not Outcome.CANCELLED else outcome

@@ -1,0 +1,64 @@
+"""The one table of timeouts, retry policies and queues."""
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from temporalio.common import RetryPolicy
+from temporalio.workflow import ActivityCancellationType
+
+PATIENT = RetryPolicy(
+    initial_interval=timedelta(seconds=1),
+    backoff_coefficient=2,
+    maximum_interval=timedelta(seconds=10),
+    # An activity turns a lasting fault into a final one by itself; this bound ends what cannot even be decoded.
+    maximum_attempts=100,
+    non_retryable_error_types=["PayloadsTooLarge"],
+)
+ONCE = RetryPolicy(maximum_attempts=1)
+
+
+@dataclass(frozen=True)
+class Options:
+    """Say how one entry of the menu is carried out."""
+
+    start_to_close: timedelta = timedelta(seconds=40)
+    heartbeat: timedelta | None = None
+    retry: RetryPolicy = PATIENT
+    cancellation: ActivityCancellationType = field(default=ActivityCancellationType.TRY_CANCEL)
+
+    def keywords(self) -> dict[str, Any]:
+        """Return the keyword arguments of `workflow.execute_activity`."""
+        return {
+            "start_to_close_timeout": self.start_to_close,
+            "heartbeat_timeout": self.heartbeat,
+            "retry_policy": self.retry,
+            "cancellation_type": self.cancellation,
+        }
+
+
+HEARTBEAT = timedelta(seconds=10)
+WAIT = ActivityCancellationType.WAIT_CANCELLATION_COMPLETED
+
+TABLE: dict[str, Options] = {
+    "open_run": Options(start_to_close=timedelta(seconds=60), heartbeat=HEARTBEAT),
+    # One attempt: money is reserved anew for every try.
+    "ask_model": Options(start_to_close=timedelta(seconds=300), heartbeat=HEARTBEAT, retry=ONCE),
+    "search_tools": Options(heartbeat=HEARTBEAT),
+    "read_result": Options(),
+    "check_call": Options(heartbeat=HEARTBEAT),
+    "call_tool": Options(heartbeat=HEARTBEAT, cancellation=WAIT),
+    "settle_effect": Options(),
+    "load_effects": Options(),
+    "check_proof": Options(),
+    "announce": Options(retry=RetryPolicy(maximum_attempts=3)),
+    "close_run": Options(start_to_close=timedelta(seconds=60)),
+}
+
+
+def options_for(name: str, deadline_s: float | None = None) -> Options:
+    """Return the row of the table; a longer request deadline lengthens the activity with it."""
+    row = TABLE[name]
+    if deadline_s is None or deadline_s + 10 <= row.start_to_close.total_seconds():
+        return row
+    return Options(timedelta(seconds=deadline_s + 10), row.heartbeat, row.retry, row.cancellation)

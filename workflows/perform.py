@@ -1,0 +1,191 @@
+"""The only door to the world: rule, ask, reserve, call, settle, bind undo, tell."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+
+from backstay import calls
+from backstay.approval import RequestKind
+from backstay.budget import calls_refused
+from backstay.canonical import digest_of
+from backstay.compensation import Compensation
+from backstay.shown import one_line
+from backstay.status import State
+from backstay.tool import ToolCall, ToolResult
+from workflows.consent import Consent, refused
+from workflows.desk import Desk
+from workflows.reconcile import Reconcile
+
+
+@dataclass(frozen=True)
+class Performed:
+    """Tell what became of one call."""
+
+    call: ToolCall
+    result: ToolResult
+
+
+class Perform:
+    """Carry calls through the one path."""
+
+    def __init__(self, desk: Desk) -> None:
+        """Work at the run's desk."""
+        self.desk = desk
+        self.consent = Consent(desk)
+        self.reconcile = Reconcile(desk)
+        self.locks: dict[str, asyncio.Lock] = {}
+
+    async def batch(self, batch: Sequence[ToolCall]) -> list[Performed]:
+        """Perform calls that were decided together; results come in the order of the calls.
+
+        Raises BudgetExceeded, Expired or StopRequested.
+        """
+        answered = await self.consent.obtain(batch)
+        return await self.dispatch([(call, answered[index]) for index, call in enumerate(batch)])
+
+    async def consent_to_plan(self, batch: Sequence[ToolCall]) -> dict[int, ToolCall | ToolResult]:
+        """Ask once about all calls of a plan before the first is made."""
+        return await self.consent.obtain(batch, kind=RequestKind.PLAN)
+
+    async def dispatch(
+        self, answered: Sequence[tuple[ToolCall, ToolCall | ToolResult]], *, deadline_s: float = 30
+    ) -> list[Performed]:
+        """Make the calls that may go, in parallel unless their provider is serial."""
+        state = self.desk.state
+        names = [answer.tool.name for _, answer in answered if isinstance(answer, ToolCall)]
+        await self.desk.afford(lambda: calls_refused(state.budget, state.usage, names))
+        await self.desk.gate()
+        running = [
+            self._made(answer, deadline_s) if isinstance(answer, ToolCall) else _not_made(call, answer)
+            for call, answer in answered
+        ]
+        self.desk.calls_in_flight += 1
+        try:
+            with self.desk.doing(State.CALLING):
+                # Every call is waited for, even when one of them fails: nothing may be in flight afterwards.
+                done = await asyncio.gather(*running, return_exceptions=True)
+        finally:
+            self.desk.calls_in_flight -= 1
+        for outcome in done:
+            if isinstance(outcome, BaseException):
+                raise outcome
+        return [outcome for outcome in done if isinstance(outcome, Performed)]
+
+    def _made(self, call: ToolCall, deadline_s: float) -> "asyncio.Task[Performed]":
+        state = self.desk.state
+        state.usage = state.usage.called(call.tool.name)
+        effect: int | None = None
+        if call.effectful:
+            effect = state.next_effect
+            state.next_effect += 1
+            self._bind(call, effect)
+        return asyncio.ensure_future(self._call(call, effect, deadline_s))
+
+    async def _call(self, call: ToolCall, effect: int | None, deadline_s: float) -> Performed:
+        lock = self.locks.setdefault(call.tool.provider, asyncio.Lock()) if call.tool.serial else nullcontext()
+        async with lock:
+            result = await self._send(call, effect, deadline_s)
+            if result.error_type == "ToolChanged":
+                call, result = await self._send_changed(call, effect, deadline_s, result)
+        if effect is not None:
+            result = await self.reconcile.settled(call, effect, result, self._resend(call, effect, deadline_s))
+            self._note(call, effect, result)
+        return Performed(call, result)
+
+    async def _send(self, call: ToolCall, effect: int | None, deadline_s: float, send: int = 1) -> ToolResult:
+        state = self.desk.state
+        summary = summary_of(call)
+        event = self.desk.record("action.called", summary, written=True, tool=call.tool.name, effect=effect)
+        ask = calls.CallTool(
+            run=state.run,
+            user_id=state.task.user_id,
+            tool=call.tool.name,
+            definition=call.tool.definition,
+            arguments=call.arguments,
+            event=event.n,
+            step=state.usage.steps,
+        )
+        more: dict[str, object] = {}
+        if effect is not None:
+            more |= {"effect": effect, "args_digest": digest_of(call.arguments)}
+        if send != 1:
+            more["send"] = send
+        if deadline_s != 30:
+            more["deadline_s"] = deadline_s
+        if state.step_results:
+            more["results"] = state.step_results
+        return await self.desk.menu.order(
+            calls.call_tool, ask.model_copy(update=more) if more else ask, summary=summary, deadline_s=deadline_s
+        )
+
+    def _resend(self, call: ToolCall, effect: int, deadline_s: float):  # noqa: ANN202  # a local continuation
+        async def resend(number: int, send: int) -> ToolResult:
+            return await self._send(call, number, deadline_s, send)
+
+        return resend
+
+    async def _send_changed(
+        self, call: ToolCall, effect: int | None, deadline_s: float, result: ToolResult
+    ) -> tuple[ToolCall, ToolResult]:
+        """Ask again about a tool that is no longer the one that was ruled on; nothing has been sent yet."""
+        state = self.desk.state
+        ask = calls.CheckCall(
+            run=state.run,
+            user_id=state.task.user_id,
+            tool=call.tool.name,
+            arguments=call.arguments,
+            resolved=not state.step_results,
+        )
+        checked = await self.desk.menu.order(calls.check_call, ask, summary=f"look at the changed {call.tool.name}")
+        if checked.tool is None or checked.error is not None:
+            return call, result.model_copy(update={"error": checked.error or result.error})
+        renewed = call.model_copy(update={"tool": checked.tool})
+        answer = await self.consent.again(renewed, "the tool's definition has changed since it was ruled on")
+        if isinstance(answer, ToolResult):
+            return renewed, answer
+        if effect is not None:
+            self._bind(answer, effect)
+        return answer, await self._send(answer, effect, deadline_s)
+
+    def _bind(self, call: ToolCall, effect: int) -> None:
+        tool = call.tool
+        slot = Compensation(
+            effect=effect,
+            tool=tool.name,
+            step=self.desk.state.usage.steps,
+            undo_tool=tool.undo_tool,
+            shown=tool.undo,
+            by_effect_id=tool.undo_by_effect_id,
+            verify=tool.verify,
+            unknown=True,
+        )
+        self.desk.state.undo = self.desk.state.undo.push(slot)
+
+    def _note(self, call: ToolCall, effect: int, result: ToolResult) -> None:
+        """Keep in the undo stack what may have happened, drop what certainly did not."""
+        state = self.desk.state
+        slot = next((slot for slot in state.undo.slots if slot.effect == effect), None)
+        if slot is None:
+            return
+        if result.success:
+            bound = {"unknown": False, "shown": result.undo, "undo_tool": slot.undo_tool if result.undo else None}
+            state.undo = state.undo.push(slot.model_copy(update=bound))
+        elif result.error_type not in {"OutcomeUnknown", "EffectConflict"}:
+            state.undo = state.undo.drop(effect)
+        self.desk.changed()
+
+
+async def _not_made(call: ToolCall, result: ToolResult) -> Performed:
+    return Performed(call, result)
+
+
+def summary_of(call: ToolCall) -> str:
+    """Say in one line what is called, for operators: tool, the most telling argument, how it is undone."""
+    argument = next((str(value) for value in call.arguments.values() if isinstance(value, str | int | float)), "")
+    telling = f" -> {one_line(argument, 60)[0]}" if argument else ""
+    undoable = "" if not call.effectful else ", undoable" if call.tool.undo else ", cannot be undone"
+    return f"{one_line(call.tool.name, 80)[0]}{telling}{undoable}"
+
+
+__all__ = ["Perform", "Performed", "refused", "summary_of"]

@@ -1,0 +1,85 @@
+"""Perform an explicit plan: its steps in order through the one path, all its writes asked about at once."""
+
+from typing import Any
+
+from backstay import calls, reference
+from backstay.decision import Finish
+from backstay.errors import ArgumentsInvalid, StepFailed, TaskInvalid, ToolNotFound
+from backstay.plan import Plan, PlanStep
+from backstay.tool import ToolCall
+from workflows.desk import Desk
+from workflows.perform import Perform, Performed
+
+
+class PlanSteps:
+    """Carry out one plan."""
+
+    def __init__(self, desk: Desk, perform: Perform) -> None:
+        """Work at the run's desk."""
+        self.desk = desk
+        self.perform = perform
+
+    async def run(self, plan: Plan) -> Finish:
+        """Perform all steps; raises StepFailed at the first that fails without `continue_on_failure`.
+
+        The outputs hold, per step, its tool, success, and the ref of what it returned.
+        """
+        batch = [await self._checked(index, step) for index, step in enumerate(plan.steps)]
+        answered = await self.perform.consent_to_plan(batch)
+        outputs: list[dict[str, Any]] = []
+        for index, step in enumerate(plan.steps):
+            await self.desk.gate()
+            await self.desk.afford(self.desk.step_refused)
+            usage = self.desk.state.usage
+            self.desk.state.usage = usage.model_copy(update={"steps": usage.steps + 1})
+            performed = (await self.perform.dispatch([(batch[index], answered[index])], deadline_s=step.timeout_s))[0]
+            outputs.append(self._noted(index, step, performed))
+            self.desk.state.position = index + 1
+        done = sum(1 for output in outputs if output["success"])
+        return Finish(summary=f"{done} of {len(plan.steps)} steps of the plan done", outputs={"steps": outputs})
+
+    def _noted(self, index: int, step: PlanStep, performed: Performed) -> dict[str, Any]:
+        result = performed.result
+        if result.ref is not None and result.success:
+            self.desk.state.step_results[index] = result.ref
+        if not result.success and not step.continue_on_failure:
+            raise StepFailed(f"step {index} ({step.tool}) failed: {result.error_type}: {result.error}")
+        return {
+            "tool": step.tool,
+            "success": result.success,
+            "ref": result.ref,
+            "error": None if result.success else result.error,
+        }
+
+    async def _checked(self, index: int, step: PlanStep) -> ToolCall:
+        """Resolve references to the input, validate what is known, and find the tool's facts."""
+        state = self.desk.state
+        arguments = reference.resolve(step.arguments, {"input": state.task.input})
+        for path in reference.references_in(arguments):
+            _check_reference(index, path)
+        pending = bool(reference.references_in(arguments))
+        ask = calls.CheckCall(
+            run=state.run, user_id=state.task.user_id, tool=step.tool, arguments=arguments, resolved=not pending
+        )
+        checked = await self.desk.menu.order(calls.check_call, ask, summary=f"check step {index}: {step.tool}")
+        if checked.tool is None or checked.error is not None:
+            kind = ToolNotFound if checked.error_type == "ToolNotFound" else ArgumentsInvalid
+            raise kind(f"plan.steps.{index}: {checked.error or step.tool}")
+        tool = checked.tool
+        if step.safety is not None and step.safety.level > tool.safety.level:
+            tool = tool.model_copy(update={"safety": step.safety})
+        if step.transactional and tool.undo is None:
+            raise TaskInvalid(
+                f"plan.steps.{index}.transactional: {step.tool} cannot be undone; declare its compensation"
+            )
+        return ToolCall(id=f"s{index}", tool=tool, arguments=checked.arguments, reason=step.summary)
+
+
+def _check_reference(index: int, path: str) -> None:
+    parts = path.split(".")
+    if parts[0] != "steps" or len(parts) < 3 or not parts[1].isdecimal() or parts[2] != "result":
+        raise ArgumentsInvalid(
+            f"plan.steps.{index}: ${{{path}}} is not a reference; write ${{input.x}} or ${{steps.0.result.x}}"
+        )
+    if int(parts[1]) >= index:
+        raise ArgumentsInvalid(f"plan.steps.{index}: ${{{path}}} refers to a step that has not run by then")

@@ -1,0 +1,188 @@
+"""RunTask: one task as one durable workflow."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from temporalio import workflow
+
+from backstay import calls
+from backstay.approval import ApprovalRequest, RequestKind, Verdict
+from backstay.canonical import canonical
+from backstay.context import ContextItem
+from backstay.decision import Action, AskPerson, CallTools, Finish, ReadResult, SearchTools
+from backstay.errors import TaskInvalid
+from backstay.shown import one_line
+from backstay.status import State
+from backstay.task import Task
+from backstay.tool import ToolResult
+from workflows.asking import Asking
+from workflows.desk import Desk
+from workflows.doors import Doors, as_application_error
+from workflows.ending import Ended, Ending, ended_by, ended_with
+from workflows.opening import FIRST_SEARCH_LIMIT, open_desk, search
+from workflows.perform import Perform
+from workflows.plan_steps import PlanSteps
+
+Value = TypeVar("Value")
+
+
+@workflow.defn(name="RunTask")
+class RunTask(Doors):
+    """Turn a task into a result, whatever is killed on the way."""
+
+    @workflow.init
+    def __init__(self, task: Any) -> None:
+        """Validate the task; an invalid one fails the workflow as `TaskInvalid`."""
+        self.invalid: TaskInvalid | None = None
+        try:
+            admitted = Task.admit(task)
+        except TaskInvalid as error:
+            self.invalid, admitted = error, Task(text="invalid")
+        info = workflow.info()
+        self.open_doors()
+        self.desk = Desk(f"{info.workflow_id}/{info.first_execution_run_id}", admitted, self.show)
+        self.perform = Perform(self.desk)
+        self.asking = Asking(self.desk)
+
+    @workflow.run
+    async def run(self, task: Any) -> dict[str, Any]:
+        """Drive the task to its end; every end but an invalid task, a cancellation and our own bugs is a Result."""
+        if self.invalid is not None:
+            raise as_application_error(self.invalid)
+        driving = asyncio.ensure_future(self.drive())
+        cancelled = False
+        try:
+            await workflow.wait([driving])
+        except asyncio.CancelledError:
+            # What is on its way to the world is let finish; the rest stops here.
+            cancelled = self.desk.menu.stopping = True
+            driving.cancel()
+            await workflow.wait([driving])
+        self.desk.menu.stopping = False
+        ended = _ended(driving, cancelled=cancelled)
+        result = await _shielded(Ending(self.desk).close(ended))
+        self.result = result.plain()
+        self.show()
+        await workflow.wait_condition(workflow.all_handlers_finished)
+        if cancelled:
+            raise asyncio.CancelledError
+        if ended.error is not None and ended.fatal:
+            raise as_application_error(ended.error)
+        return self.result
+
+    async def drive(self) -> Finish:
+        """Decide and perform until the task is finished."""
+        await open_desk(self.desk)
+        task = self.desk.state.task
+        if task.plan is not None:
+            return await PlanSteps(self.desk, self.perform).run(task.plan)
+        await search(self.desk, task.text, limit=FIRST_SEARCH_LIMIT)
+        while True:
+            await self.desk.gate()
+            decision = await self.asking.decide()
+            if decision.catalog and decision.catalog != self.desk.state.catalog:
+                await search(self.desk, task.text, limit=FIRST_SEARCH_LIMIT)
+            failed = False
+            for action in decision.actions:
+                if isinstance(action, Finish):
+                    if not failed:
+                        return action
+                    self._drop(action)
+                else:
+                    failed = not await self._performed(action) or failed
+
+    async def _performed(self, action: Action) -> bool:
+        """Perform one action; return whether all of it succeeded."""
+        match action:
+            case SearchTools():
+                await search(
+                    self.desk,
+                    action.query,
+                    limit=action.limit,
+                    detail_level=action.detail_level,
+                    call_id=action.call_id,
+                )
+                return True
+            case ReadResult():
+                return await self._read(action)
+            case AskPerson():
+                return await self._ask_person(action)
+            case CallTools():
+                performed = await self.perform.batch(action.calls)
+                self._answer([(one.call.id, one.result) for one in performed])
+                return all(one.result.success for one in performed)
+            case Finish():
+                return True
+
+    async def _read(self, action: ReadResult) -> bool:
+        state = self.desk.state
+        ask = calls.ReadStored(
+            run=state.run, ref=action.ref, path=action.path, offset=action.offset, limit=action.limit
+        )
+        result = await self.desk.menu.order(
+            calls.read_result, ask, summary=f"read {action.ref[:12]} {action.path[:60]}"
+        )
+        state.usage = state.usage.model_copy(update={"free_calls": state.usage.free_calls + 1})
+        self._answer([(action.call_id, result)])
+        return result.success
+
+    async def _ask_person(self, action: AskPerson) -> bool:
+        request = ApprovalRequest(
+            id="",
+            kind=RequestKind.QUESTION,
+            question=one_line(action.question, 2000)[0],
+            options=(Verdict.ANSWER.value, Verdict.REJECT.value),
+            rule="engine: the model asks",
+        )
+        with self.desk.doing(State.WAITING):
+            decided = await self.desk.board.ask(request)
+        if decided.verdict is Verdict.ANSWER:
+            answer: Any = {"answer": decided.answer, "by": decided.by}
+        else:
+            answer = {
+                "answer": None,
+                "by": decided.by,
+                "comment": decided.comment,
+                "note": "the person does not answer",
+            }
+        item = ContextItem(kind="answer", call_id=action.call_id, text=canonical(answer))
+        self.desk.state.append.append(item)
+        return True
+
+    def _answer(self, answers: list[tuple[str, ToolResult]]) -> None:
+        for call_id, result in answers:
+            text = None if result.ref is not None and not result.error else canonical(_told(result))
+            self.desk.state.append.append(ContextItem(kind="answer", call_id=call_id, ref=result.ref, text=text))
+
+    def _drop(self, finish: Finish) -> None:
+        note = "finish was dropped, because a call beside it did not succeed; look at the answers and decide again"
+        self.desk.record("finish.dropped", note)
+        if finish.call_id is None:
+            self.desk.tell(note)
+        else:
+            self.desk.state.append.append(ContextItem(kind="answer", call_id=finish.call_id, text=note))
+
+
+def _told(result: ToolResult) -> dict[str, Any]:
+    if result.success:
+        return {"note": result.error, "ref": result.ref}
+    return {"error": result.error, "type": result.error_type, "ref": result.ref}
+
+
+def _ended(driving: "asyncio.Task[Finish]", *, cancelled: bool) -> Ended:
+    if driving.cancelled():
+        return ended_by(asyncio.CancelledError(), cancelled=True)
+    error = driving.exception()
+    return ended_with(driving.result()) if error is None else ended_by(error, cancelled=cancelled)
+
+
+async def _shielded(work: Coroutine[Any, Any, Value]) -> Value:
+    """Finish the work even when the run is cancelled meanwhile."""
+    task = asyncio.ensure_future(work)
+    while not task.done():
+        try:
+            await workflow.wait([task])
+        except asyncio.CancelledError:
+            continue
+    return task.result()

@@ -1,0 +1,84 @@
+"""Everything a run carries: one model, so that it can be carried over whole."""
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from backstay.budget import Budget, Ledger
+from backstay.calls import Opened
+from backstay.compensation import Undone, UndoStack
+from backstay.context import ContextItem
+from backstay.event import Event
+from backstay.status import State
+from backstay.task import Task
+from backstay.usage import Usage
+
+KEPT_EVENTS = 100
+KEPT_ANSWERS = 500
+
+
+class RunState(BaseModel):
+    """Hold the state of one run; only workflow code changes it."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    run: str
+    task: Task
+    opened: Opened | None = None
+    state: State = State.STARTING
+    budget: Budget = Budget()
+    usage: Usage = Usage()
+    ledger: Ledger = Ledger(ceiling=None)
+    undo: UndoStack = UndoStack()
+    undone: list[Undone] = Field(default_factory=list)
+    context: str = ""
+    append: list[ContextItem] = Field(default_factory=list)
+    next_effect: int = 1
+    next_event: int = 1
+    next_request: int = 1
+    position: int = 0
+    """The plan step that comes next."""
+    step_results: dict[int, str] = Field(default_factory=dict)
+    """Stored results of plan steps."""
+    worst_micro: int = 0
+    """Worst case of the last model call."""
+    catalog: str = ""
+    events: list[Event] = Field(default_factory=list)
+    unwritten: list[Event] = Field(default_factory=list)
+    answered: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    """Answers to updates by the sender's event id, the last 500."""
+    active_seconds: float = 0
+    """Wall time without the time in which only a person was awaited."""
+    paused: str | None = None
+    touched: bool = False
+    """Whether the model has already done anything."""
+
+    def record(self, name: str, text: str, at: datetime, *, written: bool = False, **data: Any) -> Event:
+        """Add an event to the timeline; `written` says that the activity that acts writes it to the store itself."""
+        event = Event(
+            n=self.next_event,
+            name=name,
+            at=at.isoformat(timespec="milliseconds"),
+            step=self.usage.steps,
+            text=text,
+            data=data,
+        )
+        self.next_event += 1
+        self.events = [*self.events, event][-KEPT_EVENTS:]
+        if not written:
+            self.unwritten = [*self.unwritten, event][-KEPT_EVENTS:]
+        return event
+
+    def take_unwritten(self) -> tuple[Event, ...]:
+        """Hand over the events that the next activity must write."""
+        taken, self.unwritten = tuple(self.unwritten), []
+        return taken
+
+    def remember_answer(self, event_id: str | None, answer: dict[str, Any]) -> dict[str, Any]:
+        """Keep the answer to a sender's event, so that a repeat gets the same one."""
+        if event_id is not None:
+            self.answered[event_id] = answer
+            while len(self.answered) > KEPT_ANSWERS:
+                del self.answered[next(iter(self.answered))]
+        return answer

@@ -1,0 +1,51 @@
+"""Measure wall time that counts: not while only a person is awaited."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+
+
+class Stopwatch:
+    """Add up active seconds on the workflow's clock."""
+
+    def __init__(self, now: Callable[[], datetime], seconds: float = 0) -> None:
+        """Start counting."""
+        self._now = now
+        self._seconds = seconds
+        self._since = now()
+        self._busy = 0
+        self._waiting = 0
+
+    @property
+    def seconds(self) -> float:
+        """Return the active seconds so far."""
+        self._tick()
+        return self._seconds
+
+    @contextmanager
+    def busy(self) -> Iterator[None]:
+        """Count time in which an activity is under way."""
+        self._tick()
+        self._busy += 1
+        try:
+            yield
+        finally:
+            self._tick()
+            self._busy -= 1
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Do not count time in which a person is awaited and nothing else is under way."""
+        self._tick()
+        self._waiting += 1
+        try:
+            yield
+        finally:
+            self._tick()
+            self._waiting -= 1
+
+    def _tick(self) -> None:
+        now = self._now()
+        if self._busy or not self._waiting:
+            self._seconds += (now - self._since).total_seconds()
+        self._since = now

@@ -1,0 +1,107 @@
+"""UndoRun: take back the effects of a run that has ended."""
+
+from typing import Any
+
+from pydantic import ValidationError
+from temporalio import workflow
+
+from backstay import calls
+from backstay.compensation import Compensation, Undone
+from backstay.effect import Effect, EffectState
+from backstay.errors import BackstayError, TaskInvalid
+from backstay.noun import Noun
+from backstay.result import Outcome, Result
+from backstay.status import State
+from backstay.task import Task
+from workflows.desk import Desk
+from workflows.doors import Doors, as_application_error
+from workflows.ending import ended_by
+from workflows.rollback import Rollback
+
+UNDOABLE = frozenset({EffectState.APPLIED, EffectState.KEPT, EffectState.DISPATCHED, EffectState.UNKNOWN})
+
+
+class UndoRequest(Noun):
+    """Name the run whose effects are to be taken back."""
+
+    workflow_id: str
+    run_id: str | None = None
+    to_step: int | None = None
+    by: str = ""
+
+
+@workflow.defn(name="UndoRun")
+class UndoRun(Doors):
+    """Undo an ended run, last effect first."""
+
+    @workflow.init
+    def __init__(self, ask: Any) -> None:
+        """Validate what is asked."""
+        self.invalid: BackstayError | None = None
+        try:
+            self.ask = UndoRequest.admit(ask)
+        except (TaskInvalid, ValidationError) as error:
+            self.invalid, self.ask = TaskInvalid(str(error)), UndoRequest(workflow_id="")
+        self.open_doors()
+        self.desk = Desk("", Task(text=f"undo {self.ask.workflow_id}"), self.show)
+
+    @workflow.run
+    async def run(self, ask: Any) -> dict[str, Any]:
+        """Load the effects, undo them, and return a Result; an open run is refused as `RunOpen`."""
+        if self.invalid is not None:
+            raise as_application_error(self.invalid)
+        load = calls.LoadEffects(
+            run="", open_only=True, workflow_id=self.ask.workflow_id, workflow_run_id=self.ask.run_id
+        )
+        try:
+            loaded = await self.desk.menu.order(
+                calls.load_effects, load, summary=f"load effects of {self.ask.workflow_id}"
+            )
+            undone = await self._undone(loaded)
+        except Exception as error:
+            ended = ended_by(error, cancelled=False)
+            raise as_application_error(ended.error or BackstayError(str(error))) from None
+        result = self._result(undone)
+        self.result = result.plain()
+        self.desk.state.state = State.DONE
+        self.show()
+        await workflow.wait_condition(workflow.all_handlers_finished)
+        return self.result
+
+    async def _undone(self, loaded: calls.LoadedEffects) -> list[Undone]:
+        state = self.desk.state
+        state.run = loaded.run
+        state.task = state.task.model_copy(update={"user_id": loaded.user_id or "singleton"})
+        state.opened = loaded.opened
+        for effect in loaded.effects:
+            if effect.state in UNDOABLE:
+                state.undo = state.undo.push(_slot(effect))
+        return await Rollback(self.desk).run(self.ask.to_step)
+
+    def _result(self, undone: list[Undone]) -> Result:
+        parked = [one for one in undone if one.state == "parked"]
+        compensated = [one for one in undone if one.state == "compensated"]
+        info = workflow.info()
+        summary = f"{len(compensated)} effects undone, {len(parked)} parked" if undone else "already undone"
+        return Result(
+            outcome=Outcome.ROLLBACK_FAILED if parked else Outcome.ROLLED_BACK if compensated else Outcome.COMPLETED,
+            success=not parked,
+            final_summary=summary,
+            undone=tuple(undone[-100:]),
+            events=tuple(self.desk.state.events),
+            workflow_id=info.workflow_id,
+            run_id=info.run_id,
+        )
+
+
+def _slot(effect: Effect) -> Compensation:
+    return Compensation(
+        effect=effect.n,
+        tool=effect.tool,
+        step=effect.step,
+        undo_tool=effect.undo_tool,
+        shown=effect.undo,
+        by_effect_id=effect.undo_by_effect_id,
+        verify=effect.verify,
+        unknown=effect.state in {EffectState.DISPATCHED, EffectState.UNKNOWN},
+    )
