@@ -1,0 +1,138 @@
+"""Make strict JSON of any Python value, so that everything behind it may trust what it gets."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from datetime import date, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from pathlib import PurePath
+from typing import Any
+from uuid import UUID
+
+from pydantic import BaseModel
+
+DEEPEST = 100
+_MOST_BITS = 1024
+_OPAQUE = "nested too deeply to be shown"
+
+
+def clean_json(value: Any, deepest: int = DEEPEST) -> Any:
+    """Return the value as strict JSON: no NaN, no lone surrogates, text keys, no cycles, at most `deepest` levels.
+
+    Total and idempotent; what JSON cannot say is described in words.
+    """
+    return _clean(value, deepest, set())
+
+
+def clean_text(text: str) -> str:
+    """Return the text with lone surrogates replaced, so that it can be written as UTF-8."""
+    plain = str.__str__(text)
+    if plain.isascii():
+        return plain
+    try:
+        plain.encode()
+    except UnicodeEncodeError:
+        return plain.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return plain
+
+
+def _clean(value: Any, left: int, above: set[int]) -> Any:
+    match value:
+        case Enum():
+            return _clean(value.value, left, above)
+        case str():
+            return clean_text(value)
+        case bool() | None:
+            return value
+        case int():
+            return int(value) if value.bit_length() <= _MOST_BITS else f"a number of {value.bit_length()} bits"
+        case float():
+            return float(value) if value - value == 0 else _unending(value)
+        case _:
+            return _clean_inside(_opened(value), left, above)
+
+
+def _clean_inside(value: Any, left: int, above: set[int]) -> Any:
+    if not isinstance(value, Mapping | list):
+        return value
+    if left <= 0 or id(value) in above:
+        return _OPAQUE
+    above.add(id(value))
+    try:
+        if isinstance(value, list):
+            return [_clean(item, left - 1, above) for item in value]
+        cleaned: dict[str, Any] = {}
+        for key, item in value.items():
+            cleaned[unique_key(_key(key), cleaned)] = _clean(item, left - 1, above)
+        return cleaned
+    finally:
+        above.discard(id(value))
+
+
+def unique_key(key: str, taken: Mapping[str, Any]) -> str:
+    """Return the key, numbered when it is taken, so that no entry hides another."""
+    if key not in taken:
+        return key
+    count = len(taken) + 1
+    while f"{key}#{count}" in taken:
+        count += 1
+    return f"{key}#{count}"
+
+
+def _opened(value: Any) -> Any:
+    """Return a mapping, a list or a text for a value of a type that JSON does not have."""
+    match value:
+        case Mapping() | list():
+            return value
+        case tuple():
+            return list(value)
+        case set() | frozenset():
+            return sorted(value, key=repr)
+        case bytes() | bytearray() | memoryview():
+            data = bytes(value)
+            return f"{len(data)} bytes, sha256 {hashlib.sha256(data).hexdigest()}"
+        case date() | time():
+            return value.isoformat()
+        case Decimal() | UUID() | PurePath() | timedelta():
+            return clean_text(str(value))
+        case _:
+            return _opened_object(value)
+
+
+def _opened_object(value: Any) -> Any:
+    name = clean_text(type(value).__name__)
+    try:
+        if isinstance(value, BaseModel):
+            return value.model_dump()
+        if is_dataclass(value) and not isinstance(value, type):
+            return {field.name: getattr(value, field.name) for field in fields(value)}
+        if isinstance(value, BaseException):
+            return clean_text(f"{name}: {value}")
+    except Exception:
+        # A foreign class may fail at anything; its name is all that is certain then.
+        return f"a {name}"
+    # No repr: it would differ from process to process.
+    return f"a {name}"
+
+
+def _key(key: Any) -> str:
+    match key:
+        case str():
+            return clean_text(key)
+        case bool():
+            return "true" if key else "false"
+        case None:
+            return "null"
+        case int() | float() | tuple() | Enum():
+            cleaned = _clean(key, 3, set())
+            return cleaned if isinstance(cleaned, str) else clean_text(repr(cleaned))
+        case _:
+            opened = _opened(key)
+            return opened if isinstance(opened, str) else f"a {clean_text(type(key).__name__)}"
+
+
+def _unending(value: float) -> str:
+    if value > 0:
+        return "Infinity"
+    return "-Infinity" if value < 0 else "NaN"

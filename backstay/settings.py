@@ -1,0 +1,195 @@
+"""Read the settings once, at the edge of the process; nobody else looks at the environment."""
+
+import difflib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+from urllib.parse import unquote, urlsplit
+
+from dotenv import dotenv_values
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    SecretStr,
+    ValidationError,
+)
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from backstay.errors import SettingsInvalid
+
+PREFIX = "BACKSTAY_"
+_SHORTEST_SECRET = 8
+
+
+def _listed(data: Any) -> Any:
+    """Cut a comma list into its entries."""
+    return tuple(part.strip() for part in data.split(",") if part.strip()) if isinstance(data, str) else data
+
+
+def _blank_as_none(data: Any) -> Any:
+    return None if isinstance(data, str) and not data.strip() else data
+
+
+SecretList = Annotated[tuple[SecretStr, ...], NoDecode, BeforeValidator(_listed)]
+Secret = Annotated[SecretStr | None, BeforeValidator(_blank_as_none)]
+Text = Annotated[str | None, BeforeValidator(_blank_as_none)]
+
+
+class Price(BaseModel):
+    """Say what a model costs, in USD per million tokens."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    input: float = Field(ge=0, allow_inf_nan=False)
+    cached: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    """None: cached input costs what other input costs."""
+    output: float = Field(ge=0, allow_inf_nan=False)
+
+
+def _parsed(data: Any) -> Any:
+    """Read JSON text, so that a fault names the variable."""
+    if not isinstance(data, str):
+        return data
+    try:
+        return json.loads(data)
+    except ValueError:
+        raise ValueError('no JSON; write {"<model>": {"input": 0.75, "cached": 0.08, "output": 4.5}}') from None
+
+
+def _web_address(address: str) -> str:
+    parts = urlsplit(address)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("no web address; write http://... or https://...")
+    return address
+
+
+def _web_addresses(addresses: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
+    for address in addresses:
+        _web_address(address.get_secret_value())
+    return addresses
+
+
+def environment(env_file: Path | None = Path(".env")) -> dict[str, str]:
+    """Return the variables of the `.env` file and of the process; the process wins."""
+    filed = dotenv_values(env_file, encoding="utf-8") if env_file is not None and env_file.is_file() else {}
+    return {name: value for name, value in filed.items() if value is not None} | dict(os.environ)  # noqa: TID251
+
+
+class Settings(BaseSettings):
+    """Hold what an operator sets; `BACKSTAY_` before the upper-case name of a field is its variable."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, env_ignore_empty=True, frozen=True, extra="ignore", populate_by_name=True
+    )
+
+    home: Path = Path(".backstay")
+    """Where everything is kept that has no place of its own."""
+    toolbox: Path = Path("toolbox.json")
+    policy: Path = Path("policy.yaml")
+    """May be absent; then the default policy rules."""
+    profiles: Path = Path("profiles.yaml")
+    model: str = Field(default="gpt-5.4-mini", min_length=1)
+    database_url: Secret = None
+    """None: SQLite in `home`."""
+    blobs: Path | None = None
+    """None: a folder in `home`."""
+    workspaces: Path | None = None
+    """None: a folder in `home`."""
+    nsjail: Path | None = None
+    """None: looked for on the path."""
+    notify_urls: Annotated[SecretList, AfterValidator(_web_addresses)] = ()
+    """Who is told of requests; a comma list. Addresses of this kind often hold a token."""
+    approver_key: Secret = None
+    encryption_keys: SecretList = ()
+    """The newest first; a comma list."""
+    ledger_key: Secret = None
+    openai_api_key: Secret = Field(default=None, validation_alias="OPENAI_API_KEY")
+    openai_base_url: Annotated[Text, AfterValidator(lambda url: url and _web_address(url))] = Field(
+        default=None, validation_alias="OPENAI_BASE_URL"
+    )
+    prices: Annotated[dict[str, Price], NoDecode, BeforeValidator(_parsed)] = Field(default_factory=dict)
+    """By model; they override the built-in ones."""
+    max_completion_tokens: int = Field(default=4096, ge=16, le=1_000_000)
+    context_tokens: int = Field(default=60_000, ge=1000, le=10_000_000)
+    transient_seconds: float = Field(default=45, gt=0, le=86_400, allow_inf_nan=False)
+    """How long a fault that may pass is waited out."""
+    settle_after_seconds: float = Field(default=5, ge=0, le=3600, allow_inf_nan=False)
+    """How long after its deadline an effect of unknown outcome is checked."""
+    request_deadline_seconds: float = Field(default=30, gt=0, le=600, allow_inf_nan=False)
+    system_role: Literal["system", "developer"] = "system"
+    task_queue: str = Field(default="backstay", min_length=1, max_length=200)
+
+    _environment: Mapping[str, str] = PrivateAttr(default_factory=lambda: environment(None))
+
+    @classmethod
+    def load(cls, env_file: Path | None = Path(".env"), **overrides: Any) -> Self:
+        """Read the environment and the `.env` file; raises SettingsInvalid naming variable, fault and fix."""
+        variables = environment(env_file)
+        _refuse_unknown(variables)
+        sources: dict[str, Any] = {"_env_file": env_file, "_env_file_encoding": "utf-8"}
+        try:
+            settings = cls(**sources, **overrides)
+        except ValidationError as error:
+            raise SettingsInvalid("; ".join(_explain(fault) for fault in error.errors())) from None
+        settings._environment = variables
+        return settings
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """Return the variables that `${NAME}` in the operator's files may name."""
+        return self._environment
+
+    @property
+    def database_url_text(self) -> str | None:
+        """Return the address of the database with its password, for the one place that connects."""
+        return None if self.database_url is None else self.database_url.get_secret_value()
+
+    def secrets(self) -> frozenset[str]:
+        """Return every secret value that is long enough to be looked for in payloads."""
+        single = (self.approver_key, self.ledger_key, self.openai_api_key)
+        held = [s.get_secret_value() for s in (*single, *self.notify_urls, *self.encryption_keys) if s is not None]
+        addresses = (
+            self.database_url_text,
+            self.openai_base_url,
+            *(url.get_secret_value() for url in self.notify_urls),
+        )
+        held += [_password(address) for address in addresses if address]
+        return frozenset(secret for secret in held if len(secret.encode("utf-8", "surrogatepass")) >= _SHORTEST_SECRET)
+
+
+def _refuse_unknown(variables: Mapping[str, str]) -> None:
+    known = [_variable(name) for name in Settings.model_fields]
+    for name in sorted(variables):
+        if name.upper().startswith(PREFIX) and name.upper() not in known:
+            nearest = difflib.get_close_matches(name.upper(), known, n=1, cutoff=0)
+            raise SettingsInvalid(f"{name}: unknown setting; did you mean {nearest[0]}? Otherwise remove it")
+
+
+def _variable(field: str) -> str:
+    alias = Settings.model_fields[field].validation_alias
+    return alias if isinstance(alias, str) else PREFIX + field.upper()
+
+
+def _explain(fault: Any) -> str:
+    name = str(fault["loc"][0]) if fault["loc"] else "settings"
+    field = next((f for f in Settings.model_fields if name in (f, _variable(f))), None)
+    variable = _variable(field) if field else name
+    inner = ".".join(str(part) for part in fault["loc"][1:])
+    said = fault["msg"].removeprefix("Value error, ")
+    is_secret = field is None or "Secret" in str(Settings.model_fields[field].annotation)
+    # A fault of the whole model could carry every value: only that of a plain field is repeated.
+    value = "" if is_secret else f" (value {str(fault.get('input'))[:80]!r})"
+    return f"{variable}{'.' + inner if inner else ''}: {said}{value}"
+
+
+def _password(address: str) -> str:
+    try:
+        return unquote(urlsplit(address).password or "")
+    except ValueError:
+        return ""
