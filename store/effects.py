@@ -48,10 +48,7 @@ class Effects:
         recorded as unknown, so that it can be resolved like any other.
         """
         work = partial(self._begin, intent=intent, ttl=idempotency_ttl, attempt=attempt, epoch_differs=epoch_differs)
-        try:
-            return await self._database.write(work)
-        except Collision:
-            return await self._database.write(work)
+        return await self._database.write(work)
 
     async def settle(
         self,

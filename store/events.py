@@ -38,7 +38,7 @@ class Events:
         def work(connection: Connection) -> None:
             span = {"run_": run, "first": min(latest), "last": max(latest)}
             known: dict[int, str] = {row.n: row.at for row in connection.execute(_KNOWN, span)}
-            kept = [event for event in latest.values() if known.get(event.n, "") <= event.at]
+            kept = [event for _, event in sorted(latest.items()) if known.get(event.n, "") <= event.at]
             replaced = [{"run_": run, "n_": event.n} for event in kept if event.n in known]
             if replaced:
                 connection.execute(_DELETE, replaced)

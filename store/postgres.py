@@ -8,8 +8,9 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from backstay.errors import SettingsInvalid
 from store.database import BUSY_TIMEOUT_S, LOCK_WAIT_S, Answer
-from store.faults import faults
+from store.faults import Collision, faults
 
+_TRIES = 5
 _ADVISORY_LOCK = 0x6261636B73746179
 """`backstay` in ASCII."""
 
@@ -36,7 +37,18 @@ class PostgresDatabase:
                 return await connection.run_sync(work)
 
     async def write(self, work: Callable[[Connection], Answer]) -> Answer:
-        """Run work that writes; it locks the rows on which it decides."""
+        """Run work that writes; it locks the rows on which it decides.
+
+        A row that is not there yet cannot be locked: of two that insert it one must start again and find it.
+        """
+        for _ in range(_TRIES - 1):
+            try:
+                return await self._write(work)
+            except Collision:
+                continue
+        return await self._write(work)
+
+    async def _write(self, work: Callable[[Connection], Answer]) -> Answer:
         with faults():
             async with self._engine.begin() as connection:
                 return await connection.run_sync(work)

@@ -28,7 +28,8 @@ def later(intent: Intent, clock: Clock, **changes) -> Intent:
 async def test_the_first_attempt_goes_and_the_row_says_so(tmp_path):
     clock = Clock()
     async with open_store(database_url=None, home=tmp_path, clock=clock) as store:
-        begun = await store.effects.begin(FIRST, attempt=1, **ONCE)
+        intent = FIRST.model_copy(update={"arguments_sealed": "e" * 40})
+        begun = await store.effects.begin(intent, attempt=1, **ONCE)
         row = await store.effects.get("w/r/1")
 
     assert begun.kind == "go"
@@ -51,6 +52,7 @@ async def test_the_first_attempt_goes_and_the_row_says_so(tmp_path):
         "undo_tool": None,
         "undo_sealed": None,
         "undo_shown": None,
+        "arguments_sealed": "e" * 40,
         "first_sent_at": 100.0,
         "updated_at": 100.0,
     }
@@ -212,6 +214,31 @@ async def test_what_a_person_says_did_not_happen_goes_only_under_a_new_send(tmp_
     assert (sleeper.kind, sleeper.row.state) == ("recorded", EffectState.NOT_SENT)
     assert (fresh.kind, fresh.row.send) == ("go", 2)
     assert stale.kind == "conflict"
+
+
+async def test_a_person_also_closes_a_send_that_its_own_attempt_found_not_sent(tmp_path):
+    clock = Clock()
+    async with open_store(database_url=None, home=tmp_path, clock=clock) as store:
+        begun = await store.effects.begin(FIRST, attempt=1, **ONCE)
+        await store.effects.settle("w/r/1", begun.token, EffectState.NOT_SENT, outcome="HTTP 401")
+        closed = await store.effects.resolve("w/r/1", state=EffectState.NOT_SENT, outcome="ana: did not happen")
+        sleeper = await store.effects.begin(later(FIRST, clock), attempt=2, **ONCE)
+        fresh = await store.effects.begin(later(FIRST, clock, send=2), attempt=1, **ONCE)
+    assert closed.outcome == "HTTP 401"
+    assert (sleeper.kind, fresh.kind) == ("recorded", "go")
+
+
+async def test_a_compensation_that_failed_goes_again_only_under_a_new_send(tmp_path):
+    clock = Clock()
+    undo = FIRST.model_copy(update={"effect_id": "w/r/1/undo", "undo": True, "tool": "mail.recall"})
+    async with open_store(database_url=None, home=tmp_path, clock=clock) as store:
+        for effect in (FIRST, undo):
+            begun = await store.effects.begin(effect, attempt=1, **ONCE)
+            await store.effects.settle(effect.effect_id, begun.token, EffectState.FAILED, outcome="no such message")
+        assert (await store.effects.begin(later(FIRST, clock, send=2), attempt=1, **ONCE)).kind == "recorded"
+        assert (await store.effects.begin(later(undo, clock), attempt=2, **ONCE)).kind == "recorded"
+        again = await store.effects.begin(later(undo, clock, send=2), attempt=1, **ONCE)
+    assert (again.kind, again.row.send, again.row.outcome) == ("go", 2, None)
 
 
 async def test_an_old_send_finds_the_record_of_a_newer_one(tmp_path):

@@ -17,7 +17,7 @@ def opening(workflow_id: str, run_id: str, **changes):
         "workflow_run_id": run_id,
         "user_id": "ana",
         "text": "remind them",
-        "policy": {"deny": []},
+        "opened": {"model": "m"},
         **changes,
     }
 
@@ -36,7 +36,7 @@ async def test_a_run_is_recorded_from_beginning_to_end(tmp_path):
             "state": "open",
             "opened_at": 100.0,
             "closed_at": None,
-            "policy": {"deny": []},
+            "opened": {"model": "m"},
             "store": store.stamp,
             "result": None,
         }
