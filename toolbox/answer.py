@@ -3,11 +3,12 @@
 import base64
 import binascii
 import json
-import math
 from dataclasses import dataclass
 from typing import Any
 
 from mcp.types import CallToolResult
+
+from toolbox.plain import plain
 
 _KEPT = 8 * 1024
 
@@ -39,7 +40,7 @@ def answer_of(result: CallToolResult) -> Answer:
         reason = "\n".join(texts) or (_dump(result.structured_content) if result.structured_content else "")
         return Answer(success=False, data=_parts(result.content), error=refused(reason).error)
     if result.structured_content is not None:
-        return Answer(success=True, data=_plain(result.structured_content))
+        return Answer(success=True, data=plain(result.structured_content))
     return Answer(success=True, data=_parts(result.content))
 
 
@@ -78,25 +79,10 @@ def _parse(text: str) -> Any:
     if text[:64].lstrip()[:1] not in set('{["-0123456789tfn'):
         return text
     try:
-        return _plain(json.loads(text))
+        return plain(json.loads(text))
     except (ValueError, RecursionError):
         return text
 
 
-def _plain(value: Any) -> Any:
-    """Return the value with what canonical JSON cannot hold replaced by its name."""
-    match value:
-        case dict():
-            return {_plain(key): _plain(item) for key, item in value.items()}
-        case list():
-            return [_plain(item) for item in value]
-        case float() if not math.isfinite(value):
-            return str(value)
-        case str() if not value.isascii():
-            return value.encode("utf-8", "replace").decode("utf-8")
-        case _:
-            return value
-
-
 def _dump(value: Any) -> str:
-    return json.dumps(_plain(value), ensure_ascii=False)[:4000]
+    return json.dumps(plain(value), ensure_ascii=False)[:4000]

@@ -21,6 +21,8 @@ class Check(CallTemplate):
 
     applied_if: str
     """One `{{ expression }}` over `result` (of the check), `arguments` and `effect`."""
+    result: str | None = None
+    """One `{{ expression }}` that makes the lost answer of the tool from the check's answer; None takes that whole."""
     verify_is_final: bool = False
     """Whether a negative answer proves that nothing happened."""
 

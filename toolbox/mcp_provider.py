@@ -190,7 +190,7 @@ class McpProvider:
             raise ToolUnavailable(f"the server cannot list its tools: {exchange.fault or reason}") from None
         finally:
             current.reset(token)
-        changed = tools != self._listing.tools
+        changed = repr(tools) != repr(self._listing.tools)  # equality would hold True and 1 for the same
         self._listing = Listing(tools=tools, generation=self._listing.generation + changed)
         self._read_at = time.monotonic()
         self._failures = 0

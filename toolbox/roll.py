@@ -6,6 +6,7 @@ from mcp import Client
 from mcp.types import Tool
 
 from toolbox.listed import Hints, Listed
+from toolbox.plain import plain
 
 _PAGES = 1000
 _TOOLS = 20_000
@@ -32,8 +33,8 @@ def _listed(tool: Tool) -> Listed:
     return Listed(
         name=tool.name,
         description=tool.description or tool.title or "",
-        input_schema=tool.input_schema,
-        output_schema=tool.output_schema,
+        input_schema=plain(tool.input_schema),
+        output_schema=plain(tool.output_schema),
         hints=Hints()
         if hints is None
         else Hints(

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import sys
+from pathlib import Path
 from typing import Any
 
 from mcp.server.mcpserver import Context, MCPServer
@@ -78,29 +79,33 @@ def show_meta(context: Context, token: str = "") -> dict[str, Any]:
     return {"effect": meta.get("backstay/effect-id"), "token": token}
 
 
+def _environment() -> dict[str, str]:
+    pairs = Path("/proc/self/environ").read_text(encoding="utf-8").split("\0")
+    return dict(pair.split("=", 1) for pair in pairs if "=" in pair)
+
+
 @server.tool()
 def show_environment() -> dict[str, Any]:
     """Return the environment, the directory and the process."""
-    return {"environment": dict(os.environ), "directory": os.getcwd(), "process": os.getpid()}
+    return {"environment": _environment(), "directory": str(Path.cwd()), "process": os.getpid()}
 
 
-_busy = 0
-_most = 0
+busy: list[int] = [0, 0]
+"""How many calls run now, and how many ran at most."""
 
 
 @server.tool()
 async def overlap() -> dict[str, int]:
     """Return how many calls ran at once."""
-    global _busy, _most
-    _busy += 1
-    _most = max(_most, _busy)
+    busy[0] += 1
+    busy[1] = max(busy)
     await asyncio.sleep(0.02)
-    _busy -= 1
-    return {"most": _most}
+    busy[0] -= 1
+    return {"most": busy[1]}
 
 
 if __name__ == "__main__":
-    print("office starts", file=sys.stderr, flush=True)
+    sys.stderr.write("office starts\n")
     if sys.argv[1:] == ["stdio"]:
         server.run("stdio")
     else:

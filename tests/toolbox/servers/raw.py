@@ -1,0 +1,54 @@
+"""A server that says exactly what its script says; argv: a JSON file, read again for every request.
+
+{"garbage": "printed first", "exit": false, "silent": false, "stubborn": false, "tools": [...], "answers": {...}}
+An answer, by tool, is {"result": ...}, {"error": ...} or {"line": "..."}, each also with {"notify": method}.
+"""
+
+import json
+import signal
+import sys
+import time
+from pathlib import Path
+
+script = Path(sys.argv[1])
+
+
+def say(message):
+    sys.stdout.write((message if isinstance(message, str) else json.dumps(message)) + "\n")
+    sys.stdout.flush()
+
+
+def answer(request):
+    told = json.loads(script.read_text(encoding="utf-8"))
+    name = {"id": request["id"], "jsonrpc": "2.0"}
+    match request["method"]:
+        case "initialize":
+            shape = {"protocolVersion": "2025-06-18", "serverInfo": {"name": "raw", "version": "1"}}
+            return name | {"result": shape | {"capabilities": {"tools": {"listChanged": True}}}}
+        case "tools/list":
+            return name | {"result": {"tools": told.get("tools", []), **told.get("listing", {})}}
+        case "tools/call":
+            reply = told["answers"][request["params"]["name"]]
+            if "notify" in reply:
+                say({"jsonrpc": "2.0", "method": reply["notify"]})
+            if "line" in reply:
+                return reply["line"].replace("ID", str(request["id"]))
+            return name | {key: value for key, value in reply.items() if key in {"result", "error"}}
+        case _:
+            return name | {"error": {"code": -32601, "message": "no such method"}}
+
+
+told = json.loads(script.read_text(encoding="utf-8"))
+if told.get("exit"):
+    sys.stderr.write("cannot start: no licence\n")
+    raise SystemExit(3)
+if told.get("stubborn"):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if told.get("garbage"):
+    say(told["garbage"])
+for line in sys.stdin:
+    request = json.loads(line)
+    if "id" in request and not told.get("silent"):
+        say(answer(request))
+while told.get("stubborn"):
+    time.sleep(0.1)

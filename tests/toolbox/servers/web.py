@@ -1,0 +1,63 @@
+"""A streamable HTTP endpoint that answers a call of the tool `http_<status>` with that status, and counts the calls."""
+
+import json
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
+
+calls: list[str] = []
+headers: list[dict[str, str]] = []
+STATUSES = (200, 202, 302, 401, 403, 404, 407, 429, 500, 502, 503)
+
+
+def _tool(name: str) -> dict[str, Any]:
+    return {"name": name, "inputSchema": {"type": "object"}}
+
+
+def _call(name: str, identity: dict[str, Any]) -> Response:
+    calls.append(name)
+    refusal = identity | {"error": {"code": -32603, "message": "over quota"}}
+    match name.split("_"):
+        case ["http", status]:
+            return HTMLResponse("<html>no</html>", status_code=int(status), headers={"retry-after": "7"})
+        case ["json", status]:
+            return JSONResponse({"error": "unauthorized"}, status_code=int(status))
+        case ["rpc", status]:
+            return JSONResponse(refusal, status_code=int(status))
+        case ["params", status]:
+            return JSONResponse(identity | {"error": {"code": -32602, "message": "bad"}}, status_code=int(status))
+        case ["broken"]:
+            return Response('{"jsonrpc": "2.0", "id": 1, "resu', media_type="application/json")
+        case ["packed"]:
+            return Response(b"\x1f\x8b", media_type="application/json", headers={"content-encoding": "gzip"})
+        case _:
+            return JSONResponse(identity | {"result": {"content": [{"type": "text", "text": "fine"}]}})
+
+
+async def endpoint(request: Request) -> Response:
+    body = json.loads(await request.body() or b"null")
+    if not isinstance(body, dict) or "id" not in body:
+        return Response(status_code=202 if request.method == "POST" else 405)
+    identity = {"jsonrpc": "2.0", "id": body["id"]}
+    headers.append(dict(request.headers))
+    if request.url.path == "/closed":
+        return Response(status_code=401)
+    match body["method"]:
+        case "initialize":
+            info = {"serverInfo": {"name": "web", "version": "1"}, "capabilities": {"tools": {}}}
+            return JSONResponse(identity | {"result": info | {"protocolVersion": "2025-06-18"}})
+        case "tools/list":
+            kinds = [f"{kind}_{status}" for kind in ("http", "json", "rpc", "params") for status in STATUSES]
+            return JSONResponse(
+                identity | {"result": {"tools": [_tool(n) for n in [*kinds, "broken", "packed", "fine"]]}}
+            )
+        case "tools/call":
+            return _call(body["params"]["name"], identity)
+        case _:
+            return JSONResponse(identity | {"error": {"code": -32601, "message": "no such method"}}, status_code=404)
+
+
+app = Starlette(routes=[Route("/{path:path}", endpoint, methods=["GET", "POST", "DELETE"])])

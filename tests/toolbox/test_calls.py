@@ -1,0 +1,129 @@
+import asyncio
+
+import pytest
+
+from backstay.errors import OutcomeUnknown
+
+BOTH = pytest.mark.parametrize("provider", ["office", "remote"])
+
+
+async def call(toolbox, name, arguments=None, *, before_send=None, deadline_s=20.0, effect_id=None):
+    catalog = await toolbox.catalog("anyone")
+    definition = catalog.definitions[name]
+    return await toolbox.call(
+        definition, arguments or {}, deadline_s=deadline_s, effect_id=effect_id, before_send=before_send
+    )
+
+
+async def intent():
+    """Stand for a committed intent."""
+
+
+@BOTH
+async def test_structured_content_is_the_data_and_keeps_its_types(office, provider):
+    answer = await call(office, f"{provider}.structured", {"count": 3})
+    assert (answer.success, answer.data, answer.error) == (True, {"count": 3, "id": "0012"}, None)
+
+
+@BOTH
+async def test_text_is_read_as_json_when_it_is_json_and_else_stays_text(office, provider):
+    assert (await call(office, f"{provider}.json_text")).data == {"rows": [1, 2, 3]}
+    assert (await call(office, f"{provider}.plain_text")).data == "only words"
+    assert (await call(office, f"{provider}.odd_text")).data == {"a": "nan", "b": "?"}
+
+
+async def test_a_picture_becomes_a_stand_in_that_names_its_size(office):
+    answer = await call(office, "office.picture")
+    image = {"type": "image", "mime": "image/png", "bytes": 5, "base64": "aGVsbG8="}
+    assert answer.data == ["see", image]
+
+
+@BOTH
+async def test_an_error_of_the_tool_is_an_answer_with_one_line(office, provider):
+    answer = await call(office, f"{provider}.refuse", before_send=intent)
+    assert answer.success is False
+    assert "the mailbox is full" in answer.error
+    assert "\n" not in answer.error
+    assert len(answer.error) <= 500
+
+
+@BOTH
+async def test_twenty_megabytes_come_through(office, provider):
+    answer = await call(office, f"{provider}.huge", {"megabytes": 20})
+    assert len(answer.data) == 20 * 1024 * 1024
+
+
+@BOTH
+async def test_an_answer_over_the_cap_is_named_and_the_connection_goes_on(office, provider):
+    answer = await call(office, f"{provider}.huge", {"megabytes": 65}, deadline_s=60)
+    assert answer.success is False
+    assert "64 MB" in answer.error
+    with pytest.raises(OutcomeUnknown):
+        await call(office, f"{provider}.huge", {"megabytes": 65}, before_send=intent, deadline_s=60)
+    assert (await call(office, f"{provider}.plain_text")).success
+
+
+@BOTH
+async def test_a_call_that_hangs_is_unknown_at_its_deadline_and_others_go_on(office, provider):
+    with pytest.raises(OutcomeUnknown):
+        await call(office, f"{provider}.hang", before_send=intent, deadline_s=0.3)
+    assert (await call(office, f"{provider}.plain_text")).success
+
+
+@BOTH
+async def test_a_cancelled_call_leaves_the_connection_usable(office, provider):
+    sent = asyncio.Event()
+
+    async def tell():
+        sent.set()
+
+    running = asyncio.create_task(call(office, f"{provider}.hang", before_send=tell))
+    async with asyncio.timeout(10):
+        await sent.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert (await call(office, f"{provider}.plain_text")).success
+
+
+@BOTH
+async def test_the_effect_id_travels_beside_the_arguments(office, provider):
+    answer = await call(office, f"{provider}.show_meta", effect_id="task-1/run-1/4")
+    assert answer.data["effect"] == "task-1/run-1/4"
+
+
+async def test_the_declared_argument_carries_the_effect_id_and_the_model_never_sees_it(office):
+    catalog = await office.catalog("anyone")
+    assert catalog.definitions["office.show_meta"].parameters.get("properties") == {}
+    assert "token" in catalog.definitions["remote.show_meta"].parameters["properties"]
+    answer = await call(office, "office.show_meta", effect_id="task-1/run-1/4")
+    assert answer.data["token"] == "task-1/run-1/4"
+
+
+@BOTH
+async def test_a_fault_before_the_intent_is_committed_sends_nothing(office, provider):
+    async def fail():
+        raise LookupError("the store is away")
+
+    with pytest.raises(LookupError):
+        await call(office, f"{provider}.die", before_send=fail)
+    assert (await call(office, f"{provider}.plain_text")).success
+
+
+async def test_a_server_that_dies_in_mid_call_is_unknown_and_opened_again(office):
+    with pytest.raises(OutcomeUnknown):
+        await call(office, "office.die", before_send=intent)
+    assert (await call(office, "office.plain_text")).data == "only words"
+
+
+async def test_calls_run_side_by_side_unless_the_provider_is_serial(office, opened, servers, tmp_path):
+    await asyncio.gather(*(call(office, "office.overlap") for _ in range(5)))
+    assert (await call(office, "office.overlap")).data["most"] > 1
+    configuration = {
+        "mcpServers": {"office": {"command": "python", "args": [str(servers / "office.py"), "stdio"]}},
+        "providers": {"office": {"serial": True}},
+    }
+    async with opened(tmp_path, configuration) as toolbox:
+        assert (await toolbox.catalog("anyone")).definitions["office.overlap"].tool.serial
+        answers = await asyncio.gather(*(call(toolbox, "office.overlap") for _ in range(5)))
+    assert [answer.data["most"] for answer in answers] == [1] * 5

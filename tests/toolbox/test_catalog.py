@@ -1,0 +1,244 @@
+import pytest
+
+from backstay.errors import ToolboxInvalid, ToolChanged
+from backstay.safety import Safety
+from toolbox import search_tools
+
+FINE = {"result": {"content": [{"type": "text", "text": "fine"}]}}
+
+
+def tool(name, **more):
+    return {"name": name, "inputSchema": {"type": "object"}, **more}
+
+
+async def test_equal_tools_have_one_version_and_every_change_has_another(opened, tmp_path, raw):
+    async with opened(tmp_path, {"mcpServers": {"raw": raw(tools=[tool("a"), tool("b")])}}) as toolbox:
+        first = await toolbox.catalog("anyone")
+        assert (await toolbox.catalog("anyone", fresh=True)).version == first.version
+        seen = {first.version}
+        hashes = {first.definitions["raw.a"].tool.definition}
+        for changed in (
+            tool("a", description="new"),
+            tool("a", inputSchema={"type": "object", "properties": {"x": {"const": True}}}),
+            tool("a", inputSchema={"type": "object", "properties": {"x": {"const": 1}}}),
+            tool("a", outputSchema={"type": "object"}),
+            tool("a", annotations={"readOnlyHint": True}),
+        ):
+            raw(tools=[changed, tool("b")])
+            now = await toolbox.catalog("anyone", fresh=True)
+            assert now.version not in seen
+            assert now.definitions["raw.a"].tool.definition not in hashes
+            assert now.definitions["raw.b"].tool.definition == first.definitions["raw.b"].tool.definition
+            seen.add(now.version)
+            hashes.add(now.definitions["raw.a"].tool.definition)
+    assert len(first.version) == len(first.definitions["raw.a"].tool.definition) == 16
+
+
+async def test_a_declaration_is_part_of_the_definition(opened, tmp_path, raw):
+    entry = raw(tools=[tool("a")])
+    hashes = set()
+    for declared in ({}, {"idempotent": True}, {"undo": {"tool": "a"}}):
+        configuration = {"mcpServers": {"raw": entry}, "providers": {"raw": {"tools": {"a": declared}}}}
+        async with opened(tmp_path, configuration) as toolbox:
+            hashes.add((await toolbox.catalog("anyone")).definitions["raw.a"].tool.definition)
+    assert len(hashes) == 3
+
+
+async def test_a_changed_tool_is_refused_before_the_intent(opened, tmp_path, raw):
+    entry = raw(tools=[tool("a")], answers={"a": FINE})
+    committed = []
+
+    async def commit():
+        committed.append(1)
+
+    async with opened(tmp_path, {"mcpServers": {"raw": entry}}) as toolbox:
+        ruled_on = (await toolbox.catalog("anyone")).definitions["raw.a"]
+        raw(tools=[tool("a", description="now it deletes")], answers={"a": FINE})
+        await toolbox.catalog("anyone", fresh=True)
+        with pytest.raises(ToolChanged):
+            await toolbox.call(ruled_on, {}, deadline_s=5, before_send=commit)
+        raw(tools=[], answers={})
+        await toolbox.catalog("anyone", fresh=True)
+        with pytest.raises(ToolChanged):
+            await toolbox.call(ruled_on, {}, deadline_s=5, before_send=commit)
+    assert committed == []
+
+
+async def test_a_server_that_was_replaced_is_looked_at_before_it_is_called(opened, tmp_path, raw):
+    entry = raw(tools=[tool("a")], answers={"a": FINE})
+    async with opened(tmp_path, {"mcpServers": {"raw": entry}}) as toolbox:
+        ruled_on = (await toolbox.catalog("anyone")).definitions["raw.a"]
+        (provider,) = toolbox._providers.values()
+        await provider._connection.close()
+        raw(tools=[tool("a", description="now it deletes")], answers={"a": FINE})
+        with pytest.raises(ToolChanged):
+            await toolbox.call(ruled_on, {}, deadline_s=5)
+
+
+async def test_a_server_that_says_its_list_changed_is_listed_again(opened, tmp_path, raw):
+    notify = FINE | {"notify": "notifications/tools/list_changed"}
+    entry = raw(tools=[tool("a")], answers={"a": notify})
+    async with opened(tmp_path, {"mcpServers": {"raw": entry}}) as toolbox:
+        before = await toolbox.catalog("anyone")
+        raw(tools=[tool("a"), tool("b")], answers={"a": notify})
+        assert set((await toolbox.catalog("anyone")).definitions) == {"raw.a"}
+        await toolbox.call(before.definitions["raw.a"], {}, deadline_s=5)
+        assert set((await toolbox.catalog("anyone")).definitions) == {"raw.a", "raw.b"}
+
+
+async def test_users_see_only_the_providers_they_are_granted(opened, tmp_path, raw):
+    configuration = {
+        "mcpServers": {"mail": raw("mail", tools=[tool("send")]), "bank": raw("bank", tools=[tool("pay")])},
+        "users": {"*": {"providers": ["mail"]}, "ana": {"providers": ["mail", "bank"]}, "eve": {"providers": []}},
+    }
+    async with opened(tmp_path, configuration) as toolbox:
+        assert set((await toolbox.catalog("ana")).definitions) == {"mail.send", "bank.pay"}
+        assert set((await toolbox.catalog("bo")).definitions) == {"mail.send"}
+        assert (await toolbox.catalog("eve")).definitions == {}
+        assert [hit["tool"] for hit in await search_tools("pay", user_id="ana", toolbox=toolbox)] == ["bank.pay"]
+        assert await search_tools("pay", user_id="bo", toolbox=toolbox) == []
+
+
+async def test_a_disabled_server_is_not_there(opened, tmp_path, raw):
+    entry = {"command": "${NOT_SET}", "disabled": True}
+    async with opened(tmp_path, {"mcpServers": {"off": entry, "on": raw(tools=[tool("a")])}}) as toolbox:
+        catalog = await toolbox.catalog("anyone")
+    assert (set(catalog.definitions), catalog.unavailable) == ({"on.a"}, {})
+
+
+HOSTILE = [
+    "a.b/c",
+    "../../etc/passwd",
+    "x" * 300,
+    "größe",
+    "; DROP TABLE tools",
+    '"quoted" AND (',
+    "__init__",
+    "{{ x }}",
+]
+
+
+async def test_hostile_names_are_listed_found_and_callable(opened, tmp_path, raw):
+    entry = raw(tools=[tool(name) for name in HOSTILE], answers=dict.fromkeys(HOSTILE, FINE))
+    async with opened(tmp_path, {"mcpServers": {"raw": entry}}) as toolbox:
+        catalog = await toolbox.catalog("anyone")
+        assert {definition.mcp_name for definition in catalog.definitions.values()} == set(HOSTILE)
+        for name in HOSTILE:
+            hit = catalog.search(f"raw.{name}", "full")[0]
+            assert (hit.tool, hit.mcp_tool_name) == (f"raw.{name}", name)
+            assert hit.path.startswith("providers/raw/tools/")
+            assert hit.path.count("/") == 3
+            definition = catalog.definitions[hit.tool]
+            assert (await toolbox.call(definition, {}, deadline_s=5)).data == "fine"
+        for function in catalog.by_function:
+            assert len(function) <= 64
+            assert function.replace("_", "a").replace("-", "a").isalnum()
+            assert function.isascii()
+
+
+@pytest.mark.parametrize("name", ["", " ", "a\nb", "a\u202eb", "a\x00b"])
+async def test_a_name_that_people_cannot_read_is_left_out_and_named(opened, tmp_path, raw, name):
+    async with opened(tmp_path, {"mcpServers": {"raw": raw(tools=[tool(name), tool("fine")])}}) as toolbox:
+        catalog = await toolbox.catalog("anyone")
+    assert set(catalog.definitions) == {"raw.fine"}
+    assert "cannot be shown" in catalog.problems[0]
+
+
+async def test_two_tools_under_one_function_name_are_an_error_that_names_both(opened, tmp_path, raw):
+    async with opened(tmp_path, {"mcpServers": {"raw": raw(tools=[tool("a.b"), tool("a/b")])}}) as toolbox:
+        with pytest.raises(ToolboxInvalid) as caught:
+            await toolbox.catalog("anyone")
+    assert "raw.a.b" in str(caught.value)
+    assert "raw.a/b" in str(caught.value)
+
+
+async def test_long_names_stay_apart_and_a_name_listed_twice_is_one_tool(opened, tmp_path, raw):
+    names = ["y" * 100 + "1", "y" * 100 + "2", "y" * 100 + "2"]
+    async with opened(tmp_path, {"mcpServers": {"raw": raw(tools=[tool(name) for name in names])}}) as toolbox:
+        catalog = await toolbox.catalog("anyone")
+    assert len(catalog.by_function) == 2
+
+
+@pytest.mark.parametrize(
+    "listing", [{"nextCursor": "again"}, {"tools": "none"}, {"tools": [{"name": 3}]}, {"tools": [{"name": "a"}]}]
+)
+async def test_a_list_that_is_none_is_a_reason(opened, tmp_path, raw, listing):
+    async with opened(tmp_path, {"mcpServers": {"raw": raw(listing=listing)}}) as toolbox:
+        catalog = await toolbox.catalog("anyone")
+    assert "cannot list its tools" in catalog.unavailable["raw"]
+
+
+async def test_numbers_that_json_does_not_know_do_not_break_the_catalog(opened, tmp_path, raw):
+    odd = tool("a", inputSchema={"type": "object", "properties": {"x": {"maximum": float("inf")}}})
+    async with opened(tmp_path, {"mcpServers": {"raw": raw(tools=[odd])}}) as toolbox:
+        catalog = await toolbox.catalog("anyone")
+    assert "not valid" in catalog.definitions["raw.a"].validate({"x": 1})
+
+
+async def test_undo_and_verify_are_promised_only_when_their_tools_exist(opened, tmp_path, raw):
+    recall = {"tool": "recall", "arguments": {"id": "{{ result.id }}", "hard": True}}
+    check = {"tool": "sent", "arguments": {"token": "{{ effect.id }}"}, "applied_if": "{{ result.found }}"}
+    declared = {
+        "send": {"undo": recall, "verify": check | {"verify_is_final": True}},
+        "wire": {"undo": {"tool": "recal"}, "verify": check | {"tool": "wire"}},
+        "wrong": {"safety": "read_only"},
+    }
+    declared["wire"]["safety"] = "restricted_write"
+    configuration = {
+        "mcpServers": {"raw": raw(tools=[tool("send"), tool("wire"), tool("recall"), tool("sent")])},
+        "providers": {"raw": {"tools": declared}},
+    }
+    async with opened(tmp_path, configuration) as toolbox:
+        catalog = await toolbox.catalog("anyone")
+    send, wire = catalog.definitions["raw.send"], catalog.definitions["raw.wire"]
+    assert send.tool.undo == "recall(id=result.id, hard=true)"
+    assert (send.tool.verify, send.tool.verify_is_final) == (True, True)
+    assert catalog.undo_of(send).name == "raw.recall"
+    assert catalog.verify_of(send).name == "raw.sent"
+    assert (wire.tool.undo, wire.tool.verify) == (None, False)
+    assert catalog.undo_of(wire) is None
+    assert sorted(catalog.problems) == [
+        "providers.raw.tools.wrong: the server has no such tool; correct its name",
+        "raw.wire: undo.tool 'recal' does not exist; correct its name",
+        "raw.wire: verify.tool 'wire' is declared to write; name a reading tool",
+    ]
+
+
+READ, SAFE, RESTRICTED = Safety.READ_ONLY, Safety.WRITE_SAFE, Safety.RESTRICTED_WRITE
+NOTHING, READS, WRITES = {}, {"readOnlyHint": True}, {"readOnlyHint": False}
+SOFT, HARD = {"readOnlyHint": False, "destructiveHint": False}, {"destructiveHint": True}
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        (NOTHING, False, None, RESTRICTED),
+        (READS, False, None, RESTRICTED),
+        (SOFT, False, None, RESTRICTED),
+        (HARD, False, None, RESTRICTED),
+        (NOTHING, True, None, RESTRICTED),
+        (READS, True, None, READ),
+        (WRITES, True, None, RESTRICTED),
+        (SOFT, True, None, SAFE),
+        (HARD, True, None, RESTRICTED),
+        (NOTHING, False, "read_only", READ),
+        (READS, False, "write_safe", SAFE),
+        (WRITES, False, "read_only", SAFE),
+        (SOFT, False, "read_only", SAFE),
+        (SOFT, False, "restricted_write", RESTRICTED),
+        (HARD, False, "read_only", RESTRICTED),
+        (HARD, False, "write_safe", RESTRICTED),
+        (HARD, True, "write_safe", SAFE),
+        (READS, True, "restricted_write", RESTRICTED),
+        (NOTHING, True, "read_only", READ),
+    ],
+)
+async def test_a_server_lowers_its_danger_only_when_it_is_trusted(opened, tmp_path, raw, case):
+    annotations, trusted, declared, expected = case
+    configuration = {
+        "mcpServers": {"raw": raw(tools=[tool("a", annotations=annotations)])},
+        "providers": {"raw": {"trusted": trusted, "tools": {"a": {"safety": declared}}}},
+    }
+    async with opened(tmp_path, configuration) as toolbox:
+        catalog = await toolbox.catalog("anyone")
+    assert catalog.definitions["raw.a"].tool.safety is expected

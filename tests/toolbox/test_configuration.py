@@ -1,0 +1,117 @@
+import json
+
+import pytest
+
+from backstay.errors import ToolboxInvalid
+from toolbox import open_toolbox
+
+
+async def refused(folder, text, **environment):
+    file = folder / "toolbox.json"
+    file.write_text(text if isinstance(text, str) else json.dumps(text), encoding="utf-8")
+    with pytest.raises(ToolboxInvalid) as caught:
+        async with open_toolbox(file, environment=environment, home=folder):
+            pass
+    return str(caught.value)
+
+
+def declaring(**declared):
+    return {"mcpServers": {"m": {"command": "x"}}, "providers": {"m": {"tools": {"send": declared}}}}
+
+
+async def test_a_missing_file_is_named_with_what_to_do(tmp_path):
+    with pytest.raises(ToolboxInvalid) as caught:
+        async with open_toolbox(tmp_path / "absent.json", environment={}, home=tmp_path):
+            pass
+    assert "absent.json" in str(caught.value)
+    assert "BACKSTAY_TOOLBOX" in str(caught.value)
+
+
+async def test_invalid_json_is_named_with_line_and_column(tmp_path):
+    assert "line 2 column 17" in await refused(tmp_path, '{\n  "mcpServers": nothing}')
+
+
+@pytest.mark.parametrize("text", ["[]", "3", "null", '"x"', '{"mcpServers": []}'])
+async def test_a_file_of_another_shape_is_refused(tmp_path, text):
+    assert "toolbox.json" in await refused(tmp_path, text)
+
+
+async def test_a_key_written_twice_is_refused(tmp_path):
+    assert "tools: this key is written twice" in await refused(
+        tmp_path, '{"providers": {"m": {"tools": {}, "tools": {}}}}'
+    )
+
+
+@pytest.mark.parametrize(
+    ("configuration", "message"),
+    [
+        ({"mcpServer": {}}, "mcpServer: unknown field; did you mean 'mcpServers'?"),
+        (
+            {"mcpServers": {"m": {"comand": "x"}}},
+            "mcpServers.m.comand: unknown field (value \"x\"); did you mean 'command'?",
+        ),
+        ({"mcpServers": {"m": {}}}, "mcpServers.m: needs either `command` (stdio) or `url`"),
+        ({"mcpServers": {"m": {"command": "x", "url": "http://h/"}}}, "mcpServers.m: needs either"),
+        ({"mcpServers": {"m": {"url": "http://h/", "args": ["x"]}}}, "mcpServers.m: `args`, `env` and `cwd` belong"),
+        ({"mcpServers": {"m": {"url": "ftp://h/"}}}, "mcpServers.m.url: not an http:// or https:// address"),
+        ({"mcpServers": {"m": {"url": "http://h/", "type": "sse"}}}, "not available in this version: sse"),
+        ({"mcpServers": {"m": {"command": 3}}}, "mcpServers.m.command:"),
+        ({"mcpServers": {"a.b": {"command": "x"}}}, "mcpServers.a.b: not a usable provider name"),
+        ({"mcpServers": {"engine": {"command": "x"}}}, "mcpServers.engine: this name belongs to the engine"),
+        ({"providers": {"m": {}}}, "providers.m: there is no such entry in mcpServers (known: none)"),
+        ({"users": {"*": {"providers": ["m"]}}}, "users.*.providers: unknown provider 'm'"),
+        ({"users": {"*": {"provider": []}}}, "users.*.provider: unknown field; did you mean 'providers'?"),
+        (declaring(safty="read_only"), "providers.m.tools.send.safty: unknown field"),
+        (declaring(safety="harmless"), "providers.m.tools.send.safety:"),
+        (declaring(idempotent="yes"), "providers.m.tools.send.idempotent:"),
+        (declaring(idempotency_ttl=0), "providers.m.tools.send.idempotency_ttl:"),
+        (declaring(undo={}), "providers.m.tools.send.undo.tool: required field is missing"),
+        (declaring(undo={"tool": "r", "arguments": {"a": "{{ result. }}"}}), "providers.m.tools.send.undo.arguments:"),
+        (declaring(undo={"tool": "r", "arguments": {"a": "{{ reslt.id }}"}}), "'reslt' is not known"),
+        (declaring(undo_by_effect_id={"tool": "r", "arguments": {"a": "{{ result.id }}"}}), "'result' is not known"),
+        (declaring(verify={"tool": "r"}), "providers.m.tools.send.verify.applied_if: required field is missing"),
+        (declaring(verify={"tool": "r", "applied_if": "result.ok"}), "must be exactly one {{ expression }}"),
+        ({"mcpServers": {"m": {"command": "x"}}, "providers": {"m": {"uid": 4}}}, "not available in this version: uid"),
+    ],
+)
+async def test_what_is_wrong_is_named_with_field_and_fix(tmp_path, configuration, message):
+    assert message in await refused(tmp_path, configuration)
+
+
+async def test_plugins_are_accepted_only_while_there_are_none(tmp_path, opened):
+    async with opened(tmp_path, {"plugins": "plugins/"}):
+        pass
+    (tmp_path / "plugins").mkdir()
+    async with opened(tmp_path, {"plugins": "plugins/"}):
+        pass
+    (tmp_path / "plugins" / "convert").mkdir()
+    assert "not available in this version: plugins" in await refused(tmp_path, {"plugins": "plugins/"})
+
+
+async def test_a_variable_that_is_not_set_is_named_and_one_with_a_default_is_not_needed(tmp_path, opened):
+    entry = {"url": "http://127.0.0.1:1/", "headers": {"Authorization": "Bearer ${CRM_TOKEN}"}}
+    message = await refused(tmp_path, {"mcpServers": {"crm": entry}})
+    assert "mcpServers.crm.headers.Authorization" in message
+    assert "CRM_TOKEN" in message
+    entry = {"command": "x", "env": {"LEVEL": "${LEVEL:-low}"}}
+    async with opened(tmp_path, {"mcpServers": {"m": entry}}):
+        pass
+    assert "is no reference" in await refused(tmp_path, {"mcpServers": {"m": {"command": "x", "args": ["${1 + 1}"]}}})
+
+
+async def test_values_of_variables_are_secrets_and_never_part_of_a_message(tmp_path, opened):
+    configuration = {
+        "mcpServers": {
+            "a": {"command": "x", "env": {"MODE": "development", "TOKEN": "written-out-token", "K": "${K}"}},
+            "b": {"url": "http://127.0.0.1:1/", "headers": {"Authorization": "Bearer ${T}"}},
+            "c": {"command": "x", "args": ["${SHORT}", "${HOME}/x"]},
+        }
+    }
+    environment = {"K": "value-of-k", "T": "value-of-t", "SHORT": "1234567", "HOME": "/home/somebody"}
+    async with opened(tmp_path, configuration, **environment) as toolbox:
+        assert toolbox.secrets == {"written-out-token", "value-of-k", "value-of-t", "Bearer value-of-t"}
+    configuration["mcpServers"]["b"]["headers"] = {"Authorization": "${T}\nX: y"}
+    assert "value-of-t" not in await refused(tmp_path, configuration, **environment)
+    assert "hunter22" not in await refused(
+        tmp_path, {"mcpServers": {"m": {"command": "x", "env": {"P": ["hunter22"]}}}}
+    )

@@ -1,0 +1,112 @@
+import socket
+
+import pytest
+
+from backstay.errors import OutcomeUnknown, ToolUnavailable
+from toolbox import NotSent
+
+
+async def intent():
+    """Stand for a committed intent."""
+
+
+async def call(toolbox, name, before_send=intent):
+    definition = (await toolbox.catalog("anyone")).definitions[f"web.{name}"]
+    return await toolbox.call(definition, {}, deadline_s=10, effect_id="w/r/1", before_send=before_send)
+
+
+@pytest.fixture
+async def toolbox(web, opened, tmp_path):
+    async with opened(tmp_path, {"mcpServers": {"web": {"url": f"{web.url}/mcp"}}}) as found:
+        yield found
+
+
+@pytest.mark.parametrize("kind", ["http", "json"])
+@pytest.mark.parametrize("status", [401, 403, 407, 429])
+async def test_these_statuses_without_a_json_rpc_body_prove_that_nothing_was_sent(toolbox, kind, status):
+    with pytest.raises(NotSent):
+        await call(toolbox, f"{kind}_{status}")
+
+
+async def test_a_server_that_asks_to_wait_is_heard(toolbox):
+    with pytest.raises(NotSent) as caught:
+        await call(toolbox, "http_429")
+    assert caught.value.retry_after_s == 7
+
+
+@pytest.mark.parametrize("status", [200, 202, 302, 404, 500, 502, 503])
+async def test_any_other_status_without_an_answer_is_unknown(toolbox, status):
+    with pytest.raises(OutcomeUnknown):
+        await call(toolbox, f"http_{status}")
+
+
+@pytest.mark.parametrize("name", ["broken", "packed", "rpc_500", "rpc_503"])
+async def test_an_answer_that_cannot_be_believed_is_unknown(toolbox, name):
+    with pytest.raises(OutcomeUnknown):
+        await call(toolbox, name)
+
+
+@pytest.mark.parametrize("name", ["rpc_401", "rpc_429", "params_404", "params_500"])
+async def test_a_json_rpc_error_is_the_servers_own_answer(toolbox, name):
+    answer = await call(toolbox, name)
+    assert answer.success is False
+    assert answer.error in {"over quota", "bad"}
+
+
+async def test_every_refusal_was_sent_once_and_leaves_the_client_usable(toolbox, web):
+    before = len(web.calls)
+    for name in ("http_401", "http_500", "broken"):
+        with pytest.raises((NotSent, OutcomeUnknown)):
+            await call(toolbox, name)
+    assert web.calls[before:] == ["http_401", "http_500", "broken"]
+    assert (await call(toolbox, "fine")).data == "fine"
+
+
+async def test_headers_are_filled_from_the_environment_and_never_shown(web, opened, tmp_path):
+    entry = {"url": f"{web.url}/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}, "type": "http"}
+    async with opened(tmp_path, {"mcpServers": {"web": entry}}, TOKEN="token-of-the-test") as toolbox:
+        await toolbox.catalog("anyone")
+        assert web.headers[-1]["authorization"] == "Bearer token-of-the-test"
+        assert "token-of-the-test" in toolbox.secrets
+        assert "token-of-the-test" not in repr(vars(toolbox) | {"secrets": None})
+
+
+async def test_a_server_that_wants_credentials_is_unavailable_and_says_so(web, opened, tmp_path):
+    async with opened(tmp_path, {"mcpServers": {"web": {"url": f"{web.url}/closed"}}}) as toolbox:
+        catalog = await toolbox.catalog("anyone")
+    assert "401" in catalog.unavailable["web"]
+
+
+async def test_a_refused_connection_is_a_reason_and_not_an_error(opened, tmp_path):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{probe.getsockname()[1]}/mcp"
+        async with opened(tmp_path, {"mcpServers": {"web": {"url": url}}}) as toolbox:
+            catalog = await toolbox.catalog("anyone")
+    assert "ConnectError" in catalog.unavailable["web"]
+    assert catalog.definitions == {}
+
+
+async def test_a_server_gone_before_the_intent_is_unavailable_and_the_intent_is_not_committed(web, opened, tmp_path):
+    import asyncio
+
+    import uvicorn
+
+    server = uvicorn.Server(uvicorn.Config(web.app, host="127.0.0.1", port=0, log_level="critical", ws="none"))
+    serving = asyncio.create_task(server.serve())
+    async with asyncio.timeout(10):
+        while not server.started:  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+    url = f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/mcp"
+    committed = []
+
+    async def commit():
+        committed.append(1)
+
+    async with opened(tmp_path, {"mcpServers": {"web": {"url": url}}}) as toolbox:
+        await toolbox.catalog("anyone")
+        server.should_exit = True
+        await serving
+        with pytest.raises(ToolUnavailable):
+            await call(toolbox, "fine", commit)
+    assert committed == []

@@ -1,0 +1,181 @@
+import asyncio
+import json
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from backstay.errors import OutcomeUnknown, ToolUnavailable
+
+FINE = {"result": {"content": [{"type": "text", "text": "fine"}]}}
+
+
+def tool(name, **more):
+    return {"name": name, "inputSchema": {"type": "object"}, **more}
+
+
+def is_running(process):
+    status = Path(f"/proc/{process}/stat")
+    return status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+async def intent():
+    """Stand for a committed intent."""
+
+
+async def call(toolbox, name, before_send=intent, deadline_s=5):
+    definition = (await toolbox.catalog("anyone")).definitions[name]
+    return await toolbox.call(definition, {}, deadline_s=deadline_s, before_send=before_send)
+
+
+async def test_a_missing_command_is_a_reason_that_names_it(opened, tmp_path):
+    async with opened(tmp_path, {"mcpServers": {"gone": {"command": "no-such-command"}}}) as toolbox:
+        catalog = await toolbox.catalog("anyone")
+    assert "'no-such-command' was not found" in catalog.unavailable["gone"]
+
+
+async def test_a_server_that_ends_at_its_start_is_a_reason_and_its_stderr_is_kept(opened, tmp_path, raw):
+    async with opened(tmp_path, {"mcpServers": {"raw": raw(exit=True)}}) as toolbox:
+        catalog = await toolbox.catalog("anyone")
+    assert "cannot be reached" in catalog.unavailable["raw"]
+    assert "no licence" in (tmp_path / "home/logs/raw.stderr").read_text()
+
+
+async def test_a_silent_server_costs_bounded_time_once_and_never_hides_the_others(opened, tmp_path, raw, monkeypatch):
+    monkeypatch.setattr("toolbox.connection._CONNECT_S", 0.5)
+    servers = {"mute": raw("mute", silent=True), "raw": raw(tools=[tool("ping")])}
+    async with opened(tmp_path, {"mcpServers": servers}) as toolbox:
+        catalog = await toolbox.catalog("anyone")
+        assert "did not answer" in catalog.unavailable["mute"]
+        assert list(catalog.definitions) == ["raw.ping"]
+
+
+async def test_garbage_on_stdout_is_passed_over_and_kept_for_people(opened, tmp_path, raw):
+    entry = raw(garbage="Welcome to the server!\n\x00\x01{", tools=[tool("ping")], answers={"ping": FINE})
+    async with opened(tmp_path, {"mcpServers": {"raw": entry}}) as toolbox:
+        assert (await call(toolbox, "raw.ping")).data == "fine"
+    assert "Welcome to the server!" in (tmp_path / "home/logs/raw.stderr").read_text()
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        {"line": '{"jsonrpc": "2.0", "id": ID, "result": "no object"}'},
+        {"result": {"content": "no list"}},
+        {"result": {"content": [{"type": "hologram"}]}},
+        {"error": {"code": -32000, "message": "connection lost behind the server"}},
+        {"line": "half an answer"},
+    ],
+)
+async def test_an_answer_that_is_none_is_unknown(opened, tmp_path, raw, reply):
+    async with opened(tmp_path, {"mcpServers": {"raw": raw(tools=[tool("odd")], answers={"odd": reply})}}) as toolbox:
+        with pytest.raises(OutcomeUnknown):
+            await call(toolbox, "raw.odd", deadline_s=0.7)
+
+
+async def test_an_answer_against_the_tools_own_output_schema_is_unknown_and_not_quoted(opened, tmp_path, raw):
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    reply = {"result": {"content": [], "structuredContent": {"n": "hidden-value"}}}
+    entry = raw(tools=[tool("odd", outputSchema=schema)], answers={"odd": reply})
+    async with opened(tmp_path, {"mcpServers": {"raw": entry}}) as toolbox:
+        with pytest.raises(OutcomeUnknown) as caught:
+            await call(toolbox, "raw.odd")
+    assert "hidden-value" not in str(caught.value)
+
+
+@pytest.mark.parametrize("code", [-32601, -32602, -32603, 0, 17])
+async def test_a_protocol_error_is_the_servers_own_answer(opened, tmp_path, raw, code):
+    entry = raw(tools=[tool("odd")], answers={"odd": {"error": {"code": code, "message": "I did not"}}})
+    async with opened(tmp_path, {"mcpServers": {"raw": entry}}) as toolbox:
+        answer = await call(toolbox, "raw.odd")
+    assert (answer.success, answer.error) == (False, "I did not")
+
+
+async def test_a_server_sees_only_the_harmless_variables_and_its_own(office):
+    shown = (await call(office, "office.show_environment")).data
+    assert set(shown["environment"]) - {"LC_CTYPE", "__CF_USER_TEXT_ENCODING"} == {"PATH", "KEY"}
+    assert shown["environment"]["KEY"] == "k" * 12
+
+
+async def test_a_server_runs_in_the_directory_of_the_file_and_dies_with_the_toolbox(opened, tmp_path, servers):
+    folder = tmp_path / "deep"
+    folder.mkdir()
+    (folder / "office.py").symlink_to(servers / "office.py")
+    async with opened(folder, {"mcpServers": {"o": {"command": "python", "args": ["office.py", "stdio"]}}}) as toolbox:
+        shown = (await call(toolbox, "o.show_environment")).data
+        assert shown["directory"] == str(folder)
+        assert is_running(shown["process"])
+    assert not is_running(shown["process"])
+
+
+async def test_a_server_that_will_not_end_is_killed(opened, tmp_path, raw, servers):
+    entry = raw(stubborn=True, tools=[tool("ping")], answers={"ping": FINE})
+    script = tmp_path / "wrapper.py"
+    script.write_text(
+        f"import os, runpy, sys\nopen({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\n"
+        f"sys.argv = sys.argv[1:]\nrunpy.run_path(sys.argv[0], run_name='__main__')\n"
+    )
+    async with opened(tmp_path, {"mcpServers": {"raw": entry | {"args": [str(script), *entry["args"]]}}}) as toolbox:
+        await call(toolbox, "raw.ping")
+    assert not is_running((tmp_path / "pid").read_text())
+
+
+async def test_servers_end_when_the_process_that_opened_them_is_killed(tmp_path, raw, eventually):
+    script = tmp_path / "wrapper.py"
+    script.write_text(
+        f"import os, runpy, sys\nopen({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\n"
+        f"sys.argv = sys.argv[1:]\nrunpy.run_path(sys.argv[0], run_name='__main__')\n"
+    )
+    entry = raw(tools=[tool("ping")])
+    entry["args"] = [str(script), *entry["args"]]
+    (tmp_path / "toolbox.json").write_text(json.dumps({"mcpServers": {"raw": entry}}))
+    program = tmp_path / "owner.py"
+    program.write_text(
+        "import asyncio, pathlib, sys\nsys.path.insert(0, sys.argv[2])\nfrom toolbox import open_toolbox\n"
+        "async def main():\n    folder = pathlib.Path(sys.argv[1])\n"
+        "    async with open_toolbox(folder / 'toolbox.json', environment={}, home=folder) as toolbox:\n"
+        "        await toolbox.catalog('anyone')\n        print('ready', flush=True)\n"
+        "        await asyncio.Event().wait()\n"
+        "asyncio.run(main())\n"
+    )
+    root = Path(__file__).parents[2]
+    owner = await asyncio.create_subprocess_exec(
+        sys.executable, program, tmp_path, root, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
+    )
+    try:
+        async with asyncio.timeout(20):
+            assert await owner.stdout.readline() == b"ready\n"
+        server = (tmp_path / "pid").read_text()
+        assert is_running(server)
+    finally:
+        owner.send_signal(signal.SIGKILL)
+        await owner.wait()
+    await eventually(lambda: not is_running(server))
+
+
+async def test_a_server_that_comes_back_is_used_again(opened, tmp_path, raw, monkeypatch, eventually):
+    monkeypatch.setattr("toolbox.mcp_provider._BACKOFF_S", (0.05, 0.05))
+    entry = raw(exit=True)
+    async with opened(tmp_path, {"mcpServers": {"raw": entry}}) as toolbox:
+        assert "raw" in (await toolbox.catalog("anyone")).unavailable
+        raw(tools=[tool("ping")], answers={"ping": FINE})
+        async with asyncio.timeout(10):
+            while "raw" in (await toolbox.catalog("anyone")).unavailable:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+        assert (await call(toolbox, "raw.ping")).data == "fine"
+
+
+async def test_a_server_that_broke_keeps_its_tools_in_the_list_with_a_reason(opened, tmp_path, raw):
+    async with opened(tmp_path, {"mcpServers": {"raw": raw(tools=[tool("ping")])}}) as toolbox:
+        before = await toolbox.catalog("anyone")
+        raw(exit=True)
+        (provider,) = toolbox._providers.values()
+        await provider._connection.close()
+        after = await toolbox.catalog("anyone")
+        assert after.version == before.version
+        (hit,) = after.search("ping")
+        assert hit.available is False
+        assert hit.reason == after.unavailable["raw"]
+        with pytest.raises(ToolUnavailable):
+            await toolbox.call(after.definitions["raw.ping"], {}, deadline_s=5)

@@ -1,0 +1,19 @@
+"""Bring what a stranger sent into the values that canonical JSON can hold."""
+
+import math
+from typing import Any
+
+
+def plain(value: Any) -> Any:
+    """Return the value with numbers that are none written as text, and broken characters replaced."""
+    match value:
+        case dict():
+            return {plain(key): plain(item) for key, item in value.items()}
+        case list():
+            return [plain(item) for item in value]
+        case float() if not math.isfinite(value):
+            return str(value)
+        case str() if not value.isascii():
+            return value.encode("utf-8", "replace").decode("utf-8")
+        case _:
+            return value
