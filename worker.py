@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -72,7 +72,7 @@ def open_model(settings: Settings) -> openai.AsyncOpenAI:
 
 
 @contextlib.asynccontextmanager
-async def open_resources(settings: Settings, client: Client) -> AsyncIterator[Resources]:
+async def open_resources(settings: Settings, client: Client) -> AsyncGenerator[Resources]:
     """Open store, toolbox and model for one worker, and close them at the end."""
     refuse_foreign_rooms()
     policy = read_policy(settings.policy)

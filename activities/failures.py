@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import functools
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
@@ -65,7 +65,7 @@ def _age_s() -> float:
 
 
 @contextlib.asynccontextmanager
-async def _heartbeats() -> AsyncIterator[None]:
+async def _heartbeats() -> AsyncGenerator[None]:
     if activity.info().heartbeat_timeout is None:
         yield
         return

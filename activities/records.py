@@ -4,7 +4,8 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
-from backstay.digest import clean_json, digest_of_result
+from backstay.clean import clean_json
+from backstay.digest import digest_of_result
 
 from backstay.errors import ArgumentsInvalid
 from backstay.redaction import Redactor

@@ -95,13 +95,14 @@ class ReplyReader:
     ) -> None:
         function = call.get("function")
         function = function if isinstance(function, dict) else {}
-        call_id = call.get("id") if isinstance(call.get("id"), str) and call.get("id") else f"call-{index}"
+        given = call.get("id")
+        call_id = given[:200] if isinstance(given, str) and given else f"call-{index}"
         if any(other["id"] == call_id for other in said):
             call_id = f"{call_id}-{index}"
         name = str(function.get("name") or "")[:64]
         arguments, fault = _parsed(function.get("arguments"))
-        entry = {"id": call_id, "type": "function", "function": {"name": name or "nothing", "arguments": "{}"}}
-        said.append(entry)
+        called = {"name": name or "nothing", "arguments": "{}"}
+        said.append({"id": call_id, "type": "function", "function": called})
         if fault is not None:
             reply.refuse(call_id, fault)
             return
@@ -110,7 +111,7 @@ class ReplyReader:
         except ArgumentsInvalid as error:
             reply.refuse(call_id, str(error))
             return
-        entry["function"]["arguments"] = canonical(folded)
+        called["arguments"] = canonical(folded)
 
     async def _dispatched(
         self, reply: Reply, call_id: str, name: str, arguments: dict[str, Any], reason: str

@@ -62,6 +62,7 @@ class Runs(Body):
             else price.worst(int(CLOSING_TOKENS * BYTES_PER_TOKEN) + 2000, CLOSING_OUTPUT),
             search_attributes=self.resources.search_attributes,
             settle_after_s=self.settings.settle_after_seconds,
+            deadline_s=self.settings.request_deadline_seconds,
             wait_notices=bool(self.settings.notify_urls),
         )
         await self._remember(ask, opened)

@@ -245,16 +245,13 @@ def facts_of(catalog: Catalog, definition: Definition) -> Tool:
     """Return what the workflow must know of a tool in order to rule on it."""
     undo = catalog.undo_of(definition)
     by_id = catalog.undo_by_effect_id_of(definition)
-    more: dict[str, Any] = {}
+    facts = definition.tool.model_dump(exclude_defaults=True) | {"safety": definition.tool.safety}
     if (target := undo or by_id) is not None:
-        more["undo_tool"] = target.name
+        facts["undo_tool"] = target.name
     if by_id is not None:
-        more["undo_by_effect_id"] = True
-    facts = definition.tool.model_dump(exclude_defaults=True) | {
-        "name": definition.name,
-        "safety": definition.tool.safety,
-    }
-    return Tool(**(facts | more))
+        facts["undo_by_effect_id"] = True
+    # Only what is set is passed on, so that defaults do not reach history.
+    return Tool.model_validate(facts)
 
 
 def _validate(definition: Definition, arguments: dict[str, Any]) -> None:

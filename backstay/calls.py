@@ -69,6 +69,8 @@ class Opened(Noun):
     search_attributes: bool = False
     """Whether the namespace knows our search attributes."""
     settle_after_s: float = 5
+    deadline_s: float = 30
+    """How long a tool may take to answer, unless a plan step says otherwise."""
     wait_notices: bool = False
     """Whether there is anybody to announce requests to."""
 

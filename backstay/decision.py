@@ -9,7 +9,13 @@ from backstay.tool import ToolCall
 from backstay.usage import ModelUsage
 
 
-class SearchTools(Noun):
+class _Act(Noun):
+    def model_post_init(self, _context: Any) -> None:
+        """Count the kind as set: it must reach history even though it has a default."""
+        self.model_fields_set.add("kind")
+
+
+class SearchTools(_Act):
     """Look for tools."""
 
     kind: Literal["search_tools"] = "search_tools"
@@ -19,7 +25,7 @@ class SearchTools(Noun):
     limit: int = Field(default=10, ge=1, le=40)
 
 
-class ReadResult(Noun):
+class ReadResult(_Act):
     """Look further into a stored result."""
 
     kind: Literal["read_result"] = "read_result"
@@ -30,14 +36,14 @@ class ReadResult(Noun):
     limit: int = 20
 
 
-class CallTools(Noun):
+class CallTools(_Act):
     """Call tools together: ruled together, asked about in one request, run in parallel."""
 
     kind: Literal["call_tools"] = "call_tools"
     calls: tuple[ToolCall, ...]
 
 
-class AskPerson(Noun):
+class AskPerson(_Act):
     """Ask a person a question."""
 
     kind: Literal["ask_person"] = "ask_person"
@@ -45,7 +51,7 @@ class AskPerson(Noun):
     question: str
 
 
-class Finish(Noun):
+class Finish(_Act):
     """End the run."""
 
     kind: Literal["finish"] = "finish"

@@ -83,7 +83,7 @@ def _check_templates(configuration: Configuration) -> None:
     for provider, entry in configuration.providers.items():
         for tool, declared in entry.tools.items():
             for field, template, names in _templates(declared):
-                if fault := check(template, names, expression=field.endswith("applied_if")):
+                if fault := check(template, names, expression=field in {"verify.applied_if", "verify.result"}):
                     raise ToolboxInvalid(f"providers.{provider}.tools.{tool}.{field}: {fault}")
 
 
@@ -97,6 +97,8 @@ def _templates(declared: Declaration) -> list[tuple[str, Any, frozenset[str]]]:
     if declared.verify:
         found.append(("verify.arguments", declared.verify.arguments, every - {"result"}))
         found.append(("verify.applied_if", declared.verify.applied_if, every))
+        if declared.verify.result is not None:
+            found.append(("verify.result", declared.verify.result, every))
     return found
 
 

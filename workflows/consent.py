@@ -10,7 +10,7 @@ from backstay import calls, deciding, errors
 from backstay.approval import ApprovalRequest, CallVerdict, RequestedCall, RequestKind, Verdict
 from backstay.canonical import digest_of
 from backstay.errors import DecisionRefused
-from backstay.policy import Policy, rule
+from backstay.policy import Policy, Purpose, rule
 from backstay.ruling import Ruling
 from backstay.shown import one_line, shown_arguments
 from backstay.status import State
@@ -50,7 +50,7 @@ class Consent:
         return Policy() if opened is None else opened.policy
 
     async def obtain(
-        self, batch: Sequence[ToolCall], *, kind: RequestKind | None = None, purpose: str = "call"
+        self, batch: Sequence[ToolCall], *, kind: RequestKind | None = None, purpose: Purpose = "call"
     ) -> Answered:
         """Return for each call whether it may go; what is asked is asked in one request per set of approvers.
 

@@ -1,6 +1,6 @@
 """What all parts of one run share: its state, the menu, the board, its clock and its gates."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -54,7 +54,7 @@ class Desk:
             raise Stopped
 
     @contextmanager
-    def doing(self, state: State) -> Iterator[None]:
+    def doing(self, state: State) -> Generator[None]:
         """Show what the run is doing for as long as it does it."""
         before, self.state.state = self.state.state, state
         self.changed()

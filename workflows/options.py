@@ -24,8 +24,8 @@ class Options:
 
     start_to_close: timedelta = timedelta(seconds=40)
     heartbeat: timedelta | None = None
-    retry: RetryPolicy = PATIENT
-    cancellation: ActivityCancellationType = field(default=ActivityCancellationType.TRY_CANCEL)
+    retry: RetryPolicy = field(default_factory=lambda: PATIENT)
+    cancellation: ActivityCancellationType = ActivityCancellationType.TRY_CANCEL
 
     def keywords(self) -> dict[str, Any]:
         """Return the keyword arguments of `workflow.execute_activity`."""

@@ -49,15 +49,16 @@ class Perform:
         return await self.consent.obtain(batch, kind=RequestKind.PLAN)
 
     async def dispatch(
-        self, answered: Sequence[tuple[ToolCall, ToolCall | ToolResult]], *, deadline_s: float = 30
+        self, answered: Sequence[tuple[ToolCall, ToolCall | ToolResult]], *, deadline_s: float | None = None
     ) -> list[Performed]:
         """Make the calls that may go, in parallel unless their provider is serial."""
         state = self.desk.state
+        seconds = deadline_s or (30 if state.opened is None else state.opened.deadline_s)
         names = [answer.tool.name for _, answer in answered if isinstance(answer, ToolCall)]
         await self.desk.afford(lambda: calls_refused(state.budget, state.usage, names))
         await self.desk.gate()
         running = [
-            self._made(answer, deadline_s) if isinstance(answer, ToolCall) else _not_made(call, answer)
+            self._made(answer, seconds) if isinstance(answer, ToolCall) else _not_made(call, answer)
             for call, answer in answered
         ]
         self.desk.calls_in_flight += 1

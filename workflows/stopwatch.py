@@ -1,6 +1,6 @@
 """Measure wall time that counts: not while only a person is awaited."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from datetime import datetime
 
@@ -23,7 +23,7 @@ class Stopwatch:
         return self._seconds
 
     @contextmanager
-    def busy(self) -> Iterator[None]:
+    def busy(self) -> Generator[None]:
         """Count time in which an activity is under way."""
         self._tick()
         self._busy += 1
@@ -34,7 +34,7 @@ class Stopwatch:
             self._busy -= 1
 
     @contextmanager
-    def waiting(self) -> Iterator[None]:
+    def waiting(self) -> Generator[None]:
         """Do not count time in which a person is awaited and nothing else is under way."""
         self._tick()
         self._waiting += 1

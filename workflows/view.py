@@ -1,6 +1,7 @@
 """What operators see: current details in Markdown, and search attributes."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from temporalio import workflow
 from temporalio.common import SearchAttributeKey, SearchAttributeUpdate
@@ -101,7 +102,7 @@ class SearchAttributes:
         if state.opened is None or not state.opened.search_attributes:
             return
         now = (_state_word(state.state, pending), pending)
-        updates: list[SearchAttributeUpdate] = []
+        updates: list[SearchAttributeUpdate[Any]] = []
         if self.shown is None:
             updates.append(USER.value_set(clipped(state.task.user_id)))
         if now != self.shown:

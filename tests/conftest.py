@@ -1,0 +1,43 @@
+"""What all tests share: one real Temporal server, and engines made to order."""
+
+import sys
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest_asyncio
+from temporalio.client import Client
+from temporalio.common import SearchAttributeKey
+from temporalio.testing import WorkflowEnvironment
+
+from backstay.calls import DATA_CONVERTER
+from tests.engine import Engine, engine
+
+KEYS = [
+    SearchAttributeKey.for_keyword("BackstayState"),
+    SearchAttributeKey.for_keyword("BackstayUser"),
+    SearchAttributeKey.for_int("BackstayPending"),
+    SearchAttributeKey.for_float("BackstayCostUsd"),
+]
+
+
+@pytest_asyncio.fixture(scope="session")
+async def temporal() -> AsyncGenerator[Client]:
+    """Start one dev server for the session."""
+    binary = str(Path(sys.executable).parent / "temporal")
+    async with await WorkflowEnvironment.start_local(
+        data_converter=DATA_CONVERTER, dev_server_existing_path=binary, search_attributes=KEYS
+    ) as environment:
+        yield environment.client
+
+
+@pytest_asyncio.fixture
+async def open_engine(temporal: Client, tmp_path: Path) -> Callable[..., AbstractAsyncContextManager[Engine]]:
+    """Return a factory of engines that share the session's server."""
+
+    def opened(rules: Any, **options: Any) -> AbstractAsyncContextManager[Engine]:
+        return partial(engine, temporal, options.pop("folder", tmp_path))(rules, **options)
+
+    return opened

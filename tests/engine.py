@@ -1,0 +1,99 @@
+"""A whole engine for one test: worker, store, mailbox and scripted model, all real."""
+
+import json
+import sqlite3
+import sys
+import uuid
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from temporalio.client import Client, WorkflowHandle
+
+import worker
+from backstay.settings import Settings
+from backstay.testing import ScriptedModel
+
+ROOT = Path(__file__).resolve().parent.parent
+PRICES = {"scripted": {"input": 1.0, "cached": 0.1, "output": 4.0}}
+
+
+@dataclass
+class Mailbox:
+    """Look into the mailbox's own database."""
+
+    path: Path
+
+    def rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
+        with sqlite3.connect(self.path, timeout=10) as connection:
+            return connection.execute(query, values).fetchall()
+
+    def sent(self) -> list[str]:
+        return [row[0] for row in self.rows("SELECT recipient FROM sent WHERE recalled_at IS NULL ORDER BY id")]
+
+    def requests(self, tool: str) -> int:
+        return self.rows("SELECT count(*) FROM requests WHERE tool = ?", tool)[0][0]
+
+
+@dataclass
+class Engine:
+    """Drive one engine through its Temporal client only."""
+
+    client: Client
+    settings: Settings
+    mailbox: Mailbox
+    model: ScriptedModel
+
+    async def start(self, task: Any, workflow_id: str | None = None, **options: Any) -> WorkflowHandle[Any, Any]:
+        """Start a run by name with plain JSON, as a foreign program would."""
+        name = workflow_id or f"task-{uuid.uuid4()}"
+        return await self.client.start_workflow(
+            "RunTask", task, id=name, task_queue=self.settings.task_queue, **options
+        )
+
+
+def toolbox_of(folder: Path, database: Path, **env: str) -> Path:
+    """Write a toolbox.json whose mailbox keeps its mail in `database`."""
+    data = json.loads((ROOT / "examples/toolbox.json").read_text(encoding="utf-8"))
+    mail = data["mcpServers"]["mail"]
+    mail.update(command=sys.executable, args=[str(ROOT / "examples/mailbox/server.py")])
+    mail["env"] = {**mail.get("env", {}), "MAILBOX_DB": str(database), **env}
+    path = folder / "toolbox.json"
+    path.write_text(json.dumps(data), encoding="utf-8")
+    return path
+
+
+@asynccontextmanager
+async def engine(
+    client: Client, folder: Path, rules: Any, *, env: dict[str, str] | None = None, policy: str | None = None, **settings: Any
+) -> AsyncGenerator[Engine]:
+    """Open an engine on a queue of its own; every workflow task replays from the beginning."""
+    database = folder / "mailbox.db"
+    async with AsyncExitStack() as stack:
+        model = await stack.enter_async_context(ScriptedModel(rules))
+        policy_path = folder / "policy.yaml"
+        policy_path.write_text(
+            policy if policy is not None else (ROOT / "examples/policy.yaml").read_text(encoding="utf-8"), encoding="utf-8"
+        )
+        values: dict[str, Any] = {
+            "home": folder / "home",
+            "toolbox": toolbox_of(folder, database, **(env or {})),
+            "policy": policy_path,
+            "model": "scripted",
+            "openai_base_url": model.base_url,
+            "openai_api_key": "test-key-of-the-scripted-model",
+            "prices": PRICES,
+            "task_queue": f"queue-{uuid.uuid4()}",
+            "settle_after_seconds": 0.2,
+            "request_deadline_seconds": 5,
+            **settings,
+        }
+        opened = Settings.load(None, **values)
+        resources = await stack.enter_async_context(worker.open_resources(opened, client))
+        await stack.enter_async_context(worker.open_worker(client, resources, max_cached_workflows=0))
+        yield Engine(client, opened, Mailbox(database), model)
+
+
+__all__ = ["Engine", "Mailbox", "engine", "toolbox_of"]
