@@ -32,6 +32,11 @@ class Searches(Body):
         await self.store.events.append(ask.run, ask.events)
         catalog = await self.toolbox.catalog(ask.user_id)
         hits = catalog.search(ask.query, ask.detail_level, ask.limit)
+        if len(hits) < len(catalog.definitions) <= ask.limit:
+            # So few tools need no choice: all of them are shown, the matching ones first.
+            found = {hit.tool for hit in hits}
+            every = catalog.search("", ask.detail_level, ask.limit)
+            hits = [*hits, *(hit for hit in every if hit.tool not in found)]
         ref = await self.store.blobs.put_json({"hits": [hit.plain() for hit in hits]})
         text = f"searched tools: {one_line(ask.query, 60)[0]}"
         at = activity.info().scheduled_time.isoformat(timespec="milliseconds")

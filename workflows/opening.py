@@ -56,4 +56,5 @@ async def search(
     found = await desk.menu.order(calls.search_tools, ask, summary=f"search tools: {shown}")
     state.usage = state.usage.model_copy(update={"free_calls": state.usage.free_calls + 1})
     state.catalog = found.catalog
-    state.append.append(ContextItem(kind="tools", ref=found.ref, call_id=call_id))
+    item = ContextItem(kind="tools", ref=found.ref)
+    state.append.append(item if call_id is None else item.model_copy(update={"call_id": call_id}))

@@ -152,8 +152,11 @@ class RunTask(Doors):
 
     def _answer(self, answers: list[tuple[str, ToolResult]]) -> None:
         for call_id, result in answers:
-            text = None if result.ref is not None and not result.error else canonical(_told(result))
-            self.desk.state.append.append(ContextItem(kind="answer", call_id=call_id, ref=result.ref, text=text))
+            if result.ref is not None and result.error is None:
+                item = ContextItem(kind="answer", call_id=call_id, ref=result.ref)
+            else:
+                item = ContextItem(kind="answer", call_id=call_id, text=canonical(_told(result)))
+            self.desk.state.append.append(item)
 
     def _drop(self, finish: Finish) -> None:
         note = "finish was dropped, because a call beside it did not succeed; look at the answers and decide again"

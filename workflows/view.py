@@ -8,7 +8,7 @@ from temporalio.common import SearchAttributeKey, SearchAttributeUpdate
 
 from backstay.approval import ApprovalRequest
 from backstay.budget import MICRO
-from backstay.shown import markdown_line
+from backstay.shown import markdown_line, one_line
 from backstay.status import State
 from workflows.state import RunState
 
@@ -49,15 +49,17 @@ def _limits(state: RunState) -> str:
 
 
 def _request(workflow_id: str, request: ApprovalRequest) -> str:
-    lines = [f"### {request.id}: {markdown_line(request.question)}", f"Rule: {markdown_line(request.rule)}"]
+    lines = [f"### {request.id}: {markdown_line(request.question)}", "", f"Rule: {markdown_line(request.rule)}", ""]
     for call in request.calls[:20]:
         how = f"undo: {markdown_line(call.undo_how)}" if call.undo_how else "cannot be undone"
-        lines.append(f"- {markdown_line(call.tool)} {markdown_line(str(call.arguments))[:400]} ({how})")
+        arguments = ", ".join(f"{key}={one_line(str(value), 120)[0]}" for key, value in call.arguments.items())
+        lines.append(f"- **{markdown_line(call.tool)}** {markdown_line(one_line(arguments, 400)[0])} ({how})")
     if len(request.calls) > 20:
         lines.append(f"- and {len(request.calls) - 20} more")
+    if request.reason:
+        lines += ["", f"The model says: {markdown_line(request.reason)}"]
     digest = f" --args-digest {request.args_digest}" if any(call.clipped for call in request.calls) else ""
-    lines.extend(f"    {command}" for command in commands(workflow_id, request, digest))
-    return "\n".join(lines)
+    return "\n".join([*lines, "", "```", *commands(workflow_id, request, digest), "```"])
 
 
 def commands(workflow_id: str, request: ApprovalRequest, digest: str = "") -> list[str]:
