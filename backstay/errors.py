@@ -7,10 +7,11 @@ BackstayError
 |   +-- BudgetExceeded        ReservationTooSmall
 |   +-- ToolNotFound          ToolChanged          ArgumentsInvalid
 |   +-- OutcomeUnknown        EffectConflict       CompensationFailed
-|   +-- DecisionRefused       ModelRefused         RunOpen
+|   +-- DecisionRefused       ModelRefused         RunOpen             RunNotFound
 |   +-- InternalError
 +-- Transient                 trying again may help
     +-- ModelUnavailable      ToolUnavailable      StoreUnavailable    StoreMismatch
+    +-- Unreachable
 """
 
 from typing import Any, ClassVar
@@ -113,6 +114,10 @@ class RunOpen(Final):
     """The run is still open."""
 
 
+class RunNotFound(Final):
+    """There is no such run."""
+
+
 class Unfinished(Final):
     """The task could not be done."""
 
@@ -143,3 +148,7 @@ class StoreUnavailable(Transient):
 
 class StoreMismatch(Transient):
     """The worker uses another store than the one the run began with."""
+
+
+class Unreachable(Transient):
+    """Temporal cannot be reached, or no worker answers."""
