@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-from mcp import Client
+from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
-from mcp.types import Implementation, ServerNotification, ToolListChangedNotification
+from mcp.types import CONNECTION_CLOSED, Implementation, ServerNotification, ToolListChangedNotification
 
 from backstay.errors import ToolUnavailable
 from toolbox.configuration import ServerEntry
 from toolbox.exchange import CAP, Exchange, Observed, current
-from toolbox.outcome import describe_fault
+from toolbox.outcome import describe_fault, unwrap
 from toolbox.stdio import open_stdio
 
 _CONNECT_S = 15.0
@@ -111,11 +111,14 @@ class Connection:
         if isinstance(message, ToolListChangedNotification):
             self._changed()
 
-    def _unavailable(self, error: BaseException) -> ToolUnavailable:
+    def _unavailable(self, raised: BaseException) -> ToolUnavailable:
+        error = unwrap(raised)
         if isinstance(error, ToolUnavailable):
             return error
         if self.seen.status is not None and self.seen.status >= 400:
             return ToolUnavailable(f"the server refused the connection with HTTP {self.seen.status}")
+        if isinstance(error, MCPError) and error.code == CONNECTION_CLOSED and self.seen.fault is None:
+            return ToolUnavailable("the server ended before it answered; its own words are in logs/<provider>.stderr")
         return ToolUnavailable(f"the server cannot be reached: {self.seen.fault or describe_fault(error)}")
 
 

@@ -49,17 +49,22 @@ def of_protocol_error(code: int, message: str, exchange: Exchange | None) -> Ans
 
 def of_fault(error: BaseException) -> Exception:
     """Return the error that stands for anything else that is not an answer, with groups unwrapped."""
-    while isinstance(error, BaseExceptionGroup) and error.exceptions:
-        error = error.exceptions[0]
+    error = unwrap(error)
     if isinstance(error, OutcomeUnknown | NotSent):
         return error
     return OutcomeUnknown(f"the answer cannot be used: {describe_fault(error)}")
 
 
-def describe_fault(error: Any) -> str:
-    """Return one line on an error without quoting a payload."""
+def unwrap(error: Any) -> Any:
+    """Return the first error within groups of groups."""
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
         error = error.exceptions[0]
+    return error
+
+
+def describe_fault(error: Any) -> str:
+    """Return one line on an error without quoting a payload."""
+    error = unwrap(error)
     name = type(error).__name__
     if name in {"ValidationError", "RuntimeError"}:  # both quote what the server sent
         return f"it does not fit the protocol or the tool's output schema ({name})"

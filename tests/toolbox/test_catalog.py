@@ -1,3 +1,5 @@
+import asyncio
+
 import pytest
 
 from backstay.errors import ToolboxInvalid, ToolChanged
@@ -84,6 +86,16 @@ async def test_a_server_that_says_its_list_changed_is_listed_again(opened, tmp_p
         assert set((await toolbox.catalog("anyone")).definitions) == {"raw.a"}
         await toolbox.call(before.definitions["raw.a"], {}, deadline_s=5)
         assert set((await toolbox.catalog("anyone")).definitions) == {"raw.a", "raw.b"}
+
+
+async def test_a_server_of_the_stateless_revision_is_heard_too(opened, servers, tmp_path):
+    entry = {"command": "python", "args": [str(servers / "office.py"), "stdio"]}
+    async with opened(tmp_path, {"mcpServers": {"office": entry}}) as toolbox:
+        before = await toolbox.catalog("anyone")
+        assert "office.grown" not in before.definitions
+        async with asyncio.timeout(10):
+            while "office.grown" not in (await toolbox.catalog("anyone")).definitions:
+                await toolbox.call(before.definitions["office.grow"], {}, deadline_s=5)
 
 
 async def test_users_see_only_the_providers_they_are_granted(opened, tmp_path, raw):

@@ -71,6 +71,7 @@ async def test_a_key_written_twice_is_refused(tmp_path):
         (declaring(undo_by_effect_id={"tool": "r", "arguments": {"a": "{{ result.id }}"}}), "'result' is not known"),
         (declaring(verify={"tool": "r"}), "providers.m.tools.send.verify.applied_if: required field is missing"),
         (declaring(verify={"tool": "r", "applied_if": "result.ok"}), "must be exactly one {{ expression }}"),
+        (declaring(verify={"tool": "r", "applied_if": "{{ 1 }}", "result": "x"}), "verify.result: must be exactly one"),
         ({"mcpServers": {"m": {"command": "x"}}, "providers": {"m": {"uid": 4}}}, "not available in this version: uid"),
     ],
 )

@@ -90,6 +90,14 @@ def show_environment() -> dict[str, Any]:
     return {"environment": _environment(), "directory": str(Path.cwd()), "process": os.getpid()}
 
 
+@server.tool()
+async def grow(context: Context) -> str:
+    """Offer one more tool and say that the list changed."""
+    server.add_tool(plain_text, name="grown")
+    await context.notify_tools_changed()
+    return "grown"
+
+
 busy: list[int] = [0, 0]
 """How many calls run now, and how many ran at most."""
 
