@@ -198,7 +198,7 @@ async def test_what_was_sealed_without_keys_is_readable_later_and_encrypted_when
     assert all(b"payload" not in path.read_bytes() for path in files(tmp_path))
 
 
-@pytest.mark.parametrize("bad", ["", "short", "ü" * 44, "!" * 44, OLD[:-4]])
+@pytest.mark.parametrize("bad", ["", "short", "ü" * 44, "!" * 44, "A" * 40])
 async def test_a_bad_key_is_refused_by_its_place_and_not_shown(tmp_path, bad):
     with pytest.raises(SettingsInvalid) as refused:
         async with open_store(database_url=None, home=tmp_path, encryption_keys=[OLD, bad]):
