@@ -1,0 +1,113 @@
+# The two commands a newcomer needs are `make demo` and `make test`; both install what they need first.
+#
+# PYTHON=python3.12 make install   picks an interpreter (>= 3.11); without it the first fitting one on the path is taken.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+VENV := .venv
+RUN := $(VENV)/bin/python
+STAMP := $(VENV)/installed
+# Two processes suit the two cores that the figures in docs/ are for; a file's tests stay together in one of them.
+PYTEST := env -u OPENAI_API_KEY -u OPENAI_BASE_URL $(RUN) -m pytest
+PARALLEL := -n 2 --dist loadfile
+MATRIX := 3.11 3.12 3.13
+# Pure tests only: no server, no worker, no process of another program.
+QUICK := $(wildcard tests/backstay tests/test_house.py tests/test_menu.py tests/test_requirements.py \
+	tests/examples/test_configuration.py tests/toolbox/test_search.py tests/toolbox/test_template.py \
+	tests/toolbox/test_arguments.py tests/toolbox/test_configuration.py)
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+
+.PHONY: help install demo demo-crash test quick lint bench soak test-matrix screenshots
+
+help:  ## Show this list
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+install: $(STAMP)  ## Make .venv from requirements.lock; does nothing when it is up to date
+
+$(STAMP): requirements.lock pyproject.toml
+	@$(call make_venv,$(VENV),$(PYTHON))
+	@$(call fill_venv,$(VENV))
+	@touch $@
+
+demo: $(STAMP)  ## Remind the customers of an example mailbox, with a person's word, and take it back if you like
+	@$(RUN) -m examples.demo
+
+demo-crash: $(STAMP)  ## The same, with the worker killed amid sending
+	@$(RUN) -m examples.demo --crash
+
+lint: $(STAMP)  ## Style, types and import rules
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+	$(RUN) -m pyright
+	$(VENV)/bin/lint-imports
+
+test: lint  ## Everything but the soak matrices; what .ci/run calls
+	$(PYTEST) $(PARALLEL) -m "not soak"
+
+quick: $(STAMP)  ## Style and the pure tests, in under a minute
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+	$(PYTEST) -m "not soak" $(QUICK)
+
+bench: $(STAMP)  ## Measure steps against a bare workflow; writes docs/performance.md
+	$(RUN) -m benchmarks.steps
+
+soak: $(STAMP)  ## The long random matrices; their figures are in docs/reliability.md
+	$(PYTEST) -m soak
+
+test-matrix:  ## The tests on every supported Python that is installed
+	@$(test_matrix)
+
+screenshots: $(STAMP)  ## Take the pictures in docs/images
+	$(RUN) -m docs.screenshots
+
+# $(1) the folder, $(2) the wished interpreter or nothing. An existing environment that works is kept.
+define make_venv
+if $(1)/bin/python -m pip --version >/dev/null 2>&1; then exit 0; fi; \
+fits() { "$$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }; \
+chosen=""; \
+for candidate in $(or $(2),python3 python3.13 python3.12 python3.11); do \
+	if fits "$$candidate"; then chosen="$$candidate"; break; fi; \
+done; \
+if [ -z "$$chosen" ]; then \
+	echo "backstay needs Python 3.11 or newer; found: $$($(or $(2),python3) --version 2>&1 || true)" >&2; \
+	echo "Install one, or name it: make install PYTHON=/path/to/python3.12" >&2; exit 1; \
+fi; \
+if ! "$$chosen" -c 'import venv, ensurepip' 2>/dev/null; then \
+	echo "$$chosen cannot make virtual environments; on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; \
+fi; \
+echo "Making $(1) with $$("$$chosen" --version)"; \
+"$$chosen" -m venv --clear $(1)
+endef
+
+# The lock names every file by its hash. The project itself is built by the locked hatchling, so nothing else is fetched.
+define fill_venv
+echo "Installing from requirements.lock"; \
+$(1)/bin/python -m pip install --quiet --require-hashes -r requirements.lock; \
+$(1)/bin/python -m pip install --quiet --no-deps --no-build-isolation -e .
+endef
+
+define test_matrix
+missing=""; \
+for version in $(MATRIX); do \
+	if ! python$$version -c '' 2>/dev/null; then missing="$$missing $$version"; continue; fi; \
+	$(MAKE) --no-print-directory matrix-one VERSION=$$version; \
+done; \
+if [ -n "$$missing" ]; then echo "Not tested, because not installed:$$missing" >&2; exit 1; fi
+endef
+
+.PHONY: matrix-one
+matrix-one:
+	@echo "Python $(VERSION)"
+	@$(call make_venv,build/matrix/$(VERSION),python$(VERSION))
+	@$(call fill_venv,build/matrix/$(VERSION))
+	@$(MAKE) --no-print-directory matrix-test VENV=build/matrix/$(VERSION)
+
+.PHONY: matrix-test
+matrix-test:
+	$(PYTEST) $(PARALLEL) -m "not soak"
