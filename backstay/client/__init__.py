@@ -1,0 +1,7 @@
+"""The way in for programs: start runs, follow them, decide."""
+
+from backstay.client.backstay import Backstay
+from backstay.client.connecting import connect
+from backstay.client.run import Run
+
+__all__ = ["Backstay", "Run", "connect"]

@@ -1,0 +1,81 @@
+"""Connect to Temporal with its own settings."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any
+
+from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
+from temporalio.client import Client
+from temporalio.envconfig import ClientConfig
+from temporalio.service import RPCError, RPCStatusCode
+
+from backstay.calls import DATA_CONVERTER
+from backstay.client.backstay import Backstay
+from backstay.client.failures import of_rpc
+from backstay.errors import BackstayError, SettingsInvalid, Unreachable
+from backstay.shown import one_line
+
+ADDRESS = "localhost:7233"
+PATIENCE_S = 4.0
+
+
+@asynccontextmanager
+async def connect(
+    address: str | None = None,
+    *,
+    namespace: str | None = None,
+    client: Client | None = None,
+    task_queue: str = "backstay",
+    approver_key: str | None = None,
+) -> AsyncGenerator[Backstay]:
+    """Connect with Temporal's own settings (`TEMPORAL_ADDRESS`, `TEMPORAL_NAMESPACE`, profiles), or use a client.
+
+    With `approver_key`, what is decided through this connection is proved with it. Raises Unreachable when nothing
+    answers at the address, SettingsInvalid when the namespace does not exist or the settings cannot be read.
+    """
+    yield Backstay(client or await _connected(address, namespace), task_queue=task_queue, approver_key=approver_key)
+
+
+async def _connected(address: str | None, namespace: str | None) -> Client:
+    options = _options(address, namespace)
+    where = str(options["target_host"])
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            client = await Client.connect(**options, data_converter=DATA_CONVERTER)
+            await client.workflow_service.describe_namespace(
+                DescribeNamespaceRequest(namespace=client.namespace), timeout=timedelta(seconds=PATIENCE_S)
+            )
+    except RPCError as error:
+        raise _refused(error, where, str(options.get("namespace", "default"))) from None
+    except (TimeoutError, RuntimeError, OSError, ValueError):
+        raise Unreachable(
+            f"Temporal cannot be reached at {one_line(where, 200)[0]}; start one with `backstay dev`, "
+            "or set TEMPORAL_ADDRESS"
+        ) from None
+    return client
+
+
+def _options(address: str | None, namespace: str | None) -> dict[str, Any]:
+    try:
+        options: dict[str, Any] = dict(ClientConfig.load_client_connect_config())
+    except (RuntimeError, ValueError, OSError) as error:
+        raise SettingsInvalid(f"Temporal's own settings cannot be read: {one_line(str(error), 300)[0]}") from None
+    options.setdefault("target_host", ADDRESS)
+    given = {"target_host": address, "namespace": namespace}
+    return options | {name: value for name, value in given.items() if value is not None}
+
+
+def _refused(error: RPCError, where: str, namespace: str) -> BackstayError:
+    if error.status is RPCStatusCode.NOT_FOUND:
+        return SettingsInvalid(
+            f"TEMPORAL_NAMESPACE: Temporal at {one_line(where, 200)[0]} has no namespace "
+            f"{one_line(namespace, 200)[0]!r}; name one that exists, or start one with `backstay dev`"
+        )
+    if error.status in {RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNAUTHENTICATED}:
+        return of_rpc(error, "")
+    return Unreachable(
+        f"Temporal at {one_line(where, 200)[0]} does not answer ({one_line(error.message, 200)[0]}); "
+        "start one with `backstay dev`, or set TEMPORAL_ADDRESS"
+    )
