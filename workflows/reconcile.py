@@ -50,7 +50,7 @@ class Reconcile:
         """
         state = self.desk.state
         last: ToolResult | None = None
-        for number, pause in enumerate(VERIFY_BACKOFF_S):
+        for number in range(len(VERIFY_BACKOFF_S)):
             if number:
                 await workflow.sleep(timedelta(seconds=VERIFY_BACKOFF_S[number - 1]), summary=f"check {tool} again")
             state.usage = state.usage.model_copy(update={"free_calls": state.usage.free_calls + 1})
@@ -59,7 +59,6 @@ class Reconcile:
             if result.verified:
                 return result
             last = result if result.verified is False else last
-            del pause
         return last
 
     async def look(self, effect: int, *, undo: bool = False) -> Effect:
@@ -91,6 +90,8 @@ class Reconcile:
         self.desk.record("effect.unknown", f"{name}: {result.error or ''}", effect=effect, type=result.error_type)
         if result.error_type == "OutcomeUnknown":
             await self.wait_out(result.settle_in_s, name)
+            if (late := recorded(await self.look(effect))) is not None:
+                return "known", late
             checked = await self.check(name, effect) if call.tool.verify else None
             if checked is not None and checked.verified:
                 self.desk.record("effect.settled", f"{name}: the declared check says it happened", effect=effect)
@@ -148,6 +149,19 @@ class Reconcile:
         if slot is not None:
             state.undo = state.undo.drop(effect).push(slot.model_copy(update={"effect": number}))
         return number
+
+
+def recorded(effect: Effect) -> ToolResult | None:
+    """Return the outcome that was recorded while nobody was looking, or None."""
+    match effect.state:
+        case EffectState.APPLIED | EffectState.COMPENSATED | EffectState.KEPT:
+            return ToolResult(success=True, ref=effect.result, undo=effect.undo, recorded=True)
+        case EffectState.FAILED:
+            return ToolResult(
+                success=False, ref=effect.result, error=effect.outcome, error_type="ToolError", recorded=True
+            )
+        case _:
+            return None
 
 
 def still_unknown(effect: Effect) -> bool:
