@@ -64,8 +64,10 @@ class Effects:
     async def send(self, send: Send, *, epoch_differs: bool) -> ToolResult:
         """Send unless it was sent before; once the intent is recorded, cancellation waits for the outcome."""
         begun: list[Begun] = []
+        intending = asyncio.Event()
 
         async def before_send() -> None:
+            intending.set()
             answer = await self.store.effects.begin(
                 send.intent,
                 idempotency_ttl=send.idempotency_ttl,
@@ -83,7 +85,7 @@ class Effects:
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
-            if not begun:
+            if not intending.is_set():
                 task.cancel()
             await asyncio.wait([task])
             if task.cancelled():
