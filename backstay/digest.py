@@ -123,7 +123,7 @@ class _Account:
         if self.purpose == "for_user":
             notes.insert(0, self._sentence())
         if excerpt.clipped:
-            notes.append(f"{excerpt.clipped} values are shortened in the sample")
+            notes.append(f"values shortened in the sample: {excerpt.clipped}")
         hidden = len(notes) - detail.notes
         if hidden > 0:
             notes = [*notes[: detail.notes], f"{hidden} more notes"]

@@ -1,0 +1,208 @@
+import hashlib
+import json
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from enum import Enum
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from backstay.canonical import canonical
+from backstay.digest import clean_json, digest_of_result, summarize_payload
+
+KEYS = ["label", "original_size", "truncated", "schema", "sample", "aggregates", "notes", "storage_ref"]
+PURPOSES = ["for_planning", "for_user", "for_debug"]
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(alphabet=st.characters()),
+    lambda inner: st.lists(inner, max_size=6) | st.dictionaries(st.text(alphabet=st.characters()), inner, max_size=6),
+    max_leaves=40,
+)
+WIDE = st.builds(
+    lambda name, columns, rows: [{f"{name}{c}": f"{name}{r}" * 3 for c in range(columns)} for r in range(rows)],
+    st.text(max_size=30),
+    st.integers(0, 150),
+    st.integers(0, 20),
+)
+ROWS = [
+    {"id": n, "due": f"2026-01-{n % 28 + 1:02d}", "amount": n * 2.5 if n % 10 else None, "city": ["Rom", "Bern"][n % 2]}
+    for n in range(1000)
+]
+
+
+@given(st.text(alphabet=st.characters()), JSON | WIDE | st.binary(), st.sampled_from(PURPOSES), st.integers(400, 5000))
+@settings(max_examples=200)
+def test_a_digest_has_eight_keys_and_fits_whatever_the_payload(label, payload, purpose, max_chars):
+    digest = summarize_payload(label, payload, purpose=purpose, max_chars=max_chars)
+    assert list(digest) == KEYS
+    assert len(canonical(digest)) <= max_chars
+    canonical(digest).encode()
+    assert digest == summarize_payload(label, payload, purpose=purpose, max_chars=max_chars)
+
+
+def test_a_table_is_told_in_columns():
+    digest = summarize_payload("invoices", {"items": ROWS, "next": None})
+    assert digest["original_size"] == {"bytes": len(canonical({"items": ROWS, "next": None}).encode()), "rows": 1000}
+    assert digest["truncated"]
+    assert digest["aggregates"] == {
+        "table": "items",
+        "rows": 1000,
+        "columns": {
+            "id": {"type": "number", "count": 1000, "sum": 499500, "min": 0, "max": 999, "mean": 499.5},
+            "due": {
+                "type": "date",
+                "count": 1000,
+                "earliest": "2026-01-01",
+                "latest": "2026-01-28",
+                "distinct": 28,
+                "frequent": dict.fromkeys((f"2026-01-0{n}" for n in range(1, 6)), 36),
+            },
+            "amount": {
+                "type": "number",
+                "count": 900,
+                "null_rate": 0.1,
+                "sum": sum(row["amount"] or 0 for row in ROWS),
+                "min": 2.5,
+                "max": 2497.5,
+                "mean": 1250.0,
+            },
+            "city": {"type": "string", "count": 1000, "distinct": 2, "frequent": {"Bern": 500, "Rom": 500}},
+        },
+    }
+    assert [row["id"] for row in digest["sample"]] == [0, 499, 999]
+    assert digest["notes"] == ["amount: 100 of 1000 empty"]
+    assert digest["schema"]["properties"]["items"]["items"]["properties"]["amount"] == {"type": ["null", "number"]}
+
+
+def test_the_purposes_tell_different_things():
+    planning, user, debug = (summarize_payload("x", ROWS, purpose=purpose) for purpose in PURPOSES)
+    assert len(planning["sample"]) < len(user["sample"]) < len(debug["sample"])
+    assert user["notes"][0] == "A table of 1000 rows with id, due, amount, city."
+    assert user["schema"] == {"type": "array", "items": {"type": "object"}}
+    assert "properties" in planning["schema"]["items"]
+    assert debug["notes"][0] == "sha256 " + hashlib.sha256(canonical(ROWS).encode()).hexdigest()
+
+
+def test_oddities_are_noted():
+    rows = [
+        {"a": 1, "b": "x" * 500},
+        {"a": "one", "b": "y"},
+        {"a": float("nan"), "b": "z"},
+        *({"b": "w"} for _ in range(600)),
+    ]
+    assert summarize_payload("x", rows)["notes"] == [
+        "a: 600 of 603 empty",
+        "a: mixed types: number 1, string 2",
+        "a: 1 not a number",
+        "values shortened in the sample: 1",
+    ]
+
+
+def test_a_text_is_told_by_its_head_and_tail():
+    text = "\n".join(f"line {n}" for n in range(5000))
+    digest = summarize_payload("log", text)
+    assert digest["original_size"] == {"bytes": len(text), "rows": 5000}
+    assert digest["aggregates"] == {"characters": len(text), "lines": 5000, "longest_line": 9}
+    assert text.startswith(digest["sample"]["head"])
+    assert text.endswith(digest["sample"]["tail"])
+
+
+def test_a_text_that_holds_json_is_told_like_json():
+    digest = summarize_payload("x", json.dumps(ROWS))
+    assert digest["original_size"]["rows"] == 1000
+    assert digest["notes"][0] == "a text that holds JSON"
+
+
+def test_bytes_are_told_by_size_and_hash():
+    digest = summarize_payload("image", b"\x00" * 3000)
+    assert digest["original_size"]["bytes"] == 3000
+    assert digest["sample"] == {"bytes": 3000, "sha256": hashlib.sha256(b"\x00" * 3000).hexdigest()}
+    assert digest["truncated"]
+
+
+def test_a_payload_that_fits_is_shown_whole_in_its_digest():
+    digest = summarize_payload("x", {"a": [1, 2, 3]})
+    assert digest["sample"] == {"a": [1, 2, 3]}
+    assert not digest["truncated"]
+
+
+def test_a_small_result_passes_whole_and_a_large_one_by_its_digest():
+    assert digest_of_result("x", {"a": float("inf")}, "ref-1") == {"data": {"a": "Infinity"}, "ref": "ref-1"}
+    assert digest_of_result("x", "é" * 1000, "ref-1")["data"] == "é" * 1000
+    assert digest_of_result("x", "é" * 1023, "ref-1")["storage_ref"] == "ref-1"
+    assert digest_of_result("x", {"a": 1}, "ref-1", whole_under=4)["storage_ref"] == "ref-1"
+    assert len(canonical(digest_of_result("x", ROWS, "r" * 80))) <= 4000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fault"), [({"max_chars": 399}, "max_chars"), ({"purpose": "for_fun"}, "purpose")]
+)
+def test_what_cannot_be_done_is_refused(arguments, fault):
+    with pytest.raises(ValueError, match=fault):
+        summarize_payload("x", {}, **arguments)
+
+
+def test_twenty_megabytes_are_digested():
+    rows = [{"id": n, "text": "words " * 30, "amount": n / 7} for n in range(90_000)]
+    digest = summarize_payload("x", rows)
+    assert digest["original_size"]["bytes"] > 18_000_000
+    assert digest["aggregates"]["columns"]["id"]["sum"] == sum(range(90_000))
+
+
+@given(JSON)
+def test_cleaning_is_total_strict_and_idempotent(value):
+    cleaned = clean_json(value)
+    assert json.loads(canonical(cleaned).encode()) == cleaned
+    assert clean_json(cleaned) == cleaned
+
+
+def test_values_of_python_become_json():
+    class Colour(Enum):
+        RED = "red"
+
+    @dataclass
+    class Point:
+        x: int
+
+    class Broken:
+        def __repr__(self):
+            raise RuntimeError
+
+    loop = {}
+    loop["again"] = loop
+    assert clean_json(
+        {
+            1: (1, 2),
+            "1": {"b", "a"},
+            None: Colour.RED,
+            "point": Point(3),
+            "day": date(2026, 1, 2),
+            "money": Decimal("1.50"),
+            "nan": float("nan"),
+            "half": "\ud800x",
+            "fault": ValueError("why"),
+            "odd": Broken(),
+            "loop": loop,
+        }
+    ) == {
+        "1": [1, 2],
+        "1#2": ["a", "b"],
+        "null": "red",
+        "point": {"x": 3},
+        "day": "2026-01-02",
+        "money": "1.50",
+        "nan": "NaN",
+        "half": "\ufffdx",
+        "fault": "ValueError: why",
+        "odd": "a Broken",
+        "loop": {"again": "nested too deeply to be shown"},
+    }
+
+
+def test_deep_nesting_is_cut():
+    deep = []
+    for _ in range(5000):
+        deep = [deep]
+    assert canonical(clean_json(deep)).count("[") <= 101
+    assert summarize_payload("x", deep)

@@ -1,0 +1,246 @@
+import base64
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from backstay.redaction import Redactor, redact_payload
+from backstay.secret import handle_for, handles_in
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=20,
+)
+SCRAPS = st.lists(
+    st.sampled_from(
+        [
+            "password",
+            "token",
+            "=",
+            ":",
+            '"',
+            "'",
+            "\\",
+            "\n",
+            " ",
+            "Bearer ",
+            "sk-",
+            "a" * 20,
+            "eyJ",
+            ".",
+            "://",
+            "@",
+            "&",
+            "[REDACTED:",
+            "]",
+            "⟦secret:",
+            "⟧",
+            "x/y:",
+            "hunter2hunter2",
+            "{",
+            "}",
+            "[",
+            "--",
+            "<pin>",
+            "</pin>",
+            "https",
+            ",",
+        ]
+    ),
+    max_size=14,
+).map("".join)
+SECRET = "Zx9-" + "q7W" * 6
+
+
+def shape(value):
+    match value:
+        case dict():
+            return [shape(item) for item in value.values()]
+        case list():
+            return [shape(item) for item in value]
+        case _:
+            return None
+
+
+@given(JSON | SCRAPS | st.dictionaries(SCRAPS, SCRAPS | st.integers(), max_size=3) | st.lists(SCRAPS, max_size=3))
+@settings(max_examples=400)
+def test_redaction_is_total_idempotent_and_keeps_the_structure(payload):
+    redactor = Redactor(["hunter2hunter2", "password"])
+    once = redactor.redact(payload)
+    assert redactor.redact(once) == once
+    assert shape(once) == shape(payload)
+    assert "hunter2hunter2" not in json.dumps(once)
+
+
+@given(SCRAPS | st.dictionaries(SCRAPS, SCRAPS | JSON, max_size=3))
+def test_handles_are_left_alone_when_they_are_met_again(payload):
+    def substitute(kind, value):
+        return handle_for(b"key", "crm", kind, value)
+
+    redactor = Redactor(["hunter2hunter2"])
+    once = redactor.replace(payload, substitute)
+    assert redactor.replace(once, substitute) == once
+    assert redactor.redact(once) == once
+
+
+PLACES = {
+    "under a key": {"apiKey": SECRET},
+    "under a key in another spelling": {"X_API-KEY": SECRET},
+    "deep below a key": {"a": [{"credentials": {"user": "bo", "list": [SECRET, {"x": SECRET}]}}]},
+    "in a header list of pairs": [["Accept", "*/*"], ["Authorization", f"Bearer {SECRET}"]],
+    "in a header list of objects": [{"name": "X-Auth-Token", "value": SECRET}],
+    "in a flat header list": ["Host", "x", "Cookie", SECRET],
+    "in arguments of a command": ["curl", "--password", SECRET, "host"],
+    "in a command line": f"mysql --user root --password {SECRET} host",
+    "in the user part of an address": f"https://bo:{SECRET}@example.com/x",
+    "in a query": f"https://example.com/x?page=2&access_token={SECRET}&y=1",
+    "in a signed query": f"https://example.com/x?X-Amz-Signature={SECRET}",
+    "in a connection string": f"Server=db;User Id=sa;Password={SECRET};Timeout=3",
+    "in a database address": f"postgresql://app:{SECRET}@db/app",
+    "in JSON in a text": json.dumps({"clientSecret": SECRET}),
+    "in JSON in JSON in a text": {"body": json.dumps({"inner": json.dumps({"deep": {"secret": SECRET}})})},
+    "in JSON amid a text": f'got {{"password": "{SECRET}"}} from there',
+    "in escaped JSON amid a text": 'log: {\\"password\\": \\"' + SECRET + '\\"}',
+    "in a value that stands twice": '{"password": "' + SECRET + '", "password": "[REDACTED:password]"}',
+    "in YAML": f"user: bo\npassword: {SECRET}\n",
+    "in an environment file": f"export DB_PASSWORD='{SECRET}'",
+    "in XML": f"<auth><password>{SECRET}</password></auth>",
+    "in a table": {"columns": ["user", "password"], "rows": [["bo", SECRET]]},
+    "after Bearer": f"curl -H 'Authorization: Bearer {SECRET}'",
+    "in basic authentication": "Basic " + base64.b64encode(f"bo:{SECRET}".encode()).decode(),
+    "in a cookie header": f"Set-Cookie: sid={SECRET}; HttpOnly",
+    "as a number": {"pin": 48151623},
+    "behind a mask": {"password": f"[REDACTED:x]{SECRET}"},
+    "in a token of a known form": "use sk-" + "x" * 20 + " and ghp_" + "y" * 36 + " and AKIA" + "Z" * 16,
+    "in other forms": "xoxb-" + "1" * 12 + " AIza" + "z" * 35 + " sk_live_" + "4" * 16 + " glpat-" + "w" * 20,
+    "in a signed token": "eyJ" + "h" * 20 + ".eyJ" + "p" * 20 + "." + "s" * 20,
+    "in a private key": "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\n"
+    + SECRET
+    + "\n-----END RSA PRIVATE KEY-----",
+    "in a private key that is cut off": "-----BEGIN PRIVATE KEY-----\n" + SECRET,
+    "in a key of an object": {"sk-" + "x" * 20: 1},
+}
+LEAKS = [SECRET, "48151623", "x" * 20, "y" * 36, "Z" * 16, "1" * 12, "z" * 35, "4" * 16, "w" * 20, "h" * 20, "s" * 20]
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_no_secret_survives(place):
+    redacted = json.dumps(redact_payload(PLACES[place]), ensure_ascii=False)
+    assert "[REDACTED:" in redacted
+    assert not [leak for leak in [*LEAKS, base64.b64encode(SECRET.encode()).decode()[:16]] if leak in redacted]
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {"max_tokens": 5, "token_count": 3, "total_tokens": 9, "tokens": ["the", "cat"], "token_type": "Bearer"},
+        {"pass": 3, "fail": 1, "passed": True, "password_required": False, "secretary": "Ann", "author": "Bo"},
+        {"expires_in": 3600, "token_endpoint": "https://example.com/token", "compass": "north", "keys": ["a"]},
+        "Please reset it: basic understanding of tokens, bearer of news. task-12 risk-free sk-learn",
+        "def f(token: str = None) -> int: return get_token(x)",
+        "2026-01-01T10:00:00Z GET http://127.0.0.1:8080/path?page=2 200 5ms",
+        {"id": "4f2a", "email": "ana@example.com", "sha256": "ab" * 32, "uuid": "6f1c3e0e-9f3a-4a4e-8f7e-1c2d3e4f5a6b"},
+        '{"kept": [1, 2.50],   "as": "it is"}',
+    ],
+)
+def test_what_is_no_secret_stays(payload):
+    assert redact_payload(payload) == payload
+
+
+def test_masks_say_what_was_there():
+    assert redact_payload({"apiKey": "v", "url": "postgres://u:v@h/d"}) == {
+        "apiKey": "[REDACTED:api_key]",
+        "url": "postgres://u:[REDACTED:url_password]@h/d",
+    }
+
+
+def test_own_names_replace_the_usual_ones():
+    assert redact_payload({"shoeSize": 43, "password": "x"}, ["shoe_size"]) == {
+        "shoeSize": "[REDACTED:shoe_size]",
+        "password": "x",
+    }
+
+
+@given(st.text(min_size=8, max_size=30).filter(lambda s: len(s.encode("utf-8", "surrogatepass")) >= 8))
+def test_a_known_secret_is_found_in_every_place_and_spelling(secret):
+    spellings = [secret, json.dumps(secret)[1:-1], base64.b64encode(secret.encode()).decode()]
+    payload = {f"k{secret}": [f"before{s}after" for s in spellings]}
+    redacted = Redactor([secret]).redact(payload)
+    assert list(redacted) == ["k[REDACTED:known]"] or secret in "[REDACTED:known]"
+    assert all("[REDACTED:known]" in text for text in redacted["k[REDACTED:known]"])
+
+
+def test_a_known_number_is_found_among_numbers():
+    assert Redactor(["12345678"]).redact([12345678, 1234567, 123456789.5]) == [
+        "[REDACTED:known]",
+        1234567,
+        "[REDACTED:known]",
+    ]
+
+
+def test_short_known_values_are_not_looked_for():
+    assert Redactor(["", "abc"]).redact("abc") == "abc"
+
+
+def test_a_text_for_logs_is_redacted_like_a_payload():
+    assert Redactor([SECRET]).text(f"failed with {SECRET}") == "failed with [REDACTED:known]"
+
+
+def test_handles_take_the_place_of_secrets_and_tell_their_values():
+    known = {}
+
+    def substitute(kind, value):
+        handle = handle_for(b"key", "crm", kind, value)
+        known[handle] = value
+        return handle
+
+    shown = Redactor([]).replace({"next_page_token": "abc", "url": "https://a:b@c/", "pin": 12}, substitute)
+    assert sorted(map(str, known.values())) == ["12", "abc", "b"]
+    assert set(handles_in(shown)) == set(known)
+
+
+def test_two_secrets_as_names_keep_both_entries():
+    redacted = redact_payload({"sk-" + "a" * 20: 1, "sk-" + "b" * 20: 2})
+    assert sorted(redacted.values()) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "a",
+        "-eyJaaaaaaaaaa",
+        "sk-",
+        "-----BEGIN PRIVATE KEY-----",
+        "://a:b",
+        'password="',
+        'password=\\"',
+        "token=a ",
+        "⟦secret:",
+        "[",
+        "[REDACTED:",
+        "bearer ",
+        "\\",
+        "--a ",
+        "<a ",
+        "<password>",
+        "x: 5\n",
+        '{"a":',
+        "=",
+        "password:\n",
+    ],
+)
+def test_a_megabyte_of_hostile_text_is_redacted(piece):
+    text = piece * (1_000_000 // len(piece))
+    once = redact_payload({"x": text})
+    assert redact_payload(once) == once
+
+
+def test_values_that_are_no_json_are_redacted_too():
+    loop = []
+    loop.append(loop)
+    redacted = redact_payload({1: loop, None: {"password": b"\x00"}, "set": {"b", "a"}, "big": 10**5000})
+    assert redacted["null"] == {"password": "[REDACTED:password]"}
+    assert redacted["set"] == ["a", "b"]
+    json.dumps(redacted, allow_nan=False)

@@ -1,0 +1,62 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from backstay.secret import belongs_to, handle_for, handles_in, provider_of, replace_handles
+
+KEY = b"key of one run"
+NAMES = st.text(min_size=1, max_size=60)
+
+
+@given(NAMES, NAMES, st.text() | st.integers() | st.floats())
+def test_a_handle_is_found_again_and_knows_its_provider(provider, label, value):
+    handle = handle_for(KEY, provider, label, value)
+    assert handles_in({"a": [f"before {handle} after"]}) == [handle]
+    assert belongs_to(handle, provider)
+    assert len(handle) < 120
+
+
+def test_equal_secrets_have_equal_handles_in_one_run_only():
+    handle = handle_for(KEY, "crm", "token", "value")
+    assert handle == handle_for(KEY, "crm", "token", "value")
+    others = [
+        handle_for(b"another run", "crm", "token", "value"),
+        handle_for(KEY, "mail", "token", "value"),
+        handle_for(KEY, "crm", "key", "value"),
+        handle_for(KEY, "crm", "token", "other"),
+    ]
+    assert len({handle, *others}) == 5
+
+
+def test_providers_that_look_alike_in_a_handle_stay_apart():
+    handle = handle_for(KEY, "my crm", "token", "value")
+    assert not belongs_to(handle, "my_crm")
+    assert not belongs_to(handle, provider_of(handle) + "x")
+
+
+def test_a_handle_keeps_to_its_grammar_whatever_the_label():
+    handle = handle_for(KEY, "crm", "⟧ ${x}/:\n" * 20, "value")
+    assert handle.startswith("⟦secret:crm/")
+    assert handles_in(handle) == [handle]
+
+
+def test_what_only_looks_like_a_handle_is_none():
+    genuine = handle_for(KEY, "crm", "token", "value")
+    for text in ("⟦secret:crm/token:12⟧", "⟦secret:⟧", genuine[:-1], genuine.replace("/", "|"), "⟦secret:" * 5000):
+        assert handles_in(text) == []
+        assert not provider_of(text)
+
+
+def test_handles_become_their_values_whole_or_inside_a_text():
+    number, text = handle_for(KEY, "crm", "pin", 1234), handle_for(KEY, "crm", "token", "value")
+    shown = {"pin": number, "header": f"Bearer {text}", text: [number], "unknown": handle_for(KEY, "x", "y", "z")}
+    assert replace_handles(shown, {number: 1234, text: "value"}) == {
+        "pin": 1234,
+        "header": "Bearer value",
+        "value": [1234],
+        "unknown": handle_for(KEY, "x", "y", "z"),
+    }
+
+
+def test_a_broken_handle_does_not_hide_the_one_after_it():
+    handle = handle_for(KEY, "crm", "token", "value")
+    assert handles_in(f"⟦secret:crm/{handle}") == [handle]

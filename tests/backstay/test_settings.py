@@ -1,0 +1,104 @@
+from pathlib import Path
+
+import pytest
+
+from backstay.errors import SettingsInvalid
+from backstay.settings import Settings, environment
+
+
+@pytest.fixture(autouse=True)
+def empty_environment(monkeypatch, tmp_path):
+    for name in environment(None):
+        if name.upper().startswith(("BACKSTAY_", "OPENAI_")):
+            monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+
+
+def test_without_anything_set_the_defaults_hold():
+    settings = Settings.load()
+    assert (settings.home, settings.toolbox, settings.policy) == (
+        Path(".backstay"),
+        Path("toolbox.json"),
+        Path("policy.yaml"),
+    )
+    assert (settings.model, settings.task_queue, settings.system_role) == ("gpt-5.4-mini", "backstay", "system")
+    assert (settings.max_completion_tokens, settings.context_tokens) == (4096, 60_000)
+    assert (settings.transient_seconds, settings.settle_after_seconds, settings.request_deadline_seconds) == (45, 5, 30)
+    assert settings.database_url_text is None
+    assert settings.secrets() == frozenset()
+
+
+def test_the_environment_comes_before_the_file(monkeypatch, tmp_path):
+    (tmp_path / ".env").write_text("BACKSTAY_MODEL=from-file\nBACKSTAY_HOME=/from/file\nOTHER=1\n", encoding="utf-8")
+    monkeypatch.setenv("BACKSTAY_MODEL", "from-environment")
+    monkeypatch.setenv("BACKSTAY_NSJAIL", "")
+    settings = Settings.load()
+    assert (settings.model, settings.home, settings.nsjail) == ("from-environment", Path("/from/file"), None)
+    assert settings.environment["OTHER"] == "1"
+    assert Settings.load(None).home == Path(".backstay")
+
+
+def test_secrets_are_known_but_never_shown(monkeypatch):
+    values = {
+        "OPENAI_API_KEY": "o" * 20,
+        "BACKSTAY_APPROVER_KEY": "a" * 20,
+        "BACKSTAY_LEDGER_KEY": "short",
+        "BACKSTAY_ENCRYPTION_KEYS": f"{'k' * 44}, {'l' * 44}",
+        "BACKSTAY_NOTIFY_URLS": "https://hooks.example.com/secret-path",
+        "BACKSTAY_DATABASE_URL": "postgresql://app:pass%2Fword9@db/app",
+    }
+    for name, value in values.items():
+        monkeypatch.setenv(name, value)
+    settings = Settings.load()
+    assert settings.secrets() == {
+        "o" * 20,
+        "a" * 20,
+        "k" * 44,
+        "l" * 44,
+        "https://hooks.example.com/secret-path",
+        "pass/word9",
+    }
+    shown = repr(settings) + str(settings) + settings.model_dump_json()
+    assert not [value for value in (*settings.secrets(), "short", "pass%2Fword9") if value in shown]
+    assert settings.database_url_text == values["BACKSTAY_DATABASE_URL"]
+
+
+def test_prices_are_read_by_model(monkeypatch):
+    monkeypatch.setenv("BACKSTAY_PRICES", '{"own": {"input": 0.5, "output": 2}}')
+    price = Settings.load().prices["own"]
+    assert (price.input, price.cached, price.output) == (0.5, None, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("BACKSTAY_APROVER_KEY", "secret-value", "did you mean BACKSTAY_APPROVER_KEY"),
+        ("BACKSTAY_MAX_COMPLETION_TOKENS", "many", "integer"),
+        ("BACKSTAY_SYSTEM_ROLE", "user", "'system' or 'developer'"),
+        ("BACKSTAY_TRANSIENT_SECONDS", "inf", "finite"),
+        ("BACKSTAY_PRICES", "{", "no JSON"),
+        ("BACKSTAY_PRICES", '{"m": {"input": -1, "output": 1}}', "m.input"),
+        ("BACKSTAY_PRICES", '{"m": {"input": 1, "output": 1, "reasoning": 1}}', "m.reasoning"),
+        ("BACKSTAY_NOTIFY_URLS", "https://ok.example,ftp://secret-value", "http://"),
+        ("OPENAI_BASE_URL", "localhost", "http://"),
+    ],
+)
+def test_a_faulty_setting_is_refused_by_name_without_telling_secrets(monkeypatch, name, value, said):
+    monkeypatch.setenv(name, value)
+    with pytest.raises(SettingsInvalid) as refused:
+        Settings.load()
+    assert str(refused.value).startswith(name)
+    assert said in str(refused.value)
+    assert "secret-value" not in str(refused.value)
+
+
+def test_an_unknown_setting_in_the_file_is_refused(tmp_path):
+    (tmp_path / ".env").write_text("BACKSTAY_MODLE=x\n", encoding="utf-8")
+    with pytest.raises(SettingsInvalid, match="BACKSTAY_MODEL"):
+        Settings.load()
+
+
+def test_values_given_in_code_come_first(monkeypatch):
+    monkeypatch.setenv("BACKSTAY_MODEL", "from-environment")
+    settings = Settings.load(model="from-code", openai_api_key="k" * 10)
+    assert (settings.model, settings.secrets()) == ("from-code", {"k" * 10})
