@@ -1,0 +1,411 @@
+"""The rules of the house: what a line may rely on because of the folder it stands in."""
+
+import ast
+import fnmatch
+import re
+import subprocess
+import sys
+import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+HOUSE = Path(__file__).resolve().parents[1]
+ROOMS = ("backstay", "workflows", "activities", "toolbox", "sandbox", "store", "gateways")
+PRODUCT = (*ROOMS, "worker.py", "starter.py")
+BESIDE = ("examples", "benchmarks", "docs")
+EVERYWHERE = ("*",)
+CLIENTS = ("backstay/calls.py", "backstay/client*", "backstay/cli*", "backstay/testing/*", "backstay/library.py")
+NOUNS_EXCEPT = (*CLIENTS, "backstay/__main__.py", "backstay/settings.py", "backstay/logs.py")
+
+# Per root: which name outside the standard library may be imported, and in which files.
+MAY_IMPORT: dict[str, dict[str, tuple[str, ...]]] = {
+    "backstay": {
+        "backstay": EVERYWHERE,
+        "pydantic": EVERYWHERE,
+        "structlog": EVERYWHERE,
+        "temporalio": CLIENTS,
+        "genson": ("backstay/digest.py",),
+        "pydantic_settings": ("backstay/settings.py",),
+        "dotenv": ("backstay/settings.py",),  # the reader that pydantic-settings itself uses
+        "cyclopts": ("backstay/cli*",),
+        "rich": ("backstay/cli*",),
+        "yaml": ("backstay/cli*",),
+        "starlette": ("backstay/testing/*",),
+        "uvicorn": ("backstay/testing/*",),
+    },
+    "workflows": {
+        "workflows": EVERYWHERE,
+        "backstay": EVERYWHERE,
+        "pydantic": EVERYWHERE,
+        "temporalio.workflow": EVERYWHERE,
+        "temporalio.common": EVERYWHERE,
+        "temporalio.exceptions": EVERYWHERE,
+    },
+    "activities": {
+        "activities": EVERYWHERE,
+        "backstay": EVERYWHERE,
+        "toolbox": EVERYWHERE,
+        "sandbox": EVERYWHERE,
+        "store": EVERYWHERE,
+        "pydantic": EVERYWHERE,
+        "structlog": EVERYWHERE,
+        "openai": EVERYWHERE,
+        "jinja2": EVERYWHERE,
+        "httpx2": EVERYWHERE,
+        "genai_prices": EVERYWHERE,
+        "yaml": EVERYWHERE,
+        "temporalio.activity": EVERYWHERE,
+        "temporalio.exceptions": EVERYWHERE,
+        "temporalio.client": EVERYWHERE,
+        "temporalio.service": EVERYWHERE,  # the home of the error that temporalio.client raises
+    },
+    "toolbox": {
+        "toolbox": EVERYWHERE,
+        "backstay": EVERYWHERE,
+        "pydantic": EVERYWHERE,
+        "structlog": EVERYWHERE,
+        "mcp": EVERYWHERE,
+        "jinja2": EVERYWHERE,
+        "httpx2": EVERYWHERE,
+        "jsonschema": EVERYWHERE,
+        "referencing": EVERYWHERE,  # the part of jsonschema that finds what a $ref names
+    },
+    "sandbox": {"sandbox": EVERYWHERE, "backstay": EVERYWHERE, "pydantic": EVERYWHERE, "jinja2": EVERYWHERE},
+    "store": {
+        "store": EVERYWHERE,
+        "backstay": EVERYWHERE,
+        "pydantic": EVERYWHERE,
+        "structlog": EVERYWHERE,
+        "sqlalchemy": EVERYWHERE,
+        "alembic": EVERYWHERE,
+        "cryptography": EVERYWHERE,
+    },
+    "starter.py": {"backstay": EVERYWHERE},
+}
+ONLY_NOUNS = ("toolbox", "sandbox", "store")
+NO_SURPRISE = {"os", "random", "secrets", "socket", "subprocess", "threading", "time", "asyncio"}
+NO_WORKFLOW = {
+    "os",
+    "random",
+    "secrets",
+    "socket",
+    "subprocess",
+    "threading",
+    "time",
+    "re",
+    "fnmatch",
+    "uuid",
+    "pathlib",
+}
+FORBIDDEN_NAMES = {"shared", "util", "utils", "helper", "helpers", "common", "core", "base", "manager", "managers"}
+FORBIDDEN_ENDINGS = ("Manager", "Helper", "Util", "Utils", "Base", "Service", "Handler")
+FORBIDDEN_SYNONYMS = {"Goal", "Job", "Query"}
+
+
+@cache
+def tracked() -> tuple[Path, ...]:
+    """Every file that belongs to the project; outside a repository, every file that is not generated."""
+    git = ("git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    listed = subprocess.run(git, cwd=HOUSE, capture_output=True, check=False)
+    if listed.returncode == 0:
+        return tuple(HOUSE / name for name in sorted(listed.stdout.decode().split("\0")) if (HOUSE / name).is_file())
+    skipped = {".git", ".venv", "build", "dist", "__pycache__", ".backstay"}
+    return tuple(p for p in sorted(HOUSE.rglob("*")) if p.is_file() and not skipped & set(p.relative_to(HOUSE).parts))
+
+
+def named(path: Path) -> str:
+    return path.relative_to(HOUSE).as_posix()
+
+
+def modules(*roots: str) -> list[Path]:
+    return [p for p in tracked() if p.suffix == ".py" and p.relative_to(HOUSE).parts[0] in roots]
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+def imports(path: Path) -> Iterator[tuple[int, str]]:
+    """Every imported module by its full name; `from x import y` names `x.y` where that is a module."""
+    for node in ast.walk(tree(path)):
+        match node:
+            case ast.Import():
+                yield from ((node.lineno, alias.name) for alias in node.names)
+            case ast.ImportFrom():
+                assert node.level == 0, f"{named(path)}:{node.lineno}: relative import"
+                for alias in node.names:
+                    full = f"{node.module}.{alias.name}"
+                    inside = full.startswith("temporalio.") and node.module == "temporalio"
+                    yield node.lineno, full if inside or is_module(full) else str(node.module)
+            case _:
+                pass
+
+
+def is_module(name: str) -> bool:
+    place = HOUSE.joinpath(*name.split("."))
+    return place.with_suffix(".py").is_file() or (place / "__init__.py").is_file()
+
+
+def top(name: str) -> str:
+    return name.partition(".")[0]
+
+
+def within(path: Path, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatch.fnmatch(named(path), pattern) for pattern in patterns)
+
+
+@pytest.mark.parametrize("root", sorted(MAY_IMPORT))
+def test_a_room_imports_only_what_the_table_allows(root):
+    faults = []
+    for path in modules(root):
+        for line, name in imports(path):
+            rule = next(
+                (rule for rule in (name, ".".join(name.split(".")[:2]), top(name)) if rule in MAY_IMPORT[root]), ""
+            )
+            places = MAY_IMPORT[root].get(rule, ())
+            if top(name) not in sys.stdlib_module_names and not within(path, places):
+                faults.append(f"{named(path)}:{line} {name}")
+    assert not faults, "\n".join(faults)
+
+
+def test_rooms_that_know_only_nouns_import_no_client_and_no_menu():
+    faults = [
+        f"{named(path)}:{line} {name}"
+        for path in modules(*ONLY_NOUNS)
+        for line, name in imports(path)
+        if top(name) == "backstay"
+        and fnmatch.fnmatch(name.replace(".", "/") + ".py", "backstay/*")
+        and any(fnmatch.fnmatch(name.replace(".", "/") + ".py", pattern) for pattern in NOUNS_EXCEPT)
+    ]
+    assert not faults, "\n".join(faults)
+
+
+def test_nouns_see_no_clock_no_chance_and_no_operating_system():
+    faults = [
+        f"{named(path)}:{line} {name}"
+        for path in modules("backstay")
+        if not within(path, NOUNS_EXCEPT)
+        for line, name in imports(path)
+        if top(name) in NO_SURPRISE
+    ]
+    assert not faults, "\n".join(faults)
+
+
+def test_workflows_reach_no_regular_expression_clock_or_file_through_any_noun():
+    reached, waiting = {}, [(path, named(path)) for path in modules("workflows")]
+    faults = []
+    while waiting:
+        path, way = waiting.pop()
+        if path in reached or named(path) == "backstay/calls.py":
+            continue
+        reached[path] = way
+        for _, name in imports(path):
+            if top(name) in NO_WORKFLOW:
+                faults.append(f"{way} -> {name}")
+            if top(name) == "backstay" and is_module(name):
+                place = HOUSE.joinpath(*name.split("."))
+                waiting.append(
+                    (
+                        place.with_suffix(".py") if place.with_suffix(".py").is_file() else place / "__init__.py",
+                        f"{way} -> {name}",
+                    )
+                )
+    assert not faults, "\n".join(faults)
+
+
+def test_no_module_is_longer_than_300_lines_and_no_function_than_40():
+    faults = []
+    for path in modules(*PRODUCT, *BESIDE):
+        length = len(path.read_text(encoding="utf-8").splitlines())
+        if length > 300:
+            faults.append(f"{named(path)}: {length} lines")
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                lines = (node.end_lineno or 0) - node.lineno + 1
+                if lines > 40:
+                    faults.append(f"{named(path)}:{node.lineno} {node.name}: {lines} lines")
+    assert not faults, "\n".join(faults)
+
+
+def test_no_name_says_only_where_code_is_kept():
+    files = [
+        named(path)
+        for path in modules(*PRODUCT, *BESIDE)
+        for part in path.relative_to(HOUSE).with_suffix("").parts
+        if FORBIDDEN_NAMES & set(part.split("_"))
+    ]
+    classes = [
+        f"{named(path)}:{node.lineno} {node.name}"
+        for path, node in classes_of(*PRODUCT, *BESIDE)
+        if node.name.endswith(FORBIDDEN_ENDINGS) or node.name in FORBIDDEN_SYNONYMS
+    ]
+    assert not files + classes, "\n".join(files + classes)
+
+
+def classes_of(*roots: str) -> list[tuple[Path, ast.ClassDef]]:
+    return [(p, node) for p in modules(*roots) for node in tree(p).body if isinstance(node, ast.ClassDef)]
+
+
+def test_one_noun_is_one_class_in_one_module():
+    homes = defaultdict(list)
+    for path, node in classes_of(*PRODUCT):
+        homes[node.name].append(named(path))
+    words = glossary().keys()
+    twice = {name: places for name, places in homes.items() if name in words and len(places) > 1}
+    assert twice == {}
+
+
+def test_no_room_has_two_classes_of_one_name():
+    homes = defaultdict(list)
+    for path, node in classes_of(*PRODUCT):
+        if not node.name.startswith("_"):
+            homes[path.relative_to(HOUSE).parts[0], node.name].append(named(path))
+    assert {name: places for name, places in homes.items() if len(places) > 1} == {}
+
+
+def test_modules_form_no_cycle():
+    edges = {}
+    for path in modules(*PRODUCT):
+        name = named(path).removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        edges[name] = {found for _, found in imports(path) if is_module(found)} - {name}
+    while True:
+        leaves = {name for name, needs in edges.items() if not needs & edges.keys()}
+        if not leaves:
+            break
+        edges = {name: needs for name, needs in edges.items() if name not in leaves}
+    # What is left are the cycles and the modules that lean on them.
+    needed = Counter(need for needs in edges.values() for need in needs if need in edges)
+    assert sorted(name for name in edges if needed[name]) == []
+
+
+def test_code_and_documents_speak_of_what_is_and_not_of_plans_for_it():
+    words = re.compile(
+        r"\b(TODO|FIXME|XXX|HACK|MVP|roadmap|milestone|backlog)\b|\b(sprint|phase|ticket|issue) #?\d"
+        r"|\b(later|next|future) (issue|version|release|phase)\b|\bnot (yet )?implemented\b|\bdesign section\b"
+    )
+    own = {Path(__file__), HOUSE / "tests/requirements.py"}
+    faults = [
+        f"{named(path)}:{number} {found.group()}"
+        for path in tracked()
+        if path.suffix in {".py", ".md", ".j2", ".sql", ".yaml", ".yml", ".toml"} and path not in own
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        for found in words.finditer(line)
+    ]
+    assert not faults, "\n".join(faults)
+
+
+def test_sql_markup_and_prompts_are_files_and_no_strings():
+    signs = re.compile(
+        r"^\s*(SELECT\b.+\bFROM|INSERT\s+INTO|UPDATE\s+\w+\s+SET|DELETE\s+FROM|CREATE\s+(TABLE|INDEX|VIRTUAL)|PRAGMA\b"
+        r"|BEGIN\s+IMMEDIATE)|<(html|body|div|span|table|script|p)[\s>]|\bYou are (a|an|the)\b",
+        re.DOTALL,
+    )
+    faults = [
+        f"{named(path)}:{node.lineno} {node.value[:40]!r}"
+        for path in modules(*PRODUCT, "examples")
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and node.value not in docstrings(path)
+        and (signs.search(node.value) or len(node.value) > 600)
+    ]
+    assert not faults, "\n".join(faults)
+
+
+@cache
+def docstrings(path: Path) -> frozenset[str]:
+    """Strings that stand alone as statements: docstrings of modules, classes, functions and fields."""
+    alone = (node.value for node in ast.walk(tree(path)) if isinstance(node, ast.Expr))
+    return frozenset(value.value for value in alone if isinstance(value, ast.Constant) and isinstance(value.value, str))
+
+
+def test_no_file_names_a_machine_or_a_registry():
+    hosts = ("py" + "pi.org", "python" + "hosted.org", "registry." + "npmjs", "np" + "mjs.com", "registry." + "yarnpkg")
+    places = ("/wo" + "rk/main", "/wo" + "rk/shared", "/ro" + "ot/", "/tmp/" + "brief", "/opt/" + "wheels")
+    faults = [
+        f"{named(path)}: {word}"
+        for path in tracked()
+        for word in (*hosts, *places)
+        if word.encode() in path.read_bytes()
+    ]
+    assert not faults, "\n".join(faults)
+
+
+def test_the_lock_names_hashes_and_no_address():
+    lock = (HOUSE / "requirements.lock").read_text(encoding="utf-8")
+    pins = re.findall(r"^[a-z0-9].*", lock, re.MULTILINE)
+    assert "://" not in lock
+    assert pins
+    assert all("==" in pin and pin.endswith("\\") for pin in pins)
+
+
+def test_every_suppression_carries_its_reason():
+    sign = re.compile(r"#\s*(noqa|type:\s*ignore|pyright:\s*ignore|pragma:\s*no cover)(?P<rest>.*)$")
+    reasoned = re.compile(r"(:\s*[A-Z]+\d+(,\s*[A-Z]+\d+)*|\[[\w, -]+\])?\s*(-|#)\s*[a-zA-Z]")
+    faults = []
+    for path in modules(*PRODUCT, *BESIDE, "tests"):
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            found = sign.search(line)
+            if found and path != Path(__file__) and not reasoned.search(found["rest"]):
+                faults.append(f"{named(path)}:{number} {found.group()}")
+    assert not faults, "\n".join(faults)
+
+
+def test_every_rule_that_is_switched_off_says_why():
+    section = (HOUSE / "pyproject.toml").read_text(encoding="utf-8").partition("[tool.ruff.lint]")[2]
+    lists = section.partition("[tool.ruff.lint.flake8")[0]
+    silent = [line for line in lists.splitlines() if re.match(r'\s+"[A-Z]+\d*",', line) and "  # " not in line]
+    assert silent == []
+
+
+def test_every_library_that_is_imported_is_declared():
+    project = tomllib.loads((HOUSE / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    declared = {re.split(r"[\[><=~;]", one)[0].lower().replace("-", "_") for one in project["dependencies"]}
+    by_import = {"yaml": "pyyaml", "dotenv": "python_dotenv"}
+    used = {top(name) for path in modules(*PRODUCT) for _, name in imports(path)} - sys.stdlib_module_names
+    libraries = {by_import.get(name, name) for name in used - set(ROOMS) - {"worker", "starter"}}
+    assert libraries - declared == set()
+
+
+def test_import_contracts_hold_through_every_chain():
+    linter = Path(sys.executable).with_name("lint-imports")
+    checked = subprocess.run(
+        (linter, "--no-cache"), cwd=HOUSE, capture_output=True, text=True, check=False, timeout=100
+    )
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_every_word_of_the_glossary_is_a_class_or_says_that_it_is_none():
+    known = {
+        f"{named(path).removesuffix('.py').removesuffix('/__init__').replace('/', '.')}.{node.name}"
+        for path, node in classes_of(*PRODUCT)
+    }
+    entries = glossary()
+    assert {"Task", "Run", "Result", "Desk", "Menu", "Board", "Doors"} <= entries.keys()
+    faults = {
+        word: text
+        for word, text in entries.items()
+        if "No class" not in text and not known & set(re.findall(r"`([a-z_.]+\.[A-Z]\w*)`", text))
+    }
+    assert faults == {}
+
+
+def glossary() -> dict[str, str]:
+    """Entries by word: a line that begins with the word in bold, up to the next such line."""
+    page = (HOUSE / "docs/glossary.md").read_text(encoding="utf-8")
+    parts = re.split(r"^\*\*([A-Z]\w*(?: \w+)?)\*\*", page, flags=re.MULTILINE)[1:]
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def test_every_class_that_the_glossary_names_exists():
+    known = {
+        f"{named(path).removesuffix('.py').removesuffix('/__init__').replace('/', '.')}.{node.name}"
+        for path, node in classes_of(*PRODUCT)
+    }
+    cited = {name for text in glossary().values() for name in re.findall(r"`([a-z_.]+\.[A-Z]\w*)`", text)}
+    assert cited - known == set()
