@@ -45,14 +45,14 @@ TABLE: dict[str, Options] = {
     # One attempt: money is reserved anew for every try.
     "ask_model": Options(start_to_close=timedelta(seconds=300), heartbeat=HEARTBEAT, retry=ONCE),
     "search_tools": Options(heartbeat=HEARTBEAT),
-    "read_result": Options(),
+    "read_result": Options(heartbeat=HEARTBEAT),
     "check_call": Options(heartbeat=HEARTBEAT),
     "call_tool": Options(heartbeat=HEARTBEAT, cancellation=WAIT),
-    "settle_effect": Options(),
-    "load_effects": Options(),
-    "check_proof": Options(),
-    "announce": Options(retry=RetryPolicy(maximum_attempts=3)),
-    "close_run": Options(start_to_close=timedelta(seconds=60)),
+    "settle_effect": Options(heartbeat=HEARTBEAT),
+    "load_effects": Options(heartbeat=HEARTBEAT),
+    "check_proof": Options(heartbeat=HEARTBEAT),
+    "announce": Options(heartbeat=HEARTBEAT, retry=RetryPolicy(maximum_attempts=3)),
+    "close_run": Options(start_to_close=timedelta(seconds=60), heartbeat=HEARTBEAT),
 }
 
 
