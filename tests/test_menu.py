@@ -1,0 +1,75 @@
+"""The menu and its bodies are one list: what workflows may order is what a worker does."""
+
+import inspect
+from typing import Any, cast, get_type_hints
+
+from temporalio import activity, workflow
+
+import workflows
+from activities import Resources, bodies
+from backstay.calls import MENU, OfRun
+from backstay.noun import Noun
+from workflows.menu import name_of
+from workflows.options import TABLE
+
+
+class Unopened:
+    """Stands for every resource: only the signatures of the bodies are looked at."""
+
+    def __getattr__(self, name: str) -> "Unopened":
+        return self
+
+
+def bound() -> list[Any]:
+    return bodies(cast("Resources", Unopened()))
+
+
+def temporal_name(call: Any) -> str | None:
+    definition = activity._Definition.from_callable(call)
+    return definition.name if definition else None
+
+
+def shape(call: Any) -> tuple[list[Any], Any]:
+    """Types of the arguments and of the answer, without `self`."""
+    hints = get_type_hints(call)
+    return [hints[name] for name in inspect.signature(call).parameters if name != "self"], hints["return"]
+
+
+def test_every_entry_has_one_body_of_the_same_name_in_the_same_order():
+    menu = [temporal_name(entry) for entry in MENU]
+
+    assert [temporal_name(body) for body in bound()] == menu
+    assert len(set(menu)) == len(menu)
+    assert None not in menu
+
+
+def test_every_body_takes_and_returns_what_the_menu_says():
+    assert [shape(body) for body in bound()] == [shape(entry) for entry in MENU]
+
+
+def test_every_body_is_a_coroutine_method_bound_to_its_resources():
+    assert [body for body in bound() if not inspect.iscoroutinefunction(body) or not inspect.ismethod(body)] == []
+
+
+def test_an_entry_takes_one_noun_that_names_its_run():
+    for entry in MENU:
+        arguments, answer = shape(entry)
+        assert len(arguments) == 1, entry
+        assert issubclass(arguments[0], OfRun), entry
+        assert answer is int or issubclass(answer, Noun), entry
+
+
+def test_an_entry_has_no_body_of_its_own_and_promises_something():
+    for entry in MENU:
+        assert inspect.getsource(entry).rstrip().endswith("raise NotImplementedError"), entry
+        assert inspect.getdoc(entry), entry
+
+
+def test_the_table_of_timeouts_has_one_row_for_each_entry_and_no_other():
+    assert sorted(TABLE) == sorted(name_of(entry) for entry in MENU)
+
+
+def test_the_workflows_are_the_ones_that_other_programs_start_by_name():
+    names = [workflow._Definition.must_from_class(found).name for found in workflows.WORKFLOWS]
+
+    assert names == ["RunTask", "UndoRun"]
