@@ -1,0 +1,156 @@
+"""The wheel: one import root for services, and the whole house as cargo behind it."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import sysconfig
+import uuid
+import zipfile
+from pathlib import Path
+
+import pytest
+from temporalio.client import Client
+
+HOUSE = Path(__file__).resolve().parents[1]
+ROOMS = ("activities", "store", "toolbox", "workflows")
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> Path:
+    """Built from the checkout as it is, without the network."""
+    place = tmp_path_factory.mktemp("wheel")
+    build = (sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(place))
+    built = subprocess.run(build, cwd=HOUSE, capture_output=True, text=True, check=False, timeout=100)
+    assert built.returncode == 0, built.stderr
+    return next(place.glob("*.whl"))
+
+
+@pytest.fixture(scope="module")
+def cargo(wheel) -> set[str]:
+    with zipfile.ZipFile(wheel) as opened:
+        return set(opened.namelist())
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory) -> Path:
+    """A fresh environment with the wheel; libraries come from this one, the checkout does not."""
+    place = tmp_path_factory.mktemp("service")
+    subprocess.run((sys.executable, "-m", "venv", "--without-pip", str(place)), check=True, timeout=100)
+    python = place / "bin/python"
+    site = Path(sysconfig.get_path("purelib", vars={"base": str(place), "platbase": str(place)}))
+    # A path file found inside this one is not read, so the editable checkout stays out.
+    (site / "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
+    command = (sys.executable, "-m", "pip", "--python", str(python), "install", "--no-deps", "--no-index", str(wheel))
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
+    assert done.returncode == 0, done.stderr
+    return place
+
+
+def clean(**more: str) -> dict[str, str]:
+    """An environment without settings of ours and without paths that lead to the checkout."""
+    ours = ("BACKSTAY_", "OPENAI_", "TEMPORAL_", "PYTHON")
+    return {name: value for name, value in os.environ.items() if not name.startswith(ours)} | more
+
+
+def run(installed: Path, *arguments: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = (str(installed / "bin/python"), *arguments)
+    return subprocess.run(
+        command, cwd=folder, env=clean(**environment), capture_output=True, text=True, check=False, timeout=60
+    )
+
+
+def test_the_only_import_root_of_the_wheel_is_backstay(cargo):
+    roots = {name.partition("/")[0] for name in cargo}
+
+    assert {root for root in roots if not root.endswith(".dist-info")} == {"backstay"}
+
+
+def test_the_wheel_carries_every_file_of_every_room_and_nothing_else(cargo):
+    rooms = [path for room in ROOMS for path in (HOUSE / room).rglob("*") if path.is_file()]
+    wanted = {path.relative_to(HOUSE).as_posix() for path in rooms if "__pycache__" not in path.parts}
+    prefix = "backstay/_app/"
+    carried = {name.removeprefix(prefix) for name in cargo if name.startswith(prefix)}
+
+    assert carried == wanted | {"worker.py"}
+    assert {"activities/prompts/planner.md.j2", "store/sqlite_begin.sql", "store/migrations/env.py"} <= carried
+    assert "backstay/py.typed" in cargo
+    assert any(name.endswith("/licenses/LICENSE") for name in cargo)
+
+
+def test_a_service_that_imports_backstay_sees_none_of_the_rooms(installed, tmp_path):
+    code = (
+        "import importlib.util as u, backstay, sys;"
+        f"print(backstay.__file__, [r for r in {ROOMS!r} if u.find_spec(r) or r in sys.modules])"
+    )
+
+    seen = run(installed, "-c", code, folder=tmp_path)
+
+    assert seen.returncode == 0, seen.stderr
+    assert seen.stdout.startswith(f"{installed.resolve()}/")
+    assert seen.stdout.strip().endswith("/site-packages/backstay/__init__.py []")
+
+
+def test_a_service_that_imports_backstay_pays_for_no_model_and_no_tools(installed, tmp_path):
+    heavy = ("openai", "mcp", "jinja2", "sqlalchemy", "alembic", "httpx2")
+
+    seen = run(
+        installed, "-c", f"import sys, backstay; print([m for m in {heavy!r} if m in sys.modules])", folder=tmp_path
+    )
+
+    assert (seen.stdout.strip(), seen.returncode) == ("[]", 0), seen.stderr
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_foreign_room_earlier_on_the_path_is_refused_by_name(installed, tmp_path, room):
+    foreign = tmp_path / "foreign" / room
+    foreign.mkdir(parents=True)
+    (foreign / "__init__.py").write_text("", encoding="utf-8")
+    app = next(installed.glob("lib/*/site-packages/backstay/_app"))
+    # A safe path leaves out the script's own folder; the other rooms are found behind the foreign one.
+    paths = {"PYTHONSAFEPATH": "1", "PYTHONPATH": f"{foreign.parent}:{app}", "TEMPORAL_ADDRESS": "127.0.0.1:9"}
+
+    refused = run(installed, str(app / "worker.py"), folder=tmp_path, **paths)
+
+    assert refused.returncode == 2, refused.stderr
+    assert f"'{room}' was imported from {foreign}" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+async def test_the_installed_worker_command_serves_beside_a_foreign_package_named_workflows(
+    installed, tmp_path, temporal: Client
+):
+    site = next(installed.glob("lib/*/site-packages"))
+    foreign = site / "workflows"
+    foreign.mkdir(exist_ok=True)
+    (foreign / "__init__.py").write_text("class Workflow: ...\n", encoding="utf-8")
+    (tmp_path / "toolbox.json").write_text('{"mcpServers": {}}', encoding="utf-8")
+    environment = clean(
+        TEMPORAL_ADDRESS=temporal.service_client.config.target_host,
+        BACKSTAY_TASK_QUEUE=f"queue-{uuid.uuid4()}",
+        OPENAI_API_KEY="no-key-is-needed-here",
+    )
+
+    worker = await asyncio.create_subprocess_exec(
+        *(str(installed / "bin/backstay"), "worker"), cwd=tmp_path, env=environment, stderr=asyncio.subprocess.PIPE
+    )
+    try:
+        assert worker.stderr is not None
+        said = []
+        async with asyncio.timeout(60):
+            async for line in worker.stderr:
+                said.append(line.decode())
+                if "backstay worker ready:" in said[-1]:
+                    break
+        assert "backstay worker ready:" in said[-1], "".join(said)
+        theirs = await asyncio.to_thread(
+            run, installed, "-c", "from workflows import Workflow; import backstay", folder=tmp_path
+        )
+        assert theirs.returncode == 0, theirs.stderr
+    finally:
+        if worker.returncode is None:
+            worker.terminate()
+    async with asyncio.timeout(60):
+        # What is left must be read, or the worker could not finish.
+        await worker.communicate()
+    assert worker.returncode == 0
