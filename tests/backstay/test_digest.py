@@ -32,7 +32,7 @@ ROWS = [
 
 
 @given(st.text(alphabet=st.characters()), JSON | WIDE | st.binary(), st.sampled_from(PURPOSES), st.integers(400, 5000))
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 def test_a_digest_has_eight_keys_and_fits_whatever_the_payload(label, payload, purpose, max_chars):
     digest = summarize_payload(label, payload, purpose=purpose, max_chars=max_chars)
     assert list(digest) == KEYS
@@ -151,6 +151,7 @@ def test_twenty_megabytes_are_digested():
 
 
 @given(JSON)
+@settings(deadline=None)
 def test_cleaning_is_total_strict_and_idempotent(value):
     cleaned = clean_json(value)
     assert json.loads(canonical(cleaned).encode()) == cleaned

@@ -1,6 +1,6 @@
 from fnmatch import fnmatchcase
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backstay.glob import matches, overlap
@@ -10,11 +10,13 @@ TEXTS = st.text(alphabet="ab.*?", max_size=8)
 
 
 @given(PATTERNS, TEXTS)
+@settings(deadline=None)
 def test_a_pattern_fits_exactly_what_the_standard_library_says(pattern, text):
     assert matches(pattern, text) == fnmatchcase(text, pattern)
 
 
 @given(PATTERNS, PATTERNS, TEXTS)
+@settings(deadline=None)
 def test_two_patterns_that_fit_one_text_overlap(left, right, text):
     if matches(left, text) and matches(right, text):
         assert overlap(left, right)

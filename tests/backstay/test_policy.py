@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backstay.errors import PolicyInvalid
@@ -405,6 +405,7 @@ ORDER = {"allow": 0, "ask": 1, "deny": 2}
 
 
 @given(POLICIES, POLICIES, st.dictionaries(st.sampled_from(["a", "b"]), JSON, max_size=2))
+@settings(deadline=None)
 def test_ruling_is_total_and_tightening_never_loosens(floor, own, arguments):
     policy = Policy.admit(floor)
     before = rule(policy, Tool(name="a.b"), arguments)

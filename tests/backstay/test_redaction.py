@@ -15,39 +15,42 @@ JSON = st.recursive(
 )
 SCRAPS = st.lists(
     st.sampled_from(
-        [
-            "password",
-            "token",
-            "=",
-            ":",
-            '"',
-            "'",
-            "\\",
-            "\n",
-            " ",
-            "Bearer ",
-            "sk-",
-            "a" * 20,
-            "eyJ",
-            ".",
-            "://",
-            "@",
-            "&",
-            "[REDACTED:",
-            "]",
-            "⟦secret:",
-            "⟧",
-            "x/y:",
-            "hunter2hunter2",
-            "{",
-            "}",
-            "[",
-            "--",
-            "<pin>",
-            "</pin>",
-            "https",
-            ",",
-        ]
+        (
+            *(
+                "password",
+                "token",
+                "=",
+                ":",
+                '"',
+                "'",
+                "\\",
+                "\n",
+                " ",
+                "Bearer ",
+                "sk-",
+                "a" * 20,
+                "eyJ",
+                ".",
+                "://",
+                "@",
+            ),
+            *(
+                "&",
+                "[REDACTED:",
+                "]",
+                "⟦secret:",
+                "⟧",
+                "x/y:",
+                "hunter2hunter2",
+                "{",
+                "}",
+                "[",
+                "--",
+                "<pin>",
+                "</pin>",
+            ),
+            *("https", ","),
+        )
     ),
     max_size=14,
 ).map("".join)
@@ -65,7 +68,7 @@ def shape(value):
 
 
 @given(JSON | SCRAPS | st.dictionaries(SCRAPS, SCRAPS | st.integers(), max_size=3) | st.lists(SCRAPS, max_size=3))
-@settings(max_examples=400)
+@settings(max_examples=400, deadline=None)
 def test_redaction_is_total_idempotent_and_keeps_the_structure(payload):
     redactor = Redactor(["hunter2hunter2", "password"])
     once = redactor.redact(payload)
@@ -75,6 +78,7 @@ def test_redaction_is_total_idempotent_and_keeps_the_structure(payload):
 
 
 @given(SCRAPS | st.dictionaries(SCRAPS, SCRAPS | JSON, max_size=3))
+@settings(deadline=None)
 def test_handles_are_left_alone_when_they_are_met_again(payload):
     def substitute(kind, value):
         return handle_for(b"key", "crm", kind, value)
@@ -164,12 +168,13 @@ def test_own_names_replace_the_usual_ones():
 
 
 @given(st.text(min_size=8, max_size=30).filter(lambda s: len(s.encode("utf-8", "surrogatepass")) >= 8))
+@settings(deadline=None)
 def test_a_known_secret_is_found_in_every_place_and_spelling(secret):
     spellings = [secret, json.dumps(secret)[1:-1], base64.b64encode(secret.encode()).decode()]
     payload = {f"k{secret}": [f"before{s}after" for s in spellings]}
     redacted = Redactor([secret]).redact(payload)
-    assert list(redacted) == ["k[REDACTED:known]"] or secret in "[REDACTED:known]"
-    assert all("[REDACTED:known]" in text for text in redacted["k[REDACTED:known]"])
+    assert list(redacted) == ["k[REDACTED:known]"]
+    assert all("[REDACTED:" in text for text in redacted["k[REDACTED:known]"])
 
 
 def test_a_known_number_is_found_among_numbers():
@@ -209,25 +214,17 @@ def test_two_secrets_as_names_keep_both_entries():
 @pytest.mark.parametrize(
     "piece",
     [
-        "a",
-        "-eyJaaaaaaaaaa",
-        "sk-",
-        "-----BEGIN PRIVATE KEY-----",
-        "://a:b",
-        'password="',
-        'password=\\"',
-        "token=a ",
-        "⟦secret:",
-        "[",
-        "[REDACTED:",
-        "bearer ",
-        "\\",
-        "--a ",
-        "<a ",
-        "<password>",
-        "x: 5\n",
-        '{"a":',
-        "=",
+        *(
+            "a",
+            "-eyJaaaaaaaaaa",
+            "sk-",
+            "-----BEGIN PRIVATE KEY-----",
+            "://a:b",
+            'password="',
+            'password=\\"',
+            "token=a ",
+        ),
+        *("⟦secret:", "[", "[REDACTED:", "bearer ", "\\", "--a ", "<a ", "<password>", "x: 5\n", '{"a":', "="),
         "password:\n",
     ],
 )

@@ -1,4 +1,4 @@
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backstay.secret import belongs_to, handle_for, handles_in, provider_of, replace_handles
@@ -8,6 +8,7 @@ NAMES = st.text(min_size=1, max_size=60)
 
 
 @given(NAMES, NAMES, st.text() | st.integers() | st.floats())
+@settings(deadline=None)
 def test_a_handle_is_found_again_and_knows_its_provider(provider, label, value):
     handle = handle_for(KEY, provider, label, value)
     assert handles_in({"a": [f"before {handle} after"]}) == [handle]

@@ -1,7 +1,7 @@
 import json
 import unicodedata
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backstay.shown import markdown_line, one_line, shown_arguments
@@ -29,6 +29,7 @@ def test_letters_of_all_scripts_stay_as_they_are():
 
 
 @given(st.text(alphabet=st.characters()), st.integers(0, 60))
+@settings(deadline=None)
 def test_a_line_is_visible_short_and_counts_what_it_hides(text, limit):
     line, hidden = one_line(text, limit)
     assert len(line) <= limit
@@ -42,6 +43,7 @@ def test_a_clipped_line_says_how_much_is_hidden():
 
 
 @given(st.dictionaries(st.text(), JSON, max_size=8), st.integers(1, 300))
+@settings(deadline=None)
 def test_arguments_are_shown_as_strict_json_within_the_limit(arguments, limit):
     shown, hidden = shown_arguments(arguments, limit)
     text = json.dumps(shown, allow_nan=False, ensure_ascii=False)
@@ -86,6 +88,7 @@ def test_markdown_shows_hostile_text_literally():
 
 
 @given(st.text())
+@settings(deadline=None)
 def test_no_acting_sign_stands_unescaped_in_markdown(text):
     line = markdown_line(text)
     at = 0
