@@ -1,0 +1,173 @@
+"""One run with its own mailbox, model and home; workers come and go."""
+
+import asyncio
+import json
+import uuid
+from collections import Counter
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from temporalio.client import Client, WorkflowHandle
+
+from backstay.testing import ScriptedModel
+from examples.mailbox.faults import Faults
+from tests.crash.mailbox_server import open_mailbox
+from tests.crash.person import Person
+from tests.crash.points import Point, Shape, Transport
+from tests.crash.processes import Nursery, WorkerProcess, plain_environment
+from tests.crash.script import MAILS, Script, plan
+from tests.engine import PRICES, ROOT, Mailbox, assert_no_task_failure, toolbox_of
+
+CEILING_USD = 0.5
+BILL = {"scripted": (1.0, 0.1, 4.0)}
+
+
+@dataclass
+class Case:
+    """Hold what one run needs, and check what must hold when it has ended."""
+
+    client: Client
+    nursery: Nursery
+    folder: Path
+    environment: dict[str, str]
+    mailbox: Mailbox
+    model: ScriptedModel
+    person: Person
+    shape: Shape
+    workers: int = 0
+
+    async def worker(self, kill_at: str = "") -> WorkerProcess:
+        """Raise a worker; with `kill_at` it dies by itself at that point."""
+        self.workers += 1
+        kill = {
+            "KILL_AT": kill_at,
+            "KILL_MAILBOX": str(self.mailbox.path),
+            "KILL_WITNESS": str(self.folder / "witness"),
+        }
+        log = self.folder / f"worker-{self.workers}.log"
+        return await self.nursery.worker(self.environment | (kill if kill_at else {}), log)
+
+    async def start(self, **more: Any) -> WorkflowHandle[Any, Any]:
+        task = {"plan": plan()} if self.shape == "plan" else {"text": "Remind the customers."}
+        task |= {"budget": {"max_llm_cost_usd": CEILING_USD}, **more}
+        queue = self.environment["BACKSTAY_TASK_QUEUE"]
+        return await self.client.start_workflow("RunTask", task, id=f"task-{uuid.uuid4()}", task_queue=queue)
+
+    async def start_undo(self, workflow_id: str) -> WorkflowHandle[Any, Any]:
+        queue = self.environment["BACKSTAY_TASK_QUEUE"]
+        ask = {"workflow_id": workflow_id}
+        return await self.client.start_workflow("UndoRun", ask, id=f"undo-{workflow_id}", task_queue=queue)
+
+    async def drive(self) -> list[tuple[WorkflowHandle[Any, Any], dict[str, Any]]]:
+        """Let the errand happen to its end; return each workflow with its Result."""
+        run = await self.start()
+        ended = [(run, await self.person.attend(run))]
+        if self.shape == "undo_run":
+            undo = await self.start_undo(run.id)
+            ended.append((undo, await self.person.attend(undo)))
+        return ended
+
+    async def check(self, ended: list[tuple[WorkflowHandle[Any, Any], dict[str, Any]]]) -> None:
+        for handle, _ in ended:
+            assert_no_task_failure(await handle.fetch_history())
+        self.check_mail()
+        self.check_bill(ended[0][1])
+        (_, last) = ended[-1]
+        if self.shape in {"rollback", "undo_run"}:
+            self.check_undone(last)
+        else:
+            assert last["outcome"] == "completed", last
+
+    def check_mail(self) -> None:
+        """Every mail was sent once; it was asked for again only where a person had found that it was not sent."""
+        sent = Counter(row[0] for row in self.mailbox.rows("SELECT recipient FROM sent"))
+        assert sent == Counter(mail["to"] for mail in MAILS), sent
+        asked = self.mailbox.rows("SELECT arguments FROM requests WHERE tool = 'send_email'")
+        for to, count in Counter(json.loads(row[0])["to"] for row in asked).items():
+            assert count <= 1 + self.person.resent[to], (to, count, self.person.resent)
+
+    def check_undone(self, result: dict[str, Any]) -> None:
+        """Each compensation was sent at most once, and what is called compensated was recalled."""
+        asked = Counter(row[0] for row in self.mailbox.rows("SELECT arguments FROM requests WHERE tool = 'recall_email'"))
+        assert set(asked.values()) <= {1}, asked
+        states = Counter(one["state"] for one in result["undone"])
+        assert states.total() == len(MAILS), result["undone"]
+        recalled = len(MAILS) - len(self.mailbox.sent())
+        assert states["compensated"] <= recalled <= states["compensated"] + states["parked"], result["undone"]
+        assert result["outcome"] == ("rollback_failed" if states["parked"] else "rolled_back"), result
+
+    def check_bill(self, result: dict[str, Any]) -> None:
+        """The run charged at least what the model billed, lost answers included, and stayed under the ceiling."""
+        billed = self.model.billed_micro(BILL)
+        assert billed <= round(result["usage"]["llm_cost_usd"] * 1_000_000) <= CEILING_USD * 1_000_000, result["usage"]
+
+
+@asynccontextmanager
+async def open_case(
+    client: Client,
+    nursery: Nursery,
+    folder: Path,
+    *,
+    shape: Shape = "reminders",
+    transport: Transport = "http",
+    amid_model: int = 0,
+    notify: str = "",
+    **settings: str,
+) -> AsyncGenerator[Case]:
+    """Lay out one run; at the end no worker of it is left."""
+    folder.mkdir(parents=True, exist_ok=True)
+    database = folder / "mailbox.db"
+    script = Script(folder / "witness", amid=amid_model, success=shape != "rollback")
+    async with AsyncExitStack() as stack:
+        model = await stack.enter_async_context(ScriptedModel(script))
+        faults = {"MAILBOX_DIE_AFTER_SEND": "2"} if shape == "lost" else {}
+        toolbox = toolbox_of(folder, database, **faults)
+        if transport == "http":
+            address = await stack.enter_async_context(open_mailbox(database, Faults()))
+            data = json.loads(toolbox.read_text(encoding="utf-8"))
+            data["mcpServers"]["mail"] = {"url": address}
+            toolbox.write_text(json.dumps(data), encoding="utf-8")
+        environment = {
+            **plain_environment(),
+            "TEMPORAL_ADDRESS": client.service_client.config.target_host,
+            "TEMPORAL_NAMESPACE": client.namespace,
+            "BACKSTAY_HOME": str(folder / "home"),
+            "BACKSTAY_TOOLBOX": str(toolbox),
+            "BACKSTAY_POLICY": str(ROOT / "examples/policy.yaml"),
+            "BACKSTAY_MODEL": "scripted",
+            "BACKSTAY_PRICES": json.dumps(PRICES),
+            "BACKSTAY_TASK_QUEUE": f"queue-{uuid.uuid4()}",
+            "BACKSTAY_SETTLE_AFTER_SECONDS": "0.2",
+            "BACKSTAY_REQUEST_DEADLINE_SECONDS": "3",
+            "OPENAI_BASE_URL": model.base_url,
+            "OPENAI_API_KEY": "test-key-of-the-scripted-model",
+            **({"BACKSTAY_NOTIFY_URLS": notify} if notify else {}),
+            **settings,
+        }
+        first = len(nursery.known)
+        mailbox = Mailbox(database)
+        case = Case(client, nursery, folder, environment, mailbox, model, Person(mailbox), shape)
+        try:
+            yield case
+        finally:
+            ours = [one for one in nursery.known[first:] if str(one.log).startswith(f"{folder}/")]
+            await asyncio.gather(*(one.end() for one in ours))
+
+
+async def killed_at(case: Case, point: Point) -> None:
+    """Drive one run whose first worker dies at the point, and check everything."""
+    doomed = await case.worker(point.spec)
+    driving = asyncio.create_task(case.drive())
+    try:
+        await asyncio.wait([driving, doomed.died], timeout=100, return_when=asyncio.FIRST_COMPLETED)
+        async with asyncio.timeout(10):
+            status = await asyncio.shield(doomed.died)
+        assert status == -9, doomed.said()
+        assert f"killed {point.spec}" in doomed.said()
+        await case.worker()
+        await case.check(await driving)
+    finally:
+        driving.cancel()

@@ -1,0 +1,60 @@
+"""A person who approves, and who looks into the mailbox before saying what became of a mail."""
+
+import asyncio
+from collections import Counter
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any
+
+from temporalio.client import WorkflowHandle, WorkflowQueryFailedError, WorkflowUpdateFailedError
+from temporalio.service import RPCError
+
+from tests.engine import Mailbox
+
+PATIENCE_S = 150
+
+
+class Person:
+    """Answer the requests of one run until it ends."""
+
+    def __init__(self, mailbox: Mailbox) -> None:
+        self.mailbox = mailbox
+        self.asked: dict[str, dict[str, Any]] = {}
+        self.resent: Counter[str] = Counter()
+
+    async def attend(self, handle: WorkflowHandle[Any, Any]) -> Any:
+        """Return the run's Result."""
+        ending = asyncio.create_task(handle.result())
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                while not ending.done():
+                    await asyncio.wait([ending], timeout=0.3)
+                    for request in [] if ending.done() else await self._pending(handle):
+                        await self._decide(handle, request)
+            return ending.result()
+        finally:
+            ending.cancel()
+
+    async def _pending(self, handle: WorkflowHandle[Any, Any]) -> list[dict[str, Any]]:
+        # While no worker lives nobody answers; that is no fault of the run.
+        with suppress(RPCError, WorkflowQueryFailedError):
+            return await handle.query("pending", rpc_timeout=timedelta(seconds=2))
+        return []
+
+    async def _decide(self, handle: WorkflowHandle[Any, Any], request: dict[str, Any]) -> None:
+        verdict = self._verdict(request)
+        decision = {"request_id": request["id"], "verdict": verdict, "by": "ana", "event_id": f"{request['id']}-ana"}
+        if verdict == "retry" and request["calls"] and request["id"] not in self.asked:
+            self.resent[request["calls"][0]["arguments"]["to"]] += 1
+        self.asked[request["id"]] = request
+        # A killed worker says nothing: the next look shows whether the decision arrived.
+        with suppress(RPCError, WorkflowUpdateFailedError):
+            await handle.execute_update("decide", decision, id=decision["event_id"], rpc_timeout=timedelta(seconds=5))
+
+    def _verdict(self, request: dict[str, Any]) -> str:
+        if request["kind"] != "outcome":
+            return "approve"
+        if not request["calls"]:
+            return "retry"
+        sent = self.mailbox.rows("SELECT id FROM sent WHERE recipient = ?", request["calls"][0]["arguments"]["to"])
+        return "happened" if sent else "retry"

@@ -1,0 +1,123 @@
+"""The points at which a worker is killed: named, so that a report can say which were reached."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+When = Literal["before", "amid", "after"]
+Shape = Literal["reminders", "lost", "rollback", "undo_run", "plan"]
+Transport = Literal["http", "stdio"]
+
+PLACES = {
+    "open_run": "activities.runs:Runs.open_run",
+    "search_tools": "activities.searches:Searches.search_tools",
+    "read_result": "activities.searches:Searches.read_result",
+    "ask_model": "activities.model:Model.ask_model",
+    "check_call": "activities.tools:Tools.check_call",
+    "call_tool.read": "activities.tools:Tools.call_tool",
+    "call_tool.send": "activities.tools:Tools.call_tool",
+    "call_tool.verify": "activities.tools:Tools.call_tool",
+    "call_tool.undo": "activities.tools:Tools.call_tool",
+    "settle_effect": "activities.outcomes:Outcomes.settle_effect",
+    "load_effects": "activities.outcomes:Outcomes.load_effects",
+    "announce": "activities.notices:Notices.announce",
+    "close_run": "activities.runs:Runs.close_run",
+    "effects.begin": "store.effects:Effects.begin",
+    "effects.settle": "store.effects:Effects.settle",
+    "effects.resolve": "store.effects:Effects.resolve",
+    "runs.opened": "store.runs:Runs.opened",
+    "runs.closed": "store.runs:Runs.closed",
+    "events.append": "store.events:Events.append",
+    "blobs.put_json": "store.blobs:Blobs.put_json",
+    "blobs.seal_json": "store.blobs:Blobs.seal_json",
+    "records.keep.read": "activities.records:Records.keep",
+    "records.keep.send": "activities.records:Records.keep",
+    "transcripts.extend": "activities.transcript:Transcripts.extend",
+    "provider.connect": "toolbox.mcp_provider:McpProvider._connected",
+    "provider.request.read": "toolbox.mcp_provider:McpProvider._request",
+    "provider.request.send": "toolbox.mcp_provider:McpProvider._request",
+    "model.request": "activities.model:complete",
+    "workflow_task": "temporalio.worker._workflow:_WorkflowWorker._handle_activation",
+}
+
+
+@dataclass(frozen=True)
+class Point:
+    """Name one moment in the life of a worker."""
+
+    when: When
+    place: str
+    nth: int = 1
+    shape: Shape = "reminders"
+    transport: Transport = "http"
+
+    @property
+    def name(self) -> str:
+        place = self.place if self.shape == "reminders" else f"{self.shape}:{self.place}"
+        return f"{self.when}:{place}:{self.nth}{'' if self.transport == 'http' else ':stdio'}"
+
+    @property
+    def spec(self) -> str:
+        return f"{self.when}:{self.place}:{self.nth}"
+
+
+def _both(place: str, *numbers: int, shape: Shape = "reminders", transport: Transport = "http") -> list[Point]:
+    return [Point(when, place, n, shape, transport) for n in numbers or (1,) for when in ("before", "after")]
+
+
+POINTS = [
+    # The send itself: before the intent, after its commit, immediately before the wire, under way, answered, settled.
+    *_both("call_tool.send", 1, 3),
+    *_both("effects.begin", 1, 3),
+    Point("before", "provider.request.send", 2),
+    Point("amid", "provider.request.send", 1),
+    Point("after", "provider.request.send", 1),
+    *_both("records.keep.send", 1),
+    *_both("effects.settle", 1, 3),
+    # The same where the server is a child of the worker and dies with it.
+    *_both("effects.begin", 2, transport="stdio"),
+    Point("before", "provider.request.send", 1, transport="stdio"),
+    Point("amid", "provider.request.send", 3, transport="stdio"),
+    Point("after", "provider.request.send", 2, transport="stdio"),
+    *_both("effects.settle", 2, transport="stdio"),
+    # The model.
+    *_both("ask_model", 1, 3),
+    Point("before", "model.request", 2),
+    Point("amid", "model.request", 3),
+    Point("after", "model.request", 4),
+    *_both("transcripts.extend", 3),
+    # Everything else a run does.
+    *_both("open_run"),
+    *_both("runs.opened"),
+    *_both("search_tools"),
+    *_both("call_tool.read"),
+    Point("before", "provider.connect"),
+    Point("before", "provider.request.read", 2),
+    Point("after", "records.keep.read", 1),
+    *_both("read_result"),
+    *_both("announce"),
+    Point("after", "events.append", 5),
+    Point("before", "blobs.put_json", 7),
+    Point("after", "blobs.seal_json", 2),
+    *_both("close_run"),
+    Point("before", "runs.closed"),
+    Point("after", "runs.closed"),
+    # Between workflow tasks.
+    Point("before", "workflow_task", 1),
+    Point("after", "workflow_task", 1),
+    *_both("workflow_task", 5),
+    *_both("workflow_task", 9),
+    # A lost answer is being cleared up.
+    *_both("settle_effect", 1, shape="lost", transport="stdio"),
+    *_both("call_tool.verify", 1, shape="lost", transport="stdio"),
+    *_both("effects.resolve", 1, shape="lost", transport="stdio"),
+    # Effects are being taken back.
+    *_both("call_tool.undo", 2, shape="rollback"),
+    Point("after", "effects.begin", 5, shape="rollback"),
+    Point("after", "provider.request.send", 5, shape="rollback"),
+    *_both("load_effects", shape="undo_run"),
+    Point("before", "call_tool.undo", 2, shape="undo_run"),
+    Point("after", "effects.settle", 5, shape="undo_run"),
+    # A plan is being checked.
+    *_both("check_call", 2, shape="plan"),
+    Point("after", "effects.begin", 2, shape="plan"),
+]

@@ -1,0 +1,104 @@
+"""Worker processes as a test sees them."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.engine import ROOT
+
+
+@dataclass
+class WorkerProcess:
+    """One worker, by its own pid."""
+
+    log: Path
+    born: asyncio.Future[int]
+    died: asyncio.Future[int]
+
+    def kill(self, sign: signal.Signals = signal.SIGKILL) -> None:
+        if not self.died.done():
+            with suppress(ProcessLookupError):
+                os.kill(self.born.result(), sign)
+
+    async def end(self) -> None:
+        self.kill()
+        await asyncio.wait_for(asyncio.shield(self.died), 20)
+
+    async def ready(self) -> None:
+        """Wait until it polls; raises when it died instead."""
+        async with asyncio.timeout(60):
+            while "backstay worker ready" not in self.said():
+                assert not self.died.done(), self.said()
+                await asyncio.sleep(0.05)
+
+    def said(self) -> str:
+        return self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
+
+
+class Nursery:
+    """Raise workers and hear of their deaths."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+        self.known: list[WorkerProcess] = []
+        self.ready: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self.listening = asyncio.create_task(self._listen())
+
+    async def worker(self, environment: dict[str, str], log: Path) -> WorkerProcess:
+        loop = asyncio.get_running_loop()
+        child = WorkerProcess(log, loop.create_future(), loop.create_future())
+        self.known.append(child)
+        order = {"id": len(self.known) - 1, "environment": environment, "log": str(log)}
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(order).encode() + b"\n")
+        await asyncio.wait_for(asyncio.shield(child.born), 60)
+        return child
+
+    async def _listen(self) -> None:
+        assert self.process.stdout is not None
+        async for line in self.process.stdout:
+            news = json.loads(line)
+            if "ready" in news:
+                self.ready.set_result(news["ready"])
+            elif "pid" in news:
+                self.known[news["id"]].born.set_result(news["pid"])
+            else:
+                self.known[news["id"]].died.set_result(news["status"])
+
+
+@asynccontextmanager
+async def open_nursery() -> AsyncGenerator[Nursery]:
+    """Start the process that workers are forks of; at the end all of them are gone."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "tests.crash.nursery",
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        cwd=ROOT,
+        start_new_session=True,
+    )
+    nursery = Nursery(process)
+    try:
+        await asyncio.wait_for(asyncio.shield(nursery.ready), 90)
+        yield nursery
+    finally:
+        assert process.stdin is not None
+        process.stdin.close()
+        try:
+            await asyncio.wait_for(process.wait(), 20)
+        except TimeoutError:
+            process.kill()
+        nursery.listening.cancel()
+
+
+def plain_environment() -> dict[str, str]:
+    """Return what a worker needs of this process's environment, and nothing that configures a worker."""
+    kept = ("PATH", "HOME", "LANG", "USER", "LOGNAME", "PYTHONPATH", "SSL_CERT_FILE")
+    return {name: value for name, value in os.environ.items() if name in kept}  # noqa: TID251 - the child's own

@@ -1,0 +1,114 @@
+"""A worker as it ships, with one moment at which it kills itself; the product knows nothing of this.
+
+KILL_AT="after:effects.begin:2" dies with SIGKILL the second time an intent has been committed. The places are in
+points.py. KILL_MAILBOX names the mailbox's database and KILL_WITNESS a file: `amid` waits until one of them shows that
+the request has arrived.
+"""
+
+import asyncio
+import functools
+import importlib
+import os
+import signal
+import sqlite3
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import worker
+from tests.crash.points import PLACES
+
+SENDS = ("send_email", "recall_email")
+
+
+def _purpose(arguments: tuple[Any, ...]) -> str:
+    ask = arguments[1]
+    return ask.purpose if ask.purpose != "call" else "read" if ask.effect is None else "send"
+
+
+ONLY: dict[str, Callable[[tuple[Any, ...]], bool]] = {
+    "call_tool.read": lambda given: _purpose(given) == "read",
+    "call_tool.send": lambda given: _purpose(given) == "send",
+    "call_tool.verify": lambda given: _purpose(given) == "verify",
+    "call_tool.undo": lambda given: _purpose(given) == "undo",
+    "records.keep.read": lambda given: "list" in given[2],
+    "records.keep.send": lambda given: "send" in given[2],
+    "provider.request.read": lambda given: given[2].before_send is None,
+    "provider.request.send": lambda given: given[2].before_send is not None,
+    "workflow_task": lambda given: not any(
+        job.HasField("remove_from_cache") or job.HasField("query_workflow") for job in given[1].jobs
+    ),
+}
+
+
+class Killer:
+    """Die at one point."""
+
+    def __init__(self, spec: str, mailbox: Path, witness: Path) -> None:
+        self.spec = spec
+        self.when, self.place, number = spec.split(":")
+        self.left = int(number)
+        self.mailbox = mailbox
+        self.witness = witness
+
+    def install(self) -> None:
+        module, _, path = PLACES[self.place].partition(":")
+        owner: Any = importlib.import_module(module)
+        *classes, method = path.split(".")
+        for name in classes:
+            owner = getattr(owner, name)
+        setattr(owner, method, self._deadly(getattr(owner, method)))
+
+    def _deadly(self, original: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        only = ONLY.get(self.place, lambda _: True)
+
+        @functools.wraps(original)
+        async def deadly(*arguments: Any, **named: Any) -> Any:
+            if not only(arguments):
+                return await original(*arguments, **named)
+            if self.when != "after" and self._due():
+                return await self._die_before_or_amid(original(*arguments, **named))
+            answer = await original(*arguments, **named)
+            if self.when == "after" and self._due():
+                self.die()
+            return answer
+
+        return deadly
+
+    def _due(self) -> bool:
+        self.left -= 1
+        return self.left == 0
+
+    async def _die_before_or_amid(self, original: Any) -> None:
+        if self.when == "before":
+            self.die()
+        running = asyncio.ensure_future(original)
+        while not running.done() and not self._arrived():
+            await asyncio.sleep(0.005)
+        self.die()
+
+    def _arrived(self) -> bool:
+        if self.place == "model.request":
+            return self.witness.exists()
+        with sqlite3.connect(self.mailbox, timeout=10) as connection:
+            marks = ",".join("?" * len(SENDS))
+            query = f"SELECT count(*) FROM requests WHERE tool IN ({marks})"
+            return connection.execute(query, SENDS).fetchone()[0] >= int(self.spec.rpartition(":")[2])
+
+    def die(self) -> None:
+        os.write(2, f"killed {self.spec}\n".encode())
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def main() -> int:
+    """Serve until killed or told to stop; return the exit code."""
+    environment = os.environ  # noqa: TID251 - a process of a test, configured by its environment
+    spec = environment.get("KILL_AT")
+    if spec:
+        Killer(spec, Path(environment["KILL_MAILBOX"]), Path(environment["KILL_WITNESS"])).install()
+    return asyncio.run(worker.main())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
