@@ -9,9 +9,10 @@ from typing import Any
 import structlog
 from temporalio import activity
 
+from activities.patience import patiently
 from activities.records import Records
 from backstay.effect import EffectState
-from backstay.errors import OutcomeUnknown, StoreUnavailable, ToolUnavailable, Transient
+from backstay.errors import OutcomeUnknown, StoreUnavailable, ToolUnavailable
 from backstay.tool import ToolResult
 from store import Store
 from store.begun import Begun
@@ -22,12 +23,12 @@ from toolbox.answer import Answer
 from toolbox.outcome import NotSent
 
 IDEMPOTENT_ATTEMPTS = 3
-SETTLE_PATIENCE_S = 45
+REPAIR_S = 600
 
 log = structlog.get_logger("backstay.effects")
 
 
-class InFlight(Transient):
+class InFlight(ToolUnavailable):
     """Another attempt may still be sending this effect."""
 
 
@@ -105,19 +106,20 @@ class Effects:
         except OutcomeUnknown as error:
             if not begun:
                 raise ToolUnavailable(str(error)) from error
-            return self._unknown(send, begun[0], str(error))
+            return self._unknown(send, begun[0], error)
         return await self._answered(send, begun[0], answer)
 
     async def _answered(self, send: Send, begun: Begun, answer: Answer) -> ToolResult:
-        ref = await self.records.keep(
-            send.intent.run, send.label, answer.data if answer.success else answer.error, send.provider
+        said = answer.data if answer.success else answer.error
+        ref = await patiently(
+            lambda: self.records.keep(send.intent.run, send.label, said, send.provider), until=_until(send)
         )
         if not answer.success:
             error = await self._shown_line(send, answer.error or "")
             result = ToolResult(success=False, ref=ref, error=error, error_type="ToolError")
             await self._settle(send, begun, EffectState.FAILED, outcome=error, result_ref=ref)
             return result
-        bound = await send.bind(answer.data)
+        bound = await patiently(lambda: send.bind(answer.data), until=_until(send))
         ours = await self._settle(send, begun, EffectState.APPLIED, result_ref=ref, undo=bound)
         if not ours:
             row = await self.store.effects.get(send.intent.effect_id)
@@ -126,42 +128,35 @@ class Effects:
 
     async def _settle(self, send: Send, begun: Begun, state: EffectState, **values: Any) -> bool:
         """Record the outcome; while the store is locked keep trying, and at last in the background."""
+
+        async def settle() -> bool:
+            return await self.store.effects.settle(send.intent.effect_id, begun.token, state, **values)
+
         try:
-            return await self._settle_patiently(
-                send, begun, state, values, until=min(send.intent.lease + 5, time.time() + 30)
-            )
+            return await patiently(settle, until=_until(send))
         except StoreUnavailable:
             log.warning("effect.unsettled", effect=send.intent.effect_id, state=state)
-            repair = asyncio.create_task(self._repair(send, begun, state, values))
+            repair = asyncio.create_task(self._repair(send, settle))
             self.repairs.add(repair)
             repair.add_done_callback(self.repairs.discard)
             return True
 
-    async def _settle_patiently(
-        self, send: Send, begun: Begun, state: EffectState, values: dict[str, Any], until: float
-    ) -> bool:
-        while True:
-            try:
-                return await self.store.effects.settle(send.intent.effect_id, begun.token, state, **values)
-            except StoreUnavailable:
-                if time.time() >= until:
-                    raise
-                await asyncio.sleep(0.5)
-
-    async def _repair(self, send: Send, begun: Begun, state: EffectState, values: dict[str, Any]) -> None:
+    async def _repair(self, send: Send, settle: Callable[[], Awaitable[bool]]) -> None:
         try:
-            await self._settle_patiently(send, begun, state, values, until=time.time() + 600)
+            await patiently(settle, until=time.time() + REPAIR_S)
         except StoreUnavailable:
-            log.exception("effect.unrepaired", effect=send.intent.effect_id, state=state)
+            log.exception("effect.unrepaired", effect=send.intent.effect_id)
 
     async def _shown_line(self, send: Send, text: str) -> str:
-        shown = await self.records.show(send.intent.run, text, send.provider)
+        shown = await patiently(lambda: self.records.show(send.intent.run, text, send.provider), until=_until(send))
         return str(shown.payload)[:500]
 
-    def _unknown(self, send: Send, begun: Begun, reason: str) -> ToolResult:
+    def _unknown(self, send: Send, begun: Begun, error: OutcomeUnknown) -> ToolResult:
         harmless = send.idempotency_ttl is not None and time.time() < begun.row.first_sent_at + send.idempotency_ttl
         wait = max(0.0, send.intent.lease - time.time())
-        if harmless and activity.info().attempt < IDEMPOTENT_ATTEMPTS:
+        reason = self.records.redactor.text(str(error))
+        # Who said nothing until the deadline would say nothing again: that is for the check, or for a person.
+        if harmless and not error.facts.get("timed_out") and activity.info().attempt < IDEMPOTENT_ATTEMPTS:
             raise InFlight(f"{reason}; declared idempotent, so it is sent again", retry_after=wait + 0.2)
         return ToolResult(success=False, error=reason[:500], error_type="OutcomeUnknown", settle_in_s=round(wait, 3))
 
@@ -194,6 +189,11 @@ def recorded_result(row: EffectRow) -> ToolResult:
         )
     note = None if row.result_ref else row.outcome
     return ToolResult(success=True, ref=row.result_ref, error=note, undo=row.undo_shown, recorded=True)
+
+
+def _until(send: Send) -> float:
+    """Return until when the store is waited for: a little past the lease, and never long."""
+    return min(send.intent.lease + 5, time.time() + 30)
 
 
 def _result(ref: str, bound: BoundUndo | None) -> ToolResult:

@@ -11,12 +11,17 @@ import structlog
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
+from backstay import errors
 from backstay.errors import BackstayError, InternalError
+from backstay.redaction import Redactor
 
 Self = TypeVar("Self")
 Ask = TypeVar("Ask")
 Answer = TypeVar("Answer")
 BEAT_S = 3.0
+LONGEST_PAUSE_S = 10
+"""What the menu's retry policy waits at most between two attempts."""
+LONGEST_WAIT_S = 86_400
 
 log = structlog.get_logger("backstay.activities")
 
@@ -33,31 +38,48 @@ def body(
                 async with _heartbeats():
                     return await method(self, ask)
             except BackstayError as error:
-                raise to_application_error(error, self.transient_s) from error
+                fault = error
             except (asyncio.CancelledError, ApplicationError):
                 raise
             except Exception as error:
                 log.exception("internal error", activity=entry.__name__)
-                raise to_application_error(InternalError(f"{type(error).__name__} in {entry.__name__}"), 0) from error
+                fault = InternalError(f"{type(error).__name__} in {entry.__name__}")
+            # Without a cause: that of an endpoint or a server quotes what was sent, and history keeps causes too.
+            raise to_application_error(fault, self.transient_s, self.resources.redactor) from None
 
         return activity.defn(name=entry.__name__)(run)
 
     return wrap
 
 
-def to_application_error(error: BackstayError, transient_s: float) -> ApplicationError:
-    """Return the failure that carries an error of ours.
+def to_application_error(error: BackstayError, transient_s: float, redactor: Redactor) -> ApplicationError:
+    """Return the failure that carries an error of ours, without secrets.
 
-    A transient error becomes final for Temporal once it has lasted: the workflow asks a person then.
+    A transient error becomes final for Temporal once it has lasted, or would have by the next attempt: the workflow
+    asks a person then.
     """
-    wait = error.facts.get("retry_after")
+    wait = retry_after(error.facts.get("retry_after"))
+    pause = wait or min(2 ** min(activity.info().attempt - 1, 10), LONGEST_PAUSE_S)
+    lasts = _age_s() + (0 if wait else pause) > transient_s
     return ApplicationError(
-        str(error),
-        error.facts,
-        type=type(error).__name__,
-        non_retryable=error.final or _age_s() > transient_s,
-        next_retry_delay=timedelta(seconds=wait) if isinstance(wait, int | float) and wait > 0 else None,
+        redactor.text(str(error)),
+        {**error.facts, "retry_after": wait} if "retry_after" in error.facts else error.facts,
+        type=_name(error),
+        non_retryable=error.final or lasts,
+        next_retry_delay=timedelta(seconds=wait) if wait else None,
     )
+
+
+def retry_after(value: Any) -> float | None:
+    """Return how long to wait, at most a day, when somebody said so in a way that can be kept."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or not value > 0:
+        return None
+    return float(min(value, LONGEST_WAIT_S))
+
+
+def _name(error: BackstayError) -> str:
+    """Return the nearest name that workflows know; bodies have errors of their own."""
+    return next(kind.__name__ for kind in type(error).__mro__ if vars(errors).get(kind.__name__) is kind)
 
 
 def _age_s() -> float:
