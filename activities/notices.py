@@ -1,5 +1,6 @@
 """Tell the outside that a request waits, and check who decided."""
 
+import asyncio
 import hashlib
 import hmac
 import time
@@ -26,16 +27,19 @@ class Notices(Body):
         await self.store.events.append(ask.run, ask.events)
         content = canonical({"workflow_id": ask.workflow_id, "request": ask.request.plain()}).encode("utf-8", "replace")
         headers = {"content-type": "application/json", **self._signature(content)}
-        taken = 0
         async with httpx2.AsyncClient(timeout=TIMEOUT_S, follow_redirects=False) as client:
-            for url in self.settings.notify_urls:
+
+            async def taken(url: str) -> bool:
                 try:
-                    response = await client.post(url.get_secret_value(), content=content, headers=headers)
+                    response = await client.post(url, content=content, headers=headers)
                     response.raise_for_status()
-                    taken += 1
-                except httpx2.HTTPError as error:
+                except (httpx2.HTTPError, httpx2.InvalidURL) as error:
                     log.warning("announce.failed", request=ask.request.id, error=type(error).__name__)
-        return taken
+                    return False
+                return True
+
+            # At once, so that a receiver that hangs does not keep the others from hearing of it.
+            return sum(await asyncio.gather(*(taken(url.get_secret_value()) for url in self.settings.notify_urls)))
 
     def _signature(self, content: bytes) -> dict[str, str]:
         key = self.settings.approver_key

@@ -17,9 +17,14 @@ class DecisionInvalid(DecisionRefused):
 def admit(data: Any) -> Approval:
     """Validate the form of a decision; raises DecisionInvalid naming field, value and fix."""
     try:
-        return Approval.admit(data)
+        approval = Approval.admit(data)
     except TaskInvalid as error:
         raise DecisionInvalid(str(error)) from None
+    if approval.remember:
+        raise DecisionInvalid("not available in this version: remember")
+    if approval.stop and approval.verdict is not Verdict.REJECT:
+        raise DecisionInvalid(f"stop: only with verdict reject, not {approval.verdict}; leave it out or reject")
+    return approval
 
 
 def refusal(request: ApprovalRequest, approval: Approval, user_id: str) -> BackstayError | None:
@@ -56,7 +61,10 @@ def _refused_digest(request: ApprovalRequest, approval: Approval) -> DecisionRef
     if approval.args_digest is not None and approval.args_digest != request.args_digest:
         return DecisionRefused("args_digest: stale; the request is about other arguments, look at it again")
     clipped = any(call.clipped for call in request.calls)
-    if clipped and approval.verdict in {Verdict.APPROVE, Verdict.MODIFY} and approval.args_digest is None:
+    lets_go = approval.verdict in {Verdict.APPROVE, Verdict.MODIFY} or any(
+        named.verdict != "reject" for named in (approval.calls or {}).values()
+    )
+    if clipped and lets_go and approval.args_digest is None:
         return DecisionRefused("args_digest: required, because the arguments are too long to be shown whole")
     return None
 

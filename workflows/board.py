@@ -16,6 +16,8 @@ from backstay.shown import one_line
 from workflows.menu import Menu, failure_of
 from workflows.state import RunState
 
+EXPIRED = "expired"
+
 
 @dataclass(frozen=True)
 class Decided:
@@ -81,7 +83,7 @@ class ApprovalBoard:
             self.changed()
             if announcing is not None:
                 announcing.cancel()
-        self.closed[request.id] = f"{decided.verdict or 'expired'} by {decided.by or 'nobody'}"
+        self.closed[request.id] = EXPIRED if decided.verdict is None else f"{decided.verdict} by {decided.by}"
         return decided
 
     def _opened(self, request: ApprovalRequest, ruling: Ruling | None) -> ApprovalRequest:
@@ -139,7 +141,7 @@ class ApprovalBoard:
 
     async def _announced(self, ask: calls.Announce) -> None:
         try:
-            await self.menu.order_once(calls.announce, ask, summary=f"announce {ask.request.id}")
+            await self.menu.order_once(calls.announce, ask, summary=f"announce {ask.request.id}", counted=False)
         except ApplicationError as error:
             self.state.record("approval.unannounced", error.message, workflow.now(), request=ask.request.id)
 
@@ -148,6 +150,8 @@ class ApprovalBoard:
         pending = self.pending.get(approval.request_id)
         if pending is None or pending.decided is not None:
             past = self.closed.get(approval.request_id)
+            if past == EXPIRED:
+                return errors.Expired(f"request_id: {approval.request_id} has expired; nobody decided in time")
             if past is None and pending is not None and pending.decided is not None:
                 past = f"{pending.decided.verdict} by {pending.decided.by}"
             known = ", ".join(self.pending) or "none"
@@ -158,7 +162,7 @@ class ApprovalBoard:
             )
         return deciding.refusal(pending.request, approval, self.state.task.user_id)
 
-    async def decide(self, data: dict[str, Any], update: str) -> dict[str, Any]:
+    async def decide(self, data: Any, update: str) -> dict[str, Any]:
         """Accept one decision; raises an error of ours when it cannot be accepted.
 
         An equal decision repeated under the same event id returns the stored answer.
@@ -169,8 +173,10 @@ class ApprovalBoard:
         self._raise_refusal(approval)
         if approval.proof is not None:
             await self.verify(update, data)
-            self._raise_refusal(approval)
         changes = await self._checked_changes(approval)
+        if approval.event_id is not None and approval.event_id in self.state.answered:
+            # The same event came twice at once, and the other was quicker.
+            return self._repeated(approval)
         self._raise_refusal(approval)
         return self.state.remember_answer(approval.event_id, self._accept(approval, changes))
 
@@ -235,7 +241,7 @@ class ApprovalBoard:
                 changes,
                 approval.answer,
                 approval.stop,
-                approval.by,
+                one_line(approval.by, 200)[0],
                 approval.comment,
                 request.on_expiry,
             )

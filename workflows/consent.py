@@ -11,6 +11,7 @@ from backstay.approval import ApprovalRequest, CallVerdict, RequestedCall, Reque
 from backstay.canonical import digest_of
 from backstay.errors import DecisionRefused
 from backstay.policy import Policy, Purpose, rule
+from backstay.reference import references_in
 from backstay.ruling import Ruling
 from backstay.shown import one_line, shown_arguments
 from backstay.status import State
@@ -19,12 +20,11 @@ from workflows.board import Decided
 from workflows.desk import Desk
 from workflows.menu import failure_of
 
+DECISIONS = (Verdict.APPROVE.value, Verdict.MODIFY.value, Verdict.REJECT.value)
+UNDO_DECISIONS = (Verdict.APPROVE.value, Verdict.REJECT.value)
+"""A compensation was bound when its effect was recorded; nobody changes it afterwards."""
 Answered = dict[int, ToolCall | ToolResult]
 """By index: the call that may go, perhaps modified, or the result that says why it may not."""
-
-
-class StopRequested(errors.Rejected):
-    """A person rejected a call and asked the run to stop."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Consent:
     ) -> Answered:
         """Return for each call whether it may go; what is asked is asked in one request per set of approvers.
 
-        Raises StopRequested when a person rejects and stops the run, Expired when a rule says that expiry fails it.
+        Raises Rejected when a person rejects and stops the run, Expired when a rule says that expiry fails it.
         """
         ruled = [
             Ruled(i, call, rule(self.policy, call.tool, call.arguments, purpose=purpose))
@@ -72,7 +72,8 @@ class Consent:
                     self.desk.record("action.denied", f"{one.call.tool.name}: {one.ruling.rule}")
                     answered[one.index] = refused(errors.Denied(f"denied by the policy: {one.ruling.rule}"))
         for group in asked.values():
-            answered |= await self._ask(group, kind or (RequestKind.CALL if len(group) == 1 else RequestKind.BATCH))
+            fitting = kind or (RequestKind.CALL if len(group) == 1 else RequestKind.BATCH)
+            answered |= await self._ask(group, fitting, purpose)
         return answered
 
     async def again(self, call: ToolCall, why: str) -> ToolCall | ToolResult:
@@ -83,15 +84,15 @@ class Consent:
         ruling = ruling.model_copy(update={"verdict": "ask", "rule": f"{why} ({ruling.rule})"})
         return (await self._ask([Ruled(0, call, ruling)], RequestKind.CALL))[0]
 
-    async def _ask(self, group: list[Ruled], kind: RequestKind) -> Answered:
+    async def _ask(self, group: list[Ruled], kind: RequestKind, purpose: Purpose = "call") -> Answered:
         shown = tuple(_shown(one) for one in group)
         by_index = {one.index: one for one in group}
         request = ApprovalRequest(
             id="",
             kind=kind,
-            question=_question(group, kind),
+            question=_question(group, kind, purpose),
             calls=shown,
-            options=(Verdict.APPROVE.value, Verdict.MODIFY.value, Verdict.REJECT.value),
+            options=DECISIONS if purpose == "call" else UNDO_DECISIONS,
             reason="; ".join(dict.fromkeys(one.call.reason for one in group if one.call.reason)),
             args_digest=digest_of(
                 group[0].call.arguments if len(group) == 1 else [one.call.arguments for one in group]
@@ -109,8 +110,8 @@ class Consent:
             decided = await self.desk.board.ask(request, ruling, check_changes)
         if decided.verdict is None and decided.on_expiry == "fail":
             raise errors.Expired(f"nobody decided about {request.question} in time")
-        if decided.stop and decided.verdict is Verdict.REJECT:
-            raise StopRequested(f"rejected by {decided.by}{': ' + decided.comment if decided.comment else ''}")
+        if decided.stop:
+            raise rejected(decided)
         return {one.index: _outcome(one, decided) for one in group}
 
     async def _changed(self, one: Ruled, verdict: CallVerdict, shown: tuple[RequestedCall, ...]) -> CallVerdict:
@@ -122,7 +123,9 @@ class Consent:
             run=self.desk.state.run,
             user_id=self.desk.state.task.user_id,
             tool=one.call.tool.name,
-            arguments=deciding.merged(one.call.arguments, changes),
+            arguments=(merged := deciding.merged(one.call.arguments, changes)),
+            # A plan's references stand for results that do not exist yet.
+            resolved=self.desk.state.task.plan is None or not references_in(merged),
         )
         try:
             checked = await self.desk.menu.order_once(
@@ -142,6 +145,12 @@ class Consent:
         return CallVerdict(verdict="modify", arguments=checked.arguments)
 
 
+def rejected(decided: Decided) -> errors.Rejected:
+    """Return what a person's rejection means: an answer for the model or, with `stop`, the end of the run."""
+    said = f": {one_line(decided.comment, 500)[0]}" if decided.comment else ""
+    return errors.Rejected(f"rejected by {decided.by}{said}")
+
+
 def refused(error: errors.BackstayError) -> ToolResult:
     """Return the result that tells the model why a call was not made."""
     return ToolResult(success=False, error=str(error), error_type=type(error).__name__)
@@ -153,14 +162,15 @@ def _outcome(one: Ruled, decided: Decided) -> ToolCall | ToolResult:
     named = decided.calls.get(one.index)
     verdict = named.verdict if named is not None else decided.verdict.value
     if verdict == "reject":
-        said = f": {one_line(decided.comment, 500)[0]}" if decided.comment else ""
-        return refused(errors.Rejected(f"rejected by {decided.by}{said}"))
+        return refused(rejected(decided))
     if named is not None and named.arguments is not None:
         return one.call.model_copy(update={"arguments": named.arguments})
     return one.call
 
 
-def _question(group: list[Ruled], kind: RequestKind) -> str:
+def _question(group: list[Ruled], kind: RequestKind, purpose: Purpose) -> str:
+    if purpose == "undo":
+        return f"May the run undo an effect: {one_line(str(group[0].call.arguments['undo']), 300)[0]}?"
     names = list(dict.fromkeys(one.call.tool.name for one in group))
     listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
     what = "the plan's calls" if kind is RequestKind.PLAN else f"{len(group)} calls" if len(group) > 1 else "one call"

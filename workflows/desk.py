@@ -32,6 +32,7 @@ class Desk:
         self.menu.ask_about_fault = self._ask_about_fault
         self.calls_in_flight = 0
         self.undoing = False
+        self.ending = False
 
     def record(self, name: str, text: str, *, written: bool = False, **data: Any) -> Event:
         """Add an event to the timeline."""

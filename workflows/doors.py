@@ -10,8 +10,10 @@ from backstay import deciding, errors
 from backstay.event import Timeline
 from backstay.noun import Noun
 from backstay.result import usage_shown
+from backstay.shown import one_line
 from backstay.status import State, Status
 from workflows.desk import Desk
+from workflows.menu import Stopped
 from workflows.rollback import Rollback
 from workflows.view import SearchAttributes, details
 
@@ -117,17 +119,24 @@ class Doors:
             raise as_application_error(refused)
 
     @workflow.signal(description="The same as the update decide, for senders that cannot wait for an answer")
-    async def approval(self, approval: Any) -> None:
+    async def approval(self, *given: Any) -> None:
         """Accept one decision; a refused one becomes an event."""
         try:
-            await self.desk.board.decide(approval, "approval")
-        except errors.BackstayError as error:
-            self.desk.record("approval.refused", str(error)[:300], type=type(error).__name__)
+            # Several arguments are no decision either, and are refused like any other list.
+            await self.desk.board.decide(given[0] if len(given) == 1 else given, "approval")
+        except (Exception, Stopped) as error:
+            # Whatever a stranger sends: what a signal raises would end the run.
+            self.desk.record("approval.refused", one_line(str(error), 300)[0], type=type(error).__name__)
 
     @workflow.update(description='Raise limits: {"max_steps": 5, "by": "you"}')
     async def top_up(self, ask: Any) -> dict[str, Any]:
         """Raise limits; a run that was stopped by one goes on where it stopped."""
         return await _answered(self._said("top_up", ask, self._top_up))
+
+    @top_up.validator
+    def validate_top_up(self, ask: Any) -> None:
+        """Refuse at once what is malformed."""
+        _refuse_malformed("top_up", ask)
 
     @workflow.update(
         description='Undo and go on: {"to_step": null} takes back everything, {"to_step": 2} what came after step 2'
@@ -136,42 +145,57 @@ class Doors:
         """Take effects back, then go on."""
         return await _answered(self._said("undo", ask, self._undo))
 
+    @undo.validator
+    def validate_undo(self, ask: Any) -> None:
+        """Refuse at once what is malformed."""
+        _refuse_malformed("undo", ask)
+
     @workflow.update(description='Hold the run before its next step or call: {"reason": "why"}')
-    async def pause(self, ask: Any) -> dict[str, Any]:
+    async def pause(self, ask: Any = None) -> dict[str, Any]:
         """Pause the run."""
         return await _answered(self._said("pause", ask, self._pause))
+
+    @pause.validator
+    def validate_pause(self, ask: Any = None) -> None:
+        """Refuse at once what is malformed."""
+        _refuse_malformed("pause", ask)
 
     @workflow.update(description="Let a paused run go on: {}")
     async def resume(self, ask: Any = None) -> dict[str, Any]:
         """Resume the run."""
         return await _answered(self._said("resume", ask, self._resume))
 
+    @resume.validator
+    def validate_resume(self, ask: Any = None) -> None:
+        """Refuse at once what is malformed."""
+        _refuse_malformed("resume", ask)
+
     async def _said(self, update: str, data: Any, act: Any) -> dict[str, Any]:
-        """Check who asks, then act; the same event id gets the same answer."""
-        data = {} if data is None else data
-        if not isinstance(data, dict):
-            raise deciding.DecisionInvalid(f"{update}: expected a JSON object, got {type(data).__name__}")
-        own = {key: value for key, value in data.items() if key in Said.model_fields}
-        more = {key: value for key, value in data.items() if key not in Said.model_fields}
-        said = Said.admit(own)
-        if said.event_id is not None and (before := self.desk.state.answered.get(said.event_id)) is not None:
-            return before
-        if more and update != "top_up":
-            raise deciding.DecisionInvalid(f"{update}: unknown field {next(iter(more))}; remove it")
+        """Check who asks, then act once; the same event id, or the same proof, gets the same answer."""
+        said, more = _parsed(update, data)
+        once = said.event_id or said.proof
+        key = None if once is None else f"{update} {once}"
+        answered = self.desk.state.answered
+        if key is not None and key in answered:
+            return answered[key]
         opened = self.desk.state.opened
         if said.proof is not None:
             await self.desk.board.verify(update, data)
         elif update in {"top_up", "undo"} and opened is not None and deciding.restricts(opened.policy):
             raise errors.NotVerified("proof: required, because the policy names who may decide")
-        return self.desk.state.remember_answer(said.event_id, await act(said, more))
+        if key is not None and key in answered:
+            return answered[key]
+        return self.desk.state.remember_answer(key, await act(said, more))
 
     async def _top_up(self, said: Said, more: dict[str, Any]) -> dict[str, Any]:
         return await self.desk.top_up(more)
 
     async def _undo(self, said: Said, more: dict[str, Any]) -> dict[str, Any]:
         desk = self.desk
-        if self.result is not None:
-            raise errors.DecisionRefused("undo: the run has ended; start UndoRun")
+        while desk.undoing:
+            await workflow.wait_condition(lambda: not desk.undoing)
+        if desk.ending:
+            raise errors.DecisionRefused("undo: the run is ending or has ended; start UndoRun then")
         desk.undoing = True
         try:
             await workflow.wait_condition(lambda: desk.calls_in_flight == 0)
@@ -197,6 +221,35 @@ class Doors:
 async def _answered(answer: Awaitable[dict[str, Any]]) -> dict[str, Any]:
     try:
         return await answer
+    except errors.BackstayError as error:
+        raise as_application_error(error) from None
+    except Stopped:
+        raise as_application_error(errors.DecisionRefused("the run is being cancelled")) from None
+    except ApplicationError:
+        raise
+    except Exception as error:
+        # A handler that raises anything else would hold the whole run.
+        workflow.logger.exception("Failed")
+        raise as_application_error(errors.InternalError(f"{type(error).__name__}: {error}")) from None
+
+
+def _parsed(update: str, data: Any) -> tuple[Said, dict[str, Any]]:
+    """Return who asks, and for a top-up what is asked; raises DecisionInvalid naming field, value and fix."""
+    data = {} if data is None else data
+    if not isinstance(data, dict):
+        raise deciding.DecisionInvalid(f"{update}: expected a JSON object, got {type(data).__name__}")
+    more = {key: value for key, value in data.items() if key not in Said.model_fields}
+    if more and update != "top_up":
+        raise deciding.DecisionInvalid(f"{update}: unknown field {one_line(next(iter(more)), 80)[0]}; remove it")
+    try:
+        return Said.admit({key: value for key, value in data.items() if key in Said.model_fields}), more
+    except errors.TaskInvalid as error:
+        raise deciding.DecisionInvalid(f"{update}.{error}") from None
+
+
+def _refuse_malformed(update: str, data: Any) -> None:
+    try:
+        _parsed(update, data)
     except errors.BackstayError as error:
         raise as_application_error(error) from None
 

@@ -12,7 +12,6 @@ from backstay.decision import Finish
 from backstay.result import Failure, Outcome, Result, usage_shown
 from backstay.status import State
 from workflows.asking import Asking
-from workflows.consent import StopRequested
 from workflows.desk import Desk
 from workflows.menu import failure_of
 from workflows.rollback import Rollback
@@ -49,7 +48,7 @@ def ended_by(error: BaseException, *, cancelled: bool) -> Ended:
     match error:
         case errors.BudgetExceeded():
             return Ended(Outcome.BUDGET_EXCEEDED, error=error)
-        case StopRequested():
+        case errors.Rejected():
             return Ended(Outcome.REJECTED, error=error)
         case errors.BackstayError():
             return Ended(Outcome.FAILED, error=error)
@@ -68,6 +67,7 @@ class Ending:
     async def close(self, ended: Ended) -> Result:
         """Roll back where that is due, summarise, store the Result and return it."""
         desk = self.desk
+        desk.ending = True
         await workflow.wait_condition(lambda: not desk.undoing)
         if ended.outcome is Outcome.BUDGET_EXCEEDED and desk.state.budget.on_exhausted == "finalize":
             ended = await self._with_summary(ended)

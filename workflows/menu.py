@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from typing import Any, TypeVar
 
 from temporalio import workflow
@@ -60,13 +61,17 @@ class Menu:
         *,
         summary: str = "",
         deadline_s: float | None = None,
+        counted: bool = True,
     ) -> Answer:
-        """Do one entry of the menu; lost workers are waited for, other faults are raised as ApplicationError."""
+        """Do one entry of the menu; lost workers are waited for, other faults are raised as ApplicationError.
+
+        What is not `counted` is done beside the run and takes no wall time of its budget.
+        """
         if self.stopping:
             raise Stopped
         events = self.state.take_unwritten()
         ask = ask.model_copy(update=self._common(ask, events))
-        with self.stopwatch.busy():
+        with self.stopwatch.busy() if counted else nullcontext():
             try:
                 return await workflow.execute_activity(
                     call, ask, summary=summary or None, **options_for(name_of(call), deadline_s).keywords()

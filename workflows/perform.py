@@ -39,7 +39,7 @@ class Perform:
     async def batch(self, batch: Sequence[ToolCall]) -> list[Performed]:
         """Perform calls that were decided together; results come in the order of the calls.
 
-        Raises BudgetExceeded, Expired or StopRequested.
+        Raises BudgetExceeded, Expired or Rejected.
         """
         answered = await self.consent.obtain(batch)
         return await self.dispatch([(call, answered[index]) for index, call in enumerate(batch)])

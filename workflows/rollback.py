@@ -4,15 +4,16 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from temporalio import workflow
+from temporalio.exceptions import ApplicationError
 
 from backstay import calls
 from backstay.compensation import Compensation, Undone
 from backstay.effect import EffectState
-from backstay.errors import CompensationFailed
+from backstay.errors import CompensationFailed, Expired, Rejected
 from backstay.safety import Safety
 from backstay.status import State
 from backstay.tool import Tool, ToolCall, ToolResult
-from workflows.consent import Consent
+from workflows.consent import Consent, refused
 from workflows.desk import Desk
 from workflows.reconcile import Reconcile, still_unknown
 
@@ -38,6 +39,13 @@ class Rollback:
         return undone
 
     async def _one(self, slot: Compensation) -> Sequence[Undone]:
+        try:
+            return await self._tried(slot)
+        except ApplicationError as error:
+            # One effect that cannot be undone must not keep the others from it.
+            return self._ended(slot, "parked", f"{error.type}: {error.message}; to undo it by hand: {slot.shown}")
+
+    async def _tried(self, slot: Compensation) -> Sequence[Undone]:
         slot, happened, why = await self._known(slot)
         state = self.desk.state
         if not happened:
@@ -75,14 +83,21 @@ class Rollback:
                     f"nobody knows whether {slot.tool} took effect; check by hand, then undo: {slot.shown}",
                 )
         if effect.state in {EffectState.APPLIED, EffectState.KEPT}:
+            if effect.undo is None and slot.by_effect_id:
+                return slot, True, None
             shown = slot.model_copy(update={"shown": effect.undo, "undo_tool": slot.undo_tool if effect.undo else None})
             return shown, True, None
         return slot, False, None
 
     async def _consented(self, slot: Compensation) -> ToolCall | ToolResult:
         tool = Tool(name=slot.undo_tool or "", safety=Safety.WRITE_SAFE)
-        call = ToolCall(id=f"undo-{slot.effect}", tool=tool, arguments={}, reason=slot.shown or "")
-        return (await self.consent.obtain([call], purpose="undo"))[0]
+        # The real arguments stay sealed with the effect; people see what they amount to.
+        arguments = {"effect": f"{self.desk.state.run}/{slot.effect}", "undo": slot.shown}
+        call = ToolCall(id=f"undo-{slot.effect}", tool=tool, arguments=arguments)
+        try:
+            return (await self.consent.obtain([call], purpose="undo"))[0]
+        except (Rejected, Expired) as error:
+            return refused(error)
 
     async def _compensated(self, slot: Compensation) -> ToolResult:
         state = self.desk.state

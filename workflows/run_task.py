@@ -17,6 +17,7 @@ from backstay.status import State
 from backstay.task import Task
 from backstay.tool import ToolResult
 from workflows.asking import Asking
+from workflows.consent import rejected
 from workflows.desk import Desk
 from workflows.doors import Doors, as_application_error
 from workflows.ending import Ended, Ending, ended_by, ended_with
@@ -32,7 +33,7 @@ class RunTask(Doors):
     """Turn a task into a result, whatever is killed on the way."""
 
     @workflow.init
-    def __init__(self, task: Any) -> None:
+    def __init__(self, task: Any = None) -> None:
         """Validate the task; an invalid one fails the workflow as `TaskInvalid`."""
         self.invalid: TaskInvalid | None = None
         try:
@@ -46,7 +47,7 @@ class RunTask(Doors):
         self.asking = Asking(self.desk)
 
     @workflow.run
-    async def run(self, task: Any) -> dict[str, Any]:
+    async def run(self, task: Any = None) -> dict[str, Any]:
         """Drive the task to its end; every end but an invalid task, a cancellation and our own bugs is a Result."""
         if self.invalid is not None:
             raise as_application_error(self.invalid)
@@ -137,6 +138,8 @@ class RunTask(Doors):
         )
         with self.desk.doing(State.WAITING):
             decided = await self.desk.board.ask(request)
+        if decided.stop:
+            raise rejected(decided)
         if decided.verdict is Verdict.ANSWER:
             answer: Any = {"answer": decided.answer, "by": decided.by}
         else:
