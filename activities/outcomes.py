@@ -10,7 +10,7 @@ from activities.resources import Body
 from activities.tools import facts_of
 from backstay import calls
 from backstay.effect import Effect, EffectState
-from backstay.errors import ArgumentsInvalid, EffectConflict, RunOpen, StoreUnavailable
+from backstay.errors import EffectConflict, RunNotFound, RunOpen, StoreUnavailable
 from store.effect_row import EffectRow
 
 VERDICTS = {"happened": EffectState.APPLIED, "did_not_happen": EffectState.NOT_SENT, "kept": EffectState.KEPT}
@@ -51,8 +51,8 @@ class Outcomes(Body):
         if ask.workflow_id is not None:
             row = await self.store.runs.get(ask.workflow_id, ask.workflow_run_id)
             if row is None:
-                raise ArgumentsInvalid(f"workflow_id: this store knows no run of {ask.workflow_id[:100]!r}")
-            await self._refuse_open(ask.workflow_id, ask.workflow_run_id)
+                raise RunNotFound(f"workflow_id: this store knows no run of {ask.workflow_id[:100]!r}")
+            await self._refuse_open(ask.workflow_id, row.run)
             run, user_id, opened = row.run, row.user_id, calls.Opened.model_validate(row.opened)
         rows = [row for row in await self.store.effects.of_run(run) if not row.undo]
         if ask.open_only:
@@ -87,7 +87,7 @@ class Outcomes(Body):
         }
         return effect.model_copy(update=update)
 
-    async def _refuse_open(self, workflow_id: str, workflow_run_id: str | None) -> None:
+    async def _refuse_open(self, workflow_id: str, run: str) -> None:
         """Refuse while any run of the chain is open; only Temporal knows, since a terminated run never said goodbye."""
         try:
             described = await self.resources.temporal.get_workflow_handle(workflow_id).describe()
@@ -95,9 +95,10 @@ class Outcomes(Body):
             if error.status is RPCStatusCode.NOT_FOUND:
                 return
             raise StoreUnavailable(f"Temporal does not say whether {workflow_id} is open: {error.message}") from error
-        if described.status is WorkflowExecutionStatus.RUNNING:
+        first = described.raw_description.workflow_execution_info.first_run_id
+        # A later run may bear the same name; where Temporal does not tell them apart, caution says it is this one.
+        if described.status is WorkflowExecutionStatus.RUNNING and (not first or run == f"{workflow_id}/{first}"):
             raise RunOpen(f"{workflow_id} is still open; cancel it or use its own undo first")
-        del workflow_run_id
 
 
 _COULD_BE_UNDONE = frozenset({EffectState.APPLIED, EffectState.KEPT, EffectState.DISPATCHED, EffectState.UNKNOWN})

@@ -35,7 +35,7 @@ class UndoRun(Doors):
     """Undo an ended run, last effect first."""
 
     @workflow.init
-    def __init__(self, ask: Any) -> None:
+    def __init__(self, ask: Any = None) -> None:
         """Validate what is asked."""
         self.invalid: BackstayError | None = None
         try:
@@ -46,7 +46,7 @@ class UndoRun(Doors):
         self.desk = Desk("", Task(text=f"undo {self.ask.workflow_id}"), self.show)
 
     @workflow.run
-    async def run(self, ask: Any) -> dict[str, Any]:
+    async def run(self, ask: Any = None) -> dict[str, Any]:
         """Load the effects, undo them, and return a Result; an open run is refused as `RunOpen`."""
         if self.invalid is not None:
             raise as_application_error(self.invalid)
@@ -74,7 +74,8 @@ class UndoRun(Doors):
         state.task = state.task.model_copy(update={"user_id": loaded.user_id or "singleton"})
         state.opened = loaded.opened
         for effect in loaded.effects:
-            if effect.state in UNDOABLE:
+            # What was kept because nothing takes it back was dealt with before.
+            if effect.state in UNDOABLE and (effect.state is not EffectState.KEPT or effect.undo is not None):
                 state.undo = state.undo.push(_slot(effect))
         return await Rollback(self.desk).run(self.ask.to_step)
 
@@ -82,7 +83,9 @@ class UndoRun(Doors):
         parked = [one for one in undone if one.state == "parked"]
         compensated = [one for one in undone if one.state == "compensated"]
         info = workflow.info()
-        summary = f"{len(compensated)} effects undone, {len(parked)} parked" if undone else "already undone"
+        kept = len(undone) - len(parked) - len(compensated)
+        summary = f"{len(compensated)} effects undone, {len(parked)} parked, {kept} cannot be undone"
+        summary = summary if undone else "already undone"
         return Result(
             outcome=Outcome.ROLLBACK_FAILED if parked else Outcome.ROLLED_BACK if compensated else Outcome.COMPLETED,
             success=not parked,
