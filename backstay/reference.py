@@ -61,7 +61,7 @@ def _look_up(path: str, scope: dict[str, Any]) -> Any:
     for key in keys:
         if isinstance(found, dict) and key in found:
             found = found[key]
-        elif isinstance(found, list) and key.isdecimal() and int(key) < len(found):
+        elif isinstance(found, list) and key.isdecimal() and len(key) < 10 and int(key) < len(found):
             found = found[int(key)]
         else:
             raise ArgumentsInvalid(f"${{{path}}} leads nowhere at {key!r}; check the earlier result or the input")

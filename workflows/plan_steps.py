@@ -2,13 +2,14 @@
 
 from typing import Any
 
-from backstay import calls, reference
+from backstay import calls
 from backstay.decision import Finish
 from backstay.errors import ArgumentsInvalid, StepFailed, TaskInvalid, ToolNotFound
 from backstay.plan import Plan, PlanStep
-from backstay.tool import ToolCall
+from backstay.reference import references_in, resolve
+from backstay.tool import ToolCall, ToolResult
 from workflows.desk import Desk
-from workflows.perform import Perform, Performed
+from workflows.perform import Perform, Performed, refused
 
 
 class PlanSteps:
@@ -26,13 +27,18 @@ class PlanSteps:
         """
         batch = [await self._checked(index, step) for index, step in enumerate(plan.steps)]
         answered = await self.perform.consent_to_plan(batch)
+        for index, step in enumerate(plan.steps):
+            # A step that may not run ends the plan before it begins: what came before would only be taken back.
+            if isinstance(answer := answered[index], ToolResult):
+                self._refuse_failure(index, step, answer)
         outputs: list[dict[str, Any]] = []
         for index, step in enumerate(plan.steps):
             await self.desk.gate()
             await self.desk.afford(self.desk.step_refused)
             usage = self.desk.state.usage
             self.desk.state.usage = usage.model_copy(update={"steps": usage.steps + 1})
-            performed = (await self.perform.dispatch([(batch[index], answered[index])], deadline_s=step.timeout_s))[0]
+            answer = self._with_results(index, step, answered[index])
+            performed = (await self.perform.dispatch([(batch[index], answer)], deadline_s=step.timeout_s))[0]
             outputs.append(self._noted(index, step, performed))
             self.desk.state.position = index + 1
         done = sum(1 for output in outputs if output["success"])
@@ -42,8 +48,7 @@ class PlanSteps:
         result = performed.result
         if result.ref is not None and result.success:
             self.desk.state.step_results[index] = result.ref
-        if not result.success and not step.continue_on_failure:
-            raise StepFailed(f"step {index} ({step.tool}) failed: {result.error_type}: {result.error}")
+        self._refuse_failure(index, step, result)
         return {
             "tool": step.tool,
             "success": result.success,
@@ -51,13 +56,35 @@ class PlanSteps:
             "error": None if result.success else result.error,
         }
 
+    def _refuse_failure(self, index: int, step: PlanStep, result: ToolResult) -> None:
+        if not result.success and not step.continue_on_failure:
+            raise StepFailed(f"step {index} ({step.tool}) failed: {result.error_type}: {result.error}")
+
+    def _with_results(self, index: int, step: PlanStep, answer: ToolCall | ToolResult) -> ToolCall | ToolResult:
+        """Return the call, or why it cannot be made: it refers to a step that gave no result."""
+        if isinstance(answer, ToolResult):
+            return answer
+        # A text so long that it is stored apart shows its references only in the plan itself.
+        written = [path for path in references_in(step.arguments) if not path.startswith("input.")]
+        for path in (*written, *references_in(answer.arguments)):
+            try:
+                number = _step_named(index, path)
+            except ArgumentsInvalid as error:
+                return refused(error)
+            if number not in self.desk.state.step_results:
+                return refused(ArgumentsInvalid(f"${{{path}}} refers to step {number}, which gave no result"))
+        return answer
+
     async def _checked(self, index: int, step: PlanStep) -> ToolCall:
         """Resolve references to the input, validate what is known, and find the tool's facts."""
         state = self.desk.state
-        arguments = reference.resolve(step.arguments, {"input": state.task.input})
-        for path in reference.references_in(arguments):
-            _check_reference(index, path)
-        pending = bool(reference.references_in(arguments))
+        arguments = resolve(step.arguments, {"input": state.task.input})
+        written = references_in(step.arguments)
+        for path in (pending := references_in(arguments)):
+            if path not in written:
+                # Who fills in the input may not reach for what other steps returned.
+                raise ArgumentsInvalid(f"plan.steps.{index}: the input holds ${{{path}}}; only the plan may refer")
+            _step_named(index, path)
         ask = calls.CheckCall(
             run=state.run, user_id=state.task.user_id, tool=step.tool, arguments=arguments, resolved=not pending
         )
@@ -75,11 +102,17 @@ class PlanSteps:
         return ToolCall(id=f"s{index}", tool=tool, arguments=checked.arguments, reason=step.summary)
 
 
-def _check_reference(index: int, path: str) -> None:
+def _step_named(index: int, path: str) -> int:
+    """Return the number of the step a reference names; raises ArgumentsInvalid when it names none before this one."""
     parts = path.split(".")
-    if parts[0] != "steps" or len(parts) < 3 or not parts[1].isdecimal() or parts[2] != "result":
+    if parts[0] != "steps" or len(parts) < 3 or not _is_number(parts[1]) or parts[2] != "result":
         raise ArgumentsInvalid(
             f"plan.steps.{index}: ${{{path}}} is not a reference; write ${{input.x}} or ${{steps.0.result.x}}"
         )
     if int(parts[1]) >= index:
         raise ArgumentsInvalid(f"plan.steps.{index}: ${{{path}}} refers to a step that has not run by then")
+    return int(parts[1])
+
+
+def _is_number(text: str) -> bool:
+    return text.isdecimal() and len(text) < 10
