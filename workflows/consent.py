@@ -8,6 +8,7 @@ from temporalio.exceptions import ApplicationError
 
 from backstay import calls, deciding, errors
 from backstay.approval import ApprovalRequest, CallVerdict, RequestedCall, RequestKind, Verdict
+from backstay.budget import calls_refused
 from backstay.canonical import digest_of
 from backstay.errors import DecisionRefused
 from backstay.policy import Policy, Purpose, rule
@@ -71,6 +72,10 @@ class Consent:
                 case _:
                     self.desk.record("action.denied", f"{one.call.tool.name}: {one.ruling.rule}")
                     answered[one.index] = refused(errors.Denied(f"denied by the policy: {one.ruling.rule}"))
+        if purpose == "call":
+            # Nobody is asked about calls that the budget would refuse anyway.
+            names = [one.call.tool.name for one in ruled if one.ruling.verdict != "deny"]
+            await self.desk.afford(lambda: calls_refused(self.desk.state.budget, self.desk.state.usage, names))
         for group in asked.values():
             fitting = kind or (RequestKind.CALL if len(group) == 1 else RequestKind.BATCH)
             answered |= await self._ask(group, fitting, purpose)
