@@ -10,6 +10,7 @@ from backstay.secret import handles_in, replace_handles
 
 BIG_LEAF_BYTES = 4096
 MAX_BYTES = 1_000_000
+DEEPEST = 64
 
 
 class Arguments:
@@ -20,19 +21,30 @@ class Arguments:
         self.records = records
         self.blobs = records.store.blobs
 
-    async def fold(self, run: str, provider: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Return the arguments as a Decision carries them; what only the engine may write is ArgumentsInvalid."""
+    async def show(self, run: str, provider: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments without their secrets.
+
+        Raises ArgumentsInvalid for what is too large, too deep, or for the engine alone to write.
+        """
+        _refuse_deep(arguments)
         if len(canonical(arguments)) > MAX_BYTES:
             raise ArgumentsInvalid(
                 f"arguments: larger than {MAX_BYTES} bytes; store the content elsewhere and pass a reference"
             )
         _refuse_reserved(arguments)
-        shown = await self.records.show(run, arguments, provider)
-        return {key: await self._folded(value) for key, value in shown.payload.items()}
+        return (await self.records.show(run, arguments, provider)).payload
+
+    async def fold(self, run: str, provider: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments as a Decision carries them. Raises as `show`."""
+        return {key: await self._folded(value) for key, value in (await self.show(run, provider, arguments)).items()}
+
+    async def whole(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return folded arguments with their big leaves put back; ArgumentsInvalid for a ref that names none."""
+        return {key: await self._unfolded(value) for key, value in arguments.items()}
 
     async def unfold(self, run: str, arguments: dict[str, Any], results: dict[int, str]) -> dict[str, Any]:
         """Return the arguments as the tool receives them: refs, references and handles resolved."""
-        whole = {key: await self._unfolded(value) for key, value in arguments.items()}
+        whole = await self.whole(arguments)
         if results:
             last = max(results)
             steps: list[Any] = [None] * (last + 1)
@@ -75,6 +87,26 @@ class Arguments:
                 return [await self._unfolded(item) for item in value]
             case _:
                 return value
+
+
+def _refuse_deep(arguments: dict[str, Any]) -> None:
+    """Walk level by level, so that nothing can exhaust the stack."""
+    level: list[Any] = [arguments]
+    for _ in range(DEEPEST):
+        level = [item for value in level for item in _inside(value)]
+        if not level:
+            return
+    raise ArgumentsInvalid(f"arguments: nested more than {DEEPEST} levels deep; flatten them")
+
+
+def _inside(value: Any) -> list[Any]:
+    match value:
+        case dict():
+            return list(value.values())
+        case list():
+            return value
+        case _:
+            return []
 
 
 def _refuse_reserved(value: Any) -> None:

@@ -37,10 +37,11 @@ class Tools(Body):
         await self.store.events.append(ask.run, ask.events)
         try:
             catalog, definition = await self._definition(ask.user_id, ask.tool)
-            folded = await self.arguments.fold(ask.run, definition.provider, ask.arguments)
+            whole = await self.arguments.whole(ask.arguments)
+            folded = await self.arguments.fold(ask.run, definition.provider, whole)
         except (ToolNotFound, ArgumentsInvalid) as error:
             return calls.CheckedCall(error=str(error), error_type=type(error).__name__)
-        fault = definition.validate(folded) if ask.resolved else None
+        fault = definition.validate(whole) if ask.resolved else None
         return calls.CheckedCall(
             tool=facts_of(catalog, definition),
             arguments=folded,
@@ -117,13 +118,12 @@ class Tools(Body):
 
     async def _read(self, run: str, definition: Definition, arguments: dict[str, Any], deadline_s: float) -> ToolResult:
         """Call a read-only tool; a lost connection is retried, a timeout is an answer."""
-        began = time.monotonic()
         try:
             answer = await self.toolbox.call(definition, arguments, deadline_s=deadline_s)
         except NotSent as error:
             raise ToolUnavailable(str(error), retry_after=getattr(error, "retry_after_s", None)) from error
         except OutcomeUnknown as error:
-            if time.monotonic() - began >= 0.9 * deadline_s:
+            if error.facts.get("timed_out"):
                 return ToolResult(success=False, error=f"no answer within {deadline_s:g} s", error_type="ToolError")
             raise ToolUnavailable(f"{definition.name}: {error}") from error
         if not answer.success:
@@ -142,7 +142,7 @@ class Tools(Body):
             return ToolResult(success=False, error=f"{row.tool} declares no check", error_type="ToolNotFound")
         arguments = await self._sent_arguments(row)
         variables = _variables(row.effect_id, arguments, None)
-        answer = await self._checked(checker, render(declared.arguments, variables))
+        answer = await self._checked(checker, render(declared.arguments, variables), ask.deadline_s)
         if answer is None or not holds(declared.applied_if, variables | {"result": answer}):
             return ToolResult(success=True, verified=None if answer is None else False)
         data = answer if declared.result is None else render(declared.result, variables | {"result": answer})
@@ -157,11 +157,11 @@ class Tools(Body):
         )
         return ToolResult(success=True, ref=settled.result_ref or ref, verified=True, undo=settled.undo_shown)
 
-    async def _checked(self, checker: Definition, arguments: dict[str, Any]) -> Any | None:
+    async def _checked(self, checker: Definition, arguments: dict[str, Any], deadline_s: float) -> Any | None:
         if checker.validate(arguments) is not None:
             return None
         try:
-            answer = await self.toolbox.call(checker, arguments, deadline_s=20)
+            answer = await self.toolbox.call(checker, arguments, deadline_s=deadline_s)
         except (NotSent, OutcomeUnknown, ToolUnavailable):
             return None
         return answer.data if answer.success else None

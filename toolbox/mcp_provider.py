@@ -61,15 +61,19 @@ class McpProvider:
         return self._listing
 
     async def call(self, call: Call) -> Answer:
-        """Call one tool; ToolUnavailable before, NotSent or OutcomeUnknown after `before_send`."""
+        """Call one tool; ToolUnavailable before, NotSent or OutcomeUnknown after `before_send`.
+
+        The deadline counts from here: it is also the end of the lease under which an effect is sent.
+        """
+        ends = time.monotonic() + call.deadline_s
         async with self._in_turn(call.deadline_s):
-            connection = await self._connected()
+            connection = await self._connected_by(ends)
             if call.still_listed is not None:
                 call.still_listed(self._listing)
             if call.before_send is not None:
                 await self._reachable()
                 await call.before_send()
-            return await self._request(connection, call)
+            return await self._request(connection, call, max(0.1, ends - time.monotonic()))
 
     async def close(self) -> None:
         """End the connection and the server behind it."""
@@ -83,20 +87,20 @@ class McpProvider:
         if self._connection is not None:
             await self._connection.close()
 
-    async def _request(self, connection: Connection, call: Call) -> Answer:
+    async def _request(self, connection: Connection, call: Call, left_s: float) -> Answer:
         exchange = Exchange() if self._url is not None else None
         token = current.set(exchange)
         try:
-            async with asyncio.timeout(call.deadline_s):
+            async with asyncio.timeout(left_s):
                 result = await connection.client.session.call_tool(
                     call.tool,
                     call.arguments,
-                    read_timeout_seconds=call.deadline_s + 1,
+                    read_timeout_seconds=left_s + 1,
                     meta={"backstay/effect-id": call.effect_id} if call.effect_id else None,  # type: ignore[typeddict-unknown-key]
                     allow_input_required=True,
                 )
         except TimeoutError:
-            raise OutcomeUnknown(f"no answer within {call.deadline_s:g} s") from None
+            raise OutcomeUnknown(f"no answer within {call.deadline_s:g} s", timed_out=True) from None
         except MCPError as error:
             return self._refusal(connection, call, error, exchange)
         except Exception as error:  # whatever else is no answer: the request is already under way
@@ -146,6 +150,13 @@ class McpProvider:
         except (OSError, TimeoutError) as error:
             raise ToolUnavailable(f"{self.name} cannot be reached: {describe_fault(error)}") from None
         writer.close()
+
+    async def _connected_by(self, ends: float) -> Connection:
+        try:
+            async with asyncio.timeout(max(0.1, ends - time.monotonic())):
+                return await self._connected()
+        except TimeoutError:
+            raise ToolUnavailable(f"{self.name} could not be connected in time") from None
 
     async def _connected(self) -> Connection:
         """Return a connection whose tools were listed; whoever comes while it opens shares the attempt."""
