@@ -1,5 +1,6 @@
 """A whole engine for one test: worker, store, mailbox and scripted model, all real."""
 
+import asyncio
 import json
 import sqlite3
 import sys
@@ -10,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from temporalio.client import Client, WorkflowHandle
+from temporalio.client import Client, WorkflowHandle, WorkflowHistory
 
 import worker
 from backstay.settings import Settings
-from backstay.testing import ScriptedModel
+from backstay.testing import Conversation, Reply, ScriptedModel
 
 ROOT = Path(__file__).resolve().parent.parent
 PRICES = {"scripted": {"input": 1.0, "cached": 0.1, "output": 4.0}}
@@ -67,7 +68,13 @@ def toolbox_of(folder: Path, database: Path, **env: str) -> Path:
 
 @asynccontextmanager
 async def engine(
-    client: Client, folder: Path, rules: Any, *, env: dict[str, str] | None = None, policy: str | None = None, **settings: Any
+    client: Client,
+    folder: Path,
+    rules: Any,
+    *,
+    env: dict[str, str] | None = None,
+    policy: str | None = None,
+    **settings: Any,
 ) -> AsyncGenerator[Engine]:
     """Open an engine on a queue of its own; every workflow task replays from the beginning."""
     database = folder / "mailbox.db"
@@ -75,7 +82,8 @@ async def engine(
         model = await stack.enter_async_context(ScriptedModel(rules))
         policy_path = folder / "policy.yaml"
         policy_path.write_text(
-            policy if policy is not None else (ROOT / "examples/policy.yaml").read_text(encoding="utf-8"), encoding="utf-8"
+            policy if policy is not None else (ROOT / "examples/policy.yaml").read_text(encoding="utf-8"),
+            encoding="utf-8",
         )
         values: dict[str, Any] = {
             "home": folder / "home",
@@ -96,4 +104,48 @@ async def engine(
         yield Engine(client, opened, Mailbox(database), model)
 
 
-__all__ = ["Engine", "Mailbox", "engine", "toolbox_of"]
+async def pending(handle: WorkflowHandle[Any, Any], count: int = 1, within_s: float = 45) -> list[dict[str, Any]]:
+    """Wait until at least so many requests are open."""
+    async with asyncio.timeout(within_s):
+        while len(found := await handle.query("pending")) < count:
+            await asyncio.sleep(0.1)
+    return found
+
+
+def assert_no_task_failure(history: WorkflowHistory) -> None:
+    """Assert that no workflow task of a run has failed."""
+    failed = [event for event in history.events if event.HasField("workflow_task_failed_event_attributes")]
+    assert not failed, failed
+
+
+class Scripts:
+    """Play one script per task text, so that many runs share one engine; after a script's last reply comes finish."""
+
+    def __init__(self) -> None:
+        self._scripts: dict[str, tuple[Reply, ...]] = {}
+
+    def task(self, *replies: Reply, **fields: Any) -> dict[str, Any]:
+        """Return a task whose model answers with these replies, one per step."""
+        text = f"script {len(self._scripts):04}"
+        self._scripts[text] = replies
+        return {"text": text, **fields}
+
+    def __call__(self, conversation: Conversation) -> Reply:
+        if "finish" not in conversation.tools:
+            return Reply(text="closing summary")
+        replies = self._scripts[conversation.task[:11]]
+        step = sum(1 for message in conversation.messages if message.get("role") == "assistant")
+        if step < len(replies):
+            return replies[step]
+        return Reply(calls=[("finish", {"summary": "done", "outputs": {}, "success": True})])
+
+
+async def ended(handle: WorkflowHandle[Any, Any], within_s: float = 60) -> dict[str, Any]:
+    """Wait for the Result, and assert that no workflow task failed on the way."""
+    async with asyncio.timeout(within_s):
+        result = await handle.result()
+    assert_no_task_failure(await handle.fetch_history())
+    return result
+
+
+__all__ = ["Engine", "Mailbox", "Scripts", "assert_no_task_failure", "ended", "engine", "pending", "toolbox_of"]
