@@ -61,7 +61,7 @@ class _View:
         shown: dict[str, Any] = {}
         for key, item in items.items():
             if self.left <= 0:
-                self.hidden += len(str(key)) + _weight(item)
+                self.hidden += max(len(str(key)) + _weight(item), 1)
                 continue
             # Two names may look the same once shown; neither may hide the other.
             name = unique = self._text(str(key))
