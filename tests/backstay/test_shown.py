@@ -9,8 +9,8 @@ from backstay.shown import markdown_line, one_line, shown_arguments
 UNSEEN = {"Cc", "Cf", "Zl", "Zp", "Cs", "Co"}
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-    max_leaves=30,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=20), inner, max_size=4),
+    max_leaves=12,
 )
 
 
@@ -42,7 +42,7 @@ def test_a_clipped_line_says_how_much_is_hidden():
     assert one_line("x" * 50, 10) == ("xxxxxxxxx…", 41)
 
 
-@given(st.dictionaries(st.text(), JSON, max_size=8), st.integers(1, 300))
+@given(st.dictionaries(st.text(max_size=20), JSON, max_size=4), st.integers(1, 300))
 @settings(deadline=None)
 def test_arguments_are_shown_as_strict_json_within_the_limit(arguments, limit):
     shown, hidden = shown_arguments(arguments, limit)
