@@ -43,6 +43,7 @@ async def _connected(address: str | None, namespace: str | None) -> Client:
     where = str(options["target_host"])
     try:
         async with asyncio.timeout(PATIENCE_S):
+            await _knock(options)
             client = await Client.connect(**options, data_converter=DATA_CONVERTER)
             await client.workflow_service.describe_namespace(
                 DescribeNamespaceRequest(namespace=client.namespace), timeout=timedelta(seconds=PATIENCE_S)
@@ -55,6 +56,15 @@ async def _connected(address: str | None, namespace: str | None) -> Client:
             "or set TEMPORAL_ADDRESS"
         ) from None
     return client
+
+
+async def _knock(options: dict[str, Any]) -> None:
+    """See whether anything listens: it is told at once then, and the client need not be given up halfway."""
+    if options.get("http_connect_proxy_config") is not None:
+        return
+    host, _, port = str(options["target_host"]).rpartition(":")
+    _, writer = await asyncio.open_connection(host.strip("[]"), int(port))
+    writer.close()
 
 
 def _options(address: str | None, namespace: str | None) -> dict[str, Any]:

@@ -1,0 +1,112 @@
+"""Put the commands together, and turn errors into one line and an exit code."""
+
+import asyncio
+import contextlib
+import os
+import sys
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from typing import NoReturn
+
+from cyclopts import App, CycloptsError
+from pydantic import ValidationError
+
+from backstay.cli import dev, doctor, launching, looking, steering, tools, verdicts, worker
+from backstay.cli.codes import DETACHED, FAILED, USAGE, code_of
+from backstay.errors import BackstayError
+from backstay.shown import one_line
+
+_COMMANDS = {
+    "dev": dev.dev,
+    "worker": worker.worker,
+    "run": launching.run,
+    "attach": launching.attach,
+    "list": looking.list_runs,
+    "show": looking.show,
+    "approve": verdicts.approve,
+    "reject": verdicts.reject,
+    "answer": verdicts.answer,
+    "top-up": steering.top_up,
+    "undo": steering.undo,
+    "pause": steering.pause,
+    "resume": steering.resume,
+    "cancel": steering.cancel,
+    "doctor": doctor.doctor,
+}
+
+
+def build() -> App:
+    """Return the command line."""
+    app = App(
+        name="backstay",
+        help="Agents that hold fast, ask first, and can be taken back.",
+        version=_version,
+        print_error=False,
+        exit_on_error=False,
+        result_action="return_value",
+    )
+    for name, command in _COMMANDS.items():
+        app.command(command, name=name)
+    group = App(name="tools", help="Look at the tools that runs may call.")
+    group.command(tools.list_tools, name="list")
+    group.command(tools.search, name="search")
+    app.command(group)
+    return app
+
+
+def main() -> NoReturn:
+    """Run one command and leave with its exit code: 0 completed, 1 failed, 2 usage, 3 and more as a run ended."""
+    code = run(sys.argv[1:])
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    # The Temporal client's own threads may still wait for an answer; an interpreter that ends under them aborts.
+    os._exit(code)
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run one command and return its exit code."""
+    try:
+        code = asyncio.run(_run(argv))
+    except CycloptsError as error:
+        return _fail(_usage(error), USAGE)
+    except BackstayError as error:
+        return _fail(str(error), code_of(error))
+    except KeyboardInterrupt:
+        return DETACHED
+    except BrokenPipeError:
+        return FAILED
+    return code
+
+
+async def _run(argv: Sequence[str]) -> int:
+    code = await build().run_async(argv)
+    return code if isinstance(code, int) else 0
+
+
+def _fail(message: str, code: int) -> int:
+    sys.stderr.write(f"backstay: {one_line(message, 2000)[0]}\n")
+    return code
+
+
+def _usage(error: CycloptsError) -> str:
+    """Name the flag, the value and what would be right."""
+    cause = error.__cause__
+    if not isinstance(cause, ValidationError):
+        return str(error)
+    name = getattr(getattr(error, "argument", None), "name", "") or ""
+    return "; ".join(
+        f"{'.'.join([name, *map(_flag, fault['loc'])]).replace('*.', '--')}: {fault['msg']} (value {str(fault['input'])[:80]!r})"
+        for fault in cause.errors()
+    )
+
+
+def _flag(part: object) -> str:
+    return str(part).replace("_", "-")
+
+
+def _version() -> str:
+    try:
+        return version("backstay")
+    except PackageNotFoundError:
+        return "0.1.0 (checkout)"

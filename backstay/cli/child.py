@@ -1,0 +1,101 @@
+"""A process of ours: in a session of its own, its output in a file, ended by its own id."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections import deque
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+_LIFELINE = Path(__file__).with_name("lifeline.py")
+_LAST_LINES = 8
+
+
+class Child:
+    """Start a command, wait until it says that it is ready, and end it in bounded time."""
+
+    def __init__(self, name: str, process: asyncio.subprocess.Process, log: Path, ready: str | None) -> None:
+        """Use `Child.start` instead."""
+        self.name = name
+        self.process = process
+        self.log = log
+        self.last: deque[str] = deque(maxlen=_LAST_LINES)
+        self.ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._mark = ready
+        self._pumping = asyncio.create_task(self._pump())
+
+    @classmethod
+    async def start(
+        cls,
+        name: str,
+        command: Sequence[str],
+        *,
+        environment: Mapping[str, str],
+        log: Path,
+        ready: str | None = None,
+        folder: Path | None = None,
+    ) -> "Child":
+        """Start a command; `ready` is a text that its output holds once it is."""
+        log.parent.mkdir(parents=True, exist_ok=True)
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-I",
+            "-S",
+            str(_LIFELINE),
+            str(os.getpid()),
+            *command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            env=dict(environment),
+            cwd=folder,
+            start_new_session=True,
+        )
+        return cls(name, process, log, ready)
+
+    async def is_ready(self, seconds: float) -> str | None:
+        """Return the line that says so, or None when the process ended or took too long."""
+        await asyncio.wait({self.ready, self._pumping}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        return self.ready.result() if self.ready.done() else None
+
+    async def ended(self) -> int:
+        """Wait for the end and return the exit code."""
+        await asyncio.wait({self._pumping})
+        return await self.process.wait()
+
+    async def stop(self, seconds: float) -> None:
+        """Ask it to end, and end it when it does not in time; what it started in its session goes with it."""
+        if self.process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                self.process.terminate()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.process.wait(), seconds)
+        self.kill()
+        await asyncio.wait({self._pumping}, timeout=2)
+        self._pumping.cancel()
+
+    def kill(self) -> None:
+        """End it at once, together with its session."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+
+    async def _pump(self) -> None:
+        assert self.process.stdout is not None  # noqa: S101 - opened with a pipe
+        with self.log.open("ab") as file:
+            while line := await _line(self.process.stdout):
+                file.write(line)
+                file.flush()
+                text = line.decode("utf-8", "replace").rstrip()
+                self.last.append(text)
+                if self._mark is not None and self._mark in text and not self.ready.done():
+                    self.ready.set_result(text)
+        await self.process.wait()
+
+
+async def _line(stream: asyncio.StreamReader) -> bytes:
+    try:
+        return await stream.readline()
+    except ValueError:
+        return b"(an overlong line is left out)\n"

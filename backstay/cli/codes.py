@@ -1,0 +1,40 @@
+"""What the exit codes mean; scripts rely on them."""
+
+from backstay.deciding import DecisionInvalid
+from backstay.errors import (
+    BackstayError,
+    BudgetExceeded,
+    Cancelled,
+    PolicyInvalid,
+    RunNotFound,
+    SettingsInvalid,
+    TaskInvalid,
+    ToolboxInvalid,
+    Unreachable,
+)
+from backstay.result import Outcome
+
+DONE, FAILED, USAGE, DETACHED = 0, 1, 2, 130
+
+ENDED = {
+    Outcome.COMPLETED: DONE,
+    Outcome.FAILED: FAILED,
+    Outcome.BUDGET_EXCEEDED: 3,
+    Outcome.REJECTED: 4,
+    Outcome.ROLLED_BACK: 5,
+    Outcome.ROLLBACK_FAILED: 6,
+    Outcome.CANCELLED: 7,
+}
+
+_USAGE = (TaskInvalid, SettingsInvalid, PolicyInvalid, ToolboxInvalid, DecisionInvalid, RunNotFound, Unreachable)
+
+
+def code_of(error: BackstayError) -> int:
+    """Return the exit code for an error: 2 where the command, a file or a setting must be corrected."""
+    match error:
+        case BudgetExceeded():
+            return ENDED[Outcome.BUDGET_EXCEEDED]
+        case Cancelled():
+            return ENDED[Outcome.CANCELLED]
+        case _:
+            return USAGE if isinstance(error, _USAGE) else FAILED

@@ -1,0 +1,127 @@
+"""The command `dev`: embedded Temporal, its Web UI, and a worker."""
+
+import asyncio
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from backstay.cli.child import Child
+from backstay.cli.embedded import Embedded, environment_for, start_temporal
+from backstay.cli.ports import require_free
+from backstay.cli.terminal import Terminal
+from backstay.errors import SettingsInvalid
+from backstay.library import house
+from backstay.settings import Settings
+
+_READY = "backstay worker ready:"
+_READY_S = 60.0
+_DRAIN_S = 8.0
+_LONGEST_PAUSE_S = 30.0
+
+
+async def dev(
+    *,
+    port: int = 7233,
+    ui_port: int = 8233,
+    headless: Annotated[bool, Parameter(negative="")] = False,
+    db: Path | None = None,
+) -> int:
+    """Run an embedded Temporal with its Web UI, and a worker, until Ctrl-C.
+
+    Parameters
+    ----------
+    port
+        Where Temporal listens, on loopback only.
+    ui_port
+        Where the Web UI listens, on loopback only.
+    headless
+        Without the Web UI.
+    db
+        Where Temporal keeps its data; a file in BACKSTAY_HOME when left out.
+    """
+    settings = Settings.load()
+    terminal = Terminal()
+    require_free(port, "--port")
+    if not headless:
+        require_free(ui_port, "--ui-port")
+    stop = _stop_on_signal()
+    namespace = settings.environment.get("TEMPORAL_NAMESPACE") or "default"
+    server = await start_temporal(
+        port=port,
+        ui_port=None if headless else ui_port,
+        database=db or settings.home / "temporal.db",
+        log=settings.home / "logs" / "temporal.log",
+        environment=settings.environment,
+        namespace=namespace,
+    )
+    try:
+        return await _serve(terminal, settings, server, stop)
+    finally:
+        await server.child.stop(_DRAIN_S)
+
+
+async def start_worker(
+    home: Path, environment: Mapping[str, str], *, script: Path | None = None, folder: Path | None = None
+) -> Child:
+    """Start a worker as a process of its own; it is ready when `Child.is_ready` says so."""
+    command = [sys.executable, str(script or house() / "worker.py")]
+    log = home / "logs" / "worker.log"
+    return await Child.start("worker", command, environment=environment, log=log, ready=_READY, folder=folder)
+
+
+async def _serve(terminal: Terminal, settings: Settings, server: Embedded, stop: asyncio.Event) -> int:
+    environment = environment_for(server.address, server.namespace, settings.environment)
+    terminal.say(f"Temporal    {server.address}, namespace {server.namespace}")
+    if server.ui is not None:
+        terminal.say(f"Web UI      {server.ui}/namespaces/{server.namespace}/workflows")
+    if server.address != "127.0.0.1:7233" or settings.environment.get("TEMPORAL_ADDRESS"):
+        terminal.say(f"elsewhere   export TEMPORAL_ADDRESS={server.address}")
+    working = asyncio.create_task(_keep_working(terminal, settings.home, environment))
+    stopping = asyncio.create_task(stop.wait())
+    gone = asyncio.create_task(server.child.ended())
+    try:
+        await asyncio.wait({working, stopping, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if gone.done():
+            raise SettingsInvalid(f"Temporal ended by itself; it said: {' / '.join(server.child.last) or 'nothing'}")
+        if working.done():
+            working.result()
+    finally:
+        for task in (working, stopping, gone):
+            task.cancel()
+        await asyncio.gather(working, stopping, gone, return_exceptions=True)
+    terminal.say("ended; runs go on at the next start")
+    return 0
+
+
+async def _keep_working(terminal: Terminal, home: Path, environment: Mapping[str, str]) -> None:
+    """Start the worker again whenever it dies; raises SettingsInvalid when it cannot start at all."""
+    pause, started_once = 1.0, False
+    while True:
+        worker = await start_worker(home, environment)
+        try:
+            ready = await worker.is_ready(_READY_S)
+            if ready is not None:
+                terminal.say(f"{ready} (log: {worker.log})", "green")
+                pause, started_once = 1.0, True
+            code = await worker.ended()
+        finally:
+            await worker.stop(_DRAIN_S)
+        said = " / ".join(list(worker.last)[-2:])
+        if not started_once and code == 2:
+            raise SettingsInvalid(said.removeprefix("backstay worker: "))
+        terminal.say(f"the worker ended with {code}: {said}; starting another in {pause:g} s", "red")
+        await asyncio.sleep(pause)
+        pause = min(pause * 2, _LONGEST_PAUSE_S)
+
+
+def _stop_on_signal() -> asyncio.Event:
+    """Return an event that Ctrl-C and SIGTERM set."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, stop.set)
+    return stop

@@ -1,0 +1,167 @@
+"""The commands that start runs and come back to them."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from cyclopts import Parameter
+
+from backstay.budget import Budget
+from backstay.cli.codes import DETACHED, ENDED
+from backstay.cli.drawing import ending_lines, event_line, result_text, style_of
+from backstay.cli.following import Detached, Follower
+from backstay.cli.prompting import Prompt
+from backstay.cli.session import books, has_books, myself, session
+from backstay.cli.terminal import Terminal
+from backstay.client import Run
+from backstay.errors import RunNotFound, TaskInvalid
+from backstay.result import Result
+from backstay.settings import Settings
+
+Output = Literal["text", "json"]
+
+
+async def run(
+    text: str = "",
+    *,
+    budget: Annotated[Budget | None, Parameter(negative_none="no-")] = None,
+    plan: Path | None = None,
+    input: str | None = None,  # noqa: A002 - the field's name
+    user: str = "singleton",
+    id: str | None = None,  # noqa: A002 - Temporal's word
+    model: str | None = None,
+    policy: Path | None = None,
+    on_failure: Literal["rollback", "keep"] = "rollback",
+    yes: Annotated[bool, Parameter(negative="")] = False,
+    by: str | None = None,
+    output: Output = "text",
+) -> int:
+    """Start a run and follow it; Ctrl-C lets go of it, and it goes on.
+
+    Parameters
+    ----------
+    text
+        What is wanted, in a sentence.
+    plan
+        A plan to carry out instead, as YAML or JSON.
+    input
+        JSON object that the task and its plan may refer to.
+    user
+        For whom the run works.
+    id
+        Workflow id; the id of an open run attaches to it.
+    policy
+        YAML file that makes the operator's policy tighter for this run.
+    on_failure
+        Whether what was done is taken back when the run fails.
+    yes
+        Approve calls without asking.
+    by
+        Who decides; the name of your account when left out.
+    """
+    task: dict[str, Any] = {"text": text, "user_id": user, "on_failure": on_failure}
+    task |= {} if budget is None else {"budget": budget.model_dump(mode="json", exclude_unset=True)}
+    task |= {} if plan is None else {"plan": _read(plan, "plan")}
+    task |= {} if policy is None else {"policy": _read(policy, "policy")}
+    task |= {} if input is None else {"input": _json(input, "input")}
+    task |= {} if model is None else {"model": model}
+    settings = Settings.load()
+    terminal = Terminal()
+    async with session(settings) as backstay:
+        started = await backstay.start(task, id=id)
+        terminal.say(f"run {started.id}", "bold")
+        return await followed(terminal, started, settings, yes=yes, by=by, output=output)
+
+
+async def attach(
+    workflow: str,
+    *,
+    yes: Annotated[bool, Parameter(negative="")] = False,
+    by: str | None = None,
+    output: Output = "text",
+) -> int:
+    """Come back to a run: show what happened, follow it, decide what it asks.
+
+    Parameters
+    ----------
+    workflow
+        The run's id.
+    yes
+        Approve calls without asking.
+    by
+        Who decides; the name of your account when left out.
+    """
+    settings = Settings.load()
+    terminal = Terminal()
+    async with session(settings) as backstay:
+        known = backstay.run(workflow)
+        try:
+            await known.is_open()
+        except RunNotFound:
+            return await _remembered(terminal, settings, workflow, output)
+        return await followed(terminal, known, settings, yes=yes, by=by, output=output)
+
+
+async def followed(
+    terminal: Terminal, run: Run, settings: Settings, *, yes: bool = False, by: str | None = None, output: Output
+) -> int:
+    """Follow a run to its end and print its Result; letting go prints how to come back."""
+    editor = settings.environment.get("VISUAL") or settings.environment.get("EDITOR")
+    prompt = Prompt(terminal, run, by=by or myself(), editor=editor)
+    try:
+        await Follower(terminal, run, prompt, yes=yes, asks=output == "text").follow()
+        result = await run.result()
+    except (Detached, asyncio.CancelledError) as let_go:
+        terminal.say(f"the run goes on; come back with: backstay attach {run.id}", "yellow")
+        terminal.say(f"or end it with: backstay cancel {run.id}", "yellow")
+        if isinstance(let_go, Detached):
+            return DETACHED
+        raise
+    return shown(terminal, result, output)
+
+
+def shown(terminal: Terminal, result: Result, output: Output) -> int:
+    """Print a Result and return the exit code it stands for."""
+    for line, style in ending_lines(result):
+        terminal.say(line, style)
+    if output == "json":
+        terminal.result_json(result.plain())
+    else:
+        terminal.result(result_text(result))
+    return ENDED[result.outcome]
+
+
+async def _remembered(terminal: Terminal, settings: Settings, workflow: str, output: Output) -> int:
+    """Show a run that Temporal has forgotten, from the store."""
+    missing = RunNotFound(f"workflow: no run {workflow}, neither in Temporal nor in the store; see `backstay list`")
+    if not has_books(settings):
+        raise missing
+    async with books(settings) as store:
+        row = await store.runs.get(workflow)
+        if row is None or row.result is None:
+            raise missing
+        events = await store.events.of_run(row.run)
+    for event in events:
+        terminal.say(event_line(event), style_of(event))
+    return shown(terminal, Result.model_validate(row.result), output)
+
+
+def _read(path: Path, field: str) -> Any:
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise TaskInvalid(f"--{field}: {path} cannot be read: {error}") from None
+    except yaml.YAMLError as error:
+        raise TaskInvalid(f"--{field}: {path} is no YAML or JSON: {error}") from None
+    if not isinstance(data, dict):
+        raise TaskInvalid(f"--{field}: {path} holds no mapping; see the examples folder")
+    return json.loads(json.dumps(data, default=str))
+
+
+def _json(text: str, field: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise TaskInvalid(f"--{field}: no JSON ({error}); give an object such as '{{\"days\": 60}}'") from None

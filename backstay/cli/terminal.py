@@ -1,0 +1,72 @@
+"""Speak with the person at the terminal: text for people on stderr, results on stdout, lines from stdin."""
+
+import asyncio
+import json
+import os
+import sys
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from backstay.shown import one_line
+
+_LINE = 4000
+
+
+class Terminal:
+    """Say things so that hostile text cannot act: one line each, nothing invisible, no markup."""
+
+    def __init__(self) -> None:
+        """Use the streams of this process."""
+        self.console = Console(stderr=True, highlight=False, markup=False, emoji=False)
+        self._typed = b""
+
+    @property
+    def interactive(self) -> bool:
+        """Return whether a person can be asked."""
+        return sys.stdin.isatty() and self.console.is_terminal
+
+    def say(self, text: str = "", style: str = "") -> None:
+        """Print one line for people."""
+        self.console.print(safe(text, style), soft_wrap=True)
+
+    def result(self, text: str) -> None:
+        """Print a result, line by line."""
+        for line in text.splitlines():
+            sys.stdout.write(f"{one_line(line, _LINE)[0]}\n")
+        sys.stdout.flush()
+
+    def result_json(self, data: Any) -> None:
+        """Print a result as JSON; what is not ASCII is escaped."""
+        sys.stdout.write(f"{json.dumps(data, indent=2)}\n")
+        sys.stdout.flush()
+
+    async def ask(self, question: str) -> str | None:
+        """Return the line a person types; None when the input has ended."""
+        self.console.print(safe(f"{question} ", "bold"), end="", soft_wrap=True)
+        while b"\n" not in self._typed:
+            chunk = await _typed()
+            if not chunk:
+                return None
+            self._typed += chunk
+        line, _, self._typed = self._typed.partition(b"\n")
+        return line.decode("utf-8", "replace").strip()
+
+
+def safe(text: str, style: str = "") -> Text:
+    """Return text that a terminal shows literally, as one line."""
+    return Text(one_line(text, _LINE)[0], style=style)
+
+
+async def _typed() -> bytes:
+    """Wait for input without a thread, which nothing could interrupt."""
+    loop = asyncio.get_running_loop()
+    ready = loop.create_future()
+    descriptor = sys.stdin.fileno()
+    loop.add_reader(descriptor, lambda: ready.done() or ready.set_result(None))
+    try:
+        await ready
+    finally:
+        loop.remove_reader(descriptor)
+    return os.read(descriptor, 64 * 1024)

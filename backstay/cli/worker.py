@@ -1,0 +1,15 @@
+"""The command `worker`: become the worker process."""
+
+import os
+import sys
+
+from backstay.library import house
+from backstay.settings import environment
+
+
+def worker() -> int:
+    """Serve runs until SIGTERM or Ctrl-C; what is under way is finished first."""
+    script = house() / "worker.py"
+    # A safe path would hide the rooms that lie beside the script.
+    variables = {name: value for name, value in environment(None).items() if name != "PYTHONSAFEPATH"}
+    os.execve(sys.executable, [sys.executable, str(script)], variables)  # noqa: S606 - to become the worker is the purpose
