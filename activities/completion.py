@@ -2,6 +2,8 @@
 
 import json
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import httpx2
@@ -9,6 +11,8 @@ import openai
 
 from backstay.errors import ModelRefused, ModelUnavailable
 from backstay.usage import ModelUsage
+
+MOST_TOKENS = 10**9
 
 
 class ContextTooLong(ModelRefused):
@@ -68,9 +72,15 @@ def _code(error: openai.APIStatusError) -> str:
 
 
 def _retry_after(error: openai.APIStatusError) -> float | None:
+    """Return the seconds to wait; the header may also name a date."""
+    said = error.response.headers.get("retry-after", "")
     try:
-        return max(0.0, float(error.response.headers.get("retry-after", "")))
+        return float(said)
     except ValueError:
+        pass
+    try:
+        return (parsedate_to_datetime(said) - datetime.now(UTC)).total_seconds()
+    except (ValueError, TypeError):
         return None
 
 
@@ -79,23 +89,28 @@ def _parsed(data: Any) -> Completion:
     message = choice["message"]
     if not isinstance(message, dict):
         raise TypeError("no message")
-    usage = data.get("usage") or {}
+    usage = _dict(data.get("usage"))
     prompt, output = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
-    cached = min(prompt, _count(usage.get("prompt_tokens_details") or {}, "cached_tokens"))
+    cached = min(prompt or 0, _count(_dict(usage.get("prompt_tokens_details")), "cached_tokens") or 0)
     return Completion(
         message=message,
         finish_reason=str(choice.get("finish_reason") or ""),
         usage=ModelUsage(
             calls=1,
             input_cached_tokens=cached,
-            input_new_tokens=prompt - cached,
-            output_tokens=output,
-            reasoning_tokens=_count(usage.get("completion_tokens_details") or {}, "reasoning_tokens"),
+            input_new_tokens=(prompt or 0) - cached,
+            output_tokens=output or 0,
+            reasoning_tokens=_count(_dict(usage.get("completion_tokens_details")), "reasoning_tokens") or 0,
         ),
-        reported=prompt > 0,
+        reported=bool(prompt) and output is not None,
     )
 
 
-def _count(usage: Any, name: str) -> int:
+def _count(usage: dict[str, Any], name: str) -> int | None:
+    """Return a count of tokens, or None when there is none that can be believed."""
     value = usage.get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS else None
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -1,5 +1,6 @@
 """Ask the model once: render, check the reservation, send, price, parse."""
 
+import time
 from typing import Any
 
 from temporalio import activity
@@ -7,6 +8,7 @@ from temporalio import activity
 from activities.arguments import Arguments
 from activities.completion import Completion, ContextTooLong, complete
 from activities.failures import body
+from activities.patience import patiently
 from activities.pricing import Price, price_of
 from activities.records import Records
 from activities.reply import Reply, ReplyReader, calls_of_json
@@ -16,13 +18,16 @@ from activities.transcript import Transcript, Transcripts
 from backstay import calls
 from backstay.canonical import canonical
 from backstay.decision import Decision
-from backstay.errors import ReservationTooSmall
+from backstay.errors import BackstayError, ReservationTooSmall
 from backstay.event import Event
 from backstay.shown import one_line
+from backstay.trimming import BYTES_PER_TOKEN, weight
 from backstay.usage import ModelUsage
 from toolbox import Catalog
 
 HALVINGS = 3
+Answered = tuple[Completion, int, int]
+"""What came back, what it may have cost at most, and how much trimming left out."""
 
 
 class Model(Body):
@@ -39,13 +44,32 @@ class Model(Body):
     @body(calls.ask_model)
     async def ask_model(self, ask: calls.AskModel) -> Decision:
         """Render the context, call the model once, price the answer and parse it into a Decision."""
+        try:
+            transcript, catalog = await patiently(lambda: self._prepared(ask), until=self._until())
+        except BackstayError as error:
+            error.facts["unbilled"] = True
+            raise
+        price = price_of(self.settings, ask.model)
+        answer = await self._completed(ask, transcript, catalog, price)
+        # What was paid for is not lost because the store is locked for a while.
+        return await patiently(
+            lambda: self._decided(ask, transcript, catalog, answer, price), until=time.time() + self.transient_s
+        )
+
+    def _until(self) -> float:
+        return activity.info().scheduled_time.timestamp() + self.transient_s
+
+    async def _prepared(self, ask: calls.AskModel) -> tuple[Transcript, Catalog]:
         self.store.check(ask.store)
         await self.store.events.append(ask.run, ask.events)
         catalog = await self.toolbox.catalog(ask.user_id)
         transcript = await self.transcripts.load(ask.context)
-        transcript = await self.transcripts.extend(transcript, await self.transcripts.items_of(ask.append))
-        price = price_of(self.settings, ask.model)
-        completion, worst, dropped = await self._completed(ask, transcript, catalog, price)
+        return await self.transcripts.extend(transcript, await self.transcripts.items_of(ask.append)), catalog
+
+    async def _decided(
+        self, ask: calls.AskModel, transcript: Transcript, catalog: Catalog, answer: Answered, price: Price | None
+    ) -> Decision:
+        completion, worst, dropped = answer
         usage = _priced(completion, price, worst)
         if ask.closing:
             shown = await self.records.show(ask.run, completion.message.get("content") or "", "model")
@@ -58,7 +82,7 @@ class Model(Body):
 
     async def _completed(
         self, ask: calls.AskModel, transcript: Transcript, catalog: Catalog, price: Price | None
-    ) -> tuple[Completion, int, int]:
+    ) -> Answered:
         """Send once; only a request that was refused as too long, and so not billed, is sent again, shorter."""
         cap = self.settings.context_tokens
         for halving in range(HALVINGS + 1):
@@ -76,7 +100,8 @@ class Model(Body):
             except ContextTooLong:
                 if halving == HALVINGS:
                     raise
-                cap //= 2
+                # The cap itself may lie far above what there is to cut.
+                cap = min(cap, int(weight(request["messages"]) / BYTES_PER_TOKEN)) // 2
         raise AssertionError
 
     def _request(

@@ -4,11 +4,11 @@ import math
 from dataclasses import dataclass
 from decimal import Decimal
 
-from backstay.settings import Settings
 from genai_prices import Usage as PricedUsage
 from genai_prices import calc_price
 
 from backstay.budget import MICRO
+from backstay.settings import Settings
 from backstay.usage import ModelUsage
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from backstay.clean import clean_json
 from backstay.digest import digest_of_result
-
 from backstay.errors import ArgumentsInvalid
 from backstay.redaction import Redactor
 from backstay.secret import handle_for

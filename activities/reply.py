@@ -9,6 +9,7 @@ from activities.functions import NAMES
 from activities.tools import facts_of
 from activities.transcript import Item
 from backstay.canonical import canonical
+from backstay.clean import clean_text
 from backstay.decision import Action, AskPerson, CallTools, Finish, ReadResult, SearchTools
 from backstay.errors import ArgumentsInvalid
 from backstay.shown import one_line
@@ -17,6 +18,7 @@ from toolbox import Catalog
 
 MOST_CALLS = 64
 OUTPUT_BYTES = 16_384
+CALLS_BYTES = 131_072
 
 
 @dataclass
@@ -30,6 +32,8 @@ class Reply:
     asked: AskPerson | None = None
     finish: Finish | None = None
     refused: int = 0
+    size: int = 0
+    """Bytes of the arguments of `calls`, as history will hold them."""
 
     @property
     def actions(self) -> tuple[Action, ...]:
@@ -96,10 +100,10 @@ class ReplyReader:
         function = call.get("function")
         function = function if isinstance(function, dict) else {}
         given = call.get("id")
-        call_id = given[:200] if isinstance(given, str) and given else f"call-{index}"
+        call_id = clean_text(given[:200]) if isinstance(given, str) and given else f"call-{index}"
         if any(other["id"] == call_id for other in said):
             call_id = f"{call_id}-{index}"
-        name = str(function.get("name") or "")[:64]
+        name = clean_text(str(function.get("name") or "")[:64])
         arguments, fault = _parsed(function.get("arguments"))
         called = {"name": name or "nothing", "arguments": "{}"}
         said.append({"id": call_id, "type": "function", "function": called})
@@ -117,9 +121,14 @@ class ReplyReader:
         self, reply: Reply, call_id: str, name: str, arguments: dict[str, Any], reason: str
     ) -> dict[str, Any]:
         if name in NAMES:
-            folded = await self.arguments.fold(self.run, "model", arguments) if name != "finish" else arguments
-            await self._built_in(reply, call_id, name, folded)
-            return folded
+            # What a finish holds goes nowhere but into the Result: there it may look like anything.
+            shown = (
+                (await self.arguments.records.show(self.run, arguments, "model")).payload
+                if name == "finish"
+                else await self.arguments.show(self.run, "model", arguments)
+            )
+            await self._built_in(reply, call_id, name, shown)
+            return shown
         definition = self.catalog.by_function.get(name) or self.catalog.definitions.get(name)
         if definition is None:
             raise ArgumentsInvalid(f"there is no function {name!r}; search_tools finds what there is")
@@ -127,6 +136,12 @@ class ReplyReader:
         fault = definition.validate(arguments)
         if fault is not None:
             raise ArgumentsInvalid(f"{name}: {fault}")
+        reply.size += len(canonical(folded).encode())
+        if reply.size > CALLS_BYTES:
+            raise ArgumentsInvalid(
+                f"arguments: the calls of one answer may take {CALLS_BYTES} bytes beside their long texts; "
+                "make fewer calls at once, or pass fewer values"
+            )
         facts = facts_of(self.catalog, definition)
         reply.calls.append(ToolCall(id=call_id, tool=facts, arguments=folded, reason=reason))
         return folded
@@ -156,8 +171,7 @@ class ReplyReader:
                 raise ArgumentsInvalid(f"{name}: only one at a time")
 
     async def _finish(self, call_id: str, arguments: dict[str, Any]) -> Finish:
-        shown = await self.arguments.records.show(self.run, arguments, "model")
-        outputs = shown.payload.get("outputs")
+        outputs = arguments.get("outputs")
         outputs = outputs if isinstance(outputs, dict) else {}
         if len(canonical(outputs)) > OUTPUT_BYTES:
             ref = await self.arguments.records.write("outputs", outputs)
@@ -165,7 +179,7 @@ class ReplyReader:
         success = arguments.get("success", True)
         return Finish(
             call_id=call_id,
-            summary=str(shown.payload.get("summary") or "")[:8000],
+            summary=str(arguments.get("summary") or "")[:8000],
             outputs=outputs,
             success=success is True,
         )

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 import openai
-from backstay.settings import Settings
 from temporalio.client import Client
 
 from backstay.policy import Policy
 from backstay.redaction import Redactor
+from backstay.settings import Settings
 from store import Store
 from toolbox import Toolbox
 

@@ -63,6 +63,7 @@ class Runs(Body):
             search_attributes=self.resources.search_attributes,
             settle_after_s=self.settings.settle_after_seconds,
             deadline_s=self.settings.request_deadline_seconds,
+            transient_s=self.transient_s,
             wait_notices=bool(self.settings.notify_urls),
         )
         await self._remember(ask, opened)

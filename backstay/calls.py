@@ -71,6 +71,8 @@ class Opened(Noun):
     settle_after_s: float = 5
     deadline_s: float = 30
     """How long a tool may take to answer, unless a plan step says otherwise."""
+    transient_s: float = 45
+    """How long a fault that may pass is waited out before a person is asked."""
     wait_notices: bool = False
     """Whether there is anybody to announce requests to."""
 

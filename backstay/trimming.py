@@ -11,8 +11,8 @@ KEEP_LAST = 2
 """The newest answers are never dropped: the model has not reacted to them yet."""
 
 
-def weight(item: dict[str, Any]) -> int:
-    """Return the bytes that an item takes in a request."""
+def weight(item: Any) -> int:
+    """Return the bytes that an item, or several, take in a request."""
     return len(canonical(item).encode("utf-8", "replace"))
 
 

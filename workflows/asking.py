@@ -1,6 +1,6 @@
 """Ask the model, reserving money for every try before it is spent."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from temporalio import workflow
@@ -15,7 +15,12 @@ from workflows.desk import Desk
 from workflows.menu import failure_of
 
 TRIES = 3
+WAITS = 10
+"""How often in a row an endpoint may ask to wait before a person is asked."""
 LONGEST_WAIT_S = 3600
+TRIED_AGAIN = frozenset({"ModelUnavailable", "WorkerLost"})
+ASKS = TRIED_AGAIN | {"ModelRefused", "StoreUnavailable", "StoreMismatch"}
+"""Faults about which a person is asked; a locked store has been waited for by then."""
 
 
 class Asking:
@@ -48,7 +53,7 @@ class Asking:
         return decision.reason or None
 
     async def _asked(self, *, closing: bool) -> Decision:
-        tries = 0
+        tries, since = 0, workflow.now()
         needed: int | None = None
         while True:
             held = await self._reserved(needed, closing=closing)
@@ -66,8 +71,10 @@ class Asking:
                 needed = None
                 self._settle_failed(held, facts)
                 tries += 1
-                await self._after(error, facts, tries, closing=closing)
-                tries = tries % TRIES
+                if closing and (tries >= TRIES or error.type not in TRIED_AGAIN or facts.get("retry_after")):
+                    raise
+                if await self._after(error, facts, tries, since):
+                    tries, since = 0, workflow.now()
                 continue
             except BaseException:
                 # Cancelled: the request may have been billed.
@@ -124,27 +131,34 @@ class Asking:
             **more,
         )
 
-    async def _after(self, error: ApplicationError, facts: dict[str, Any], tries: int, *, closing: bool) -> None:
-        """Wait before the next try, ask a person when tries are used up, or give up."""
+    async def _after(self, error: ApplicationError, facts: dict[str, Any], tries: int, since: datetime) -> bool:
+        """Wait before the next try, ask a person when patience is used up, or give up; return whether to begin anew."""
         kind = error.type or ""
         self.desk.record("model.failed", f"try {tries}: {error.message}", type=kind)
-        if kind not in {"ModelUnavailable", "ModelRefused", "WorkerLost"}:
+        if kind not in ASKS:
             raise failure_of(error)
-        if closing and (tries >= TRIES or kind == "ModelRefused"):
-            raise error
         wait = facts.get("retry_after")
-        if isinstance(wait, int | float) and wait > 0:
+        if isinstance(wait, int | float) and wait > 0 and tries < WAITS:
             seconds = min(float(wait), LONGEST_WAIT_S)
             with self.desk.doing(State.WAITING):
                 await workflow.sleep(timedelta(seconds=seconds), summary=f"the model asked to wait {seconds:g} s")
-            return
-        if tries < TRIES and kind != "ModelRefused":
-            await workflow.sleep(timedelta(seconds=2 ** (tries - 1)), summary=f"before try {tries + 1} of the model")
-            return
+            return False
+        pause = timedelta(seconds=2 ** min(tries - 1, 3))
+        if self._patient(kind, tries, since, pause):
+            await workflow.sleep(pause, summary=f"before try {tries + 1} of the model")
+            return False
         if self.desk.menu.ask_about_fault is None or not await self.desk.menu.ask_about_fault(
             f"ask_model: {error.message}"
         ):
             raise failure_of(error)
+        return True
+
+    def _patient(self, kind: str, tries: int, since: datetime, pause: timedelta) -> bool:
+        """Return whether another try may help; a worker with another store may hand over to one with the right one."""
+        if kind == "StoreMismatch":
+            most = 45 if self.desk.state.opened is None else self.desk.state.opened.transient_s
+            return workflow.now() + pause < since + timedelta(seconds=most)
+        return kind in TRIED_AGAIN and tries < TRIES
 
     def _settle(self, held: Reservation | None, decision: Decision) -> None:
         state = self.desk.state
