@@ -17,6 +17,8 @@ from workflows.desk import Desk
 Resend = Callable[[int, int], Awaitable[ToolResult]]
 """Send again: effect number, send number."""
 VERIFY_BACKOFF_S = (1, 2, 4)
+VERIFY_PATIENCE_S = 15
+"""For all tries together: a server that is silent is silent for its checks too, and a person is to be asked soon."""
 
 
 class Reconcile:
@@ -50,11 +52,21 @@ class Reconcile:
         """
         state = self.desk.state
         last: ToolResult | None = None
+        ends = workflow.now() + timedelta(seconds=VERIFY_PATIENCE_S)
         for number in range(len(VERIFY_BACKOFF_S)):
             if number:
+                if workflow.now() + timedelta(seconds=VERIFY_BACKOFF_S[number - 1]) >= ends:
+                    break
                 await workflow.sleep(timedelta(seconds=VERIFY_BACKOFF_S[number - 1]), summary=f"check {tool} again")
             state.usage = state.usage.model_copy(update={"free_calls": state.usage.free_calls + 1})
-            ask = calls.CallTool(run=state.run, user_id=state.task.user_id, purpose="verify", tool=tool, effect=effect)
+            ask = calls.CallTool(
+                run=state.run,
+                user_id=state.task.user_id,
+                purpose="verify",
+                tool=tool,
+                effect=effect,
+                deadline_s=round((ends - workflow.now()).total_seconds(), 3),
+            )
             result = await self.desk.menu.order(calls.call_tool, ask, summary=f"verify {tool}, effect {effect}")
             if result.verified:
                 return result
