@@ -12,11 +12,9 @@ from typing import Any
 import httpx2
 import openai
 import yaml
-from backstay.settings import Settings
 from temporalio.api.enums.v1 import IndexedValueType
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest, ListSearchAttributesRequest
 from temporalio.client import Client
-from temporalio.envconfig import ClientConfig
 from temporalio.service import RPCError
 from temporalio.worker import Worker
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
@@ -26,13 +24,15 @@ import store
 import toolbox
 import workflows
 from activities import Resources, bodies
-from backstay.calls import DATA_CONVERTER
+from backstay.client import connect
 from backstay.errors import BackstayError, SettingsInvalid
 from backstay.logs import configure_logs
 from backstay.policy import Policy
 from backstay.redaction import Redactor
+from backstay.settings import Settings
 from store import open_store
 from toolbox import open_toolbox
+from toolbox.load import load
 
 HERE = Path(__file__).resolve().parent
 DRAIN = timedelta(seconds=35)
@@ -130,22 +130,19 @@ async def register_search_attributes(client: Client) -> bool:
     return False
 
 
-async def connect() -> Client:
-    """Connect with Temporal's own settings."""
-    options = ClientConfig.load_client_connect_config()
-    options.setdefault("target_host", "localhost:7233")
-    return await Client.connect(**options, data_converter=DATA_CONVERTER, lazy=False)
-
-
 async def main() -> int:
     """Serve until a signal comes, then drain; return the exit code."""
     settings = Settings.load()
     configure_logs(Redactor(settings.secrets()))
-    client = await connect()
-    async with open_resources(settings, client) as resources:
+    # What is wrong with the operator's files is said first: it needs no server to be seen.
+    read_policy(settings.policy)
+    load(settings.toolbox, settings.environment)
+    async with connect() as backstay, open_resources(settings, backstay.client) as resources:
+        configure_logs(resources.redactor)
         stop = asyncio.Event()
         for name in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(name, stop.set)
+        client = backstay.client
         async with open_worker(client, resources):
             sys.stderr.write(
                 f"backstay worker ready: {client.namespace} {settings.task_queue}, store {resources.store.stamp}\n"

@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from backstay.noun import Noun
 from backstay.safety import Safety
@@ -100,3 +100,10 @@ class Approval(Noun):
     args_digest: str | None = None
     event_id: str | None = Field(default=None, max_length=200)
     remember: bool = False
+
+    @field_validator("remember")
+    @classmethod
+    def _refuse_remember(cls, value: bool) -> bool:  # noqa: FBT001  # pydantic calls it
+        if value:
+            raise ValueError("not available in this version: remember")
+        return value

@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from backstay.errors import BudgetExceeded
 from backstay.noun import Noun
@@ -11,6 +11,9 @@ from backstay.usage import Usage
 
 MICRO = 1_000_000
 """Money is kept in whole millionths of a US dollar, rounded up, so that sums are exact and never too low."""
+
+
+MOST_STEPS = 2000
 
 
 class Limit(StrEnum):
@@ -28,8 +31,8 @@ class Limit(StrEnum):
 class Budget(Noun):
     """Bound a run; a limit of None is no limit."""
 
-    max_steps: int = Field(default=10, ge=1, le=2000)
-    """Decisions of the model."""
+    max_steps: int = Field(default=10, ge=1)
+    """Decisions of the model; at most 2,000, because a longer run would have to carry its state over."""
     max_tool_calls: int = Field(default=30, ge=0, le=100_000)
     """Dispatched calls, those of plan steps included."""
     max_code_runs: int = Field(default=3, ge=0)
@@ -41,6 +44,13 @@ class Budget(Noun):
     quotas: dict[str, int] = Field(default_factory=dict)
     """Dispatched calls of one tool, by `provider.tool`."""
     on_exhausted: Literal["finalize", "ask", "fail"] = "finalize"
+
+    @field_validator("max_steps")
+    @classmethod
+    def _refuse_endless(cls, value: int) -> int:
+        if value > MOST_STEPS:
+            raise ValueError(f"not available in this version: max_steps above {MOST_STEPS}")
+        return value
 
     def raised(self, more: dict[str, Any]) -> "Budget":
         """Return the budget with limits added, as `top_up` asks; every amount must be positive.

@@ -38,4 +38,4 @@ def _explain(noun: str, fault: Any) -> str:
         case "missing":
             return f"{field}: required field is missing; add it"
         case _:
-            return f"{field}: {fault['msg']} (value {shown})"
+            return f"{field}: {fault['msg'].removeprefix('Value error, ')} (value {shown})"
