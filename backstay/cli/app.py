@@ -96,13 +96,13 @@ def _usage(error: CycloptsError) -> str:
         return str(error)
     name = getattr(getattr(error, "argument", None), "name", "") or ""
     return "; ".join(
-        f"{'.'.join([name, *map(_flag, fault['loc'])]).replace('*.', '--')}: {fault['msg']} (value {str(fault['input'])[:80]!r})"
-        for fault in cause.errors()
+        f"{_flag(name, fault['loc'])}: {fault['msg']} (value {str(fault['input'])[:80]!r})" for fault in cause.errors()
     )
 
 
-def _flag(part: object) -> str:
-    return str(part).replace("_", "-")
+def _flag(name: str, place: tuple[int | str, ...]) -> str:
+    inner = ".".join(str(part).replace("_", "-") for part in place)
+    return f"--{inner}" if name in {"", "*"} else f"{name}.{inner}"
 
 
 def _version() -> str:

@@ -27,8 +27,8 @@ class Detached(BackstayError):
 class Follower:
     """Show what happens in a run until it ends."""
 
-    def __init__(self, terminal: Terminal, run: Run, prompt: Prompt, *, yes: bool = False, asks: bool = True) -> None:
-        """Approve by itself with `yes`; ask the person where there is one and `asks` is set."""
+    def __init__(self, terminal: Terminal, run: Run, prompt: Prompt, *, yes: str = "", asks: bool = True) -> None:
+        """Approve calls by itself for the reason `yes`; ask the person where there is one and `asks` is set."""
         self.terminal = terminal
         self.run = run
         self.prompt = prompt
@@ -108,7 +108,7 @@ class Follower:
         except BackstayError as error:
             self.terminal.say(f"not approved: {error}", "red")
         else:
-            self.terminal.say(f"approved {request.id} without asking, as --yes says", "yellow")
+            self.terminal.say(f"approved {request.id} without asking: {self.yes}", "yellow")
 
     def _announce(self, request: ApprovalRequest) -> None:
         for line, style in request_lines(request):

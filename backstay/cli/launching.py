@@ -111,7 +111,7 @@ async def followed(
     editor = settings.environment.get("VISUAL") or settings.environment.get("EDITOR")
     prompt = Prompt(terminal, run, by=by or myself(), editor=editor)
     try:
-        await Follower(terminal, run, prompt, yes=yes, asks=output == "text").follow()
+        await Follower(terminal, run, prompt, yes="--yes was given" if yes else "", asks=output == "text").follow()
         result = await run.result()
     except (Detached, asyncio.CancelledError) as let_go:
         terminal.say(f"the run goes on; come back with: backstay attach {run.id}", "yellow")

@@ -18,7 +18,7 @@ from backstay.errors import BackstayError, SettingsInvalid, Unreachable
 from backstay.shown import one_line
 
 ADDRESS = "localhost:7233"
-PATIENCE_S = 4.0
+PATIENCE_S = 3.0
 
 
 @asynccontextmanager
