@@ -1,0 +1,72 @@
+"""Write docs/schemas: the JSON Schema of everything that crosses the door. python -m docs.generate_schemas."""
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+from backstay.approval import Approval, ApprovalRequest
+from backstay.budget import Budget, TopUp
+from backstay.event import Timeline
+from backstay.noun import Noun
+from backstay.plan import Plan
+from backstay.result import Result
+from backstay.status import Status
+from backstay.task import Task
+
+PLACE = Path(__file__).parent / "schemas"
+TAKEN: tuple[type[Noun], ...] = (Task, Budget, Plan, Approval, TopUp)
+"""What comes from outside: unknown fields are refused."""
+GIVEN: tuple[type[Noun], ...] = (Result, ApprovalRequest, Status, Timeline)
+"""What goes out: fields may be added, so readers ignore what they do not know."""
+
+
+def schemas() -> dict[str, str]:
+    """Return the text of every schema by file name."""
+    taken = {_name(noun): _text(_closed(_schema(noun, "validation"))) for noun in TAKEN}
+    return taken | {_name(noun): _text(_schema(noun, "serialization")) for noun in GIVEN}
+
+
+def _schema(noun: type[Noun], mode: Literal["validation", "serialization"]) -> dict[str, Any]:
+    schema = noun.model_json_schema(by_alias=True, mode=mode)
+    if noun is Task:
+        for name in Task.later:
+            field = schema["properties"][name]
+            schema["properties"][name] = {"const": field.get("default"), "default": field.get("default")}
+    return schema
+
+
+def _closed(schema: Any) -> Any:
+    """Refuse unknown fields in every object that names its fields."""
+    match schema:
+        case dict():
+            closed = {key: _closed(value) for key, value in schema.items()}
+            return closed | ({"additionalProperties": False} if "properties" in schema else {})
+        case list():
+            return [_closed(value) for value in schema]
+        case _:
+            return schema
+
+
+def _name(noun: type[Noun]) -> str:
+    words = "".join(f"_{sign.lower()}" if sign.isupper() else sign for sign in noun.__name__)
+    return f"{words.lstrip('_')}.json"
+
+
+def _text(schema: dict[str, Any]) -> str:
+    marked = {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+    return json.dumps(marked, indent=2, ensure_ascii=False, sort_keys=True) + "\n"
+
+
+def main() -> None:
+    """Bring the folder up to date."""
+    PLACE.mkdir(exist_ok=True)
+    current = schemas()
+    for stale in PLACE.glob("*.json"):
+        if stale.name not in current:
+            stale.unlink()
+    for name, text in current.items():
+        (PLACE / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""One worker for all documents: what they show is run against it."""
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest_asyncio
+from temporalio.client import Client
+
+from backstay.testing import Conversation
+from examples.mailbox.reminders import Reminders
+from tests.docs.blocks import HOUSE
+from tests.engine import Engine, engine
+
+QUEUE = "backstay"
+
+
+@dataclass(frozen=True)
+class Documented:
+    """A served task queue, and the environment that leads programs to it."""
+
+    engine: Engine
+    environment: dict[str, str]
+
+    async def run(self, *command: str, folder: Path, within_s: float = 90) -> tuple[int, str, str]:
+        """Run a program as a reader would; return its exit code and what it said."""
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            cwd=folder,
+            env=self.environment,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        try:
+            async with asyncio.timeout(within_s):
+                said, complained = await process.communicate()
+        finally:
+            if process.returncode is None:
+                process.kill()
+        return process.returncode or 0, said.decode(), complained.decode()
+
+
+def rules(conversation: Conversation):
+    return Reminders()(conversation)
+
+
+@pytest_asyncio.fixture(scope="session")
+async def documented(temporal: Client, tmp_path_factory) -> AsyncGenerator[Documented]:
+    """Serve the task queue that programs use when nobody says otherwise."""
+    foreign = ("BACKSTAY_", "OPENAI_", "TEMPORAL_")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+    # Where the project is not installed, programs find it in the checkout.
+    environment["PYTHONPATH"] = str(HOUSE)
+    environment["TEMPORAL_ADDRESS"] = temporal.service_client.config.target_host
+    async with engine(temporal, tmp_path_factory.mktemp("documented"), rules, task_queue=QUEUE) as opened:
+        yield Documented(opened, environment)

@@ -1,0 +1,81 @@
+"""Every JSON and YAML block of the documents is admitted by the noun it shows."""
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+
+from backstay.approval import Approval
+from backstay.calls import OfRun
+from backstay.client import Backstay
+from backstay.errors import BackstayError
+from backstay.plan import Plan
+from backstay.policy import Policy
+from backstay.task import Task
+from docs.generate_schemas import PLACE, schemas
+from tests.docs.blocks import blocks
+from toolbox.load import load
+
+BLOCKS = blocks("json", "yaml")
+ADMIT: dict[str, Any] = {"Task": Task.admit, "Approval": Approval.admit, "policy": Policy.admit, "plan": Plan.admit}
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: f"{block.place} {block.noun}")
+def test_a_data_block_is_admitted_by_the_noun_it_names(tmp_path, block):
+    data = json.loads(block.text) if block.language == "json" else yaml.safe_load(block.text)
+
+    if block.noun == "toolbox":
+        path = tmp_path / "toolbox.json"
+        path.write_text(block.text, encoding="utf-8")
+        configuration, _ = load(path, {"CRM_TOKEN": "a-token-of-this-test"})
+        assert list(configuration.servers) == list(data["mcpServers"])
+    else:
+        assert ADMIT[block.noun](data)
+
+
+def test_what_is_misspelt_in_a_block_would_be_noticed():
+    for noun, admit in ADMIT.items():
+        with pytest.raises(BackstayError, match="unknown"):
+            admit(
+                {
+                    "no_such_field": 1,
+                    "text": "x",
+                    "steps": [{"tool": "a.b"}],
+                    "request_id": "r1",
+                    "verdict": "approve",
+                    "by": "a",
+                }
+                if noun != "policy"
+                else {"no_such_field": 1}
+            )
+
+
+async def test_the_plan_of_the_quickstart_runs(documented):
+    (block,) = [block for block in BLOCKS if block.noun == "plan"]
+    task = {"plan": yaml.safe_load(block.text), "input": {"days": 60, "to": "ana@example.com"}}
+    run = await Backstay(documented.engine.client).start(task)
+    async for event in run.events():
+        if event.name == "approval.asked":
+            await run.approve(event.data["request"], by="ana@example.com")
+
+    result = await run.result()
+
+    assert result.success, result
+    body = documented.engine.mailbox.rows("SELECT body FROM sent ORDER BY id DESC LIMIT 1")[0][0]
+    late = len(documented.engine.mailbox.rows("SELECT 1 FROM invoices WHERE paid = 0"))
+    assert body.endswith("invoices are overdue by more than 60 days.")
+    assert 0 < int(body.split()[0]) <= late
+    await run.undo(by="ana@example.com")
+
+
+def test_the_schemas_are_those_of_the_code():
+    kept = {path.name: path.read_text(encoding="utf-8") for path in PLACE.glob("*.json")}
+
+    assert kept == schemas(), "run: python -m docs.generate_schemas"
+
+
+def test_no_schema_is_that_of_an_inner_shape():
+    inner = {noun.__name__ for noun in OfRun.__subclasses__()}
+
+    assert inner.isdisjoint(json.loads(text).get("title") for text in schemas().values())

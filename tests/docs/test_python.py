@@ -1,0 +1,72 @@
+"""Every Python block of the documents runs."""
+
+import asyncio
+import sys
+import textwrap
+
+import pytest
+
+from backstay.client import Backstay
+from tests.docs.blocks import HOUSE, blocks
+
+TASK = "Remind every customer with an invoice overdue by more than 60 days, and tell me the total."
+PROGRAMS = [block for block in blocks("python") if not block.noun]
+FRAGMENTS = [block for block in blocks("python") if block.noun]
+
+
+@pytest.mark.parametrize("block", PROGRAMS, ids=lambda block: block.place)
+async def test_a_program_in_the_documents_runs_to_its_end(documented, tmp_path, block):
+    program = tmp_path / "program.py"
+    program.write_text(block.text, encoding="utf-8")
+
+    code, said, complained = await documented.run(sys.executable, str(program), folder=tmp_path)
+
+    assert code == 0, f"{block.place}\n{said}\n{complained}"
+    assert "Traceback" not in complained
+
+
+@pytest.mark.parametrize("block", FRAGMENTS, ids=lambda block: block.place)
+async def test_a_fragment_in_the_documents_holds_for_a_run_that_waits(documented, block):
+    assert block.noun == "run", f"{block.place}: no such kind of fragment"
+    run = await Backstay(documented.engine.client).start(TASK)
+    async with asyncio.timeout(60):
+        while not (pending := await run.pending()):
+            await asyncio.sleep(0.1)
+    body = textwrap.indent(block.text, "    ")
+    scope = {}
+    exec(compile(f"async def fragment(run, request):\n{body}", block.place, "exec"), scope)
+
+    async with asyncio.timeout(60):
+        await scope["fragment"](run, pending[0])
+
+
+async def test_the_first_example_does_what_the_readme_promises(documented, tmp_path):
+    (program,) = [block for block in PROGRAMS if block.place.startswith("README")]
+    mailbox = documented.engine.mailbox
+    before, standing = mailbox.requests("send_email"), mailbox.sent()
+
+    _, said, complained = await documented.run(sys.executable, "-c", program.text, folder=tmp_path)
+
+    sent = mailbox.requests("send_email") - before
+    assert "completed" in said, complained
+    assert said.count("approval.asked") == 1
+    assert said.count("taken back:") == sent > 1
+    assert mailbox.sent() == standing
+
+
+async def test_the_smallest_client_runs_and_prints_the_summary(documented):
+    backstay = Backstay(documented.engine.client)
+    starting = asyncio.create_task(documented.run(sys.executable, "starter.py", TASK, folder=HOUSE))
+    known = set()
+    async with asyncio.timeout(80):
+        while not starting.done():
+            async for one in documented.engine.client.list_workflows("ExecutionStatus='Running'"):
+                for request in await backstay.run(one.id).pending() if one.id not in known else ():
+                    known.add(one.id)
+                    await backstay.run(one.id).approve(request.id, by="ana@example.com")
+            await asyncio.sleep(0.2)
+    code, said, complained = await starting
+
+    assert code == 0, complained
+    assert "EUR" in said
+    assert "backstay approve task-" in complained

@@ -1,0 +1,174 @@
+"""docs/reference.md, operations.md and the other pages say what the code says."""
+
+import ast
+import re
+
+import pytest
+from pydantic import BaseModel
+
+from backstay import errors
+from backstay.approval import Approval, ApprovalRequest
+from backstay.budget import Budget
+from backstay.cli.codes import DETACHED, DONE, ENDED, FAILED, USAGE
+from backstay.errors import BackstayError, Final, Transient
+from backstay.operators import _OPERANDS
+from backstay.plan import Plan, PlanStep
+from backstay.result import Outcome, Result
+from backstay.settings import Settings
+from backstay.task import Task
+from tests.docs.blocks import HOUSE, PAGES, names, table
+from workflows.doors import Doors
+
+PAGE = "docs/reference.md"
+
+
+def column(heading: str, number: int = 0) -> list[str]:
+    return [name for row in table(PAGE, heading) for name in names(row[number])]
+
+
+@pytest.mark.parametrize(
+    ("heading", "noun"),
+    [
+        ("## Task", Task),
+        ("## Budget", Budget),
+        ("## Result", Result),
+        ("## ApprovalRequest", ApprovalRequest),
+        ("## Approval", Approval),
+        ("## Plan", Plan),
+    ],
+)
+def test_every_field_of_a_noun_is_in_its_table(heading, noun: type[BaseModel]):
+    fields = {field.alias or name for name, field in noun.model_fields.items()}
+
+    assert sorted(column(heading)) == sorted(fields)
+
+
+def test_every_field_of_a_plan_step_is_described():
+    text = (HOUSE / PAGE).read_text(encoding="utf-8").partition("| field of a step |")[2].partition("\n\n")[0]
+    described = [name for line in text.splitlines()[2:] for name in names(line.split("|")[1])]
+
+    assert sorted(described) == sorted(PlanStep.model_fields)
+
+
+@pytest.mark.parametrize(("heading", "noun"), [("## Task", Task), ("## Budget", Budget)])
+def test_defaults_are_those_of_the_code(heading, noun):
+    spelt = {True: "true", False: "false", None: "null"}
+    for row in table(PAGE, heading):
+        (name,) = names(row[0])
+        field = noun.model_fields[name]
+        default = field.get_default(call_default_factory=True)
+        if not isinstance(default, BaseModel):
+            said = row[1].strip("`")
+            known = spelt.get(default, "") if isinstance(default, bool | None) else f'"{default}"'
+            numbers = (
+                float(said) == default if isinstance(default, int | float) and not isinstance(default, bool) else False
+            )
+            assert numbers or said == known or (default == {} and said == "{}"), f"{name}: {said} is not {default!r}"
+
+
+def test_fields_that_take_one_value_are_those_the_code_refuses_otherwise():
+    only = {names(row[0])[0] for row in table(PAGE, "## Task") if row[2].startswith("the only value")}
+
+    assert only == set(Task.later)
+
+
+def test_every_outcome_is_explained():
+    assert column("Money is a number rounded to a millionth.") == [outcome.value for outcome in Outcome]
+
+
+def test_every_event_name_in_the_code_is_in_the_table_and_no_other():
+    assert sorted(column("## Events")) == sorted(recorded())
+
+
+def recorded() -> set[str]:
+    """The names of events, where the code records them."""
+    found = set()
+    for path in [*(HOUSE / "workflows").glob("*.py"), *(HOUSE / "activities").glob("*.py")]:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call):
+                continue
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            given = [node.args[0]] if called in {"record", "_record"} and node.args else []
+            given += [keyword.value for keyword in node.keywords if called == "Event" and keyword.arg == "name"]
+            found |= {value.value for value in given if isinstance(value, ast.Constant)}
+    return found
+
+
+def test_every_error_is_in_the_table_with_its_kind():
+    roots = {BackstayError, Final, Transient}
+    kinds = {
+        name: "final" if kind.final else "transient"
+        for name, kind in vars(errors).items()
+        if isinstance(kind, type) and issubclass(kind, BackstayError) and kind not in roots
+    }
+
+    assert {names(row[0])[0]: row[1] for row in table(PAGE, "## Errors")} == kinds
+
+
+def test_every_setting_is_in_the_table_with_its_default():
+    rows = {names(row[0])[0]: row[1].strip("`") for row in table(PAGE, "## Settings")}
+    expected = {}
+    for name, field in Settings.model_fields.items():
+        variable = field.validation_alias if isinstance(field.validation_alias, str) else f"BACKSTAY_{name.upper()}"
+        default = field.get_default(call_default_factory=True)
+        expected[variable] = f"{default:g}" if isinstance(default, float) else str(default) if default else ""
+
+    assert rows == expected
+
+
+def test_every_exit_code_is_in_the_table():
+    documented = [int(row[0]) for row in table(PAGE, "## Exit codes")]
+
+    assert documented == sorted({DONE, FAILED, USAGE, DETACHED, *ENDED.values()})
+
+
+def test_every_condition_operator_is_in_the_table():
+    assert sorted(column("## Policy conditions")) == sorted(_OPERANDS)
+
+
+def test_every_door_of_a_run_is_in_the_table():
+    doors = {
+        (kind, definition.name)
+        for kind in ("query", "signal", "update")
+        for member in vars(Doors).values()
+        if (definition := getattr(member, f"__temporal_{kind}_definition", None) or getattr(member, "_defn", None))
+        and type(definition).__name__ == f"_{kind.capitalize()}Definition"
+    }
+    documented = {tuple(row[0].replace("`", "").split()) for row in table(PAGE, "## The doors of a run")}
+
+    assert documented == doors
+
+
+def test_search_attributes_are_those_that_workflows_write():
+    rows = {
+        names(row[0])[0]: row[1]
+        for row in table(
+            "docs/operations.md",
+            "Four search attributes find runs; the worker registers them when it may, and otherwise does without:",
+        )
+    }
+    text = (HOUSE / "workflows/view.py").read_text(encoding="utf-8")
+    kinds = {"keyword": "Keyword", "int": "Int", "float": "Double"}
+
+    assert rows == {name: kinds[kind] for kind, name in re.findall(r'SearchAttributeKey\.for_(\w+)\("(\w+)"\)', text)}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_of_a_page_leads_somewhere(page):
+    text = page.read_text(encoding="utf-8")
+    targets = [target.partition("#")[0] for target in re.findall(r"\]\(([^)\s]+)\)", text)]
+    local = [target for target in targets if target and "://" not in target]
+
+    assert [target for target in local if not (page.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_line_of_prose_holds_one_sentence(page):
+    prose = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    crowded = [
+        line
+        for line in prose.splitlines()
+        if not line.startswith("|") and re.search(r"[a-z0-9)`*][.!?] [A-Z]", line.replace("e.g. ", ""))
+    ]
+
+    assert crowded == []

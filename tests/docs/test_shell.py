@@ -1,0 +1,79 @@
+"""Every shell block of the documents names commands, flags and targets that exist."""
+
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+from cyclopts import CycloptsError
+
+from backstay.cli.app import build
+from tests.docs.blocks import HOUSE, blocks
+
+BLOCKS = blocks("bash")
+LINES = [(block.place, line) for block in BLOCKS for line in block.text.splitlines() if line.strip()]
+FREE = {"export", "source", "docker"}
+
+
+def command_line_accepts(tokens: list[str]) -> None:
+    build().parse_args(tokens, exit_on_error=False, print_error=False)
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.place)
+def test_a_shell_block_is_correct_shell(block):
+    checked = subprocess.run(("bash", "-n", "-c", block.text), capture_output=True, check=False, timeout=20)
+
+    assert (checked.returncode, checked.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize(("place", "line"), LINES, ids=[f"{place} {line[:40]}" for place, line in LINES])
+def test_a_command_exists_and_takes_these_flags(place, line):
+    program, *rest = shlex.split(line)
+    match program:
+        case "backstay":
+            command_line_accepts(rest)
+        case "make":
+            makefile = (HOUSE / "Makefile").read_text(encoding="utf-8")
+            assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in rest), place
+        case "python":
+            assert rest[0] != "-m" or (HOUSE / rest[1].replace(".", "/") / "__main__.py").is_file(), place
+            assert rest[0] == "-m" or (HOUSE / rest[0]).is_file(), place
+        case _:
+            assert program in FREE, f"{place}: {program}"
+
+
+def test_a_flag_that_does_not_exist_is_noticed():
+    with pytest.raises(CycloptsError):
+        command_line_accepts(["approve", "WORKFLOW", "r1", "--no-such-flag"])
+    with pytest.raises(CycloptsError):
+        command_line_accepts(["no-such-command"])
+
+
+def test_every_command_is_documented():
+    documented = {shlex.split(line)[1] for _, line in LINES if line.startswith("backstay ")}
+
+    assert {name for name in build() if not name.startswith("-")} - documented == set()
+
+
+def test_the_commands_that_the_web_ui_shows_are_commands(monkeypatch):
+    template = (HOUSE / "workflows/view.py").read_text(encoding="utf-8")
+    shown = [line.replace("{head}", "WORKFLOW r1") for line in re.findall(r'f"(backstay [^"]+)"', template)]
+    lines = [re.sub(r"\{digest\}", "", line).replace("{by}", "--by YOU") for line in shown]
+
+    assert len(lines) >= 6
+    for line in lines:
+        command_line_accepts(shlex.split(line)[1:])
+
+
+def test_settings_in_shell_blocks_exist():
+    from backstay.settings import Settings
+
+    known = {f"BACKSTAY_{name.upper()}" for name in Settings.model_fields}
+    named = {
+        name
+        for page in {Path(HOUSE / block.place.partition(":")[0]) for block in BLOCKS}
+        for name in re.findall(r"\bBACKSTAY_[A-Z_]+\b", page.read_text(encoding="utf-8"))
+    }
+
+    assert named - known - {"BACKSTAY_"} == set()
