@@ -4,11 +4,13 @@ Each entry is a typed activity without a body; `activities/` implements it under
 `workflow.execute_activity(calls.call_tool, CallTool(...), ...)` and never see a body.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 from temporalio import activity
+from temporalio.api.common.v1 import Payload
 from temporalio.contrib.pydantic import PydanticPayloadConverter, ToJsonOptions, pydantic_data_converter
 
 from backstay.approval import ApprovalRequest
@@ -23,9 +25,29 @@ from backstay.task import Task
 from backstay.tool import Tool, ToolResult
 
 
+class Unreadable:
+    """Stand for what a stranger sent that is no JSON, so that it can be refused like any other bad input."""
+
+    def __repr__(self) -> str:
+        return "what is not JSON"
+
+
 class _CompactConverter(PydanticPayloadConverter):
     def __init__(self) -> None:
         super().__init__(ToJsonOptions(exclude_unset=True))
+
+    def from_payloads(self, payloads: Sequence[Payload], type_hints: list[type] | None = None) -> list[Any]:
+        hints: list[Any] = type_hints or [Any] * len(payloads)
+        if any(hint is not Any for hint in hints):
+            return super().from_payloads(payloads, type_hints)
+        # Where anything may come, a fault of the sender must not become a fault of the workflow task, which never ends.
+        return [self._read(payload) for payload in payloads]
+
+    def _read(self, payload: Payload) -> Any:
+        try:
+            return super().from_payloads([payload], None)[0]
+        except ValidationError:
+            return Unreadable()
 
 
 DATA_CONVERTER = replace(pydantic_data_converter, payload_converter_class=_CompactConverter)

@@ -33,13 +33,9 @@ class RunTask(Doors):
     """Turn a task into a result, whatever is killed on the way."""
 
     @workflow.init
-    def __init__(self, task: Any = None) -> None:
+    def __init__(self, task: Any = None, *more: Any) -> None:
         """Validate the task; an invalid one fails the workflow as `TaskInvalid`."""
-        self.invalid: TaskInvalid | None = None
-        try:
-            admitted = Task.admit(task)
-        except TaskInvalid as error:
-            self.invalid, admitted = error, Task(text="invalid")
+        self.invalid, admitted = _admitted(task, more)
         info = workflow.info()
         self.open_doors()
         self.desk = Desk(f"{info.workflow_id}/{info.first_execution_run_id}", admitted, self.show)
@@ -47,7 +43,7 @@ class RunTask(Doors):
         self.asking = Asking(self.desk)
 
     @workflow.run
-    async def run(self, task: Any = None) -> dict[str, Any]:
+    async def run(self, task: Any = None, *more: Any) -> dict[str, Any]:
         """Drive the task to its end; every end but an invalid task, a cancellation and our own bugs is a Result."""
         if self.invalid is not None:
             raise as_application_error(self.invalid)
@@ -168,6 +164,15 @@ class RunTask(Doors):
             self.desk.tell(note)
         else:
             self.desk.state.append.append(ContextItem(kind="answer", call_id=finish.call_id, text=note))
+
+
+def _admitted(task: Any, more: tuple[Any, ...]) -> tuple[TaskInvalid | None, Task]:
+    if more:
+        return TaskInvalid(f"Task: {1 + len(more)} arguments were given; give one JSON object"), Task(text="invalid")
+    try:
+        return None, Task.admit(task)
+    except TaskInvalid as error:
+        return error, Task(text="invalid")
 
 
 def _told(result: ToolResult) -> dict[str, Any]:
