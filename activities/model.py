@@ -1,6 +1,7 @@
 """Ask the model once: render, check the reservation, send, price, parse."""
 
 import time
+from dataclasses import dataclass
 from typing import Any
 
 from temporalio import activity
@@ -14,7 +15,7 @@ from activities.records import Records
 from activities.reply import Reply, ReplyReader, calls_of_json
 from activities.request import closing_request, json_request, request_for
 from activities.resources import Body, Resources
-from activities.transcript import Transcript, Transcripts
+from activities.transcript import Item, Transcript, Transcripts
 from backstay import calls
 from backstay.canonical import canonical
 from backstay.decision import Decision
@@ -28,6 +29,16 @@ from toolbox import Catalog
 HALVINGS = 3
 Answered = tuple[Completion, int, int]
 """What came back, what it may have cost at most, and how much trimming left out."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Hold what a request is rendered from; what is added is stored together with the answer."""
+
+    stored: Transcript
+    added: list[Item]
+    seen: Transcript
+    catalog: Catalog
 
 
 class Model(Body):
@@ -45,40 +56,42 @@ class Model(Body):
     async def ask_model(self, ask: calls.AskModel) -> Decision:
         """Render the context, call the model once, price the answer and parse it into a Decision."""
         try:
-            transcript, catalog = await patiently(lambda: self._prepared(ask), until=self._until())
+            prepared = await patiently(lambda: self._prepared(ask), until=self._until())
         except BackstayError as error:
             error.facts["unbilled"] = True
             raise
         price = price_of(self.settings, ask.model)
-        answer = await self._completed(ask, transcript, catalog, price)
+        answer = await self._completed(ask, prepared.seen, prepared.catalog, price)
         # What was paid for is not lost because the store is locked for a while.
         return await patiently(
-            lambda: self._decided(ask, transcript, catalog, answer, price), until=time.time() + self.transient_s
+            lambda: self._decided(ask, prepared, answer, price), until=time.time() + self.transient_s
         )
 
     def _until(self) -> float:
         return activity.info().scheduled_time.timestamp() + self.transient_s
 
-    async def _prepared(self, ask: calls.AskModel) -> tuple[Transcript, Catalog]:
+    async def _prepared(self, ask: calls.AskModel) -> Prepared:
         self.store.check(ask.store)
-        await self.store.events.append(ask.run, ask.events)
         catalog = await self.toolbox.catalog(ask.user_id)
         transcript = await self.transcripts.load(ask.context)
-        return await self.transcripts.extend(transcript, await self.transcripts.items_of(ask.append)), catalog
+        added = await self.transcripts.items_of(ask.append)
+        return Prepared(transcript, added, self.transcripts.ahead(transcript, added), catalog)
 
     async def _decided(
-        self, ask: calls.AskModel, transcript: Transcript, catalog: Catalog, answer: Answered, price: Price | None
+        self, ask: calls.AskModel, prepared: Prepared, answer: Answered, price: Price | None
     ) -> Decision:
         completion, worst, dropped = answer
         usage = _priced(completion, price, worst)
         if ask.closing:
             shown = await self.records.show(ask.run, completion.message.get("content") or "", "model")
             text = str(shown.payload)[:4000]
-            return Decision(context=transcript.ref, reason=text, model=ask.model, usage=usage, worst_case_micro=worst)
-        reply = await self._read(ask, transcript, catalog, completion)
-        extended = await self.transcripts.extend(transcript, reply.items)
-        await self._log(ask, usage, reply)
-        return _decision(ask, reply, extended.ref, catalog.version, usage=usage, worst=worst, dropped=dropped)
+            await self.store.events.append(ask.run, ask.events)
+            return Decision(context=ask.context, reason=text, model=ask.model, usage=usage, worst_case_micro=worst)
+        reply = await self._read(ask, prepared.seen, prepared.catalog, completion)
+        extended = await self.transcripts.extend(prepared.stored, [*prepared.added, *reply.items])
+        await self.store.events.append(ask.run, (*ask.events, _event(ask, usage, reply)))
+        version = prepared.catalog.version
+        return _decision(ask, reply, extended.ref, version, usage=usage, worst=worst, dropped=dropped)
 
     async def _completed(
         self, ask: calls.AskModel, transcript: Transcript, catalog: Catalog, price: Price | None
@@ -135,14 +148,11 @@ class Model(Body):
             self.without_functions.discard(ask.model)
         return reply
 
-    async def _log(self, ask: calls.AskModel, usage: ModelUsage, reply: Reply) -> None:
-        if not ask.event:
-            return
-        data = {"tokens": usage.tokens, "cost_usd": usage.cost_micro / 1e6, "actions": [a.kind for a in reply.actions]}
-        at = _scheduled()
-        text = f"step {ask.step}: asked the model"
-        event = Event(n=ask.event, name="model.asked", at=at, step=ask.step, text=text, data=data)
-        await self.store.events.append(ask.run, (event,))
+
+def _event(ask: calls.AskModel, usage: ModelUsage, reply: Reply) -> Event:
+    data = {"tokens": usage.tokens, "cost_usd": usage.cost_micro / 1e6, "actions": [a.kind for a in reply.actions]}
+    text = f"step {ask.step}: asked the model"
+    return Event(n=ask.event, name="model.asked", at=_scheduled(), step=ask.step, text=text, data=data)
 
 
 def _decision(

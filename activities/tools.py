@@ -3,6 +3,8 @@
 import time
 from typing import Any
 
+from temporalio import activity
+
 from activities.arguments import Arguments
 from activities.effects import Effects, Send
 from activities.failures import body
@@ -12,6 +14,7 @@ from backstay import calls
 from backstay.canonical import canonical, digest_of
 from backstay.effect import EffectState
 from backstay.errors import ArgumentsInvalid, OutcomeUnknown, ToolChanged, ToolNotFound, ToolUnavailable
+from backstay.event import Event
 from backstay.shown import one_line
 from backstay.tool import Tool, ToolResult
 from store.bound_undo import BoundUndo
@@ -53,7 +56,7 @@ class Tools(Body):
     async def call_tool(self, ask: calls.CallTool) -> ToolResult:
         """Call one tool; an effect is recorded before it is sent and settled after."""
         self.store.check(ask.store)
-        await self.store.events.append(ask.run, ask.events)
+        await self.store.events.append(ask.run, (*ask.events, *_called(ask)))
         try:
             match ask.purpose:
                 case "call":
@@ -234,6 +237,14 @@ class Tools(Body):
             raise ToolUnavailable(f"{provider}: {catalog.unavailable[provider]}")
         close = ", ".join(hit.tool for hit in catalog.search(tool, limit=3)) or "none"
         raise ToolNotFound(f"there is no tool {tool[:100]}; the closest are: {close}")
+
+
+def _called(ask: calls.CallTool) -> tuple[Event, ...]:
+    if not ask.event:
+        return ()
+    data = {"tool": ask.tool, "effect": ask.effect}
+    at = activity.info().scheduled_time.isoformat(timespec="milliseconds")
+    return (Event(n=ask.event, name="action.called", at=at, step=ask.step, text=one_line(ask.tool, 80)[0], data=data),)
 
 
 async def _nothing(_result: Any) -> BoundUndo | None:

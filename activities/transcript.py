@@ -74,6 +74,11 @@ class Transcripts:
             return transcript
         return await self._stored(transcript.ref, transcript.items, more)
 
+    @staticmethod
+    def ahead(transcript: Transcript, more: list[Item]) -> Transcript:
+        """Return the transcript with items that are not stored yet; only for rendering."""
+        return Transcript(transcript.ref, (*transcript.items, *more))
+
     async def items_of(self, append: tuple[ContextItem, ...]) -> list[Item]:
         """Turn what the workflow appends into items, resolving refs to digests and hits."""
         return [await self._item(one) for one in append]

@@ -100,7 +100,7 @@ async def engine(
         }
         opened = Settings.load(None, **values)
         resources = await stack.enter_async_context(worker.open_resources(opened, client))
-        await stack.enter_async_context(worker.open_worker(client, resources, max_cached_workflows=0))
+        await stack.enter_async_context(worker.open_worker(client, resources, sandboxed=True, max_cached_workflows=0))
         yield Engine(client, opened, Mailbox(database), model)
 
 

@@ -1,0 +1,64 @@
+"""Start what a benchmark measures as processes of their own, and read what they use."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+TICKS = os.sysconf("SC_CLK_TCK")
+PRICES = {"scripted": {"input": 0.1, "cached": 0.01, "output": 0.4}}
+
+
+def cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def memory_kb(pid: int) -> int:
+    lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:"))
+
+
+@contextmanager
+def process(command: list[str], ready: str, **env: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Run a process until the end of the block; yield it with the line that said it was ready."""
+    started = subprocess.Popen(
+        command, cwd=ROOT, env={**os.environ, **env}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    try:
+        for line in started.stdout or ():
+            if ready in line:
+                yield started, line.strip()
+                return
+        raise SystemExit(f"{command} did not get ready")
+    finally:
+        started.terminate()
+        try:
+            started.wait(60)
+        except subprocess.TimeoutExpired:
+            started.kill()
+
+
+def worker_environment(home: Path, address: str, model_url: str) -> dict[str, str]:
+    """Return the environment of a worker that serves the mailbox on a queue named backstay."""
+    data = json.loads((ROOT / "examples/toolbox.json").read_text(encoding="utf-8"))
+    mail: dict[str, Any] = data["mcpServers"]["mail"]
+    mail.update(command=sys.executable, args=[str(ROOT / "examples/mailbox/server.py")])
+    mail["env"] = {"MAILBOX_DB": str(home / "mailbox.db")}
+    home.mkdir(parents=True, exist_ok=True)
+    (home / "toolbox.json").write_text(json.dumps(data), encoding="utf-8")
+    return {
+        "TEMPORAL_ADDRESS": address,
+        "BACKSTAY_HOME": str(home),
+        "BACKSTAY_TOOLBOX": str(home / "toolbox.json"),
+        "BACKSTAY_POLICY": str(ROOT / "examples/policy.yaml"),
+        "BACKSTAY_MODEL": "scripted",
+        "BACKSTAY_PRICES": json.dumps(PRICES),
+        "OPENAI_BASE_URL": model_url,
+        "OPENAI_API_KEY": "key-of-the-scripted-model",
+    }

@@ -1,0 +1,200 @@
+"""Measure a step: wall, CPU, history, memory and replay, against the bare floor in one interleaved run.
+
+    python -m benchmarks.steps [--rounds 3] [--parked 50]
+"""
+
+import argparse
+import asyncio
+import json
+import statistics
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from temporalio.client import Client, WorkflowHistory
+from temporalio.testing import WorkflowEnvironment
+from temporalio.worker import Replayer
+from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
+
+from backstay.calls import DATA_CONVERTER
+from benchmarks.floor import Floor
+from benchmarks.processes import cpu_seconds, memory_kb, process, worker_environment
+
+SIZES = (10, 50, 200)
+RESULTS = Path(__file__).resolve().parent / "results" / "steps.json"
+
+
+class Bench:
+    """Run the same number of steps on the floor and on the engine, in turns."""
+
+    def __init__(self, client: Client, server: int, floor: int, engine: int) -> None:
+        self.client = client
+        self.pids = {"server": server, "floor": floor, "engine": engine}
+        self.number = 0
+
+    async def once(self, kind: str, steps: int) -> dict[str, Any]:
+        self.number += 1
+        name = f"{kind}-{steps}-{self.number}"
+        before = {part: cpu_seconds(pid) for part, pid in self.pids.items()}
+        began = time.perf_counter()
+        if kind == "floor":
+            handle = await self.client.start_workflow(Floor.run, steps, id=name, task_queue="floor")
+            await handle.result()
+        else:
+            budget = {"max_steps": 2000, "max_tool_calls": 2000, "max_llm_cost_usd": None}
+            task = {"text": f"read {steps}", "budget": budget}
+            handle = await self.client.start_workflow("RunTask", task, id=name, task_queue="backstay")
+            result = await handle.result()
+            assert result["outcome"] == "completed", result
+        wall = time.perf_counter() - began
+        used = {part: cpu_seconds(pid) - before[part] for part, pid in self.pids.items()}
+        history = await handle.fetch_history()
+        return {
+            "kind": kind,
+            "steps": steps,
+            "wall_ms": 1000 * wall / steps,
+            "cpu_worker_ms": 1000 * used[kind] / steps,
+            "cpu_server_ms": 1000 * used["server"] / steps,
+            "events": len(history.events) / steps,
+            "bytes": sum(event.ByteSize() for event in history.events) / steps,
+            "history": history,
+        }
+
+    async def parked(self, count: int) -> float:
+        before = memory_kb(self.pids["engine"])
+        handles = [
+            await self.client.start_workflow("RunTask", {"text": "park 1"}, id=f"parked-{i}", task_queue="backstay")
+            for i in range(count)
+        ]
+        async with asyncio.timeout(300):
+            for handle in handles:
+                while not await handle.query("pending"):
+                    await asyncio.sleep(0.2)
+        per_run = (memory_kb(self.pids["engine"]) - before) / count
+        for handle in handles:
+            await handle.terminate()
+        return per_run
+
+
+async def replay_ms(workflows: list[Any], history: WorkflowHistory) -> float:
+    restrictions = SandboxRestrictions.default.with_passthrough_modules("backstay", "pydantic_core", "annotated_types")
+    replayer = Replayer(
+        workflows=workflows,
+        data_converter=DATA_CONVERTER,
+        workflow_runner=SandboxedWorkflowRunner(restrictions=restrictions),
+    )
+    times = []
+    for _ in range(5):
+        began = time.perf_counter()
+        await replayer.replay_workflow(history)
+        times.append(time.perf_counter() - began)
+    return 1000 * statistics.median(times)
+
+
+def table(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    rows = []
+    for steps in SIZES:
+        medians = {
+            kind: {
+                key: statistics.median(run[key] for run in runs if run["kind"] == kind and run["steps"] == steps)
+                for key in ("wall_ms", "cpu_worker_ms", "cpu_server_ms", "events", "bytes")
+            }
+            for kind in ("floor", "engine")
+        }
+        floor, engine = medians["floor"], medians["engine"]
+        cpu = {kind: m["cpu_worker_ms"] + m["cpu_server_ms"] for kind, m in medians.items()}
+        rows.append(
+            {
+                "steps": steps,
+                "floor": floor,
+                "engine": engine,
+                "wall_ratio": engine["wall_ms"] / floor["wall_ms"],
+                "cpu_ratio": cpu["engine"] / cpu["floor"],
+            }
+        )
+    return rows
+
+
+async def measure(rounds: int, parked: int) -> dict[str, Any]:
+    import workflows
+
+    binary = str(Path(sys.executable).parent / "temporal")
+    async with await WorkflowEnvironment.start_local(
+        data_converter=DATA_CONVERTER, dev_server_existing_path=binary
+    ) as environment:
+        client = environment.client
+        address = client.service_client.config.target_host
+        server = _pid_of(address)
+        with ExitStack() as stack:
+            home = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            floor, _ = stack.enter_context(process([sys.executable, "-m", "benchmarks.floor", address], "ready"))
+            script = ["-m", "backstay.testing", "--script", "benchmarks.reader:Reader", "--port", "0"]
+            _, line = stack.enter_context(process([sys.executable, *script], "ready"))
+            env = worker_environment(home, address, line.rpartition(" ")[2])
+            engine, _ = stack.enter_context(process([sys.executable, "worker.py"], "backstay worker ready", **env))
+            bench = Bench(client, server, floor.pid, engine.pid)
+            for kind in ("floor", "engine"):
+                await bench.once(kind, 5)
+            runs = [
+                await bench.once(kind, steps) for _ in range(rounds) for steps in SIZES for kind in ("floor", "engine")
+            ]
+            kb = await bench.parked(parked)
+        fifty = {run["kind"]: run["history"] for run in runs if run["steps"] == 50}
+        replays = {
+            "floor": await replay_ms([Floor], fifty["floor"]),
+            "engine": await replay_ms(workflows.WORKFLOWS, fifty["engine"]),
+        }
+    return {"rows": table(runs), "parked_kb": kb, "parked_runs": parked, "replay_50_ms": replays, "rounds": rounds}
+
+
+def _pid_of(address: str) -> int:
+    port = address.rpartition(":")[2]
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                command = (entry / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if b"start-dev" in command and port.encode() in command:
+                return int(entry.name)
+    raise SystemExit(f"no dev server on port {port}")
+
+
+def render(result: dict[str, Any]) -> str:
+    lines = [
+        "| steps | wall ms, floor | wall ms, engine | ratio | CPU ms, floor | CPU ms, engine | ratio | events | bytes |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for row in result["rows"]:
+        cpu = {k: row[k]["cpu_worker_ms"] + row[k]["cpu_server_ms"] for k in ("floor", "engine")}
+        lines.append(
+            f"| {row['steps']} | {row['floor']['wall_ms']:.1f} | {row['engine']['wall_ms']:.1f} | {row['wall_ratio']:.2f} "
+            f"| {cpu['floor']:.1f} | {cpu['engine']:.1f} | {row['cpu_ratio']:.2f} "
+            f"| {row['engine']['events']:.1f} | {row['engine']['bytes']:.0f} |"
+        )
+    replays = result["replay_50_ms"]
+    lines += [
+        "",
+        f"Memory per parked run: {result['parked_kb']:.0f} kB over {result['parked_runs']} runs.",
+        f"Replay of a 50-step history: {replays['engine']:.1f} ms, floor {replays['floor']:.1f} ms "
+        f"(ratio {replays['engine'] / replays['floor']:.2f}).",
+    ]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--parked", type=int, default=50)
+    options = parser.parse_args()
+    result = asyncio.run(measure(options.rounds, options.parked))
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    print(render(result))
+
+
+if __name__ == "__main__":
+    main()
