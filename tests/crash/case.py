@@ -21,7 +21,6 @@ from tests.crash.processes import Nursery, WorkerProcess, plain_environment
 from tests.crash.script import MAILS, Script, plan
 from tests.engine import PRICES, ROOT, Mailbox, assert_no_task_failure, toolbox_of
 
-CEILING_USD = 0.5
 BILL = {"scripted": (1.0, 0.1, 4.0)}
 
 
@@ -37,13 +36,15 @@ class Case:
     model: ScriptedModel
     person: Person
     shape: Shape
+    ceiling_usd: float
     workers: int = 0
 
-    async def worker(self, kill_at: str = "") -> WorkerProcess:
-        """Raise a worker; with `kill_at` it dies by itself at that point."""
+    async def worker(self, kill_at: str = "", sign: str = "KILL") -> WorkerProcess:
+        """Raise a worker; with `kill_at` it dies by itself at that point, or is stopped there."""
         self.workers += 1
         kill = {
             "KILL_AT": kill_at,
+            "KILL_WITH": sign,
             "KILL_MAILBOX": str(self.mailbox.path),
             "KILL_WITNESS": str(self.folder / "witness"),
         }
@@ -52,7 +53,7 @@ class Case:
 
     async def start(self, **more: Any) -> WorkflowHandle[Any, Any]:
         task = {"plan": plan()} if self.shape == "plan" else {"text": "Remind the customers."}
-        task |= {"budget": {"max_llm_cost_usd": CEILING_USD}, **more}
+        task |= {"budget": {"max_llm_cost_usd": self.ceiling_usd}, **more}
         queue = self.environment["BACKSTAY_TASK_QUEUE"]
         return await self.client.start_workflow("RunTask", task, id=f"task-{uuid.uuid4()}", task_queue=queue)
 
@@ -102,7 +103,8 @@ class Case:
     def check_bill(self, result: dict[str, Any]) -> None:
         """The run charged at least what the model billed, lost answers included, and stayed under the ceiling."""
         billed = self.model.billed_micro(BILL)
-        assert billed <= round(result["usage"]["llm_cost_usd"] * 1_000_000) <= CEILING_USD * 1_000_000, result["usage"]
+        charged = round(result["usage"]["llm_cost_usd"] * 1_000_000)
+        assert billed <= charged <= self.ceiling_usd * 1_000_000, (billed, result["usage"])
 
 
 @asynccontextmanager
@@ -115,21 +117,25 @@ async def open_case(
     transport: Transport = "http",
     amid_model: int = 0,
     notify: str = "",
+    faults: Faults | None = None,
+    declared: dict[str, Any] | None = None,
+    ceiling_usd: float = 0.5,
     **settings: str,
 ) -> AsyncGenerator[Case]:
-    """Lay out one run; at the end no worker of it is left."""
+    """Lay out one run; at the end no worker of it is left. `declared` replaces what is declared of `send_email`."""
     folder.mkdir(parents=True, exist_ok=True)
     database = folder / "mailbox.db"
     script = Script(folder / "witness", amid=amid_model, success=shape != "rollback")
     async with AsyncExitStack() as stack:
         model = await stack.enter_async_context(ScriptedModel(script))
-        faults = {"MAILBOX_DIE_AFTER_SEND": "2"} if shape == "lost" else {}
-        toolbox = toolbox_of(folder, database, **faults)
+        toolbox = toolbox_of(folder, database, **({"MAILBOX_DIE_AFTER_SEND": "2"} if shape == "lost" else {}))
+        data = json.loads(toolbox.read_text(encoding="utf-8"))
         if transport == "http":
-            address = await stack.enter_async_context(open_mailbox(database, Faults()))
-            data = json.loads(toolbox.read_text(encoding="utf-8"))
+            address = await stack.enter_async_context(open_mailbox(database, faults or Faults()))
             data["mcpServers"]["mail"] = {"url": address}
-            toolbox.write_text(json.dumps(data), encoding="utf-8")
+        if declared is not None:
+            data["providers"]["mail"]["tools"]["send_email"] = declared
+        toolbox.write_text(json.dumps(data), encoding="utf-8")
         environment = {
             **plain_environment(),
             "TEMPORAL_ADDRESS": client.service_client.config.target_host,
@@ -149,7 +155,7 @@ async def open_case(
         }
         first = len(nursery.known)
         mailbox = Mailbox(database)
-        case = Case(client, nursery, folder, environment, mailbox, model, Person(mailbox), shape)
+        case = Case(client, nursery, folder, environment, mailbox, model, Person(mailbox), shape, ceiling_usd)
         try:
             yield case
         finally:

@@ -6,19 +6,24 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
-from temporalio.client import WorkflowHandle, WorkflowQueryFailedError, WorkflowUpdateFailedError
+from temporalio.client import (
+    WorkflowHandle,
+    WorkflowQueryFailedError,
+    WorkflowUpdateFailedError,
+    WorkflowUpdateRPCTimeoutOrCancelledError,
+)
 from temporalio.service import RPCError
 
 from tests.engine import Mailbox
 
-PATIENCE_S = 150
 
 
 class Person:
     """Answer the requests of one run until it ends."""
 
-    def __init__(self, mailbox: Mailbox) -> None:
+    def __init__(self, mailbox: Mailbox, patience_s: float = 150) -> None:
         self.mailbox = mailbox
+        self.patience_s = patience_s
         self.asked: dict[str, dict[str, Any]] = {}
         self.resent: Counter[str] = Counter()
 
@@ -26,7 +31,7 @@ class Person:
         """Return the run's Result."""
         ending = asyncio.create_task(handle.result())
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(self.patience_s):
                 while not ending.done():
                     await asyncio.wait([ending], timeout=0.3)
                     for request in [] if ending.done() else await self._pending(handle):
@@ -48,7 +53,7 @@ class Person:
             self.resent[request["calls"][0]["arguments"]["to"]] += 1
         self.asked[request["id"]] = request
         # A killed worker says nothing: the next look shows whether the decision arrived.
-        with suppress(RPCError, WorkflowUpdateFailedError):
+        with suppress(RPCError, WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError):
             await handle.execute_update("decide", decision, id=decision["event_id"], rpc_timeout=timedelta(seconds=5))
 
     def _verdict(self, request: dict[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """A worker as it ships, with one moment at which it kills itself; the product knows nothing of this.
 
 KILL_AT="after:effects.begin:2" dies with SIGKILL the second time an intent has been committed. The places are in
-points.py. KILL_MAILBOX names the mailbox's database and KILL_WITNESS a file: `amid` waits until one of them shows that
+points.py. KILL_WITH=STOP stops it there instead, until it is continued. KILL_MAILBOX names the mailbox's database and KILL_WITNESS a file: `amid` waits until one of them shows that
 the request has arrived.
 """
 
@@ -45,12 +45,13 @@ ONLY: dict[str, Callable[[tuple[Any, ...]], bool]] = {
 class Killer:
     """Die at one point."""
 
-    def __init__(self, spec: str, mailbox: Path, witness: Path) -> None:
+    def __init__(self, spec: str, mailbox: Path, witness: Path, sign: signal.Signals) -> None:
         self.spec = spec
         self.when, self.place, number = spec.split(":")
         self.left = int(number)
         self.mailbox = mailbox
         self.witness = witness
+        self.sign = sign
 
     def install(self) -> None:
         module, _, path = PLACES[self.place].partition(":")
@@ -80,13 +81,15 @@ class Killer:
         self.left -= 1
         return self.left == 0
 
-    async def _die_before_or_amid(self, original: Any) -> None:
+    async def _die_before_or_amid(self, original: Any) -> Any:
         if self.when == "before":
             self.die()
         running = asyncio.ensure_future(original)
-        while not running.done() and not self._arrived():
+        while self.when == "amid" and not running.done() and not self._arrived():
             await asyncio.sleep(0.005)
-        self.die()
+        if self.when == "amid":
+            self.die()
+        return await running
 
     def _arrived(self) -> bool:
         if self.place == "model.request":
@@ -98,7 +101,7 @@ class Killer:
 
     def die(self) -> None:
         os.write(2, f"killed {self.spec}\n".encode())
-        os.kill(os.getpid(), signal.SIGKILL)
+        os.kill(os.getpid(), self.sign)
 
 
 def main() -> int:
@@ -106,7 +109,8 @@ def main() -> int:
     environment = os.environ  # noqa: TID251 - a process of a test, configured by its environment
     spec = environment.get("KILL_AT")
     if spec:
-        Killer(spec, Path(environment["KILL_MAILBOX"]), Path(environment["KILL_WITNESS"])).install()
+        sign = signal.Signals[f"SIG{environment.get('KILL_WITH', 'KILL')}"]
+        Killer(spec, Path(environment["KILL_MAILBOX"]), Path(environment["KILL_WITNESS"]), sign).install()
     return asyncio.run(worker.main())
 
 

@@ -1,0 +1,55 @@
+"""Run many points at once: most of a case is waiting for a heartbeat that does not come."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from temporalio.client import Client
+
+from tests.crash.case import killed_at, open_case
+from tests.crash.points import Point
+from tests.crash.processes import Nursery
+
+AT_ONCE = 12
+
+
+async def _take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Take one notice of a request."""
+    await reader.readuntil(b"\r\n\r\n")
+    writer.write(b"HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n")
+    await writer.drain()
+    writer.close()
+
+
+@asynccontextmanager
+async def open_receiver() -> AsyncGenerator[str]:
+    """Take notices on a loopback port; yields the address."""
+    receiver = await asyncio.start_server(_take, "127.0.0.1", 0)
+    async with receiver:
+        yield f"http://127.0.0.1:{receiver.sockets[0].getsockname()[1]}/"
+
+
+@asynccontextmanager
+async def open_matrix(
+    client: Client, nursery: Nursery, folder: Path, points: Sequence[Point]
+) -> AsyncGenerator[dict[str, asyncio.Task[None]]]:
+    """Start a run for each point; yields them by the point's name."""
+    turns = asyncio.Semaphore(AT_ONCE)
+
+    async def run(point: Point) -> None:
+        async with turns, asyncio.timeout(200):
+            place = folder / point.name.replace(":", "_")
+            amid = point.nth if (point.when, point.place) == ("amid", "model.request") else 0
+            options = {"shape": point.shape, "transport": point.transport, "amid_model": amid, "notify": address}
+            async with open_case(client, nursery, place, **options) as case:
+                await killed_at(case, point)
+
+    async with open_receiver() as address:
+        running = {point.name: asyncio.create_task(run(point)) for point in points}
+        try:
+            yield running
+        finally:
+            for one in running.values():
+                one.cancel()
+            await asyncio.gather(*running.values(), return_exceptions=True)

@@ -1,0 +1,150 @@
+"""What a plain kill does not show: stopped workers, a restarted server, long absences, tools that prove nothing."""
+
+import asyncio
+import signal
+import socket
+import sys
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from temporalio.client import Client
+from temporalio.service import RPCError
+
+from backstay.calls import DATA_CONVERTER
+from examples.mailbox.faults import Faults
+from tests.crash.case import open_case
+from tests.crash.script import MAILS
+
+WITHOUT_CHECK = {"safety": "write_safe", "idempotent": False}
+
+
+async def until(holds, within_s=60):
+    async with asyncio.timeout(within_s):
+        while not holds():
+            await asyncio.sleep(0.05)
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("point", ["after:effects.begin:1", "amid:provider.request.send:2", "after:provider.request.send:1"])
+async def test_a_worker_stopped_past_its_heartbeat_and_continued_sends_nothing_again(temporal, nursery, tmp_path, point):
+    async with open_case(temporal, nursery, tmp_path, faults=Faults(slow_seconds=0.3)) as case:
+        stopped = await case.worker(point, "STOP")
+        driving = asyncio.create_task(case.drive())
+        await until(lambda: f"killed {point}" in stopped.said())
+        await case.worker()
+        # The run ends without the stopped worker: its heartbeat was missed, its lease is over, its place is taken.
+        ended = await driving
+        before = case.mailbox.requests("send_email")
+        stopped.kill(signal.SIGCONT)
+        # A worker that drains has finished whatever it was about to do.
+        stopped.kill(signal.SIGTERM)
+        assert await asyncio.wait_for(asyncio.shield(stopped.died), 60) == 0, stopped.said()
+        assert case.mailbox.requests("send_email") == before
+        await case.check(ended)
+        assert [effect["state"] for effect in ended[0][1]["effects"]] == ["applied"] * len(MAILS)
+
+
+@pytest.mark.timeout(240)
+async def test_a_worker_continued_while_a_person_is_asked_adds_no_second_truth(temporal, nursery, tmp_path):
+    """The late answer of the first worker comes while the second asks; the word that is recorded first stands."""
+    point = "amid:provider.request.send:3"
+    async with open_case(temporal, nursery, tmp_path, faults=Faults(slow_seconds=0.3), declared=WITHOUT_CHECK) as case:
+        stopped = await case.worker(point, "STOP")
+        run = await case.start()
+        attending = asyncio.create_task(case.person.attend(run))
+        await until(lambda: f"killed {point}" in stopped.said())
+        await case.worker()
+        await until(lambda: any(request["kind"] == "outcome" for request in case.person.asked.values()))
+        stopped.kill(signal.SIGCONT)
+        result = await attending
+        await case.check([(run, result)])
+        assert [effect["state"] for effect in result["effects"]] == ["applied"] * len(MAILS)
+        assert case.mailbox.requests("send_email") == len(MAILS) + case.person.resent.total()
+
+
+@pytest.mark.timeout(240)
+async def test_an_undeclared_tool_killed_after_its_send_leads_to_a_question_never_to_a_second_send(
+    temporal, nursery, tmp_path
+):
+    async with open_case(temporal, nursery, tmp_path, declared=WITHOUT_CHECK) as case:
+        doomed = await case.worker("after:provider.request.send:3")
+        driving = asyncio.create_task(case.drive())
+        assert await asyncio.wait_for(asyncio.shield(doomed.died), 90) == -9
+        await case.worker()
+        ended = await driving
+        await case.check(ended)
+        questions = [request for request in case.person.asked.values() if request["kind"] == "outcome"]
+        assert questions
+        assert all(set(one["options"]) == {"happened", "did_not_happen", "retry"} for one in questions)
+        assert case.mailbox.requests("send_email") == len(MAILS)
+
+
+@pytest.mark.timeout(240)
+async def test_a_decision_made_while_no_worker_lives_is_acted_on_by_the_next(temporal, nursery, tmp_path):
+    async with open_case(temporal, nursery, tmp_path) as case:
+        first = await case.worker()
+        run = await case.start()
+        pending = []
+        async with asyncio.timeout(60):
+            while not pending:
+                try:
+                    pending = await run.query("pending", rpc_timeout=timedelta(seconds=5))
+                except RPCError:
+                    continue
+        await first.end()
+        assert case.mailbox.requests("send_email") == 0
+        await run.signal("approval", {"request_id": pending[0]["id"], "verdict": "approve", "by": "ana"})
+        await case.worker()
+        async with asyncio.timeout(90):
+            result = await run.result()
+        await case.check([(run, result)])
+        assert case.person.asked == {}
+
+
+@asynccontextmanager
+async def server(port: int, database: Path):
+    """Start a Temporal server that remembers; it is killed, never stopped."""
+    process = await asyncio.create_subprocess_exec(
+        str(Path(sys.executable).parent / "temporal"),
+        *("server", "start-dev", "--headless", "--port", str(port), "--db-filename", str(database)),
+        *("--log-level", "error"),
+        stdout=asyncio.subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+async def client_of(port: int) -> Client:
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                return await Client.connect(f"127.0.0.1:{port}", data_converter=DATA_CONVERTER)
+            except (RPCError, RuntimeError):
+                await asyncio.sleep(0.2)
+
+
+@pytest.mark.timeout(240)
+async def test_a_temporal_server_killed_amid_sending_and_started_again_loses_nothing(nursery, tmp_path):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    async with server(port, tmp_path / "temporal.db") as first:
+        client = await client_of(port)
+        async with open_case(client, nursery, tmp_path / "case", faults=Faults(slow_seconds=1)) as case:
+            await (await case.worker()).ready()
+            run = await case.start()
+            ending = asyncio.create_task(case.person.attend(run))
+            await until(lambda: case.mailbox.requests("send_email") > 0)
+            first.kill()
+            await first.wait()
+            async with server(port, tmp_path / "temporal.db"):
+                await client_of(port)
+                await case.check([(run, await ending)])
+                assert case.mailbox.requests("send_email") == len(MAILS)
