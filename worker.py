@@ -109,9 +109,7 @@ def open_worker(client: Client, resources: Resources, *, sandboxed: bool = False
         task_queue=resources.settings.task_queue,
         workflows=workflows.WORKFLOWS,
         activities=bodies(resources),
-        workflow_runner=SandboxedWorkflowRunner(restrictions=restrictions)
-        if sandboxed
-        else UnsandboxedWorkflowRunner(),
+        workflow_runner=runner,
         graceful_shutdown_timeout=DRAIN,
         **options,
     )

@@ -16,8 +16,7 @@ from typing import Any
 
 from temporalio.client import Client, WorkflowHistory
 from temporalio.testing import WorkflowEnvironment
-from temporalio.worker import Replayer
-from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
+from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
 
 from backstay.calls import DATA_CONVERTER
 from benchmarks.floor import Floor
@@ -80,11 +79,8 @@ class Bench:
 
 
 async def replay_ms(workflows: list[Any], history: WorkflowHistory) -> float:
-    restrictions = SandboxRestrictions.default.with_passthrough_modules("backstay", "pydantic_core", "annotated_types")
     replayer = Replayer(
-        workflows=workflows,
-        data_converter=DATA_CONVERTER,
-        workflow_runner=SandboxedWorkflowRunner(restrictions=restrictions),
+        workflows=workflows, data_converter=DATA_CONVERTER, workflow_runner=UnsandboxedWorkflowRunner()
     )
     times = []
     for _ in range(5):
