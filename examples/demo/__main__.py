@@ -1,0 +1,179 @@
+"""The demo: one task from one command, with real parts. python -m examples.demo [--crash] [--yes]."""
+
+import argparse
+import asyncio
+import contextlib
+import fcntl
+import os
+import signal
+import sys
+from collections.abc import Generator
+from pathlib import Path
+
+# Run as a script, Python looks for modules beside this file instead of in the checkout.
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from backstay.cli.drawing import ending_lines, result_text
+from backstay.cli.following import Detached, Follower
+from backstay.cli.prompting import Prompt
+from backstay.cli.session import myself
+from backstay.cli.terminal import Terminal
+from backstay.client import Run, connect
+from backstay.errors import BackstayError
+from backstay.settings import Settings
+from examples.demo.books import MailboxBooks
+from examples.demo.stage import MAILS_BEFORE_THE_KILL, ROOT, Stage
+
+TASK = "Remind every customer with an invoice overdue by more than 60 days, and tell me the total."
+_LONGEST_S = 300
+_WATCH_S = 0.05
+
+
+async def demo(terminal: Terminal, home: Path, *, crash: bool, yes: bool) -> int:
+    """Set the stage, run the task, show the books; return the exit code."""
+    stage = Stage(home, Settings.load(), crash=crash)
+    try:
+        terminal.say("Starting Temporal, the model, the mailbox and a worker ...", "dim")
+        await stage.set_up()
+        return await _play(terminal, stage, yes=yes)
+    finally:
+        await stage.take_down()
+
+
+async def _play(terminal: Terminal, stage: Stage, *, yes: bool) -> int:
+    _introduce(terminal, stage)
+    async with connect(stage.server.address, namespace=stage.server.namespace) as backstay:
+        run = await backstay.start(TASK)
+        terminal.say(f"run         {run.id}")
+        terminal.say(f"watch it    {stage.server.page_of(run.id)}")
+        terminal.say()
+        crashing = asyncio.create_task(_crash(terminal, stage)) if stage.crash else None
+        prompt = Prompt(terminal, run, by=myself(), editor=None)
+        why = "--yes was given" if yes else "" if terminal.interactive else "there is no terminal to ask at"
+        try:
+            async with asyncio.timeout(None if terminal.interactive else _LONGEST_S):
+                await Follower(terminal, run, prompt, yes=why).follow()
+                result = await run.result()
+        except Detached:
+            terminal.say("You let go; the run would go on, but the demo ends its Temporal here.", "yellow")
+            return 130
+        finally:
+            if crashing is not None:
+                crashing.cancel()
+                await asyncio.gather(crashing, return_exceptions=True)
+        for line, style in ending_lines(result):
+            terminal.say(line, style)
+        terminal.say()
+        terminal.result(result_text(result))
+        terminal.say()
+        _show_books(terminal, stage)
+        await _leave(terminal, stage, run)
+    return 0 if result.success else 1
+
+
+def _introduce(terminal: Terminal, stage: Stage) -> None:
+    terminal.say(f"Temporal    {stage.server.address}")
+    terminal.say(f"Web UI      {stage.server.ui}")
+    if stage.scripted:
+        terminal.say(
+            "model       SCRIPTED: it follows the rules of examples/mailbox/reminders.py, over a real socket; "
+            "everything else is real",
+            "bold magenta",
+        )
+    else:
+        terminal.say(f"model       {stage.model}, as OPENAI_API_KEY and OPENAI_BASE_URL say")
+    terminal.say(f"mailbox     an MCP server, examples/mailbox, with the database {_near(stage.mailbox)}")
+    terminal.say(f"task        {TASK}")
+
+
+async def _crash(terminal: Terminal, stage: Stage) -> None:
+    """Kill the worker amid the sending and start another."""
+    books = MailboxBooks(stage.mailbox)
+    while (mails := sum(sent for _, sent, _ in books.delivered())) < MAILS_BEFORE_THE_KILL:  # noqa: ASYNC110 - another process counts
+        await asyncio.sleep(_WATCH_S)
+    process = stage.worker.process
+    process.kill()
+    terminal.say(
+        f"kill -9 {process.pid}: the worker is dead; {mails} mails are out, the last one was not confirmed", "bold red"
+    )
+    await stage.worker.ended()
+    await stage.start_worker()
+    terminal.say(
+        f"another worker is up ({stage.worker.process.pid}); it looks up what became of the last mail before it sends "
+        "anything again, in some 20 s",
+        "bold red",
+    )
+
+
+def _show_books(terminal: Terminal, stage: Stage) -> None:
+    for line in MailboxBooks(stage.mailbox).lines():
+        terminal.say(line, "cyan")
+
+
+async def _leave(terminal: Terminal, stage: Stage, run: Run) -> None:
+    """Say how to look and how to take it back; at a terminal, keep everything up until the person is done."""
+    elsewhere = "" if stage.server.address == "127.0.0.1:7233" else f"TEMPORAL_ADDRESS={stage.server.address} "
+    terminal.say()
+    terminal.say(f"Look at it:    {stage.server.page_of(run.id)}")
+    terminal.say(f"Take it back:  {elsewhere}{_near(Path(sys.executable))} -m backstay undo {run.id}")
+    if not terminal.interactive:
+        terminal.say("There is no terminal, so the demo ends here, and Temporal with it.", "dim")
+        return
+    await terminal.ask("Everything stays up until you press Enter, so try both, the second in another terminal.")
+    if any(recalled for _, _, recalled in MailboxBooks(stage.mailbox).delivered()):
+        _show_books(terminal, stage)
+
+
+def _near(path: Path) -> str:
+    """Return a path as short as it can be typed in the checkout."""
+    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
+
+
+@contextlib.contextmanager
+def _alone(home: Path) -> Generator[None]:
+    """Keep two demos from sharing one folder; raises BackstayError."""
+    home.parent.mkdir(parents=True, exist_ok=True)
+    with home.with_suffix(".lock").open("w", encoding="utf-8") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise BackstayError(f"--home: another demo uses {home}; end it first, or give another folder") from None
+        yield
+
+
+async def _until_told(terminal: Terminal, home: Path, *, crash: bool, yes: bool) -> int:
+    """Take everything down on SIGTERM and SIGHUP as well."""
+    playing = asyncio.ensure_future(demo(terminal, home, crash=crash, yes=yes))
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, playing.cancel)
+    return await playing
+
+
+def main() -> int:
+    """Read the arguments and run the demo."""
+    parser = argparse.ArgumentParser(prog="python -m examples.demo", description="One task from one command.")
+    parser.add_argument("--crash", action="store_true", help="kill the worker with -9 amid the sending")
+    parser.add_argument("--yes", action="store_true", help="approve the e-mails without asking")
+    parser.add_argument("--home", type=Path, default=ROOT / ".backstay" / "demo", help="emptied first")
+    given = parser.parse_args()
+    terminal = Terminal()
+    try:
+        with _alone(given.home.absolute()):
+            return asyncio.run(_until_told(terminal, given.home.absolute(), crash=given.crash, yes=given.yes))
+    except BackstayError as error:
+        terminal.say(f"demo: {error}", "red")
+        return 2
+    except (RuntimeError, TimeoutError) as error:
+        terminal.say(f"demo: {error}", "red")
+        return 1
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        terminal.say("ended; nothing is left running", "dim")
+        return 130
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # The Temporal client's own threads may still wait for an answer; an interpreter that ends under them aborts.
+    os._exit(code)

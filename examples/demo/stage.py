@@ -1,0 +1,115 @@
+"""Everything the demo runs on: Temporal, a model, the mailbox, and a worker that can be killed."""
+
+import asyncio
+import json
+import shutil
+import sys
+from pathlib import Path
+
+from backstay.cli.child import Child
+from backstay.cli.dev import start_worker
+from backstay.cli.embedded import Embedded, environment_for, start_temporal
+from backstay.cli.ports import free_port
+from backstay.settings import Settings
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = "examples.mailbox.reminders:Reminders"
+PRICED_MODEL = "gpt-5.4-mini"
+MAILS_BEFORE_THE_KILL = 3
+_KEPT = ("BACKSTAY_MODEL", "BACKSTAY_PRICES", "BACKSTAY_MAX_COMPLETION_TOKENS", "BACKSTAY_SYSTEM_ROLE")
+_READY_S = 60.0
+_END_S = 5.0
+_CRASH_DEADLINE_S = "8"
+"""How long a request may take in the crash demo; what was lost is looked into after that."""
+
+
+class Stage:
+    """Set up the parts, and take all of them down again."""
+
+    def __init__(self, home: Path, settings: Settings, *, crash: bool) -> None:
+        self.home = home.absolute()
+        self.crash = crash
+        self.mailbox = self.home / "mailbox.db"
+        self.scripted = settings.openai_api_key is None and settings.openai_base_url is None
+        self.model = PRICED_MODEL if self.scripted else settings.model
+        self._given = settings.environment
+        self._children: list[Child] = []
+        self._environment: dict[str, str] = {}
+        self.server: Embedded
+        self.worker: Child
+
+    async def set_up(self) -> None:
+        """Start everything; the worker is ready afterwards."""
+        shutil.rmtree(self.home, ignore_errors=True)
+        self.home.mkdir(parents=True)
+        model = await self._start_model()
+        port, ui_port = free_port(7233), free_port(8233)
+        self.server = await start_temporal(
+            port=port,
+            ui_port=ui_port,
+            database=self.home / "temporal.db",
+            log=self.home / "logs" / "temporal.log",
+            environment=self._given,
+        )
+        self._children.append(self.server.child)
+        self._environment = self._settings_of_worker()
+        if model is not None:
+            self._environment["OPENAI_BASE_URL"] = (await self._ready(model)).rpartition(": ")[2]
+        self._render()
+        await self.start_worker()
+
+    async def start_worker(self) -> None:
+        """Start a worker and wait until it polls."""
+        self.worker = await start_worker(self.home, self._environment, script=ROOT / "worker.py", folder=self.home)
+        self._children.append(self.worker)
+        await self._ready(self.worker)
+
+    async def take_down(self) -> None:
+        """End every part by its own id, the worker first."""
+        await asyncio.gather(*(child.stop(_END_S) for child in self._children[1:]))
+        await asyncio.gather(*(child.stop(_END_S) for child in self._children[:1]))
+
+    async def _start_model(self) -> Child | None:
+        if not self.scripted:
+            return None
+        command = [sys.executable, "-m", "backstay.testing", "--script", SCRIPT]
+        child = await Child.start(
+            "model",
+            command,
+            environment=environment_for("", "", self._given),
+            log=self.home / "logs" / "model.log",
+            ready="scripted model ready:",
+            folder=ROOT,
+        )
+        self._children.append(child)
+        return child
+
+    async def _ready(self, child: Child) -> str:
+        ready = await child.is_ready(_READY_S)
+        if ready is None:
+            raise RuntimeError(f"the {child.name} did not start; it said: {' / '.join(child.last)} (log: {child.log})")
+        return ready
+
+    def _settings_of_worker(self) -> dict[str, str]:
+        given = {name: v for name, v in self._given.items() if not name.startswith("BACKSTAY_") or name in _KEPT}
+        own = {
+            "BACKSTAY_HOME": str(self.home),
+            "BACKSTAY_TOOLBOX": str(self.home / "toolbox.json"),
+            "BACKSTAY_POLICY": str(ROOT / "examples" / "policy.yaml"),
+            "BACKSTAY_MODEL": self.model,
+        }
+        if self.crash:
+            own["BACKSTAY_REQUEST_DEADLINE_SECONDS"] = _CRASH_DEADLINE_S
+        return environment_for(self.server.address, self.server.namespace, given) | own
+
+    def _render(self) -> None:
+        toolbox = json.loads((ROOT / "examples" / "toolbox.json").read_text(encoding="utf-8"))
+        environment = {"MAILBOX_DB": str(self.mailbox)}
+        if self.crash:
+            # The worker is killed after that mail has left and before the mailbox has said so: the hardest moment.
+            environment |= {"MAILBOX_HANG_ON_SEND": str(MAILS_BEFORE_THE_KILL), "MAILBOX_SLOW_SECONDS": "0.3"}
+        server = str(ROOT / "examples" / "mailbox" / "server.py")
+        toolbox["mcpServers"]["mail"] = {"command": "python", "args": [server], "env": environment}
+        # One mail after the other, so that the crash finds some sent, one under way, and some to come.
+        toolbox["providers"]["mail"]["serial"] = self.crash
+        (self.home / "toolbox.json").write_text(json.dumps(toolbox, indent=2), encoding="utf-8")
