@@ -92,8 +92,8 @@ def merged(arguments: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]
 
 
 def constraint(ruling: Ruling) -> tuple[Any, ...]:
-    """Return what calls must share in order to be asked about in one request."""
-    return (ruling.approvers, ruling.quorum, ruling.timeout_s, ruling.on_expiry, ruling.no_self_approval)
+    """Return what calls must share in order to be asked about in one request: who may decide."""
+    return (ruling.approvers, ruling.quorum, ruling.no_self_approval)
 
 
 def restricts(policy: Policy) -> bool:

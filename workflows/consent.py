@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 from temporalio.exceptions import ApplicationError
@@ -13,7 +14,7 @@ from backstay.canonical import digest_of
 from backstay.errors import DecisionRefused
 from backstay.policy import Policy, Purpose, rule
 from backstay.reference import references_in
-from backstay.ruling import Ruling
+from backstay.ruling import Ruling, stricter
 from backstay.shown import one_line, shown_arguments
 from backstay.status import State
 from backstay.tool import ToolCall, ToolResult
@@ -103,7 +104,7 @@ class Consent:
                 group[0].call.arguments if len(group) == 1 else [one.call.arguments for one in group]
             ),
         )
-        ruling = group[0].ruling.model_copy(update={"rule": "; ".join(dict.fromkeys(one.ruling.rule for one in group))})
+        ruling = reduce(stricter, (one.ruling for one in group))
 
         async def check_changes(named: dict[int, CallVerdict]) -> dict[int, CallVerdict]:
             return {
