@@ -72,7 +72,8 @@ class Outcomes(Body):
 
     async def _with_facts(self, row: EffectRow, user_id: str) -> Effect:
         effect = shown(row)
-        if row.state not in {EffectState.DISPATCHED, EffectState.UNKNOWN}:
+        unknown = row.state in {EffectState.DISPATCHED, EffectState.UNKNOWN}
+        if not unknown and (row.state is not EffectState.APPLIED or row.undo_shown is not None):
             return effect
         catalog = await self.toolbox.catalog(user_id or row.user_id)
         definition = catalog.definitions.get(row.tool)
@@ -81,7 +82,7 @@ class Outcomes(Body):
         tool = facts_of(catalog, definition)
         update = {
             "undo": effect.undo or tool.undo,
-            "undo_tool": effect.undo_tool or tool.undo_tool,
+            "undo_tool": effect.undo_tool or (tool.undo_tool if unknown or tool.undo_by_effect_id else None),
             "undo_by_effect_id": tool.undo_by_effect_id,
             "verify": tool.verify,
         }

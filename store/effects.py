@@ -152,9 +152,14 @@ class Effects:
             raise Collision
         if row.undo and values["state"] is EffectState.APPLIED:
             parent = _find(connection, row.effect_id.removesuffix("/undo"), lock=True)
-            if parent is not None and not parent.undo and parent.state in _UNDONE_FROM:
+            if parent is not None and not parent.undo and self._can_be_undone(parent):
                 self._change(connection, parent, {"state": EffectState.COMPENSATED, "token": ""})
         return row.model_copy(update=values)
+
+    def _can_be_undone(self, row: EffectRow) -> bool:
+        """Return whether an effect may be marked compensated; one that nobody heard of again is as good as unknown."""
+        lost = row.state is EffectState.DISPATCHED and self._clock() >= row.lease
+        return lost or row.state in _UNDONE_FROM
 
 
 def _find(connection: Connection, effect_id: str, *, lock: bool = False) -> EffectRow | None:

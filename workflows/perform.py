@@ -170,7 +170,13 @@ class Perform:
         if slot is None:
             return
         if result.success:
-            bound = {"unknown": False, "shown": result.undo, "undo_tool": slot.undo_tool if result.undo else None}
+            # What was promised and could not be prepared stays named, for a person to do.
+            prepared = result.undo is not None or slot.by_effect_id
+            bound = {
+                "unknown": False,
+                "shown": result.undo or slot.shown,
+                "undo_tool": slot.undo_tool if prepared else None,
+            }
             state.undo = state.undo.push(slot.model_copy(update=bound))
         elif result.error_type not in {"OutcomeUnknown", "EffectConflict"}:
             state.undo = state.undo.drop(effect)

@@ -23,9 +23,10 @@ TRIES_BACKOFF_S = (1, 2, 4)
 class Rollback:
     """Run compensations in reverse order of dispatch; what cannot be undone is parked while the others go on."""
 
-    def __init__(self, desk: Desk) -> None:
-        """Work at the run's desk."""
+    def __init__(self, desk: Desk, *, again: bool = False) -> None:
+        """Work at the run's desk; `again` says that compensations may have been tried before, by another workflow."""
         self.desk = desk
+        self.again = again
         self.consent = Consent(desk)
         self.reconcile = Reconcile(desk)
 
@@ -53,6 +54,8 @@ class Rollback:
             return ()
         if why is not None:
             return self._ended(slot, "parked", why)
+        if slot.undo_tool is None and slot.shown is not None:
+            return self._ended(slot, "parked", f"its compensation could not be prepared; undo it by hand: {slot.shown}")
         if slot.undo_tool is None:
             await self.reconcile.settle(slot.effect, "kept", "no compensation is declared")
             return self._ended(slot, "kept", "it cannot be undone: no compensation is declared")
@@ -85,8 +88,8 @@ class Rollback:
         if effect.state in {EffectState.APPLIED, EffectState.KEPT}:
             if effect.undo is None and slot.by_effect_id:
                 return slot, True, None
-            shown = slot.model_copy(update={"shown": effect.undo, "undo_tool": slot.undo_tool if effect.undo else None})
-            return shown, True, None
+            prepared = {"shown": effect.undo or slot.shown, "undo_tool": slot.undo_tool if effect.undo else None}
+            return slot.model_copy(update=prepared), True, None
         return slot, False, None
 
     async def _consented(self, slot: Compensation) -> ToolCall | ToolResult:
@@ -102,7 +105,8 @@ class Rollback:
     async def _compensated(self, slot: Compensation) -> ToolResult:
         state = self.desk.state
         result = ToolResult(success=False, error="not tried")
-        for number, pause in enumerate((0, *TRIES_BACKOFF_S[:2])):
+        sent = await self._sends_before(slot)
+        for number, pause in enumerate((0, *TRIES_BACKOFF_S[:2]), sent):
             if pause:
                 await workflow.sleep(timedelta(seconds=pause), summary=f"undo {slot.tool} again")
             state.usage = state.usage.model_copy(update={"free_calls": state.usage.free_calls + 1})
@@ -115,6 +119,11 @@ class Rollback:
             if result.success or result.error_type == "OutcomeUnknown":
                 break
         return result
+
+    async def _sends_before(self, slot: Compensation) -> int:
+        """Return how often the compensation was sent and failed, so that the next send counts on from there."""
+        earlier = await self.reconcile.look(slot.effect, undo=True) if self.again else None
+        return earlier.send if earlier is not None and earlier.state is EffectState.FAILED else 0
 
     def _ended(self, slot: Compensation, state: str, detail: str | None) -> Sequence[Undone]:
         undone = Undone(effect=slot.effect, tool=slot.tool, state=state, shown=slot.shown, detail=detail)

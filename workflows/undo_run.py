@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 from temporalio import workflow
 
 from backstay import calls
@@ -26,7 +26,7 @@ class UndoRequest(Noun):
 
     workflow_id: str
     run_id: str | None = None
-    to_step: int | None = None
+    to_step: int | None = Field(default=None, strict=True, ge=0)
     by: str = ""
 
 
@@ -77,7 +77,7 @@ class UndoRun(Doors):
             # What was kept because nothing takes it back was dealt with before.
             if effect.state in UNDOABLE and (effect.state is not EffectState.KEPT or effect.undo is not None):
                 state.undo = state.undo.push(_slot(effect))
-        return await Rollback(self.desk).run(self.ask.to_step)
+        return await Rollback(self.desk, again=True).run(self.ask.to_step)
 
     def _result(self, undone: list[Undone]) -> Result:
         parked = [one for one in undone if one.state == "parked"]
