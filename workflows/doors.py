@@ -3,6 +3,7 @@
 from collections.abc import Awaitable
 from typing import Any
 
+from pydantic import Field
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
@@ -25,7 +26,7 @@ class Said(Noun):
     proof: str | None = None
     event_id: str | None = None
     reason: str = ""
-    to_step: int | None = None
+    to_step: int | None = Field(default=None, strict=True, ge=0)
 
 
 class Doors:
