@@ -66,7 +66,7 @@ async def request_of(handle, request_id):
 async def refusal(update):
     with pytest.raises(WorkflowUpdateFailedError) as caught:
         await update
-    return caught.value.cause.type, str(caught.value.cause)
+    return caught.value.cause.type, caught.value.cause.message
 
 
 async def events(handle, name):

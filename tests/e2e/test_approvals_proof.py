@@ -1,0 +1,208 @@
+"""Who decided: proofs that a gateway signs, approvers, quorum, and deciding about one's own run."""
+
+import asyncio
+import hashlib
+import hmac
+import json
+import time
+from contextlib import AsyncExitStack
+
+import pytest
+import pytest_asyncio
+from temporalio.client import WorkflowUpdateFailedError
+
+from backstay.testing import Reply
+from tests.engine import Scripts, ended, engine, pending
+
+KEY = "the key that workers and gateways share"
+POLICY = """
+groups: {"@finance": ["bo@example.com", "cy@example.com"]}
+ask:
+  - tool: "mail.send_email"
+    when: {to: {ends_with: "@two.example"}}
+    approvers: ["ana@example.com", "@finance"]
+    quorum: 2
+  - {tool: "mail.send_email", when: {to: {ends_with: "@own.example"}}, no_self_approval: true}
+  - {tool: "mail.send_email", when: {to: {ends_with: "@one.example"}}, approvers: ["ana@example.com"]}
+"""
+ANA, BO, CY = "ana@example.com", "bo@example.com", "cy@example.com"
+
+
+@pytest_asyncio.fixture(scope="module")
+async def shared(temporal, tmp_path_factory):
+    async with AsyncExitStack() as stack:
+        scripts = Scripts()
+        folder = tmp_path_factory.mktemp("proofs")
+        opened = await stack.enter_async_context(engine(temporal, folder, scripts, policy=POLICY, approver_key=KEY))
+        yield opened, scripts
+
+
+def mail(to):
+    return Reply(calls=[("mail__send_email", {"to": to, "subject": "s", "body": "b"})])
+
+
+def signed(handle, payload, *, update="decide", key=KEY, life=600, workflow_id=None):
+    """Sign as a gateway would, from the written rule alone."""
+    expires = int(time.time()) + life
+    said = [workflow_id or handle.id, update, expires, payload]
+    text = json.dumps(said, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    mac = hmac.new(key.encode(), text.encode(), hashlib.sha256).hexdigest()
+    return {**payload, "proof": f"{expires}.{mac}"}
+
+
+async def refusal(update):
+    with pytest.raises(WorkflowUpdateFailedError) as caught:
+        await update
+    return caught.value.cause.type, caught.value.cause.message
+
+
+def sent(opened, handle):
+    query = "SELECT count(*) FROM requests WHERE tool = 'send_email' AND effect_id LIKE ?"
+    return opened.mailbox.rows(query, f"{handle.id}/%")[0][0]
+
+
+async def test_only_a_proof_for_exactly_this_decision_verifies_who_decided(shared):
+    opened, scripts = shared
+    handle = await opened.start(scripts.task(mail("a@one.example")))
+    (request,) = await pending(handle)
+    assert request["approvers"] == [ANA]
+    yes = {"request_id": "r1", "verdict": "approve", "by": ANA}
+    no = {"request_id": "r1", "verdict": "reject", "by": ANA}
+    for why, payload in {
+        "no proof": yes,
+        "no proof at all": {**yes, "proof": ""},
+        "forged": signed(handle, yes, key="another key"),
+        "expired": signed(handle, yes, life=-5),
+        "too long": signed(handle, yes, life=48 * 3600),
+        "for another run": signed(handle, yes, workflow_id="task-other"),
+        "for another update": signed(handle, yes, update="approval"),
+        "for another verdict": {**signed(handle, no), "verdict": "approve"},
+        "for another person": {**signed(handle, {**yes, "by": BO}), "by": ANA},
+        "without what it signed": {**signed(handle, {**yes, "comment": "only if cheap"}), "comment": ""},
+        "no number": {**yes, "proof": "soon.00"},
+        "no text at all": {**yes, "proof": "\u202e" * 100},
+    }.items():
+        kind, message = await refusal(handle.execute_update("decide", payload))
+        assert kind == "NotVerified", why
+        assert message.startswith("proof:"), why
+    assert await handle.query("pending") == [request]
+    assert sent(opened, handle) == 0
+    await handle.execute_update("decide", signed(handle, yes))
+    result = await ended(handle)
+    assert result["outcome"] == "completed"
+    assert sent(opened, handle) == 1
+    (decided,) = [event for event in result["events"] if event["name"] == "approval.decided"]
+    assert (decided["data"]["by"], decided["data"]["verified"]) == (ANA, True)
+
+
+async def test_a_verified_stranger_and_an_unverified_approver_are_both_refused(shared):
+    opened, scripts = shared
+    handle = await opened.start(scripts.task(mail("a@one.example")))
+    await pending(handle)
+    stranger = {"request_id": "r1", "verdict": "approve", "by": "eve@example.com"}
+    kind, message = await refusal(handle.execute_update("decide", signed(handle, stranger)))
+    assert kind == "DecisionRefused"
+    assert "by: eve@example.com is not an approver; the rule names ana@example.com" in message
+    await handle.execute_update("decide", signed(handle, {**stranger, "by": ANA, "verdict": "reject"}))
+    assert (await ended(handle))["outcome"] == "completed"
+    assert sent(opened, handle) == 0
+
+
+async def test_a_signal_needs_its_own_proof_and_a_strangers_signal_is_an_event_and_nothing_else(shared):
+    opened, scripts = shared
+    handle = await opened.start(scripts.task(mail("a@one.example")))
+    (request,) = await pending(handle)
+    yes = {"request_id": "r1", "verdict": "approve", "by": ANA}
+    await handle.signal("approval", yes)
+    await handle.signal("approval", signed(handle, yes))
+    await handle.signal("approval", signed(handle, {**yes, "by": "eve@example.com"}, update="approval"))
+    async with asyncio.timeout(30):
+        while True:
+            events = (await handle.query("timeline", {"after": 0}))["events"]
+            refused = [event["data"]["type"] for event in events if event["name"] == "approval.refused"]
+            if len(refused) == 3:
+                break
+            await asyncio.sleep(0.1)
+    assert sorted(refused) == ["DecisionRefused", "NotVerified", "NotVerified"]
+    assert await handle.query("pending") == [request]
+    assert sent(opened, handle) == 0
+    await handle.signal("approval", signed(handle, yes, update="approval"))
+    assert (await ended(handle))["outcome"] == "completed"
+    assert sent(opened, handle) == 1
+
+
+async def test_a_quorum_is_so_many_verified_persons(shared):
+    opened, scripts = shared
+    handle = await opened.start(scripts.task(mail("a@two.example")))
+    (request,) = await pending(handle)
+    assert (request["quorum"], request["approvers"]) == (2, [ANA, BO, CY])
+    yes = {"request_id": "r1", "verdict": "approve", "by": BO}
+    assert (await refusal(handle.execute_update("decide", yes)))[0] == "NotVerified"
+    assert (await handle.execute_update("decide", signed(handle, yes)))["state"] == "recorded"
+    kind, message = await refusal(handle.execute_update("decide", signed(handle, yes, life=601)))
+    assert (kind, "has already decided" in message) == ("DecisionRefused", True)
+    changed = {**yes, "by": CY, "verdict": "modify"}
+    changed["calls"] = {"0": {"verdict": "modify", "arguments": {"to": "b@two.example"}}}
+    kind, message = await refusal(handle.execute_update("decide", signed(handle, changed)))
+    assert (kind, "quorum" in message) == ("DecisionRefused", True)
+    (still,) = await handle.query("pending")
+    assert [vote["by"] for vote in still["decided"]] == [BO]
+    assert sent(opened, handle) == 0
+    assert (await handle.execute_update("decide", signed(handle, {**yes, "by": CY})))["state"] == "decided"
+    assert (await ended(handle))["outcome"] == "completed"
+    assert sent(opened, handle) == 1
+
+
+async def test_one_verified_rejection_decides_a_quorum(shared):
+    opened, scripts = shared
+    handle = await opened.start(scripts.task(mail("a@two.example")))
+    await pending(handle)
+    yes = {"request_id": "r1", "verdict": "approve", "by": BO}
+    await handle.execute_update("decide", signed(handle, yes))
+    await handle.execute_update("decide", signed(handle, {**yes, "verdict": "reject", "by": ANA}))
+    assert (await ended(handle))["outcome"] == "completed"
+    assert sent(opened, handle) == 0
+
+
+async def test_nobody_approves_a_run_of_their_own_where_the_rule_forbids_it(shared):
+    opened, scripts = shared
+    handle = await opened.start(scripts.task(mail("a@own.example"), user_id=ANA))
+    await pending(handle)
+    yes = {"request_id": "r1", "verdict": "approve", "by": ANA}
+    kind, message = await refusal(handle.execute_update("decide", signed(handle, yes)))
+    assert (kind, "forbids approving one's own" in message) == ("DecisionRefused", True)
+    assert (await refusal(handle.execute_update("decide", {**yes, "by": BO})))[0] == "NotVerified"
+    await handle.execute_update("decide", signed(handle, {**yes, "by": BO}))
+    assert (await ended(handle))["outcome"] == "completed"
+    assert sent(opened, handle) == 1
+
+
+async def test_where_a_rule_names_persons_topping_up_and_undoing_need_a_proof_too_and_each_proof_works_once(shared):
+    opened, scripts = shared
+    handle = await opened.start(scripts.task(mail("a@one.example")))
+    await pending(handle)
+    more, back = {"max_steps": 5, "by": ANA}, {"to_step": None, "by": ANA}
+    assert (await refusal(handle.execute_update("top_up", more)))[0] == "NotVerified"
+    assert (await refusal(handle.execute_update("undo", back)))[0] == "NotVerified"
+    wrong = signed(handle, more, update="undo")
+    assert (await refusal(handle.execute_update("top_up", wrong)))[0] == "NotVerified"
+    good = signed(handle, more, update="top_up")
+    for _ in range(3):
+        assert (await handle.execute_update("top_up", good))["max_steps"] == 15
+    assert (await handle.query("budget"))["budget"]["max_steps"] == 15
+    assert await handle.execute_update("undo", signed(handle, back, update="undo")) == {"undone": []}
+    no = {"request_id": "r1", "verdict": "reject", "by": ANA}
+    await handle.execute_update("decide", signed(handle, no))
+    assert (await ended(handle))["outcome"] == "completed"
+
+
+async def test_a_proof_that_is_not_needed_must_hold_all_the_same(shared):
+    opened, scripts = shared
+    handle = await opened.start(scripts.task(mail("a@free.example")))
+    await pending(handle)
+    yes = {"request_id": "r1", "verdict": "approve", "by": "somebody"}
+    assert (await refusal(handle.execute_update("decide", {**signed(handle, yes), "by": ANA})))[0] == "NotVerified"
+    await handle.execute_update("decide", yes)
+    result = await ended(handle)
+    (decided,) = [event for event in result["events"] if event["name"] == "approval.decided"]
+    assert decided["data"]["verified"] is False
