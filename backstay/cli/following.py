@@ -35,6 +35,7 @@ class Follower:
         self.yes = yes
         self.asks = asks and terminal.interactive
         self.seen: set[str] = set()
+        self.shown = 0
         self.status: Status | None = None
         self.budget: dict[str, Any] = {}
         self.live: Live | None = None
@@ -77,6 +78,8 @@ class Follower:
             return  # a worker that is away for a moment is no reason to stop looking
         if self.live is not None:
             self.live.update(live_panel(self.status, self.budget))
+        if self.status.last_events and self.status.last_events[-1].n > self.shown:
+            return  # what led to the requests is shown first
         for request in self.status.pending:
             # A request that was asked again, because a verdict is missing or it was escalated, is shown again.
             mark = f"{request.id} {len(request.decided)} {request.expires_at}"
@@ -87,6 +90,7 @@ class Follower:
     def _show(self, event: Event) -> None:
         if event.name == "budget.topped_up":
             self.budget = {}
+        self.shown = event.n
         self.terminal.say(event_line(event), style_of(event))
 
     async def _meet(self, request: ApprovalRequest) -> None:
