@@ -1,0 +1,92 @@
+"""The run shapes whose histories are kept: each must replay on every later version."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from temporalio.client import WorkflowHandle
+
+from backstay.testing import Conversation, Reply
+from tests.engine import Engine, pending
+
+Handle = WorkflowHandle[Any, Any]
+READ = ("mail__list_customers", {"offset": 0, "limit": 1})
+SEND = ("mail__send_email", {"to": "a@example.com", "subject": "s", "body": "b"})
+OTHER = ("mail__send_email", {"to": "b@example.com", "subject": "s", "body": "b"})
+FINISH = ("finish", {"summary": "done", "outputs": {"n": 1}})
+
+
+def rules(talk: Conversation) -> Reply:
+    """Play the shape that the task names; the step is the number of answers so far."""
+    scripts: dict[str, list[list[tuple[str, dict[str, Any]]]]] = {
+        "read": [[READ], [READ, READ], [FINISH]],
+        "approve": [[SEND, OTHER], [FINISH]],
+        "stop": [[SEND], [OTHER]],
+        "budget": [[READ], [READ], [READ]],
+        "undo": [[SEND], [("ask_person", {"question": "go on?"})], [FINISH]],
+    }
+    name = talk.task.partition("\n")[0]
+    if not talk.tools:
+        return Reply(text="closing words")
+    said = sum(1 for message in talk.messages if message["role"] == "assistant")
+    return Reply(calls=scripts[name][said])
+
+
+async def decided(handle: Handle, verdict: str, **more: Any) -> None:
+    (request,) = await pending(handle)
+    await handle.execute_update("decide", {"request_id": request["id"], "verdict": verdict, "by": "ana", **more})
+
+
+async def read(engine: Engine) -> Handle:
+    return await engine.start({"text": "read"}, "golden-read")
+
+
+async def approve(engine: Engine) -> Handle:
+    handle = await engine.start({"text": "approve"}, "golden-approve")
+    await decided(handle, "approve")
+    return handle
+
+
+async def stop(engine: Engine) -> Handle:
+    handle = await engine.start({"text": "stop"}, "golden-stop")
+    await decided(handle, "approve")
+    await decided(handle, "reject", stop=True)
+    return handle
+
+
+async def budget(engine: Engine) -> Handle:
+    return await engine.start({"text": "budget", "budget": {"max_steps": 2}}, "golden-budget")
+
+
+async def plan(engine: Engine) -> Handle:
+    steps = [
+        {"tool": "mail.list_customers", "arguments": {"offset": 0, "limit": 1}},
+        {"tool": "mail.send_email", "arguments": {"to": "${input.to}", "subject": "s", "body": "b"}},
+        {"tool": "mail.recall_email", "arguments": {"message_id": "${steps.1.result.message_id}"}},
+    ]
+    task = {"input": {"to": "a@example.com"}, "plan": {"steps": steps}}
+    handle = await engine.start(task, "golden-plan")
+    await decided(handle, "approve")
+    return handle
+
+
+async def undo(engine: Engine) -> Handle:
+    handle = await engine.start({"text": "undo"}, "golden-undo")
+    await decided(handle, "approve")
+    await pending(handle)
+    async with asyncio.timeout(30):
+        while (await handle.query("pending"))[0]["kind"] != "question":
+            await asyncio.sleep(0.1)
+    await handle.execute_update("undo", {"to_step": None, "by": "ana"})
+    await decided(handle, "answer", answer="yes")
+    return handle
+
+
+SHAPES: dict[str, Callable[[Engine], Awaitable[Handle]]] = {
+    "read": read,
+    "approve": approve,
+    "stop": stop,
+    "budget": budget,
+    "plan": plan,
+    "undo": undo,
+}
