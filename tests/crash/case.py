@@ -92,7 +92,9 @@ class Case:
 
     def check_undone(self, result: dict[str, Any]) -> None:
         """Each compensation was sent at most once, and what is called compensated was recalled."""
-        asked = Counter(row[0] for row in self.mailbox.rows("SELECT arguments FROM requests WHERE tool = 'recall_email'"))
+        asked = Counter(
+            row[0] for row in self.mailbox.rows("SELECT arguments FROM requests WHERE tool = 'recall_email'")
+        )
         assert set(asked.values()) <= {1}, asked
         states = Counter(one["state"] for one in result["undone"])
         assert states.total() == len(MAILS), result["undone"]

@@ -67,8 +67,8 @@ def raise_worker(order: dict[str, Any]) -> int:
         for source, target in ((null, 0), (log, 1), (log, 2)):
             os.dup2(source, target)
         os.closerange(3, 64)
-        os.environ.clear()  # noqa: TID251 - a process of a test, configured by its environment
-        os.environ.update(order["environment"])  # noqa: TID251 - the same
+        os.environ.clear()
+        os.environ.update(order["environment"])
         code = worker_process.main()
     except BaseException:
         traceback.print_exc()

@@ -17,7 +17,6 @@ from temporalio.service import RPCError
 from tests.engine import Mailbox
 
 
-
 class Person:
     """Answer the requests of one run until it ends."""
 

@@ -101,4 +101,4 @@ async def open_nursery() -> AsyncGenerator[Nursery]:
 def plain_environment() -> dict[str, str]:
     """Return what a worker needs of this process's environment, and nothing that configures a worker."""
     kept = ("PATH", "HOME", "LANG", "USER", "LOGNAME", "PYTHONPATH", "SSL_CERT_FILE")
-    return {name: value for name, value in os.environ.items() if name in kept}  # noqa: TID251 - the child's own
+    return {name: value for name, value in os.environ.items() if name in kept}

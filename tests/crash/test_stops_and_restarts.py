@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 
-import pytest
+import pytest_asyncio
 from temporalio.client import Client
 from temporalio.service import RPCError
 
@@ -16,8 +16,15 @@ from backstay.calls import DATA_CONVERTER
 from examples.mailbox.faults import Faults
 from tests.crash.case import open_case
 from tests.crash.script import MAILS
+from tests.together import started, together
 
 WITHOUT_CHECK = {"safety": "write_safe", "idempotent": False}
+
+
+@pytest_asyncio.fixture(scope="module")
+async def underway(request, temporal, nursery, tmp_path_factory):
+    async with started(request, lambda one: one(temporal, nursery, tmp_path_factory.mktemp("one"))) as running:
+        yield running
 
 
 async def until(holds, within_s=60):
@@ -26,9 +33,7 @@ async def until(holds, within_s=60):
             await asyncio.sleep(0.05)
 
 
-@pytest.mark.timeout(240)
-@pytest.mark.parametrize("point", ["after:effects.begin:1", "amid:provider.request.send:2", "after:provider.request.send:1"])
-async def test_a_worker_stopped_past_its_heartbeat_and_continued_sends_nothing_again(temporal, nursery, tmp_path, point):
+async def stopped_and_continued(temporal, nursery, tmp_path, point):
     async with open_case(temporal, nursery, tmp_path, faults=Faults(slow_seconds=0.3)) as case:
         stopped = await case.worker(point, "STOP")
         driving = asyncio.create_task(case.drive())
@@ -46,7 +51,22 @@ async def test_a_worker_stopped_past_its_heartbeat_and_continued_sends_nothing_a
         assert [effect["state"] for effect in ended[0][1]["effects"]] == ["applied"] * len(MAILS)
 
 
-@pytest.mark.timeout(240)
+@together
+async def test_a_worker_stopped_before_its_send_and_continued_much_later_does_not_send(temporal, nursery, tmp_path):
+    await stopped_and_continued(temporal, nursery, tmp_path, "after:effects.begin:1")
+
+
+@together
+async def test_a_worker_stopped_amid_its_send_and_continued_much_later_adds_nothing(temporal, nursery, tmp_path):
+    await stopped_and_continued(temporal, nursery, tmp_path, "amid:provider.request.send:2")
+
+
+@together
+async def test_a_worker_stopped_after_its_send_and_continued_much_later_adds_nothing(temporal, nursery, tmp_path):
+    await stopped_and_continued(temporal, nursery, tmp_path, "after:provider.request.send:1")
+
+
+@together
 async def test_a_worker_continued_while_a_person_is_asked_adds_no_second_truth(temporal, nursery, tmp_path):
     """The late answer of the first worker comes while the second asks; the word that is recorded first stands."""
     point = "amid:provider.request.send:3"
@@ -64,7 +84,7 @@ async def test_a_worker_continued_while_a_person_is_asked_adds_no_second_truth(t
         assert case.mailbox.requests("send_email") == len(MAILS) + case.person.resent.total()
 
 
-@pytest.mark.timeout(240)
+@together
 async def test_an_undeclared_tool_killed_after_its_send_leads_to_a_question_never_to_a_second_send(
     temporal, nursery, tmp_path
 ):
@@ -81,7 +101,7 @@ async def test_an_undeclared_tool_killed_after_its_send_leads_to_a_question_neve
         assert case.mailbox.requests("send_email") == len(MAILS)
 
 
-@pytest.mark.timeout(240)
+@together
 async def test_a_decision_made_while_no_worker_lives_is_acted_on_by_the_next(temporal, nursery, tmp_path):
     async with open_case(temporal, nursery, tmp_path) as case:
         first = await case.worker()
@@ -130,8 +150,8 @@ async def client_of(port: int) -> Client:
                 await asyncio.sleep(0.2)
 
 
-@pytest.mark.timeout(240)
-async def test_a_temporal_server_killed_amid_sending_and_started_again_loses_nothing(nursery, tmp_path):
+@together
+async def test_a_temporal_server_killed_amid_sending_and_started_again_loses_nothing(_, nursery, tmp_path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

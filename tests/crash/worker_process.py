@@ -1,8 +1,8 @@
 """A worker as it ships, with one moment at which it kills itself; the product knows nothing of this.
 
-KILL_AT="after:effects.begin:2" dies with SIGKILL the second time an intent has been committed. The places are in
-points.py. KILL_WITH=STOP stops it there instead, until it is continued. KILL_MAILBOX names the mailbox's database and KILL_WITNESS a file: `amid` waits until one of them shows that
-the request has arrived.
+KILL_AT="after:effects.begin:2" dies with SIGKILL the second time an intent has been committed; the places are in
+points.py. KILL_WITH=STOP stops it there instead, until it is continued. KILL_MAILBOX names the mailbox's database and
+KILL_WITNESS a file: `amid` waits until one of them shows that the request has arrived.
 """
 
 import asyncio
@@ -36,8 +36,8 @@ ONLY: dict[str, Callable[[tuple[Any, ...]], bool]] = {
     "records.keep.send": lambda given: "send" in given[2],
     "provider.request.read": lambda given: given[2].before_send is None,
     "provider.request.send": lambda given: given[2].before_send is not None,
-    "workflow_task": lambda given: not any(
-        job.HasField("remove_from_cache") or job.HasField("query_workflow") for job in given[1].jobs
+    "workflow_task": lambda given: (
+        not any(job.HasField("remove_from_cache") or job.HasField("query_workflow") for job in given[1].jobs)
     ),
 }
 
@@ -106,7 +106,7 @@ class Killer:
 
 def main() -> int:
     """Serve until killed or told to stop; return the exit code."""
-    environment = os.environ  # noqa: TID251 - a process of a test, configured by its environment
+    environment = os.environ
     spec = environment.get("KILL_AT")
     if spec:
         sign = signal.Signals[f"SIG{environment.get('KILL_WITH', 'KILL')}"]
