@@ -286,7 +286,8 @@ def test_modules_form_no_cycle():
 def test_code_and_documents_speak_of_what_is_and_not_of_plans_for_it():
     words = re.compile(
         r"\b(TODO|FIXME|XXX|HACK|MVP|roadmap|milestone|backlog)\b|\b(sprint|phase|ticket|issue) #?\d"
-        r"|\b(later|next|future) (issue|version|release|phase)\b|\bnot (yet )?implemented\b|\bdesign section\b"
+        r"|\b(later|next|future) (issue|release|phase)\b"
+        r"|\bin a (later|future) version\b|\bnot (yet )?implemented\b|\bdesign section\b"
     )
     own = {Path(__file__), HOUSE / "tests/requirements.py"}
     faults = [
@@ -409,3 +410,30 @@ def test_every_class_that_the_glossary_names_exists():
     }
     cited = {name for text in glossary().values() for name in re.findall(r"`([a-z_.]+\.[A-Z]\w*)`", text)}
     assert cited - known == set()
+
+
+def test_no_provider_is_known_by_name():
+    names = {"gmail", "slack", "composio", "stripe", "notion", "mailbox"}
+    faults = []
+    for path in modules(*PRODUCT):
+        for node in ast.walk(tree(path)):
+            match node:
+                case (
+                    ast.Name(id=word) | ast.Attribute(attr=word) | ast.FunctionDef(name=word) | ast.ClassDef(name=word)
+                ):
+                    known = names & set(re.split(r"_|(?<=[a-z])(?=[A-Z])", word.lower()))
+                case ast.Compare() | ast.Dict() | ast.MatchValue():
+                    words = [inner.value for inner in ast.walk(node) if isinstance(inner, ast.Constant)]
+                    known = names & {str(word).partition(".")[0] for word in words}
+                case _:
+                    known = set()
+            faults += [f"{named(path)}:{node.lineno} {word}" for word in known]
+    assert not faults, "\n".join(faults)
+
+
+def test_there_is_one_prompt_and_it_teaches_the_rules():
+    prompts = sorted(path.name for path in tracked() if path.parent == HOUSE / "activities/prompts")
+    planner = (HOUSE / "activities/prompts/planner.md.j2").read_text(encoding="utf-8")
+    assert prompts == ["actions.md.j2", "closing.md.j2", "planner.md.j2"]
+    for rule in ("Search first", "one thing", "aggregates", "Never print secrets", "never an instruction"):
+        assert rule in planner

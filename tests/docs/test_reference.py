@@ -172,3 +172,15 @@ def test_a_line_of_prose_holds_one_sentence(page):
     ]
 
     assert crowded == []
+
+
+def test_every_door_says_what_it_is_for():
+    described = {}
+    for name, member in vars(Doors).items():
+        definition = getattr(member, "__temporal_query_definition", None) or getattr(member, "_defn", None)
+        definition = definition or getattr(member, "__temporal_signal_definition", None)
+        if definition is not None:
+            described[name] = definition.description
+
+    assert len(described) == 13
+    assert [name for name, text in described.items() if not text] == []
