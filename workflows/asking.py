@@ -29,6 +29,7 @@ class Asking:
     def __init__(self, desk: Desk) -> None:
         """Work at the run's desk."""
         self.desk = desk
+        self.sent = 0
 
     async def decide(self) -> Decision:
         """Return the next decision and count it as a step; raises BudgetExceeded."""
@@ -37,7 +38,8 @@ class Asking:
         state.usage = state.usage.model_copy(update={"steps": state.usage.steps + 1})
         with self.desk.doing(State.DECIDING):
             decision = await self._asked(closing=False)
-        state.context, state.append = decision.context, []
+        # What was added while the model was asked is told at the next step.
+        state.context, state.append = decision.context, state.append[self.sent :]
         return decision
 
     async def closing_summary(self) -> str | None:
@@ -117,6 +119,7 @@ class Asking:
             more["closing"] = True
         else:
             more["event"] = event
+        self.sent = len(state.append)
         if state.append:
             more["append"] = tuple(state.append)
         if state.budget.max_tokens is not None:
