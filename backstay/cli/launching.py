@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from backstay.budget import Budget
 from backstay.cli.codes import DETACHED, ENDED
 from backstay.cli.drawing import ending_lines, event_line, result_text, style_of
+from backstay.cli.flags import By, Output, User, Workflow, Yes
 from backstay.cli.following import Detached, Follower
 from backstay.cli.prompting import Prompt
 from backstay.cli.session import books, has_books, myself, session
@@ -20,22 +21,25 @@ from backstay.errors import RunNotFound, TaskInvalid
 from backstay.result import Result
 from backstay.settings import Settings
 
-Output = Literal["text", "json"]
+Limits = Annotated[Budget | None, Parameter(negative_none="no-")]
+PlanFile = Annotated[Path | None, Parameter(help="A plan to carry out instead, as YAML or JSON.")]
+PolicyFile = Annotated[Path | None, Parameter(help="YAML that makes the operator's policy tighter for this run.")]
+Input = Annotated[str | None, Parameter(help="JSON object that the task and its plan may refer to.")]
 
 
 async def run(
     text: str = "",
     *,
-    budget: Annotated[Budget | None, Parameter(negative_none="no-")] = None,
-    plan: Path | None = None,
-    input: str | None = None,  # noqa: A002 - the field's name
-    user: str = "singleton",
+    budget: Limits = None,
+    plan: PlanFile = None,
+    input: Input = None,  # noqa: A002 - the field's name
+    user: User = "singleton",
     id: str | None = None,  # noqa: A002 - Temporal's word
     model: str | None = None,
-    policy: Path | None = None,
+    policy: PolicyFile = None,
     on_failure: Literal["rollback", "keep"] = "rollback",
-    yes: Annotated[bool, Parameter(negative="")] = False,
-    by: str | None = None,
+    yes: Yes = False,
+    by: By = None,
     output: Output = "text",
 ) -> int:
     """Start a run and follow it; Ctrl-C lets go of it, and it goes on.
@@ -44,22 +48,10 @@ async def run(
     ----------
     text
         What is wanted, in a sentence.
-    plan
-        A plan to carry out instead, as YAML or JSON.
-    input
-        JSON object that the task and its plan may refer to.
-    user
-        For whom the run works.
     id
         Workflow id; the id of an open run attaches to it.
-    policy
-        YAML file that makes the operator's policy tighter for this run.
     on_failure
         Whether what was done is taken back when the run fails.
-    yes
-        Approve calls without asking.
-    by
-        Who decides; the name of your account when left out.
     """
     task: dict[str, Any] = {"text": text, "user_id": user, "on_failure": on_failure}
     task |= {} if budget is None else {"budget": budget.model_dump(mode="json", exclude_unset=True)}
@@ -76,23 +68,13 @@ async def run(
 
 
 async def attach(
-    workflow: str,
+    workflow: Workflow,
     *,
-    yes: Annotated[bool, Parameter(negative="")] = False,
-    by: str | None = None,
+    yes: Yes = False,
+    by: By = None,
     output: Output = "text",
 ) -> int:
-    """Come back to a run: show what happened, follow it, decide what it asks.
-
-    Parameters
-    ----------
-    workflow
-        The run's id.
-    yes
-        Approve calls without asking.
-    by
-        Who decides; the name of your account when left out.
-    """
+    """Come back to a run: show what happened, follow it, decide what it asks."""
     settings = Settings.load()
     terminal = Terminal()
     async with session(settings) as backstay:
@@ -105,7 +87,7 @@ async def attach(
 
 
 async def followed(
-    terminal: Terminal, run: Run, settings: Settings, *, yes: bool = False, by: str | None = None, output: Output
+    terminal: Terminal, run: Run, settings: Settings, *, yes: bool = False, by: By = None, output: Output
 ) -> int:
     """Follow a run to its end and print its Result; letting go prints how to come back."""
     editor = settings.environment.get("VISUAL") or settings.environment.get("EDITOR")

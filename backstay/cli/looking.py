@@ -10,7 +10,7 @@ from temporalio.client import WorkflowExecution
 from temporalio.service import RPCError
 
 from backstay.cli.drawing import budget_rows, commands, request_lines, result_text
-from backstay.cli.launching import Output
+from backstay.cli.flags import Output, Workflow
 from backstay.cli.session import books, has_books, session
 from backstay.cli.terminal import Terminal
 from backstay.client import Backstay, Run
@@ -52,14 +52,8 @@ async def list_runs(*, limit: int = 20, output: Output = "text") -> int:
     return 0
 
 
-async def show(workflow: str, *, output: Output = "text") -> int:
-    """Show one run: state, budget, what waits with the commands that decide it, and what undo would do.
-
-    Parameters
-    ----------
-    workflow
-        The run's id.
-    """
+async def show(workflow: Workflow, *, output: Output = "text") -> int:
+    """Show one run: state, budget, what waits with the commands that decide it, and what undo would do."""
     settings = Settings.load()
     terminal = Terminal()
     try:

@@ -5,7 +5,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from backstay.budget import TopUp
-from backstay.cli.launching import Output, followed
+from backstay.cli.flags import By, Output, Workflow, Yes
+from backstay.cli.launching import followed
 from backstay.cli.session import books, has_books, myself, session
 from backstay.cli.terminal import Terminal
 from backstay.client import Backstay, Run
@@ -16,17 +17,9 @@ STANDING = frozenset({"applied", "kept", "unknown", "dispatched"})
 
 
 async def top_up(
-    workflow: str, *, limits: Annotated[TopUp | None, Parameter(name="*")] = None, by: str | None = None
+    workflow: Workflow, *, limits: Annotated[TopUp | None, Parameter(name="*")] = None, by: By = None
 ) -> int:
-    """Raise limits of a run; one that was stopped by a limit goes on where it stopped.
-
-    Parameters
-    ----------
-    workflow
-        The run's id.
-    by
-        Who raises them; the name of your account when left out.
-    """
+    """Raise limits of a run; one that was stopped by a limit goes on where it stopped."""
     more = {} if limits is None else limits.model_dump(exclude_unset=True)
     if not more:
         raise TaskInvalid("limits: none given; add one, such as --max-steps 5")
@@ -37,32 +30,24 @@ async def top_up(
 
 
 async def undo(
-    workflow: str,
+    workflow: Workflow,
     *,
     to_step: int | None = None,
     preview: Annotated[bool, Parameter(negative="")] = False,
-    yes: Annotated[bool, Parameter(negative="")] = False,
-    by: str | None = None,
+    yes: Yes = False,
+    by: By = None,
     output: Output = "text",
 ) -> int:
     """Take back what a run did, last first; an open run goes on afterwards, an ended one stays ended.
 
     Parameters
     ----------
-    workflow
-        The run's id.
     to_step
         Keep the effects up to and including this step.
     preview
         Only list what would be done, and what cannot be undone.
-    yes
-        Approve what the undo policy asks about without asking.
-    by
-        Who takes back; the name of your account when left out.
     """
-    settings = Settings.load()
-    terminal = Terminal()
-    name = by or myself()
+    settings, terminal, name = Settings.load(), Terminal(), by or myself()
     async with session(settings) as backstay:
         if preview:
             return await _preview(terminal, settings, backstay, workflow)
@@ -79,13 +64,11 @@ async def undo(
         return 0 if code == 5 else code  # taking back was the wish, so that it was done is success
 
 
-async def pause(workflow: str, *, reason: str = "", by: str | None = None) -> int:
+async def pause(workflow: Workflow, *, reason: str = "", by: By = None) -> int:
     """Hold a run before its next step or call.
 
     Parameters
     ----------
-    workflow
-        The run's id.
     reason
         Why; operators read it.
     """
@@ -95,28 +78,16 @@ async def pause(workflow: str, *, reason: str = "", by: str | None = None) -> in
     return 0
 
 
-async def resume(workflow: str, *, by: str | None = None) -> int:
-    """Let a paused run go on.
-
-    Parameters
-    ----------
-    workflow
-        The run's id.
-    """
+async def resume(workflow: Workflow, *, by: By = None) -> int:
+    """Let a paused run go on."""
     async with session() as backstay:
         await backstay.run(workflow).resume(by=by or myself())
     Terminal().say("resumed", "green")
     return 0
 
 
-async def cancel(workflow: str) -> int:
-    """Cancel a run; what is on its way is let finish, then what was done is taken back.
-
-    Parameters
-    ----------
-    workflow
-        The run's id.
-    """
+async def cancel(workflow: Workflow) -> int:
+    """Cancel a run; what is on its way is let finish, then what was done is taken back."""
     async with session() as backstay:
         await backstay.run(workflow).cancel()
     Terminal().say(f"asked to cancel; watch it with: backstay attach {workflow}", "green")

@@ -4,21 +4,15 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any, Literal
 
-from backstay.cli.launching import Output
+from backstay.cli.flags import Output, User
 from backstay.cli.session import quiet
 from backstay.cli.terminal import Terminal
 from backstay.library import room
 from backstay.settings import Settings
 
 
-async def list_tools(*, user: str = "singleton", output: Output = "text") -> int:
-    """List every tool that a user's runs may call; starts the servers of toolbox.json to ask them.
-
-    Parameters
-    ----------
-    user
-        For whom.
-    """
+async def list_tools(*, user: User = "singleton", output: Output = "text") -> int:
+    """List every tool that a user's runs may call; starts the servers of toolbox.json to ask them."""
     terminal = Terminal()
     async with _catalog(user) as catalog:
         listed = sorted(catalog.definitions.values(), key=lambda one: one.name)
@@ -46,7 +40,7 @@ async def search(
     *,
     detail_level: Literal["summary", "full"] = "summary",
     limit: int = 10,
-    user: str = "singleton",
+    user: User = "singleton",
     output: Output = "text",
 ) -> int:
     """Search the tools as a run's model does.
@@ -55,8 +49,6 @@ async def search(
     ----------
     query
         What the tool should do.
-    user
-        For whom.
     """
     terminal = Terminal()
     async with _catalog(user) as catalog:

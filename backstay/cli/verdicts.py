@@ -4,6 +4,7 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal
 
+from backstay.cli.flags import By, Comment, Request, Workflow
 from backstay.cli.prompting import json_or_text
 from backstay.cli.session import myself, session
 from backstay.cli.terminal import Terminal
@@ -12,24 +13,18 @@ from backstay.deciding import DecisionInvalid
 
 
 async def approve(
-    workflow: str,
-    request: str,
+    workflow: Workflow,
+    request: Request,
     *,
-    by: str | None = None,
+    by: By = None,
     args_digest: str | None = None,
     calls: str | None = None,
-    comment: str = "",
+    comment: Comment = "",
 ) -> int:
     """Approve a request.
 
     Parameters
     ----------
-    workflow
-        The run's id.
-    request
-        The request's id, such as r1.
-    by
-        Who decides; the name of your account when left out.
     args_digest
         The digest that was shown; needed where the arguments are too long to be shown whole.
     calls
@@ -45,17 +40,13 @@ async def approve(
     return await _decided(workflow, lambda run: run.approve(request, by=by or myself(), **more))
 
 
-async def reject(workflow: str, request: str, *, by: str | None = None, stop: bool = False, comment: str = "") -> int:
+async def reject(
+    workflow: Workflow, request: Request, *, by: By = None, stop: bool = False, comment: Comment = ""
+) -> int:
     """Reject a request; the model reads the comment and may go on.
 
     Parameters
     ----------
-    workflow
-        The run's id.
-    request
-        The request's id, such as r1.
-    by
-        Who decides; the name of your account when left out.
     stop
         End the run, and take back what it did.
     """
@@ -63,28 +54,22 @@ async def reject(workflow: str, request: str, *, by: str | None = None, stop: bo
 
 
 async def answer(
-    workflow: str,
-    request: str,
+    workflow: Workflow,
+    request: Request,
     *,
     answer: str | None = None,
     verdict: Literal["happened", "did_not_happen", "retry"] | None = None,
-    by: str | None = None,
-    comment: str = "",
+    by: By = None,
+    comment: Comment = "",
 ) -> int:
     """Answer a question, or say what became of a call.
 
     Parameters
     ----------
-    workflow
-        The run's id.
-    request
-        The request's id, such as r1.
     answer
         Any JSON; what is no JSON is taken as text.
     verdict
         For a call whose outcome nobody knows, or a fault that lasts.
-    by
-        Who decides; the name of your account when left out.
     """
     name = by or myself()
     if verdict is not None and answer is None:
