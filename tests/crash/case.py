@@ -125,7 +125,7 @@ async def open_case(
     **settings: str,
 ) -> AsyncGenerator[Case]:
     """Lay out one run; at the end no worker of it is left. `declared` replaces what is declared of `send_email`."""
-    folder.mkdir(parents=True, exist_ok=True)
+    await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
     database = folder / "mailbox.db"
     script = Script(folder / "witness", amid=amid_model, success=shape != "rollback")
     async with AsyncExitStack() as stack:

@@ -151,7 +151,8 @@ async def client_of(port: int) -> Client:
 
 
 @together
-async def test_a_temporal_server_killed_amid_sending_and_started_again_loses_nothing(_, nursery, tmp_path):
+async def test_a_temporal_server_killed_amid_sending_and_started_again_loses_nothing(temporal, nursery, tmp_path):
+    """The session's server serves other runs meanwhile, so this run has one of its own."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
