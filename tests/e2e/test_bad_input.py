@@ -1,0 +1,213 @@
+"""Bad input: refused at the start, naming field, value and fix; a worker refuses with exit code 2."""
+
+import asyncio
+import json
+import os
+import socket
+import sys
+
+import pytest
+import pytest_asyncio
+from temporalio.api.common.v1 import Payload
+from temporalio.client import WorkflowFailureError, WorkflowUpdateFailedError
+from temporalio.common import RawValue
+
+from backstay.testing import Conversation, Reply
+from tests.e2e.labelled import DONE
+from tests.e2e.scripted_server import toolbox_of_servers
+from tests.engine import ROOT, assert_no_task_failure, engine, pending
+
+STEP = {"tool": "desk.look"}
+TASKS = {
+    "nothing": (None, "Task: "),
+    "a list": ([], "Task: "),
+    "empty": ({}, "text: empty; say in a sentence what is wanted, or give a plan"),
+    "blank": ({"text": "  "}, "text: empty"),
+    "unknown field": ({"text": "x", "colour": 1}, "colour: unknown field (value 1); remove it"),
+    "mistyped": ({"text": 7}, "text: Input should be a valid string (value 7)"),
+    "budget unknown": ({"text": "x", "budget": {"max_step": 1}}, "budget.max_step: unknown field (value 1)"),
+    "budget mistyped": ({"text": "x", "budget": {"max_steps": "many"}}, "budget.max_steps: "),
+    "budget negative": ({"text": "x", "budget": {"max_llm_cost_usd": -1}}, "budget.max_llm_cost_usd: "),
+    "budget choice": ({"text": "x", "budget": {"on_exhausted": "beg"}}, "budget.on_exhausted: "),
+    "quota": ({"text": "x", "budget": {"quotas": {"a.b": "one"}}}, "budget.quotas.a.b: "),
+    "plan empty": ({"plan": {"steps": []}}, "plan.steps: "),
+    "plan missing": ({"plan": {"steps": [{}]}}, "plan.steps.0.tool: required field is missing; add it"),
+    "plan unknown": ({"plan": {"steps": [{**STEP, "args": {}}]}}, "plan.steps.0.args: unknown field"),
+    "on_failure": ({"text": "x", "on_failure": "shrug"}, "on_failure: "),
+    "policy unknown": ({"text": "x", "policy": {"forbid": []}}, "policy: forbid"),
+    "policy mistyped": ({"text": "x", "policy": {"default": {"read_only": "maybe"}}}, "policy: default.read_only"),
+    "unpriced": ({"text": "x", "model": "nobodys-model"}, "model: no price is known for 'nobodys-model'"),
+}
+LATER = {
+    "profile": {"profile": "conservative"},
+    "mode": {"mode": "plan_first"},
+    "workspace": {"workspace": "here"},
+    "filesystem": {"filesystem": True},
+    "shell": {"shell": True},
+    "rehearse": {"rehearse": True},
+    "plan.dry_run": {"plan": {"dry_run": True, "steps": [STEP]}},
+    "max_steps": {"budget": {"max_steps": 2001}},
+}
+DEFAULTS = {
+    "profile": "default",
+    "mode": "act",
+    "workspace": None,
+    "filesystem": False,
+    "shell": False,
+    "rehearse": False,
+    "session_id": None,
+    "plan": None,
+    "policy": None,
+    "budget": {"max_steps": 2000, "max_code_runs": 3, "max_calls_per_program": None},
+}
+NO_JSON = {
+    "no JSON": b"{nope",
+    "too deep": b'{"text": "x", "input": ' + b'{"a":' * 400 + b"1" + b"}" * 400 + b"}",
+    "half a character": b'{"text": "\\ud800"}',
+    "a number without end": b'{"text": "x", "input": {"a": ' + b"9" * 5000 + b"}}",
+}
+
+
+def answers(conversation: Conversation) -> Reply:
+    if "<ask>" in conversation.task and not conversation.calls("ask_person"):
+        return Reply(calls=[("ask_person", {"question": "Which one?"})])
+    return DONE
+
+
+@pytest_asyncio.fixture(scope="module")
+async def door(temporal, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("door")
+    async with engine(temporal, folder, answers, toolbox=toolbox_of_servers(folder)) as opened:
+        yield opened
+
+
+async def refused(handle):
+    with pytest.raises(WorkflowFailureError) as caught:
+        await handle.result()
+    assert_no_task_failure(await handle.fetch_history())
+    assert caught.value.cause.type == "TaskInvalid"
+    return caught.value.cause.message
+
+
+@pytest.mark.parametrize("name", TASKS)
+async def test_a_task_that_is_not_valid_is_refused_naming_field_value_and_fix(door, name):
+    task, said = TASKS[name]
+    assert said in await refused(await door.start(task))
+
+
+@pytest.mark.parametrize("name", LATER)
+async def test_what_is_not_built_yet_is_refused_by_name(door, name):
+    message = await refused(await door.start({"text": "x", **LATER[name]}))
+    assert f"not available in this version: {name}" in message
+
+
+async def test_what_is_not_built_yet_is_accepted_at_its_default(door):
+    handle = await door.start({"text": "x", **DEFAULTS})
+    assert (await handle.result())["outcome"] == "completed"
+    assert_no_task_failure(await handle.fetch_history())
+
+
+@pytest.mark.parametrize("name", NO_JSON)
+async def test_a_task_that_is_no_json_is_refused_and_fails_no_workflow_task(door, name):
+    raw = RawValue(Payload(metadata={"encoding": b"json/plain"}, data=NO_JSON[name]))
+    assert "what is not JSON" in await refused(await door.start(raw))
+
+
+async def test_more_than_one_argument_is_refused(door):
+    handle = await door.client.start_workflow(
+        "RunTask", args=[{"text": "x"}, {"text": "y"}], id="two-tasks", task_queue=door.settings.task_queue
+    )
+    assert "give one JSON object" in await refused(handle)
+
+
+async def test_an_unpriced_model_may_be_used_without_a_limit_in_usd(door):
+    task = {"text": "x", "model": "nobodys-model", "budget": {"max_llm_cost_usd": None}}
+    result = await (await door.start(task)).result()
+    assert (result["outcome"], result["usage"]["llm_cost_usd"]) == ("completed", 0)
+
+
+async def test_decisions_that_are_not_valid_are_refused_and_the_request_stays(door):
+    handle = await door.start("<ask>")
+    (request,) = await pending(handle)
+    good = {"request_id": request["id"], "verdict": "answer", "answer": "this", "by": "ana"}
+    broken = RawValue(Payload(metadata={"encoding": b"json/plain"}, data=b"{nope"))
+    for decision, said in (
+        ({**good, "remember": True}, "not available in this version: remember"),
+        ({**good, "colour": 1}, "colour: unknown field"),
+        ({**good, "verdict": "perhaps"}, "verdict: "),
+        ({"verdict": "answer"}, "request_id: required field is missing"),
+        ([], "Approval: "),
+        (broken, "what is not JSON"),
+    ):
+        with pytest.raises(WorkflowUpdateFailedError) as caught:
+            await handle.execute_update("decide", decision)
+        assert said in str(caught.value.cause), decision
+        await handle.signal("approval", decision)
+    assert len(await pending(handle)) == 1
+    await handle.execute_update("decide", good)
+    assert (await handle.result())["outcome"] == "completed"
+    assert_no_task_failure(await handle.fetch_history())
+
+
+async def started(folder, **variables):
+    """Start a worker as an operator does; return its exit code and what it said."""
+    kept = {name: value for name, value in os.environ.items() if name in {"PATH", "HOME"}}
+    (folder / "toolbox.json").exists() or (folder / "toolbox.json").write_text('{"mcpServers": {}}', encoding="utf-8")
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        str(ROOT / "worker.py"),
+        cwd=folder,
+        env={**kept, **variables},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        async with asyncio.timeout(100):
+            _, said = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+    return process.returncode, said.decode()
+
+
+FILES = {
+    "toolbox unknown field": ("toolbox.json", json.dumps({"mcpServer": {}}), "mcpServer"),
+    "toolbox missing command": ("toolbox.json", json.dumps({"mcpServers": {"desk": {}}}), "mcpServers.desk"),
+    "toolbox mistyped": ("toolbox.json", json.dumps({"mcpServers": []}), "mcpServers"),
+    "policy unknown field": ("policy.yaml", "forbid: []\n", "forbid"),
+    "policy mistyped": ("policy.yaml", "default: {read_only: maybe}\n", "read_only"),
+    "policy no YAML": ("policy.yaml", "default: {read_only\n", "YAML"),
+}
+
+
+async def test_a_worker_refuses_files_that_are_not_valid_with_exit_code_2(tmp_path):
+    for name, (file, text, said) in FILES.items():
+        folder = tmp_path / name.replace(" ", "-")
+        folder.mkdir()
+        (folder / file).write_text(text, encoding="utf-8")
+        code, error = await started(folder)
+        assert (code, said in error, "Traceback" in error) == (2, True, False), (name, error)
+
+
+async def test_a_worker_refuses_an_unknown_setting_with_exit_code_2(tmp_path):
+    code, error = await started(tmp_path, BACKSTAY_TOOLBX="x")
+    assert code == 2
+    assert "BACKSTAY_TOOLBX: unknown setting; did you mean BACKSTAY_TOOLBOX?" in error
+
+
+async def test_a_worker_says_that_temporal_cannot_be_reached_with_exit_code_2(tmp_path):
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        code, error = await started(tmp_path, TEMPORAL_ADDRESS=f"127.0.0.1:{held.getsockname()[1]}")
+    assert code == 2
+    assert "Temporal cannot be reached at 127.0.0.1" in error
+    assert "Traceback" not in error
+
+
+async def test_a_worker_names_a_namespace_that_does_not_exist_with_exit_code_2(temporal, tmp_path):
+    address = temporal.service_client.config.target_host
+    code, error = await started(tmp_path, TEMPORAL_ADDRESS=address, TEMPORAL_NAMESPACE="nowhere")
+    assert code == 2
+    assert "TEMPORAL_NAMESPACE" in error
+    assert "'nowhere'" in error
+    assert "Traceback" not in error
