@@ -1,5 +1,6 @@
 """Find out which calls may go: by rule, and where a rule asks, by a person."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -77,10 +78,7 @@ class Consent:
             # Nobody is asked about calls that the budget would refuse anyway.
             names = [one.call.tool.name for one in ruled if one.ruling.verdict != "deny"]
             await self.desk.afford(lambda: calls_refused(self.desk.state.budget, self.desk.state.usage, names))
-        for group in asked.values():
-            fitting = kind or (RequestKind.CALL if len(group) == 1 else RequestKind.BATCH)
-            answered |= await self._ask(group, fitting, purpose)
-        return answered
+        return answered | await self._ask_all(list(asked.values()), kind, purpose)
 
     async def again(self, call: ToolCall, why: str) -> ToolCall | ToolResult:
         """Ask about one call whose ground has changed, whatever the policy says."""
@@ -88,7 +86,27 @@ class Consent:
         if ruling.verdict == "deny":
             return refused(errors.Denied(f"denied by the policy: {ruling.rule}"))
         ruling = ruling.model_copy(update={"verdict": "ask", "rule": f"{why} ({ruling.rule})"})
-        return (await self._ask([Ruled(0, call, ruling)], RequestKind.CALL))[0]
+        return (await self._ask_all([[Ruled(0, call, ruling)]], None, "call"))[0]
+
+    async def _ask_all(self, groups: list[list[Ruled]], kind: RequestKind | None, purpose: Purpose) -> Answered:
+        """Ask all groups at once: nobody waits for what others have to decide."""
+        if not groups:
+            return {}
+        asking = [
+            asyncio.ensure_future(
+                self._ask(group, kind or (RequestKind.CALL if len(group) == 1 else RequestKind.BATCH), purpose)
+            )
+            for group in groups
+        ]
+        try:
+            with self.desk.doing(State.WAITING):
+                answers = await asyncio.gather(*asking)
+        finally:
+            # Where one ends the run, the others are withdrawn.
+            for one in asking:
+                one.cancel()
+            await asyncio.gather(*asking, return_exceptions=True)
+        return {index: answer for group in answers for index, answer in group.items()}
 
     async def _ask(self, group: list[Ruled], kind: RequestKind, purpose: Purpose = "call") -> Answered:
         shown = tuple(_shown(one) for one in group)
@@ -112,8 +130,7 @@ class Consent:
                 for index, verdict in named.items()
             }
 
-        with self.desk.doing(State.WAITING):
-            decided = await self.desk.board.ask(request, ruling, check_changes)
+        decided = await self.desk.board.ask(request, ruling, check_changes)
         if decided.verdict is None and decided.on_expiry == "fail":
             raise errors.Expired(f"nobody decided about {request.question} in time")
         if decided.stop:
