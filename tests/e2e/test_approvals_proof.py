@@ -206,3 +206,38 @@ async def test_a_proof_that_is_not_needed_must_hold_all_the_same(shared):
     result = await ended(handle)
     (decided,) = [event for event in result["events"] if event["name"] == "approval.decided"]
     assert decided["data"]["verified"] is False
+
+
+async def test_calls_that_different_people_decide_about_are_asked_about_at_the_same_time(shared):
+    opened, scripts = shared
+    calls = [
+        ("mail__send_email", {"to": to, "subject": "s", "body": "b"}) for to in ("a@one.example", "b@free.example")
+    ]
+    handle = await opened.start(scripts.task(Reply(calls=calls)))
+    named, free = await pending(handle, 2)
+    assert (named["approvers"], named["calls"][0]["arguments"]["to"]) == ([ANA], "a@one.example")
+    assert (free["approvers"], free["calls"][0]["arguments"]["to"]) == ([], "b@free.example")
+    sly = {"request_id": free["id"], "verdict": "modify", "by": "eve"}
+    sly["calls"] = {"1": {"verdict": "modify", "arguments": {"to": "c@one.example"}}}
+    kind, message = await refusal(handle.execute_update("decide", sly))
+    assert (kind, "falls under another rule: ask[2]" in message) == ("DecisionRefused", True)
+    await handle.execute_update("decide", {"request_id": free["id"], "verdict": "approve", "by": "somebody"})
+    assert [request["id"] for request in await handle.query("pending")] == [named["id"]]
+    yes = {"request_id": named["id"], "verdict": "approve", "by": ANA}
+    await handle.execute_update("decide", signed(handle, yes))
+    assert (await ended(handle))["outcome"] == "completed"
+    assert sent(opened, handle) == 2
+
+
+async def test_a_rejection_with_stop_withdraws_what_else_is_asked(shared):
+    opened, scripts = shared
+    calls = [
+        ("mail__send_email", {"to": to, "subject": "s", "body": "b"}) for to in ("a@one.example", "b@free.example")
+    ]
+    handle = await opened.start(scripts.task(Reply(calls=calls)))
+    _, free = await pending(handle, 2)
+    said = {"request_id": free["id"], "verdict": "reject", "stop": True, "by": "somebody"}
+    await handle.execute_update("decide", said)
+    assert (await ended(handle))["outcome"] == "rejected"
+    assert await handle.query("pending") == []
+    assert sent(opened, handle) == 0

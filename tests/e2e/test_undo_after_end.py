@@ -1,0 +1,126 @@
+"""UndoRun: take back the effects of a run that has ended, started by name as any program would."""
+
+import asyncio
+import sqlite3
+from contextlib import AsyncExitStack
+
+import pytest
+import pytest_asyncio
+from temporalio.client import WorkflowFailureError
+
+from tests.engine import Scripts, assert_no_task_failure, ended, engine
+
+POLICY = """
+default: {read_only: allow, write_safe: ask, restricted_write: ask}
+allow: [{tool: "mail.send_email", when: {to: {ends_with: "@free.example"}}}]
+"""
+
+
+@pytest_asyncio.fixture(scope="module")
+async def opened(temporal, tmp_path_factory):
+    async with AsyncExitStack() as stack:
+        folder = tmp_path_factory.mktemp("undo-after")
+        yield await stack.enter_async_context(engine(temporal, folder, Scripts(), policy=POLICY))
+
+
+def plan(*recipients, tool="mail.send_email"):
+    return {
+        "plan": {"steps": [{"tool": tool, "arguments": {"to": to, "subject": "s", "body": "b"}} for to in recipients]}
+    }
+
+
+async def undo_run(opened, workflow_id, **more):
+    return await opened.client.start_workflow(
+        "UndoRun",
+        {"workflow_id": workflow_id, **more},
+        id=f"undo-{workflow_id}",
+        task_queue=opened.settings.task_queue,
+    )
+
+
+async def failure_of(handle):
+    with pytest.raises(WorkflowFailureError) as caught:
+        await asyncio.wait_for(handle.result(), 60)
+    assert_no_task_failure(await handle.fetch_history())
+    return caught.value.cause.type
+
+
+def standing(opened, workflow_id):
+    query = "SELECT recipient FROM sent WHERE effect_id LIKE ? AND recalled_at IS NULL ORDER BY id"
+    return [row[0] for row in opened.mailbox.rows(query, f"{workflow_id}/%")]
+
+
+async def test_a_completed_run_is_undone_last_effect_first_to_any_step_and_only_once(opened):
+    handle = await opened.start(plan("a@free.example", "b@free.example", "c@free.example"))
+    assert (await ended(handle))["outcome"] == "completed"
+    some = await ended(await undo_run(opened, handle.id, to_step=2))
+    assert (some["outcome"], [one["effect"] for one in some["undone"]]) == ("rolled_back", [3])
+    assert standing(opened, handle.id) == ["a@free.example", "b@free.example"]
+    undoing = await undo_run(opened, handle.id, run_id=handle.result_run_id)
+    rest = await ended(undoing)
+    assert (rest["outcome"], rest["success"]) == ("rolled_back", True)
+    assert [(one["effect"], one["state"]) for one in rest["undone"]] == [(2, "compensated"), (1, "compensated")]
+    assert (rest["workflow_id"], rest["final_summary"][:17]) == (f"undo-{handle.id}", "2 effects undone,")
+    assert standing(opened, handle.id) == []
+    again = await ended(await undo_run(opened, handle.id))
+    assert (again["outcome"], again["final_summary"], again["undone"]) == ("completed", "already undone", [])
+    recalls = "SELECT count(*) FROM requests WHERE tool = 'recall_email' AND effect_id LIKE ?"
+    assert opened.mailbox.rows(recalls, f"{handle.id}/%") == [(3,)]
+
+
+async def test_an_open_run_is_refused_and_a_terminated_one_is_undone(opened):
+    handle = await opened.start(plan("a@free.example", "b@free.example", "last@x.example"))
+    # The plan's one request comes before its first step: let it go as far as its own question.
+    async with asyncio.timeout(45):
+        while not await handle.query("pending"):
+            await asyncio.sleep(0.1)
+    assert await failure_of(await undo_run(opened, handle.id)) == "RunOpen"
+    await handle.execute_update("decide", {"request_id": "r1", "verdict": "approve", "by": "ana"})
+    async with asyncio.timeout(45):
+        while len(standing(opened, handle.id)) < 2:
+            await asyncio.sleep(0.05)
+    await handle.terminate("an operator's hand")
+    result = await ended(await undo_run(opened, handle.id))
+    assert result["outcome"] == "rolled_back"
+    assert standing(opened, handle.id) == []
+
+
+async def test_an_earlier_run_of_the_same_name_is_undone_while_the_later_one_is_open(opened):
+    first = await opened.start(plan("a@free.example"), workflow_id="same-name")
+    assert (await ended(first))["outcome"] == "completed"
+    second = await opened.start(plan("a@x.example"), workflow_id="same-name")
+    async with asyncio.timeout(45):
+        while not await second.query("pending"):
+            await asyncio.sleep(0.1)
+    assert await failure_of(await undo_run(opened, "same-name")) == "RunOpen"
+    assert await failure_of(await undo_run(opened, "same-name", run_id=second.first_execution_run_id)) == "RunOpen"
+    result = await ended(await undo_run(opened, "same-name", run_id=first.first_execution_run_id))
+    assert result["outcome"] == "rolled_back"
+    await second.execute_update("decide", {"request_id": "r1", "verdict": "reject", "by": "ana"})
+    assert (await ended(second))["outcome"] == "failed"
+
+
+async def test_an_unknown_run_and_an_incomplete_request_are_refused_by_type(opened):
+    assert await failure_of(await undo_run(opened, "no-such-run")) == "RunNotFound"
+    assert await failure_of(await undo_run(opened, "no-such-run", to_step="all")) == "TaskInvalid"
+
+
+async def test_a_compensation_that_was_parked_is_tried_again_when_undone_again(opened):
+    handle = await opened.start(plan("a@free.example", "b@free.example"))
+    assert (await ended(handle))["outcome"] == "completed"
+
+    def mark_second(recalled_at):
+        query = "UPDATE sent SET recalled_at = ? WHERE effect_id LIKE ?"
+        with sqlite3.connect(opened.mailbox.path, timeout=10) as connection:
+            connection.execute(query, (recalled_at, f"{handle.id}/%/2"))
+
+    mark_second("by hand")
+    result = await ended(await undo_run(opened, handle.id))
+    assert (result["outcome"], result["success"]) == ("rollback_failed", False)
+    assert [one["state"] for one in result["undone"]] == ["parked", "compensated"]
+    assert "by hand: mail.recall_email(message_id=" in result["undone"][0]["detail"]
+    mark_second(None)
+    result = await ended(await undo_run(opened, handle.id))
+    assert (result["outcome"], [one["state"] for one in result["undone"]]) == ("rolled_back", ["compensated"])
+    assert standing(opened, handle.id) == []
+    assert (await ended(await undo_run(opened, handle.id)))["final_summary"] == "already undone"
