@@ -4,7 +4,8 @@ import pytest
 import pytest_asyncio
 
 from tests.crash.matrix import open_matrix
-from tests.crash.points import POINTS
+from tests.crash.points import MORE_POINTS, PLACES, POINTS
+from tests.engine import ROOT
 
 
 @pytest_asyncio.fixture(scope="module")
@@ -25,3 +26,9 @@ async def test_a_worker_killed_at_any_point_is_replaced_and_every_mail_is_sent_o
 def test_the_matrix_names_at_least_thirty_points_and_none_twice():
     names = [point.name for point in POINTS]
     assert len(names) == len(set(names)) >= 30
+
+
+def test_the_document_names_every_place_and_how_many_points_there_are():
+    text = (ROOT / "docs/reliability.md").read_text(encoding="utf-8")
+    assert [place for place in PLACES if f"`{place}`" not in text] == []
+    assert f"{len(POINTS)} named points, and `make soak` at {len(MORE_POINTS)} more" in text
