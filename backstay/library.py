@@ -71,8 +71,9 @@ async def execute_mcp_task(
     given: dict[str, Any] = {"text": task, "user_id": user_id}
     given |= {} if budget is None else {"budget": budget}
     given |= {} if extra_context is None else {"extra_context": extra_context}
+    admitted = Task.admit(_plain(given))
     async with connect() as backstay:
-        run = await backstay.start(Task.admit(_plain(given)))
+        run = await backstay.start(admitted)
         result = await run.result()
     return TaskResult.model_validate(result.plain())
 

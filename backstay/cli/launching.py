@@ -20,6 +20,7 @@ from backstay.client import Run
 from backstay.errors import RunNotFound, TaskInvalid
 from backstay.result import Result
 from backstay.settings import Settings
+from backstay.task import Task
 
 Limits = Annotated[Budget | None, Parameter(negative_none="no-")]
 PlanFile = Annotated[Path | None, Parameter(help="A plan to carry out instead, as YAML or JSON.")]
@@ -59,10 +60,9 @@ async def run(
     task |= {} if policy is None else {"policy": _read(policy, "policy")}
     task |= {} if input is None else {"input": _json(input, "input")}
     task |= {} if model is None else {"model": model}
-    settings = Settings.load()
-    terminal = Terminal()
+    admitted, settings, terminal = Task.admit(task), Settings.load(), Terminal()
     async with session(settings) as backstay:
-        started = await backstay.start(task, id=id)
+        started = await backstay.start(admitted, id=id)
         terminal.say(f"run {started.id}", "bold")
         return await followed(terminal, started, settings, yes=yes, by=by, output=output)
 

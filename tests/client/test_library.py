@@ -1,0 +1,74 @@
+"""The library forms: one call for one task, and the rooms behind an installed package."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import backstay
+from backstay import Budget, execute_mcp_task
+from backstay.errors import TaskInvalid
+from backstay.testing import Reply
+from tests.engine import Scripts, engine
+
+HOUSE = Path(__file__).resolve().parents[2]
+
+
+def python(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        (sys.executable, "-c", program),
+        cwd=folder,
+        env={"PYTHONPATH": f"{folder}:{HOUSE}"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+async def test_one_call_carries_a_task_to_its_result(temporal, tmp_path, monkeypatch):
+    scripts = Scripts()
+    task = scripts.task(Reply(calls=[("mail__list_customers", {"limit": 1})]))
+    monkeypatch.setenv("TEMPORAL_ADDRESS", temporal.service_client.config.target_host)
+    async with engine(temporal, tmp_path, scripts, task_queue="backstay") as opened:
+        result = await execute_mcp_task(task["text"], "someone", Budget(max_steps=4), {"tone": "kind"})
+
+    assert (result.success, result.final_summary, result.error) == (True, "done", None)
+    assert result.budget_usage["steps"] == 2
+    assert result.budget.max_steps == 4
+    assert result.logs[0]["name"] == "run.started"
+    assert "kind" in str(opened.model.requests[0]["messages"])
+    assert "budget_usage" not in result.plain()
+
+
+async def test_one_call_refuses_what_is_no_task():
+    with pytest.raises(TaskInvalid, match=r"text: empty"):
+        await execute_mcp_task("")
+
+
+def test_every_exported_name_can_be_imported_and_nothing_else_is_offered():
+    assert {name for name in backstay.__all__ if getattr(backstay, name, None) is None} == set()
+    assert not hasattr(backstay, "nothing_of_this_name")
+
+
+def test_a_program_that_uses_nouns_only_loads_no_temporal_client(tmp_path):
+    done = python("import sys, backstay; backstay.Task; print('temporalio' in sys.modules)", tmp_path)
+
+    assert (done.stdout, done.stderr) == ("False\n", "")
+
+
+def test_the_library_finds_the_rooms_of_its_own_house(tmp_path):
+    done = python("import backstay.library, toolbox; print(toolbox.search_tools.__name__, toolbox.__file__)", tmp_path)
+
+    assert done.stdout == f"search_tools {HOUSE / 'toolbox' / '__init__.py'}\n", done.stderr
+
+
+@pytest.mark.parametrize("room", ["toolbox", "sandbox"])
+def test_the_library_refuses_a_foreign_room_that_was_imported_before(tmp_path, room):
+    (tmp_path / f"{room}.py").write_text("", encoding="utf-8")
+
+    done = python(f"import {room}, backstay.library", tmp_path)
+
+    assert done.returncode == 1
+    assert f"'{room}' was imported from {tmp_path / room}.py" in done.stderr

@@ -1,0 +1,289 @@
+"""The Python client: start, follow, decide, result, undo; against a real engine."""
+
+import asyncio
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import pytest
+import pytest_asyncio
+
+from backstay import Approval, Task, connect
+from backstay.client import Backstay
+from backstay.errors import (
+    DecisionRefused,
+    NotVerified,
+    RunNotFound,
+    SettingsInvalid,
+    TaskInvalid,
+    Unreachable,
+)
+from backstay.result import Outcome
+from backstay.status import State
+from backstay.testing import Reply
+from tests.engine import Scripts, engine
+
+KEY = "an approver key of this test"
+POLICY = """
+default: {read_only: allow, write_safe: ask, restricted_write: ask}
+allow: [{tool: "mail.send_email", when: {to: {ends_with: "@free.example"}}}]
+ask: [{tool: "mail.send_email", when: {to: {ends_with: "@strict.example"}}, approvers: ["ana@example.com"]}]
+"""
+
+
+@pytest_asyncio.fixture(scope="module")
+async def opened(temporal, tmp_path_factory):
+    async with AsyncExitStack() as stack:
+        scripts = Scripts()
+        made = await stack.enter_async_context(
+            engine(temporal, tmp_path_factory.mktemp("client"), scripts, policy=POLICY, approver_key=KEY)
+        )
+        # The policy names approvers, so that whoever tops up or undoes has to prove it as well.
+        yield made, scripts, Backstay(temporal, task_queue=made.settings.task_queue, approver_key=KEY)
+
+
+@pytest.fixture
+def made(opened):
+    return opened[0]
+
+
+@pytest.fixture
+def scripts(opened):
+    return opened[1]
+
+
+@pytest.fixture
+def backstay(opened):
+    return opened[2]
+
+
+def mails(*recipients):
+    return Reply(
+        text="I write.", calls=[("mail__send_email", {"to": to, "subject": "s", "body": "b"}) for to in recipients]
+    )
+
+
+async def asked(run, count=1):
+    """Follow the timeline until so many requests wait."""
+    async with asyncio.timeout(45):
+        async for event in run.events():
+            if event.name == "approval.asked" and len(found := await run.pending()) >= count:
+                return found
+    raise AssertionError("the run ended without asking")
+
+
+@asynccontextmanager
+async def bounded(seconds=60):
+    async with asyncio.timeout(seconds):
+        yield
+
+
+async def test_a_run_is_started_followed_approved_and_its_result_read(backstay, scripts, made):
+    run = await backstay.start(Task.admit(scripts.task(mails("one@start.example"))))
+    names = []
+
+    async with bounded():
+        async for event in run.events():
+            names.append((event.n, event.name))
+            if event.name == "approval.asked":
+                (request,) = await run.pending()
+                answered = await run.approve(request.id, by="ana@example.com")
+    result = await run.result()
+
+    assert [n for n, _ in names] == list(range(1, len(names) + 1))
+    assert (names[0][1], names[-1][1]) == ("run.started", "run.ended")
+    assert answered == {"request_id": "r1", "verdict": "approve", "state": "decided", "by": "ana@example.com"}
+    assert (result.outcome, result.workflow_id) == (Outcome.COMPLETED, run.id)
+    assert made.mailbox.sent().count("one@start.example") == 1
+    assert (await run.status()).state is State.DONE
+
+
+async def test_the_same_id_while_open_attaches_instead_of_starting_twice(backstay, scripts):
+    task = scripts.task(mails("one@attach.example"))
+    first = await backstay.start(task, id="attached")
+    (request,) = await asked(first)
+
+    second = await backstay.start(task, id="attached")
+
+    assert [one.id for one in await second.pending()] == [request.id]
+    await second.reject(request.id, by="ana", stop=True)
+    assert (await first.result()).outcome is Outcome.REJECTED
+
+
+async def test_an_invalid_task_is_refused_before_anything_is_sent(backstay):
+    with pytest.raises(TaskInvalid, match=r"txt: unknown field"):
+        await backstay.start({"txt": "x"}, id="never-begun")
+    with pytest.raises(TaskInvalid, match=r"not available in this version: shell"):
+        await backstay.start(Task(text="x", shell=True), id="never-begun")
+    with pytest.raises(RunNotFound):
+        await backstay.run("never-begun").is_open()
+
+
+async def test_refusals_come_back_as_errors_of_ours(backstay, scripts):
+    run = await backstay.start(scripts.task(mails("one@refused.example")))
+    (request,) = await asked(run)
+
+    with pytest.raises(DecisionRefused, match=r"request_id: no request r99; open requests: r1"):
+        await run.approve("r99", by="ana")
+    with pytest.raises(DecisionRefused, match=r"args_digest: stale"):
+        await run.approve(request.id, by="ana", args_digest="0" * 64)
+    with pytest.raises(TaskInvalid, match=r"max_steps"):
+        await run.top_up(by="ana", max_steps=-1)
+    await run.approve(request.id, by="ana")
+    await run.result()
+    with pytest.raises(DecisionRefused, match=r"has ended"):
+        await run.approve(request.id, by="ana")
+    with pytest.raises(RunNotFound):
+        await backstay.run("no-such-run").status()
+
+
+async def test_a_person_whom_the_rule_names_is_believed_with_a_key_and_not_without(backstay, scripts, made):
+    unproven = Backstay(backstay.client, task_queue=backstay.task_queue)
+    run = await unproven.start(scripts.task(mails("one@strict.example")))
+    (request,) = await asked(run)
+
+    with pytest.raises(NotVerified):
+        await run.approve(request.id, by="ana@example.com")
+    with pytest.raises(NotVerified):
+        await run.approve(request.id, by="ana@example.com", key=b"another key")
+    with pytest.raises(NotVerified):
+        await run.top_up(by="ana@example.com", max_steps=1)
+    await backstay.run(run.id).approve(request.id, by="ana@example.com", calls={0: {"verdict": "approve"}})
+
+    assert (await run.result()).outcome is Outcome.COMPLETED
+    assert made.mailbox.sent().count("one@strict.example") == 1
+
+
+async def test_a_batch_is_decided_call_by_call_and_with_other_arguments(backstay, scripts, made):
+    run = await backstay.start(scripts.task(mails("keep@each.example", "drop@each.example", "change@each.example")))
+    (request,) = await asked(run)
+
+    await run.modify(
+        request.id, {2: {"to": "changed@each.example"}}, by="ana", comment="as agreed", args_digest=request.args_digest
+    )
+    await run.result()
+    again = await backstay.start(scripts.task(mails("keep@again.example", "drop@again.example")))
+    (request,) = await asked(again)
+    await again.decide(
+        Approval(request_id=request.id, verdict="approve", by="ana", calls={1: {"verdict": "reject"}}, event_id="e1")
+    )
+    await again.result()
+
+    sent = made.mailbox.sent()
+    assert {to for to in sent if to.endswith("@each.example")} == {
+        "keep@each.example",
+        "drop@each.example",
+        "changed@each.example",
+    }
+    assert [to for to in sent if to.endswith("@again.example")] == ["keep@again.example"]
+
+
+async def test_a_cancelled_run_takes_back_what_it_did_and_still_tells_how_it_ended(backstay, scripts, made):
+    run = await backstay.start(scripts.task(mails("one@free.example"), mails("two@cancel.example")))
+    await asked(run)
+
+    await run.cancel()
+    result = await run.result()
+
+    assert result.outcome is Outcome.CANCELLED
+    assert [one.state for one in result.undone] == ["compensated"]
+    assert "one@free.example" not in made.mailbox.sent()
+
+
+async def test_a_question_is_answered_and_a_held_run_goes_on_when_it_is_resumed(backstay, scripts):
+    run = await backstay.start(scripts.task(Reply(calls=[("ask_person", {"question": "Which colour?"})])))
+    (request,) = await asked(run)
+
+    assert await run.pause("a walk", by="ana") == {"paused": True}
+    await run.answer(request.id, {"colour": "blue"}, by="ana")
+    assert (await run.resume(by="ana"))["was"] == "a walk"
+    assert (await run.top_up(by="ana", max_steps=5))["max_steps"] == 15
+
+    assert (await run.result()).budget.max_steps == 15
+
+
+async def test_undo_takes_back_an_open_run_and_later_an_ended_one(backstay, scripts, made):
+    run = await backstay.start(scripts.task(mails("first@free.example"), mails("second@open.example")))
+    (request,) = await asked(run)
+
+    assert [slot["tool"] for slot in (await run.preview())["effects"]] == ["mail.send_email"]
+    assert [one.state for one in await run.undo(by="ana")] == ["compensated"]
+    assert "first@free.example" not in made.mailbox.sent()
+    await run.approve(request.id, by="ana")
+    await run.result()
+    assert [one.state for one in await run.undo(by="ana")] == ["compensated"]
+    assert "second@open.example" not in made.mailbox.sent()
+    assert await run.undo(by="ana") == ()
+
+
+async def test_events_go_on_over_a_worker_that_ends_and_another_that_starts(temporal, tmp_path):
+    scripts = Scripts()
+    task = scripts.task(mails("one@restart.example"))
+    async with AsyncExitStack() as first:
+        made = await first.enter_async_context(engine(temporal, tmp_path, scripts))
+        queue = made.settings.task_queue
+        run = await Backstay(temporal, task_queue=queue).start(task)
+        seen: list[str] = []
+        waiting = asyncio.Event()
+
+        async def follow():
+            async for event in run.events():
+                seen.append(event.name)
+                if event.name == "approval.asked":
+                    waiting.set()
+
+        following = asyncio.create_task(follow())
+        async with bounded(45):
+            await waiting.wait()
+
+    async with engine(temporal, tmp_path, scripts, task_queue=queue), bounded():
+        await run.approve("r1", by="ana")
+        await following
+        assert (await run.result()).outcome is Outcome.COMPLETED
+    assert seen[-1] == "run.ended"
+    assert len([name for name in seen if name == "approval.asked"]) == 1
+
+
+async def test_a_run_whose_task_only_the_engine_can_judge_fails_with_the_same_error(backstay, scripts):
+    run = await backstay.start(scripts.task(model="a model that nobody has priced"))
+
+    with pytest.raises(TaskInvalid, match=r"model: no price is known"):
+        await run.result()
+
+
+async def test_a_terminated_run_says_so(backstay, scripts, temporal):
+    run = await backstay.start(scripts.task(mails("one@terminated.example")))
+    await asked(run)
+    await temporal.get_workflow_handle(run.id).terminate("by a test")
+
+    async with bounded():
+        names = [event.name async for event in run.events()]
+        with pytest.raises(Exception, match=r"terminated") as ended:
+            await run.result()
+    assert names[-1] == "approval.asked"
+    assert type(ended.value).__name__ == "Cancelled"
+
+
+async def test_where_nothing_listens_connecting_fails_at_once_naming_the_address(unused_tcp_port):
+    async with bounded(10):
+        with pytest.raises(Unreachable, match=rf"127\.0\.0\.1:{unused_tcp_port}.*backstay dev"):
+            async with connect(f"127.0.0.1:{unused_tcp_port}"):
+                pass
+
+
+async def test_where_something_listens_that_is_no_temporal_connecting_fails_within_seconds():
+    server = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with server, bounded(20):
+        with pytest.raises(Unreachable, match=rf"127\.0\.0\.1:{port}"):
+            async with connect(f"127.0.0.1:{port}"):
+                pass
+
+
+async def test_a_namespace_that_does_not_exist_is_named(temporal):
+    with pytest.raises(SettingsInvalid, match=r"TEMPORAL_NAMESPACE: .*'nowhere'"):
+        async with connect(temporal.service_client.config.target_host, namespace="nowhere"):
+            pass
+
+
+async def test_an_existing_client_is_used_as_it_is(temporal):
+    async with connect(client=temporal) as backstay:
+        assert backstay.client is temporal
