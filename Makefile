@@ -52,7 +52,7 @@ test: lint  ## Everything but the soak matrices; what .ci/run calls
 quick: $(STAMP)  ## Style and the pure tests, in under a minute
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
-	$(PYTEST) -m "not soak" $(QUICK)
+	$(PYTEST) $(PARALLEL) -m "not soak" $(QUICK)
 
 bench: $(STAMP)  ## Measure steps against a bare workflow; writes docs/performance.md
 	$(RUN) -m benchmarks.steps
