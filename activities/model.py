@@ -86,7 +86,7 @@ class Model(Body):
             shown = await self.records.show(ask.run, completion.message.get("content") or "", "model")
             text = str(shown.payload)[:4000]
             await self.store.events.append(ask.run, ask.events)
-            return Decision(context=ask.context, reason=text, model=ask.model, usage=usage, worst_case_micro=worst)
+            return Decision(context=ask.context, reason=text, usage=usage, worst_case_micro=worst)
         reply = await self._read(ask, prepared.seen, prepared.catalog, completion)
         extended = await self.transcripts.extend(prepared.stored, [*prepared.added, *reply.items])
         await self.store.events.append(ask.run, (*ask.events, _event(ask, usage, reply)))
@@ -170,7 +170,6 @@ def _decision(
         actions=reply.actions,
         context=context,
         catalog=catalog,
-        model=ask.model,
         usage=usage,
         worst_case_micro=worst,
         **more,

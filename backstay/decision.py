@@ -77,7 +77,6 @@ class Decision(Noun):
     """Calls answered with an error inside the activity: malformed, unknown, against their schema."""
     catalog: str = ""
     """Version of the catalog that the tools were taken from."""
-    model: str = ""
     usage: ModelUsage = ModelUsage()
     worst_case_micro: int = 0
     """What this call could have cost at most; guides the next reservation."""

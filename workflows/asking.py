@@ -166,7 +166,7 @@ class Asking:
     def _settle(self, held: Reservation | None, decision: Decision) -> None:
         state = self.desk.state
         billed = decision.usage.cost_micro
-        state.usage = state.usage.asked(decision.model, decision.usage)
+        state.usage = state.usage.asked(state.opened.model if state.opened else "", decision.usage)
         state.worst_micro = decision.worst_case_micro
         if held is not None:
             state.ledger = state.ledger.settle(held, billed)
