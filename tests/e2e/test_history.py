@@ -1,0 +1,43 @@
+import json
+
+from backstay.testing import Reply
+from examples.mailbox.seed import seed
+from tests.engine import assert_no_task_failure
+
+STEPS = 62
+
+
+async def test_history_per_step_is_small_and_constant_whatever_the_results_weigh(open_engine, tmp_path):
+    await seed(tmp_path / "mailbox.db", customers=20, invoices=70)
+
+    def rules(talk):
+        if len(talk.answers("mail__list_invoices")) == STEPS:
+            return Reply(calls=[("finish", {"summary": "done"})])
+        return Reply(calls=[("mail__list_invoices", {"offset": 0, "limit": 70})])
+
+    async with open_engine(rules) as engine:
+        task = {"text": "read on", "budget": {"max_steps": 100, "max_tool_calls": 100, "max_llm_cost_usd": None}}
+        handle = await engine.start(task)
+        result = await handle.result()
+        history = await handle.fetch_history()
+
+    assert result["outcome"] == "completed"
+    assert_no_task_failure(history)
+    sizes = per_step(history)
+    early, late = sum(sizes[20:30]) / 10, sum(sizes[50:60]) / 10
+    assert max(sizes[20:60]) <= 4096
+    assert abs(late - early) <= 0.1 * early
+    assert sum(sizes[20:60]) / 40 <= 2560
+
+
+def per_step(history):
+    """Return the bytes from one model call to the next."""
+    sizes = []
+    for event in history.events:
+        scheduled = event.activity_task_scheduled_event_attributes
+        if scheduled.activity_type.name == "ask_model":
+            assert len(json.loads(scheduled.input.payloads[0].data)) > 3
+            sizes.append(0)
+        if sizes:
+            sizes[-1] += event.ByteSize()
+    return sizes
