@@ -125,6 +125,18 @@ def assert_no_task_failure(history: WorkflowHistory) -> None:
     assert not failed, failed
 
 
+def differing(requests: list[dict[str, Any]], others: list[dict[str, Any]]) -> list[tuple[str, Any, Any]]:
+    """Return the fields in which requests differ; their time may be that of a workflow task that was taken again."""
+    assert len(requests) == len(others)
+    pairs = zip(requests, others, strict=True)
+    return [
+        (key, one.get(key), other.get(key))
+        for one, other in pairs
+        for key in sorted({*one, *other} - {"created_at", "expires_at"})
+        if one.get(key) != other.get(key)
+    ]
+
+
 class Scripts:
     """Play one script per task text, so that many runs share one engine; after a script's last reply comes finish."""
 
@@ -155,4 +167,14 @@ async def ended(handle: WorkflowHandle[Any, Any], within_s: float = 60) -> dict[
     return result
 
 
-__all__ = ["Engine", "Mailbox", "Scripts", "assert_no_task_failure", "ended", "engine", "pending", "toolbox_of"]
+__all__ = [
+    "Engine",
+    "Mailbox",
+    "Scripts",
+    "assert_no_task_failure",
+    "differing",
+    "ended",
+    "engine",
+    "pending",
+    "toolbox_of",
+]
