@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import importlib.util
 import signal
 import sys
 from collections.abc import AsyncGenerator
@@ -19,9 +20,22 @@ from temporalio.service import RPCError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
-import activities
-import store
-import toolbox
+HERE = Path(__file__).resolve().parent
+
+
+def refuse_foreign_rooms() -> None:
+    """Exit before a room of the same name from another distribution is imported instead of ours."""
+    for room in ("activities", "store", "toolbox", "workflows"):
+        found = importlib.util.find_spec(room)
+        folder = Path(found.origin).resolve().parent if found is not None and found.origin is not None else None
+        if folder is None or folder.parent != HERE:
+            sys.stderr.write(f"backstay worker: {room!r} was imported from {folder}, not from {HERE}; ")
+            sys.stderr.write("uninstall the package that brings it, or unset PYTHONSAFEPATH\n")
+            sys.exit(2)
+
+
+refuse_foreign_rooms()
+
 import workflows
 from activities import Resources, bodies
 from backstay.client import connect
@@ -34,19 +48,8 @@ from store import open_store
 from toolbox import open_toolbox
 from toolbox.load import load
 
-HERE = Path(__file__).resolve().parent
 DRAIN = timedelta(seconds=35)
 """Longer than the request deadline, so that what was sent is also settled."""
-
-
-def refuse_foreign_rooms() -> None:
-    """Exit when a room of ours was imported from another distribution of the same name."""
-    for room in (activities, store, toolbox, workflows):
-        found = Path(room.__file__ or "").resolve()
-        if found.parent.parent != HERE:
-            raise SettingsInvalid(
-                f"{room.__name__!r} was imported from {found.parent}, not from {HERE}; uninstall that package"
-            )
 
 
 def read_policy(path: Path) -> Policy:
@@ -74,7 +77,6 @@ def open_model(settings: Settings) -> openai.AsyncOpenAI:
 @contextlib.asynccontextmanager
 async def open_resources(settings: Settings, client: Client) -> AsyncGenerator[Resources]:
     """Open store, toolbox and model for one worker, and close them at the end."""
-    refuse_foreign_rooms()
     policy = read_policy(settings.policy)
     keys = [key.get_secret_value() for key in settings.encryption_keys]
     async with (

@@ -54,7 +54,7 @@ class Send:
 
 
 class Effects:
-    """Carry one effect from intent to outcome; design section 4."""
+    """Carry one effect from intent to outcome."""
 
     def __init__(self, store: Store, records: Records) -> None:
         """Record everything in the store."""

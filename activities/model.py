@@ -91,7 +91,7 @@ class Model(Body):
         extended = await self.transcripts.extend(prepared.stored, [*prepared.added, *reply.items])
         await self.store.events.append(ask.run, (*ask.events, _event(ask, usage, reply)))
         version = prepared.catalog.version
-        return _decision(ask, reply, extended.ref, version, usage=usage, worst=worst, dropped=dropped)
+        return _decision(reply, extended.ref, version, usage=usage, worst=worst, dropped=dropped)
 
     async def _completed(
         self, ask: calls.AskModel, transcript: Transcript, catalog: Catalog, price: Price | None
@@ -155,9 +155,7 @@ def _event(ask: calls.AskModel, usage: ModelUsage, reply: Reply) -> Event:
     return Event(n=ask.event, name="model.asked", at=_scheduled(), step=ask.step, text=text, data=data)
 
 
-def _decision(
-    ask: calls.AskModel, reply: Reply, context: str, catalog: str, *, usage: ModelUsage, worst: int, dropped: int
-) -> Decision:
+def _decision(reply: Reply, context: str, catalog: str, *, usage: ModelUsage, worst: int, dropped: int) -> Decision:
     said = next((item["text"] for item in reply.items if item["kind"] == "said"), "")
     more: dict[str, Any] = {}
     if said:

@@ -17,7 +17,7 @@ Conditions = dict[str, dict[str, Any]]
 _MISSING = object()
 
 
-class Outcome(IntEnum):
+class Judgement(IntEnum):
     """Say how conditions came out; where all must hold, the lowest decides."""
 
     FAILS = 0
@@ -37,17 +37,17 @@ def parse_conditions(data: Any) -> Conditions:
     return {_parse_path(path): _parse_operators(path, operators) for path, operators in data.items()}
 
 
-def judge(conditions: Conditions, arguments: dict[str, Any], *, widens: bool) -> tuple[Outcome, str]:
+def judge(conditions: Conditions, arguments: dict[str, Any], *, widens: bool) -> tuple[Judgement, str]:
     """Say whether all conditions hold, and name the path of an argument that cannot be looked into."""
-    outcome, opaque_path = Outcome.HOLDS, ""
+    outcome, opaque_path = Judgement.HOLDS, ""
     for path, operators in conditions.items():
         values = _reach(arguments, path)
         for operator, operand in operators.items():
             found = _fold((_one(operator, value, operand, widens=widens) for value in values), widens=widens)
-            if found is Outcome.OPAQUE and not opaque_path:
+            if found is Judgement.OPAQUE and not opaque_path:
                 opaque_path = path
             outcome = min(outcome, found)
-    return outcome, opaque_path if outcome is Outcome.OPAQUE else ""
+    return outcome, opaque_path if outcome is Judgement.OPAQUE else ""
 
 
 def _parse_path(path: Any) -> str:
@@ -91,31 +91,31 @@ def _unkeyed(element: Any) -> Any:
     return element if is_opaque(element) else _MISSING
 
 
-def _one(operator: str, value: Any, operand: Any, *, widens: bool) -> Outcome:
+def _one(operator: str, value: Any, operand: Any, *, widens: bool) -> Judgement:
     """Judge one value; a list is judged element by element where the operator speaks of single values."""
     if value is _MISSING:
         return _doubt(widens=widens)
     if is_opaque(value):
-        return Outcome.OPAQUE
+        return Judgement.OPAQUE
     if isinstance(value, list) and _by_element(operator, operand):
         elements = (
-            Outcome.OPAQUE if contains_opaque(e) else _plain(operator, e, operand, widens=widens) for e in value
+            Judgement.OPAQUE if contains_opaque(e) else _plain(operator, e, operand, widens=widens) for e in value
         )
         return _fold(elements, widens=widens)
     # The number of elements is known even when an element is not.
     if operator != "max_items" and contains_opaque(value):
         seen = [element for element in value if not contains_opaque(element)] if isinstance(value, list) else []
         certain = operator == "contains" and compare(operator, seen, operand, widens=widens)
-        return Outcome.HOLDS if certain else Outcome.OPAQUE
+        return Judgement.HOLDS if certain else Judgement.OPAQUE
     return _plain(operator, value, operand, widens=widens)
 
 
-def _plain(operator: str, value: Any, operand: Any, *, widens: bool) -> Outcome:
+def _plain(operator: str, value: Any, operand: Any, *, widens: bool) -> Judgement:
     match compare(operator, value, operand, widens=widens):
         case None:
             return _doubt(widens=widens)
         case holds:
-            return Outcome.HOLDS if holds else Outcome.FAILS
+            return Judgement.HOLDS if holds else Judgement.FAILS
 
 
 def _by_element(operator: str, operand: Any) -> bool:
@@ -130,13 +130,13 @@ def _by_element(operator: str, operand: Any) -> bool:
             return False
 
 
-def _doubt(*, widens: bool) -> Outcome:
-    return Outcome.FAILS if widens else Outcome.DOUBTFUL
+def _doubt(*, widens: bool) -> Judgement:
+    return Judgement.FAILS if widens else Judgement.DOUBTFUL
 
 
-def _fold(outcomes: Iterable[Outcome], *, widens: bool) -> Outcome:
+def _fold(outcomes: Iterable[Judgement], *, widens: bool) -> Judgement:
     """Join the outcomes of several values: all must hold to widen, one is enough to narrow."""
     found = set(outcomes)
     if widens:
-        return min(found, default=Outcome.FAILS)
-    return max(found, default=Outcome.FAILS)
+        return min(found, default=Judgement.FAILS)
+    return max(found, default=Judgement.FAILS)

@@ -34,7 +34,7 @@ LEGAL: dict[EffectState, frozenset[EffectState]] = {
     EffectState.COMPENSATED: frozenset(),
     EffectState.KEPT: frozenset({EffectState.COMPENSATED}),
 }
-"""Which state may follow which; design section 4."""
+"""Which state may follow which."""
 
 
 class Effect(Noun):

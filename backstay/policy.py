@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self, cast
 from pydantic import BeforeValidator, Field
 
 from backstay.canonical import digest_of
-from backstay.condition import Outcome
+from backstay.condition import Judgement
 from backstay.errors import PolicyInvalid, TaskInvalid
 from backstay.glob import overlap
 from backstay.noun import Noun
@@ -161,18 +161,18 @@ def _own(policy: Policy, tool: Tool, arguments: dict[str, Any], *, purpose: Purp
     for index, candidate in enumerate(section.deny):
         outcome, path = candidate.applies(tool.name, arguments, allows=False)
         line = f"{prefix}deny[{index}]: {candidate.line}"
-        if outcome is Outcome.OPAQUE:
+        if outcome is Judgement.OPAQUE:
             asking.append(Ruling(verdict="ask", rule=_cannot_see(line, path)))
-        elif outcome is not Outcome.FAILS:
+        elif outcome is not Judgement.FAILS:
             return Ruling(verdict="deny", rule=line)
     for index, candidate in enumerate(section.ask):
         outcome, path = candidate.applies(tool.name, arguments, allows=False)
-        if outcome is Outcome.FAILS:
+        if outcome is Judgement.FAILS:
             continue
         line = f"{prefix}ask[{index}]: {candidate.line}"
         asking.append(_asks(policy, candidate, _cannot_see(line, path) if path else line))
         # A rule that applies only for caution's sake must not stand before a stricter one that truly applies.
-        if outcome is Outcome.HOLDS:
+        if outcome is Judgement.HOLDS:
             break
     if asking:
         return reduce(stricter, asking)
@@ -183,9 +183,9 @@ def _allowed(rules: tuple[Rule, ...], tool: Tool, arguments: dict[str, Any], pre
     for index, candidate in enumerate(rules):
         outcome, path = candidate.applies(tool.name, arguments, allows=True)
         line = f"{prefix}allow[{index}]: {candidate.line}"
-        if outcome is Outcome.OPAQUE:
+        if outcome is Judgement.OPAQUE:
             return Ruling(verdict="ask", rule=_cannot_see(line, path))
-        if outcome is Outcome.HOLDS:
+        if outcome is Judgement.HOLDS:
             return Ruling(verdict="allow", rule=line)
     return None
 

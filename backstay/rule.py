@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StrictInt, model_validator
 
-from backstay.condition import Conditions, Outcome, judge, parse_conditions
+from backstay.condition import Conditions, Judgement, judge, parse_conditions
 from backstay.glob import matches
 from backstay.noun import Noun
 
@@ -83,22 +83,22 @@ class Rule(Noun):
             parts.append(f"unless {_spell(self.unless)}")
         return clip_line(" ".join(parts))
 
-    def applies(self, tool: str, arguments: dict[str, Any], *, allows: bool) -> tuple[Outcome, str]:
+    def applies(self, tool: str, arguments: dict[str, Any], *, allows: bool) -> tuple[Judgement, str]:
         """Say whether the rule applies to a call, and name the path of an argument that leaves it open.
 
         `allows` says that the rule stands among those that allow.
         """
         if not matches(self.tool, tool):
-            return Outcome.FAILS, ""
-        when, path = Outcome.HOLDS, ""
+            return Judgement.FAILS, ""
+        when, path = Judgement.HOLDS, ""
         if self.when is not None:
             when, path = judge(self.when, arguments, widens=allows)
-        if when is Outcome.FAILS or self.unless is None:
+        if when is Judgement.FAILS or self.unless is None:
             return when, path
         exempt, exempt_path = judge(self.unless, arguments, widens=not allows)
-        if exempt in (Outcome.HOLDS, Outcome.DOUBTFUL):
-            return Outcome.FAILS, ""
-        return (Outcome.OPAQUE, exempt_path) if exempt is Outcome.OPAQUE else (when, path)
+        if exempt in (Judgement.HOLDS, Judgement.DOUBTFUL):
+            return Judgement.FAILS, ""
+        return (Judgement.OPAQUE, exempt_path) if exempt is Judgement.OPAQUE else (when, path)
 
     @property
     def asks_in_its_own_way(self) -> bool:

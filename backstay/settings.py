@@ -78,7 +78,7 @@ def _web_addresses(addresses: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
 def environment(env_file: Path | None = Path(".env")) -> dict[str, str]:
     """Return the variables of the `.env` file and of the process; the process wins."""
     filed = dotenv_values(env_file, encoding="utf-8") if env_file is not None and env_file.is_file() else {}
-    return {name: value for name, value in filed.items() if value is not None} | dict(os.environ)  # noqa: TID251
+    return {name: value for name, value in filed.items() if value is not None} | dict(os.environ)  # noqa: TID251  # the one place
 
 
 class Settings(BaseSettings):

@@ -1,4 +1,4 @@
-"""An MCP server as a provider; design section 4 says what its silence means."""
+"""An MCP server as a provider: connect, list, call, and say what its silence means."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""Say what is known of a request that was sent and not answered; design section 4."""
+"""Say what is known of a request that was sent and not answered."""
 
 from typing import Any
 

@@ -52,6 +52,7 @@ class Asking:
             return None
         usage = self.desk.state.usage
         self.desk.state.usage = usage.model_copy(update={"free_calls": usage.free_calls + 1})
+        self.desk.record("summary.created", "a closing summary was written")
         return decision.reason or None
 
     async def _asked(self, *, closing: bool) -> Decision:

@@ -19,6 +19,7 @@ from backstay.shown import one_line
 
 ADDRESS = "localhost:7233"
 PATIENCE_S = 3.0
+LAST_BREATH_S = 0.05
 
 
 @asynccontextmanager
@@ -36,6 +37,9 @@ async def connect(
     answers at the address, SettingsInvalid when the namespace does not exist or the settings cannot be read.
     """
     yield Backstay(client or await _connected(address, namespace), task_queue=task_queue, approver_key=approver_key)
+    if client is None:
+        # Temporal's own threads still hold the last answer for a moment; a process that ended then would abort.
+        await asyncio.sleep(LAST_BREATH_S)
 
 
 async def _connected(address: str | None, namespace: str | None) -> Client:

@@ -58,6 +58,11 @@ class Stage:
         self._render()
         await self.start_worker()
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """Return the settings of the worker, for commands that look at the same run."""
+        return dict(self._environment)
+
     async def start_worker(self) -> None:
         """Start a worker and wait until it polls."""
         self.worker = await start_worker(self.home, self._environment, script=ROOT / "worker.py", folder=self.home)

@@ -1,0 +1,98 @@
+"""Take the pictures in docs/images: a waiting run in the Temporal Web UI, and the terminal that asks.
+
+    python -m docs.screenshots          needs chromium and tmux (on Debian: apt install chromium tmux)
+"""
+
+import asyncio
+import html
+import io
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+from rich.terminal_theme import MONOKAI
+from rich.text import Text
+
+from backstay.client import connect
+from backstay.settings import Settings
+from examples.demo.stage import Stage
+
+ROOT = Path(__file__).resolve().parent.parent
+IMAGES = ROOT / "docs" / "images"
+TASK = "Remind every customer with an invoice overdue by more than 60 days, and tell me the total."
+COLUMNS, LINES = 118, 64
+PAUSE_S = 0.5
+
+
+def shot(address: str, picture: Path, size: str) -> None:
+    """Let a headless browser take a picture of a page."""
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    if browser is None:
+        raise SystemExit("chromium is missing; on Debian: apt install chromium")
+    with tempfile.TemporaryDirectory() as profile:
+        flags = [
+            "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars",
+            "--disable-background-networking", "--disable-component-update", "--disable-sync",
+            f"--user-data-dir={profile}", f"--window-size={size}", "--virtual-time-budget=25000",
+            f"--screenshot={picture}", address,
+        ]  # fmt: skip
+        subprocess.run([browser, *flags], check=True, capture_output=True, timeout=120)  # noqa: S603  # our own list
+
+
+def tmux(*words: str) -> str:
+    """Talk to a terminal of its own."""
+    program = shutil.which("tmux")
+    if program is None:
+        raise SystemExit("tmux is missing; on Debian: apt install tmux")
+    command = [program, "-L", "backstay-screenshots", *words]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603  # our own list
+
+
+async def terminal(stage: Stage, picture: Path) -> None:
+    """Run the task in a terminal until it asks, and picture what stands there."""
+    environment = " ".join(f"{name}={value}" for name, value in stage.environment.items() if "'" not in value)
+    command = f"cd {ROOT} && {environment} {sys.executable} -m backstay run '{TASK}'"
+    tmux("new-session", "-d", "-x", str(COLUMNS), "-y", str(LINES), "bash", "--norc", "-c", command)
+    try:
+        async with asyncio.timeout(60):
+            while "[a]pprove" not in (screen := tmux("capture-pane", "-p", "-e")).replace("\x1b[0m", ""):
+                await asyncio.sleep(PAUSE_S)
+    finally:
+        tmux("kill-server")
+    console = Console(record=True, width=COLUMNS, file=io.StringIO())
+    console.print(Text.from_ansi(screen.rstrip()))
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder) / "terminal.html"
+        page.write_text(console.export_html(theme=MONOKAI), encoding="utf-8")
+        height = 40 + 19 * (screen.rstrip().count("\n") + 2)
+        shot(page.as_uri(), picture, f"980,{height}")
+
+
+async def main() -> None:
+    """Set the demo's stage, let a run wait for a person, and picture it."""
+    IMAGES.mkdir(exist_ok=True)
+    stage = Stage(ROOT / ".backstay" / "screenshots", Settings.load(), crash=False)
+    try:
+        await stage.set_up()
+        await terminal(stage, IMAGES / "terminal.png")
+        async with connect(stage.server.address, namespace=stage.server.namespace) as backstay:
+            run = await backstay.start(TASK)
+            async with asyncio.timeout(60):
+                while not await run.pending():
+                    await asyncio.sleep(PAUSE_S)
+            page = stage.server.page_of(run.id)
+            shot(page, IMAGES / "web-ui.png", "1500,1700")
+            result_page = html.unescape(page)
+            for request in await run.pending():
+                await run.approve(request.id, by="ana@example.com")
+            await run.result()
+            shot(result_page, IMAGES / "web-ui-done.png", "1500,1700")
+    finally:
+        await stage.take_down()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
