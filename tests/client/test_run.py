@@ -194,8 +194,8 @@ async def test_a_question_is_answered_and_a_held_run_goes_on_when_it_is_resumed(
 
     assert await run.pause("a walk", by="ana") == {"paused": True}
     await run.answer(request.id, {"colour": "blue"}, by="ana")
-    assert (await run.resume(by="ana"))["was"] == "a walk"
     assert (await run.top_up(by="ana", max_steps=5))["max_steps"] == 15
+    assert (await run.resume(by="ana"))["was"] == "a walk"
 
     assert (await run.result()).budget.max_steps == 15
 

@@ -1,0 +1,93 @@
+"""Bad input: exit code 2 and one line that names field, value and fix, before anything is started."""
+
+import asyncio
+
+import pytest
+
+from tests.cli.commands import bare, command
+
+NOWHERE = bare(TEMPORAL_ADDRESS="127.0.0.1:9")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["run", ""], ["text: empty", "say in a sentence"]),
+        (["run", "x", "--budget.max-steps", "0"], ["--budget.max-steps", "'0'", "greater than or equal to 1"]),
+        (["run", "x", "--budget.max-stepps", "3"], ["--budget.max-stepps"]),
+        (["run", "x", "--output", "xml"], ["xml", "text", "json"]),
+        (["run", "x", "--input", "{"], ["--input", "no JSON"]),
+        (["run", "x", "--input", "[1]"], ["input", "[1]"]),
+        (["run", "--plan", "missing.yaml"], ["--plan", "missing.yaml"]),
+        (["run", "--plan", "plan.yaml"], ["plan.steps.0.tool", "missing"]),
+        (["run", "x", "--policy", "plan.txt"], ["--policy", "plan.txt", "no mapping"]),
+        (["top-up", "w"], ["limits", "--max-steps 5"]),
+        (["top-up", "w", "--max-steps", "-1"], ["--max-steps", "'-1'"]),
+        (["answer", "w", "r1"], ["--answer", "--verdict"]),
+        (["approve", "w", "r1", "--calls", "{"], ["--calls", "no JSON"]),
+        (["approve", "w"], ["--request"]),
+        (["no-such-command"], ["no-such-command"]),
+        (["dev", "--port", "70000"], ["--port", "70000"]),
+    ],
+    ids=lambda value: " ".join(value)[:40] if isinstance(value, list) else None,
+)
+async def test_what_is_wrong_is_named_in_one_line(tmp_path, arguments, named):
+    (tmp_path / "plan.yaml").write_text("steps: [{arguments: {}}]", encoding="utf-8")
+    (tmp_path / "plan.txt").write_text("just words", encoding="utf-8")
+
+    done = await command(*arguments, environment=NOWHERE, folder=tmp_path)
+
+    assert (done.code, done.out, len(done.err.splitlines())) == (2, "", 1), done.err
+    assert done.err.startswith("backstay: ")
+    assert [word for word in named if word not in done.err] == []
+
+
+@pytest.mark.parametrize("arguments", [["run", "x"], ["list"], ["approve", "w", "r1", "--by", "ana"], ["show", "w"]])
+async def test_without_temporal_the_address_and_the_remedy_are_named(tmp_path, arguments):
+    done = await command(*arguments, environment=NOWHERE, folder=tmp_path)
+
+    assert done.code == 2
+    assert done.err == (
+        "backstay: Temporal cannot be reached at 127.0.0.1:9; start one with `backstay dev`, or set TEMPORAL_ADDRESS\n"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_an_address_that_answers_something_else_ends_in_the_same_words(tmp_path):
+    server = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
+    address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+    async with server:
+        done = await command("list", environment=bare(TEMPORAL_ADDRESS=address), folder=tmp_path)
+
+    assert done.code == 2
+    assert f"Temporal cannot be reached at {address}" in done.err
+
+
+async def test_a_namespace_that_does_not_exist_is_named(temporal, tmp_path):
+    address = temporal.service_client.config.target_host
+
+    done = await command(
+        "list", environment=bare(TEMPORAL_ADDRESS=address, TEMPORAL_NAMESPACE="nowhere"), folder=tmp_path
+    )
+
+    assert done.code == 2
+    assert "TEMPORAL_NAMESPACE" in done.err
+    assert "'nowhere'" in done.err
+
+
+async def test_a_run_that_does_not_exist_is_named(temporal, tmp_path):
+    address = temporal.service_client.config.target_host
+
+    done = await command("approve", "no-such-run", "r1", environment=bare(TEMPORAL_ADDRESS=address), folder=tmp_path)
+
+    assert (done.code, done.out) == (2, "")
+    assert "there is no run no-such-run" in done.err
+
+
+async def test_a_misspelt_setting_is_named_with_its_likely_name(tmp_path):
+    done = await command("list", environment=bare(BACKSTAY_HOMME="x"), folder=tmp_path)
+
+    assert done.code == 2
+    assert "BACKSTAY_HOMME" in done.err
+    assert "BACKSTAY_HOME" in done.err

@@ -1,0 +1,164 @@
+"""The commands that run the parts: dev and worker."""
+
+import asyncio
+import os
+import signal
+import socket
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+from backstay.testing import Reply, ScriptedModel
+from tests.cli.commands import BACKSTAY, HOUSE, bare, command, environment_of
+from tests.engine import PRICES, Scripts, toolbox_of
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def descendants_of(folder):
+    """Return the processes whose environment or command line names a folder of this test."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            known = (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
+            if str(folder).encode() in known and int(process.name) != os.getpid():
+                found.append((int(process.name), (process / "cmdline").read_bytes().replace(b"\0", b" ")[:80]))
+    return found
+
+
+async def nothing_left(folder, seconds=20):
+    async with asyncio.timeout(seconds):
+        while descendants_of(folder):
+            await asyncio.sleep(0.1)
+
+
+@asynccontextmanager
+async def dev(folder, *flags, **more):
+    """Start `backstay dev` with all its files in a folder of this test; end it by its own id."""
+    environment = bare(
+        BACKSTAY_HOME=str(folder / "home"),
+        BACKSTAY_TOOLBOX=str(toolbox_of(folder, folder / "mailbox.db")),
+        BACKSTAY_MODEL="scripted",
+        BACKSTAY_PRICES='{"scripted": {"input": 1.0, "cached": 0.1, "output": 4.0}}',
+        **more,
+    )
+    process = await asyncio.create_subprocess_exec(
+        *BACKSTAY, "dev", *flags, env=environment, cwd=folder, stderr=asyncio.subprocess.PIPE
+    )
+    try:
+        yield process, environment
+    finally:
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+        await nothing_left(folder)
+
+
+async def said(process, text, seconds=50):
+    """Read until a line holds a text; return all lines up to it."""
+    lines = []
+    async with asyncio.timeout(seconds):
+        while line := (await process.stderr.readline()).decode():
+            lines.append(line.rstrip())
+            if text in line:
+                return lines
+    raise AssertionError(f"ended without {text!r}: {lines}")
+
+
+async def test_dev_brings_temporal_a_web_ui_and_a_worker_and_ctrl_c_ends_all_of_them(tmp_path):
+    scripts = Scripts()
+    task = scripts.task(Reply(calls=[("mail__list_customers", {"limit": 1})]))
+    port, ui_port = free_port(), free_port()
+    async with (
+        ScriptedModel(scripts) as model,
+        dev(tmp_path, "--port", str(port), "--ui-port", str(ui_port), OPENAI_BASE_URL=model.base_url) as (
+            process,
+            environment,
+        ),
+    ):
+        lines = await said(process, "backstay worker ready:")
+        _, writer = await asyncio.open_connection("127.0.0.1", ui_port)
+        writer.close()
+        done = await command(
+            "run", task["text"], environment={**environment, "TEMPORAL_ADDRESS": f"127.0.0.1:{port}"}, folder=tmp_path
+        )
+        process.send_signal(signal.SIGINT)
+        code = await asyncio.wait_for(process.wait(), 30)
+        await nothing_left(tmp_path)
+
+    assert f"Temporal    127.0.0.1:{port}, namespace default" in lines
+    assert f"Web UI      http://127.0.0.1:{ui_port}/namespaces/default/workflows" in lines
+    assert f"elsewhere   export TEMPORAL_ADDRESS=127.0.0.1:{port}" in lines
+    assert (done.code, done.out) == (0, "done\n")
+    assert code == 0
+    assert (tmp_path / "home" / "temporal.db").is_file()
+
+
+async def test_nothing_is_left_when_dev_itself_is_killed_and_a_dead_worker_is_replaced(tmp_path):
+    async with dev(tmp_path, "--port", str(free_port()), "--headless") as (process, _):
+        await said(process, "backstay worker ready:")
+        (first,) = [pid for pid, line in descendants_of(tmp_path) if b"worker.py" in line]
+        os.kill(first, signal.SIGKILL)
+        lines = await said(process, "backstay worker ready:")
+        process.kill()
+        await process.wait()
+        await nothing_left(tmp_path)
+
+    assert any("the worker ended with -9" in line for line in lines)
+
+
+async def test_a_taken_port_names_its_holder(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as holder:
+        port = holder.getsockname()[1]
+        done = await command("dev", "--port", str(port), environment=bare(), folder=tmp_path)
+        ui = await command(
+            "dev", "--port", str(free_port()), "--ui-port", str(port), environment=bare(), folder=tmp_path
+        )
+
+    assert (done.code, ui.code) == (2, 2)
+    assert f"--port: port {port} is taken by process {os.getpid()} (" in done.err
+    assert f"--ui-port: port {port} is taken by process {os.getpid()} (" in ui.err
+
+
+async def test_dev_ends_with_the_workers_reason_when_it_cannot_start_at_all(tmp_path):
+    async with dev(tmp_path, "--port", str(free_port()), "--headless") as (process, _):
+        lines = await said(process, "backstay worker ready:")
+    assert lines
+    (tmp_path / "toolbox.json").write_text('{"mcpServers": 7}', encoding="utf-8")
+    done = await command(
+        "dev",
+        "--port",
+        str(free_port()),
+        "--headless",
+        environment=bare(BACKSTAY_HOME=str(tmp_path / "home")),
+        folder=tmp_path,
+    )
+
+    assert done.code == 2
+    assert "mcpServers" in done.err
+    await nothing_left(tmp_path)
+
+
+async def test_the_worker_command_serves_without_a_safe_path_and_drains_on_sigterm(opened, tmp_path):
+    environment = environment_of(
+        opened,
+        BACKSTAY_TASK_QUEUE="a queue of its own",
+        BACKSTAY_HOME=str(tmp_path),
+        BACKSTAY_PRICES=str(PRICES).replace("'", '"'),
+        PYTHONSAFEPATH="1",
+    )
+    process = await asyncio.create_subprocess_exec(
+        *BACKSTAY, "worker", env=environment, cwd=HOUSE, stderr=asyncio.subprocess.PIPE
+    )
+    try:
+        lines = await said(process, "backstay worker ready:")
+        process.terminate()
+        code = await asyncio.wait_for(process.wait(), 45)
+    finally:
+        with suppress(ProcessLookupError):
+            process.kill()
+
+    assert (code, "a queue of its own" in lines[-1]) == (0, True)

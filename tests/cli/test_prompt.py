@@ -1,0 +1,192 @@
+"""What a person at a terminal sees and types."""
+
+import asyncio
+
+import pytest
+
+from backstay.client import Backstay
+from backstay.testing import Reply
+from tests.cli.commands import BACKSTAY, at_terminal, environment_of
+
+
+def mails(*recipients, text="I write.", body="b"):
+    return Reply(text=text, calls=[("mail__send_email", {"to": to, "subject": "s", "body": body}) for to in recipients])
+
+
+@pytest.fixture
+def person(opened):
+    def person(*arguments, **more):
+        return at_terminal(*BACKSTAY, *arguments, environment=environment_of(opened, **more))
+
+    return person
+
+
+def sent(opened, domain):
+    return sorted(to for to in opened.mailbox.sent() if to.endswith(domain))
+
+
+async def test_a_person_sees_what_would_be_called_and_approves_it(person, scripts, opened):
+    text = scripts.task(mails("one@seen.example", text="Trust me."))["text"]
+
+    async with person("run", text, "--by", "ana") as terminal:
+        shown = await terminal.shows("?")
+        terminal.type("a")
+        said = await terminal.shows("decided: approve by ana")
+        code, out = await terminal.ended()
+
+    lines = [line.rstrip() for line in shown.splitlines()]
+    assert any(line.endswith("  [0] mail.send_email  (write_safe)") for line in lines)
+    assert "        to: one@seen.example" in lines
+    assert "        can be undone: recall_email(message_id=result.message_id)" in lines
+    assert "  asked by rule: default for write_safe" in lines
+    assert "  the model says (nobody checked this): Trust me." in lines
+    assert "[a]pprove, [e]dit, [r]eject, reject and [s]top the run, [d]etach?" in shown
+    assert (code, out) == (0, "done\n")
+    assert "not accepted" not in said
+    assert sent(opened, "@seen.example") == ["one@seen.example"]
+
+
+async def test_live_steps_come_with_budget_bars(person, scripts):
+    text = scripts.task(mails("one@bars.example"))["text"]
+
+    async with person("run", text) as terminal:
+        shown = await terminal.shows("[d]etach?")
+        terminal.type("a")
+        shown += await terminal.shows("completed")
+        await terminal.ended()
+
+    assert "run.started" in shown
+    assert "model.asked" in shown
+    assert "━" in shown
+    assert "steps" in shown
+    assert "USD" in shown
+
+
+async def test_a_person_changes_the_arguments_in_one_line_after_a_slip(person, scripts, opened):
+    text = scripts.task(mails("one@inline.example"))["text"]
+
+    async with person("run", text) as terminal:
+        await terminal.shows("[d]etach?")
+        terminal.type("e")
+        await terminal.shows("names: to, subject, body:")
+        terminal.type('{"to": 7}')
+        await terminal.shows("not accepted")
+        terminal.type("e")
+        await terminal.shows("names: to, subject, body:")
+        terminal.type('{"to": "two@inline.example"}')
+        await terminal.shows("decided: modify")
+        code, _ = await terminal.ended()
+
+    assert (code, sent(opened, "@inline.example")) == (0, ["two@inline.example"])
+
+
+async def test_a_person_changes_the_arguments_in_an_editor(person, scripts, opened, tmp_path):
+    editor = tmp_path / "editor.sh"
+    editor.write_text('#!/bin/sh\nsed -i s/one@edited/two@edited/ "$1"\n', encoding="utf-8")
+    editor.chmod(0o755)
+    text = scripts.task(mails("zero@edited.example", "one@edited.example"))["text"]
+
+    async with person("run", text, EDITOR=str(editor)) as terminal:
+        await terminal.shows("[d]etach?")
+        terminal.type("e")
+        await terminal.shows("which call? number:")
+        terminal.type("1")
+        await terminal.shows("decided: modify")
+        await terminal.ended()
+
+    assert sent(opened, "@edited.example") == ["two@edited.example", "zero@edited.example"]
+
+
+async def test_a_person_chooses_for_each_call_of_a_batch(person, scripts, opened):
+    text = scripts.task(mails("one@each.example", "two@each.example"))["text"]
+
+    async with person("run", text) as terminal:
+        await terminal.shows("[c]hoose for each call")
+        terminal.type("c")
+        await terminal.shows("[0] mail.send_email: [a]pprove or [r]eject?")
+        terminal.type("r")
+        await terminal.shows("[1] mail.send_email: [a]pprove or [r]eject?")
+        terminal.type("a")
+        await terminal.shows("decided: approve")
+        await terminal.ended()
+
+    assert sent(opened, "@each.example") == ["two@each.example"]
+
+
+async def test_a_person_rejects_and_stops_the_run(person, scripts, opened):
+    text = scripts.task(mails("one@free.example"), mails("one@halt.example"))["text"]
+
+    async with person("run", text) as terminal:
+        await terminal.shows("[d]etach?")
+        terminal.type("s")
+        await terminal.shows("why?")
+        terminal.type("enough")
+        code, out = await terminal.ended()
+
+    assert code == 5
+    assert "enough" in out
+    assert sent(opened, "@halt.example") == []
+
+
+async def test_a_person_answers_a_question(person, scripts, opened):
+    text = scripts.task(Reply(calls=[("ask_person", {"question": "Which colour?"})]))["text"]
+
+    async with person("run", text) as terminal:
+        shown = await terminal.shows("[a]nswer")
+        terminal.type("a")
+        await terminal.shows("answer:")
+        terminal.type("light blue")
+        await terminal.shows("decided: answer")
+        await terminal.ended()
+
+    assert "Which colour?" in shown
+    assert "light blue" in str(opened.model.requests[-1]["messages"])
+
+
+async def test_a_request_that_is_decided_elsewhere_leaves_the_prompt(person, scripts, opened):
+    backstay = Backstay(opened.client, task_queue=opened.settings.task_queue)
+    text = scripts.task(mails("one@taken.example"))["text"]
+
+    async with person("run", text, "--id", "taken") as terminal:
+        await terminal.shows("[d]etach?")
+        await backstay.run("taken").reject("r1", by="bo")
+        await terminal.shows("r1 was decided elsewhere")
+        code, _ = await terminal.ended()
+
+    assert (code, sent(opened, "@taken.example")) == (0, [])
+
+
+@pytest.mark.parametrize("how", ["d", "Ctrl-C"])
+async def test_letting_go_leaves_the_run_going_and_says_how_to_come_back(person, scripts, opened, how):
+    text = scripts.task(mails("one@detached.example"))["text"]
+    workflow_id = f"detached-{how}"
+
+    async with person("run", text, "--id", workflow_id) as terminal:
+        await terminal.shows("[d]etach?")
+        terminal.type("d") if how == "d" else terminal.interrupt()
+        await terminal.shows(f"backstay attach {workflow_id}")
+        code, out = await terminal.ended()
+    assert (code, out) == (130, "")
+
+    async with person("attach", workflow_id) as terminal:
+        await terminal.shows("[d]etach?")
+        terminal.type("r")
+        await terminal.shows("why?")
+        terminal.type("")
+        code, _ = await terminal.ended()
+    assert code == 0
+
+
+async def test_ctrl_c_lets_go_while_the_run_is_at_work(person, scripts, opened):
+    asked = asyncio.Event()
+    going = asyncio.Event()
+    text = scripts.task(mails("one@free.example"))["text"]
+
+    async with person("run", text, "--id", "at-work", "--output", "json") as terminal:
+        await terminal.shows("run at-work")
+        terminal.interrupt()
+        await terminal.shows("backstay attach at-work")
+        code, out = await terminal.ended()
+
+    assert (code, out, asked.is_set(), going.is_set()) == (130, "", False, False)
+    assert (await Backstay(opened.client).run("at-work").result()).success

@@ -1,0 +1,265 @@
+"""The commands for scripts: streams, exit codes, and every way to decide, look and steer."""
+
+import asyncio
+import json
+
+import pytest
+
+from backstay.client import Backstay
+from backstay.testing import Reply
+from tests.cli.commands import bare, command, environment_of
+
+
+def mails(*recipients, body="b"):
+    return Reply(
+        text="I write.", calls=[("mail__send_email", {"to": to, "subject": "s", "body": body}) for to in recipients]
+    )
+
+
+@pytest.fixture
+def run(opened):
+    async def run(*arguments, **more):
+        return await command(*arguments, environment=environment_of(opened, **more))
+
+    return run
+
+
+@pytest.fixture
+def backstay(opened):
+    return Backstay(opened.client, task_queue=opened.settings.task_queue)
+
+
+async def waiting(run, workflow_id):
+    """Wait until a request is open; return its id."""
+    async with asyncio.timeout(45):
+        async for event in run.run(workflow_id).events():
+            if event.name == "approval.asked":
+                return event.data["request"]
+    raise AssertionError("the run ended without asking")
+
+
+async def test_people_read_stderr_and_programs_read_stdout(run, scripts, opened):
+    task = scripts.task(mails("one@streams.example"))
+
+    done = await run("run", task["text"], "--yes", "--by", "ana", "--output", "json", "--id", "streams")
+
+    result = json.loads(done.out)
+    assert (done.code, result["outcome"], result["workflow_id"]) == (0, "completed", "streams")
+    lines = done.err.splitlines()
+    assert lines[0] == "run streams"
+    assert next(line for line in lines if "approval.asked" in line)
+    assert "  [0] mail.send_email  (write_safe)" in lines
+    assert "        can be undone: recall_email(message_id=result.message_id)" in lines
+    assert next(line for line in lines if line.startswith("  asked by rule: "))
+    assert "approved r1 without asking: --yes was given" in lines
+    assert opened.mailbox.sent().count("one@streams.example") == 1
+
+
+async def test_a_result_as_text_is_the_summary_and_the_outputs(run, scripts):
+    finish = Reply(calls=[("finish", {"summary": "Two.\nThree.", "outputs": {"n": 2}, "success": True})])
+
+    done = await run("run", scripts.task(finish)["text"])
+
+    assert (done.code, done.out) == (0, 'Two.\nThree.\n{\n  "n": 2\n}\n')
+
+
+@pytest.mark.parametrize(
+    ("replies", "flags", "code"),
+    [
+        ([Reply(calls=[("finish", {"summary": "no", "outputs": {}, "success": False})])], [], 1),
+        ([mails("one@free.example")] * 3, ["--budget.max-steps", "1"], 3),
+        (
+            [mails("two@free.example"), Reply(calls=[("finish", {"summary": "no", "outputs": {}, "success": False})])],
+            [],
+            5,
+        ),
+        (
+            [mails("two@free.example"), Reply(calls=[("finish", {"summary": "no", "outputs": {}, "success": False})])],
+            ["--on-failure", "keep"],
+            1,
+        ),
+    ],
+    ids=["failed", "budget", "rolled back", "kept"],
+)
+async def test_the_exit_code_says_how_the_run_ended(run, scripts, replies, flags, code):
+    done = await run("run", scripts.task(*replies)["text"], *flags)
+
+    assert done.code == code, done.err
+
+
+async def test_without_a_terminal_the_commands_that_decide_are_printed_and_one_of_them_decides(
+    run, scripts, backstay, opened
+):
+    text = scripts.task(mails("one@elsewhere.example"))["text"]
+    started = asyncio.create_task(run("run", text, "--id", "elsewhere"))
+    await _begun(backstay, "elsewhere")
+    request = await waiting(backstay, "elsewhere")
+
+    shown = await run("show", "elsewhere")
+    printed = next(line.strip() for line in shown.out.splitlines() if line.strip().startswith("backstay approve"))
+    assert printed == f"backstay approve elsewhere {request} --by YOU"
+    decided = await run(*printed.replace("YOU", "ana").split()[1:])
+    twice = await run(*printed.replace("YOU", "bo").split()[1:])
+    done = await started
+
+    assert (decided.code, decided.err) == (0, "decided: approve r1\n")
+    assert twice.code == 1
+    assert "decided already" in twice.err or "has ended" in twice.err
+    assert f"    {printed}" in done.err.splitlines()
+    assert (done.code, opened.mailbox.sent().count("one@elsewhere.example")) == (0, 1)
+
+
+async def test_rejecting_with_stop_ends_the_run_and_attach_tells_how(run, scripts, backstay):
+    await backstay.start(scripts.task(mails("one@stopped.example")), id="stopped")
+    request = await waiting(backstay, "stopped")
+
+    rejected = await run("reject", "stopped", request, "--by", "ana", "--stop", "--comment", "not today")
+    done = await run("attach", "stopped")
+
+    assert (rejected.code, done.code) == (0, 4)
+    assert "rejected by ana: not today" in done.out
+
+
+async def test_a_question_is_answered_with_json_and_a_clipped_batch_with_its_digest(run, scripts, backstay):
+    replies = (Reply(calls=[("ask_person", {"question": "Which?"})]), mails("one@clipped.example", body="x" * 3000))
+    started = await backstay.start(scripts.task(*replies), id="asked")
+    request = await waiting(backstay, "asked")
+
+    neither = await run("answer", "asked", request, "--by", "ana")
+    answered = await run("answer", "asked", request, "--answer", '{"which": 2}', "--by", "ana")
+    async with asyncio.timeout(45):
+        while not (open_now := await started.pending()):
+            await asyncio.sleep(0.1)
+    clipped = open_now[0]
+    unseen = await run("approve", "asked", clipped.id, "--by", "ana")
+    seen = await run("approve", "asked", clipped.id, "--by", "ana", "--args-digest", clipped.args_digest)
+
+    assert (neither.code, answered.code, unseen.code, seen.code) == (2, 0, 1, 0)
+    assert "args_digest: required" in unseen.err
+
+
+async def test_a_run_is_held_resumed_topped_up_previewed_taken_back_and_cancelled(run, scripts, backstay, opened):
+    await backstay.start(scripts.task(mails("one@free.example"), mails("two@steered.example")), id="steered")
+    await waiting(backstay, "steered")
+
+    assert (await run("pause", "steered", "--reason", "a walk", "--by", "ana")).code == 0
+    assert (await run("top-up", "steered", "--max-steps", "7", "--by", "ana")).code == 0
+    shown = await run("show", "steered")
+    assert "steps 2/17" in shown.out
+    assert (await run("resume", "steered")).code == 0
+    preview = await run("undo", "steered", "--preview")
+    assert preview.out.startswith("1. mail.send_email: mail.recall_email(")
+    assert (await run("undo", "steered", "--by", "ana")).code == 0
+    assert (await run("cancel", "steered")).code == 0
+    assert (await run("attach", "steered")).code == 7
+
+
+async def test_what_an_ended_run_did_is_taken_back(run, scripts, opened):
+    await run("run", scripts.task(mails("one@ended.example"))["text"], "--yes", "--id", "over")
+    assert "one@ended.example" in opened.mailbox.sent()
+
+    undone = await run("undo", "over", "--by", "ana")
+    again = await run("undo", "over", "--by", "ana")
+
+    assert undone.code == 0
+    assert undone.err.splitlines()[0] == "run undo-over"
+    assert "one@ended.example" not in opened.mailbox.sent()
+    assert (again.code, again.out) == (0, "already undone\n")
+
+
+async def test_a_plan_from_a_file_runs_without_a_model(run, opened, tmp_path):
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(
+        "steps: [{tool: mail.send_email, arguments: {to: '${input.who}', subject: s, body: b}}]", encoding="utf-8"
+    )
+    asked_before = len(opened.model.requests)
+
+    done = await run("run", "--plan", str(plan), "--input", '{"who": "one@free.example"}', "--yes")
+
+    assert (done.code, len(opened.model.requests)) == (0, asked_before)
+    assert done.out.startswith("1 of 1 steps of the plan done\n")
+
+
+async def test_a_policy_of_the_task_only_tightens(run, scripts, tmp_path):
+    policy = tmp_path / "tight.yaml"
+    policy.write_text("deny: ['mail.*']", encoding="utf-8")
+
+    done = await run("run", scripts.task(mails("one@free.example"))["text"], "--policy", str(policy))
+
+    assert "action.denied" in done.err
+
+
+async def test_runs_are_listed_from_temporal_and_without_it_from_the_store(run, scripts, opened):
+    await run("run", scripts.task()["text"], "--id", "listed")
+
+    visible = await run("list", "--output", "json")
+    remembered = await run("list", TEMPORAL_ADDRESS="127.0.0.1:9")
+    shown = await run("show", "listed", TEMPORAL_ADDRESS="127.0.0.1:9")
+
+    row = next(row for row in json.loads(visible.out) if row["id"] == "listed")
+    assert (row["state"], row["text"][:6]) == ("completed", "script")
+    assert any("  listed  " in line for line in remembered.out.splitlines())
+    assert "what the store remembers" in remembered.err
+    assert "outcome completed" in shown.out
+
+
+async def test_the_tools_are_listed_and_searched(run):
+    listed = await run("tools", "list", "--output", "json")
+    found = await run("tools", "search", "send mail", "--limit", "1")
+
+    assert {row["tool"]: row["safety"] for row in json.loads(listed.out)}["mail.delete_message"] == "restricted_write"
+    assert found.out.splitlines()[0].split() == ["mail.send_email", *found.out.splitlines()[0].split()[1:]]
+
+
+async def test_hostile_text_reaches_a_terminal_only_as_text(run, scripts):
+    hostile = "\x1b[31mred\x1b[0m \u202eback [bold]b[/bold]"
+    finish = Reply(calls=[("finish", {"summary": hostile, "outputs": {}, "success": True})])
+
+    done = await run("run", scripts.task(mails(f"{hostile}@free.example"), finish)["text"], "--yes")
+
+    assert "\x1b" not in done.out + done.err
+    assert "\u202e" not in done.out + done.err
+    assert done.out == "<U+001B>[31mred<U+001B>[0m <U+202E>back [bold]b[/bold]\n"
+
+
+async def test_doctor_finds_every_part_well_and_asks_the_model_nothing(run, opened):
+    asked_before = len(opened.model.requests)
+    done = await run(
+        "doctor",
+        OPENAI_BASE_URL=opened.model.base_url,
+        BACKSTAY_MODEL="scripted",
+        BACKSTAY_PRICES='{"scripted": {"input": 1, "output": 4}}',
+    )
+
+    states = {line.split()[1]: line.split()[0] for line in done.out.splitlines()}
+    assert done.code == 0, done.out
+    parts = ["temporal", "search", "worker", "store", "policy", "server", "model", "price"]
+    assert states == dict.fromkeys(parts, "ok")
+    assert len(opened.model.requests) == asked_before
+
+
+async def test_doctor_names_cause_and_fix_of_every_part_that_is_missing(tmp_path):
+    (tmp_path / "policy.yaml").write_text("deny: 7", encoding="utf-8")
+    servers = '{"mcpServers": {"gone": {"command": "no-such-program"}}}'
+    (tmp_path / "toolbox.json").write_text(servers, encoding="utf-8")
+
+    done = await command(
+        "doctor",
+        environment=bare(TEMPORAL_ADDRESS="127.0.0.1:9", BACKSTAY_MODEL="nobody-knows"),
+        folder=tmp_path,
+    )
+
+    lines = {line.split()[1]: line for line in done.out.splitlines() if line.startswith("missing")}
+    assert done.code == 1
+    assert "127.0.0.1:9; start one with `backstay dev`" in lines["temporal"]
+    assert "deny" in lines["policy"]
+    assert "no-such-program" in lines["server"]
+    assert "OPENAI_API_KEY" in lines["model"]
+    assert "BACKSTAY_PRICES" in lines["price"]
+
+
+async def _begun(backstay, workflow_id):
+    """Wait until a run exists that another process is about to start."""
+    async with asyncio.timeout(45):
+        while not [one async for one in backstay.client.list_workflows(f"WorkflowId = '{workflow_id}'")]:
+            await asyncio.sleep(0.1)
