@@ -53,6 +53,8 @@ class Run:
         self._handle = handle
         self._start_undo = start_undo
         self._key = key
+        # A run answers between its workflow tasks; questions that come in crowds only hold it up.
+        self._asking = asyncio.Lock()
 
     @property
     def id(self) -> str:
@@ -237,8 +239,9 @@ class Run:
             return await update.result()
 
     async def _asked(self, query: str, *given: Any) -> Any:
-        with ours(self.id):
-            return await self._handle.query(query, *given, rpc_timeout=ANSWER_S)
+        async with self._asking:
+            with ours(self.id):
+                return await self._handle.query(query, *given, rpc_timeout=ANSWER_S)
 
     async def _last_events(self, after: int) -> list[Event]:
         """Return what the Result itself tells when no worker answers queries any more."""

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import pty
+import re
 import signal
 import sys
 from collections.abc import AsyncGenerator
@@ -67,7 +68,7 @@ async def command(
 
 @dataclass
 class Terminal:
-    """A program at a terminal of its own."""
+    """A program at a terminal of its own; colours and movements of the cursor are left out of what it shows."""
 
     process: asyncio.subprocess.Process
     master: int
@@ -122,7 +123,8 @@ async def at_terminal(
 
     def read() -> None:
         try:
-            shown.screen += os.read(master, 65536).decode("utf-8", "replace").replace("\r\n", "\n")
+            typed = os.read(master, 65536).decode("utf-8", "replace").replace("\r\n", "\n")
+            shown.screen += re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", typed)
         except OSError:
             asyncio.get_running_loop().remove_reader(master)
         shown.changed.set()

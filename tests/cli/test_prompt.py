@@ -29,7 +29,7 @@ async def test_a_person_sees_what_would_be_called_and_approves_it(person, script
     text = scripts.task(mails("one@seen.example", text="Trust me."))["text"]
 
     async with person("run", text, "--by", "ana") as terminal:
-        shown = await terminal.shows("?")
+        shown = await terminal.shows("[d]etach?")
         terminal.type("a")
         said = await terminal.shows("decided: approve by ana")
         code, out = await terminal.ended()
