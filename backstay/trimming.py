@@ -1,5 +1,6 @@
 """Keep what the model sees within a cap, always in the same way; pure rules on plain data."""
 
+import json
 from typing import Any
 
 from backstay.canonical import canonical
@@ -47,9 +48,19 @@ def trim(items: list[dict[str, Any]], cap_tokens: int) -> tuple[list[dict[str, A
 
 
 def _stub(text: str) -> str:
-    return canonical(
-        {"dropped": "this answer was dropped to save space; read_result reads it again", "began": text[:STUB]}
-    )
+    ref = _ref(text)
+    how = "dropped to save space" if ref is None else "dropped to save space; read_result reads it again"
+    return canonical({"dropped": how, "began": text[:STUB]} | ({} if ref is None else {"ref": ref}))
+
+
+def _ref(text: str) -> str | None:
+    """Return the ref under which a stored answer can be read, or None."""
+    try:
+        answer = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    found = (answer.get("ref") or answer.get("storage_ref")) if isinstance(answer, dict) else None
+    return found if isinstance(found, str) else None
 
 
 def _later_answers(items: list[dict[str, Any]], index: int) -> int:

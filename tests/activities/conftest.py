@@ -1,0 +1,22 @@
+from contextlib import asynccontextmanager
+
+import pytest
+
+from activities.arguments import Arguments
+from activities.records import Records
+from activities.transcript import Transcripts
+from backstay.redaction import Redactor
+from store import open_store
+
+
+@pytest.fixture
+def opened(tmp_path):
+    """Open a store of its own and what works with it."""
+
+    @asynccontextmanager
+    async def open_in(folder=tmp_path):
+        async with open_store(database_url=None, home=folder) as store:
+            records = Records(store, Redactor({"known-secret-value"}))
+            yield Arguments(records), records, Transcripts(records)
+
+    return open_in

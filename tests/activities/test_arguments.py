@@ -1,0 +1,84 @@
+"""Arguments are folded for history and unfolded for the tool; nobody but the engine writes what stands in between."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from activities.arguments import BIG_LEAF_BYTES, DEEPEST, MAX_BYTES, Arguments
+from activities.records import Records
+from backstay.canonical import canonical, digest_of
+from backstay.errors import ArgumentsInvalid
+from backstay.redaction import Redactor
+from backstay.secret import MARK
+from store import open_store
+
+RUN = "workflow/run"
+LEAVES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**60), 2**60),
+    st.text(max_size=20),
+    st.integers(1, 9000).map(lambda size: "y" * size),
+    st.sampled_from(["known-secret-value", "say known-secret-value twice", "password=hunter2hunter2"]),
+)
+KEYS = st.text("abcdefgh", min_size=1, max_size=4)
+VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3))
+
+
+async def test_unfolding_gives_back_what_was_folded_and_history_holds_no_big_leaf_and_no_secret(tmp_path):
+    async with open_store(database_url=None, home=tmp_path) as store:
+        arguments = Arguments(Records(store, Redactor({"known-secret-value"})))
+        for given_arguments in _drawn(st.dictionaries(KEYS, VALUES, max_size=4), 60):
+            folded = await arguments.fold(RUN, "desk", given_arguments)
+            assert "known-secret-value" not in canonical(folded)
+            assert "y" * (BIG_LEAF_BYTES + 1) not in canonical(folded)
+            assert await arguments.unfold(RUN, folded, {}) == given_arguments
+            again = await arguments.fold(RUN, "desk", await arguments.whole(folded))
+            assert digest_of(again) == digest_of(folded)
+
+
+def _drawn(strategy, count):
+    """Draw examples for a test that must run in this loop."""
+    drawn = []
+
+    @settings(max_examples=count, database=None, deadline=None)
+    @given(strategy)
+    def collect(value):
+        drawn.append(value)
+
+    collect()
+    return drawn
+
+
+async def test_an_element_that_only_the_engine_may_write_is_refused_at_any_depth(opened):
+    async with opened() as (arguments, _, _):
+        for forged in ({"$ref": "a"}, {"a": [{"b": {"$ref": "a" * 40, "bytes": 1}}]}):
+            with pytest.raises(ArgumentsInvalid, match=r"\$ref is reserved"):
+                await arguments.fold(RUN, "desk", forged)
+
+
+async def test_a_ref_that_names_no_argument_is_refused(opened):
+    async with opened() as (arguments, records, _):
+        record = await records.keep(RUN, "answer", {"secret_of": "another"}, "desk")
+        for ref in (record, "0" * 40, "../../etc/passwd"):
+            with pytest.raises(ArgumentsInvalid):
+                await arguments.unfold(RUN, {"a": {"$ref": ref, "bytes": 1}}, {})
+
+
+async def test_a_handle_of_another_run_is_unknown_here(opened):
+    async with opened() as (arguments, _, _):
+        folded = await arguments.fold("other/run", "desk", {"password": "opensesame-opensesame"})
+        assert folded["password"].startswith(MARK)
+        with pytest.raises(ArgumentsInvalid, match="is not a secret of this run"):
+            await arguments.unfold(RUN, folded, {})
+
+
+async def test_what_is_too_large_or_too_deep_is_refused(opened):
+    deep = {}
+    for _ in range(DEEPEST + 5):
+        deep = {"a": deep, "b": 1}
+    async with opened() as (arguments, _, _):
+        with pytest.raises(ArgumentsInvalid, match="nested more than"):
+            await arguments.fold(RUN, "desk", deep)
+        with pytest.raises(ArgumentsInvalid, match="larger than"):
+            await arguments.fold(RUN, "desk", {"a": "x" * MAX_BYTES})

@@ -1,0 +1,64 @@
+"""The one mapping from errors of ours to what Temporal acts on."""
+
+import pytest
+from temporalio.exceptions import ApplicationError
+from temporalio.testing import ActivityEnvironment
+
+from activities.completion import ContextTooLong
+from activities.effects import InFlight
+from activities.failures import LONGEST_WAIT_S, retry_after, to_application_error
+from backstay.errors import ArgumentsInvalid, BackstayError, StoreUnavailable
+from backstay.redaction import Redactor
+from store.faults import Collision
+
+REDACTOR = Redactor({"known-secret-value"})
+
+
+def mapped(error: BackstayError, transient_s: float = 1e12) -> ApplicationError:
+    return ActivityEnvironment().run(to_application_error, error, transient_s, REDACTOR)
+
+
+@pytest.mark.parametrize(
+    ("error", "name"),
+    [
+        (ContextTooLong("x"), "ModelRefused"),
+        (InFlight("x"), "ToolUnavailable"),
+        (Collision("x"), "StoreUnavailable"),
+        (ArgumentsInvalid("x"), "ArgumentsInvalid"),
+    ],
+)
+def test_an_error_of_a_bodys_own_goes_by_the_name_that_workflows_know(error, name):
+    assert mapped(error).type == name
+
+
+def test_a_final_error_is_not_tried_again_and_a_transient_one_is_until_it_has_lasted():
+    assert mapped(ArgumentsInvalid("x")).non_retryable
+    assert not mapped(StoreUnavailable("x")).non_retryable
+    assert mapped(StoreUnavailable("x"), transient_s=0).non_retryable
+
+
+def test_a_message_is_free_of_secrets_and_the_facts_of_what_cannot_be_kept():
+    failure = mapped(StoreUnavailable("it said known-secret-value", retry_after=float("inf")))
+    assert "known-secret-value" not in failure.message
+    assert failure.details[0] == {"retry_after": LONGEST_WAIT_S}
+    assert failure.next_retry_delay is not None
+    assert failure.next_retry_delay.total_seconds() == LONGEST_WAIT_S
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        (5, 5),
+        (0.25, 0.25),
+        (0, None),
+        (-3, None),
+        (float("nan"), None),
+        (float("inf"), LONGEST_WAIT_S),
+        (10**400, LONGEST_WAIT_S),
+        ("7", None),
+        (True, None),
+        (None, None),
+    ],
+)
+def test_a_wait_is_a_number_of_seconds_of_at_most_a_day(said, kept):
+    assert retry_after(said) == kept

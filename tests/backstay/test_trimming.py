@@ -1,0 +1,72 @@
+"""Trimming keeps what is pinned, breaks no exchange, and always does the same."""
+
+import json
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from backstay.canonical import canonical
+from backstay.trimming import BYTES_PER_TOKEN, PINNED, trim, weight
+
+TEXTS = st.text(max_size=600)
+
+
+@st.composite
+def transcripts(draw):
+    """Draw a transcript as runs make them: prompt, task, then exchanges with answers, notes and facts."""
+    items = [{"kind": "system", "text": draw(TEXTS)}, {"kind": "task", "text": draw(TEXTS)}]
+    for step in range(draw(st.integers(0, 8))):
+        ids = [f"c{step}-{n}" for n in range(draw(st.integers(0, 3)))]
+        items.append({"kind": "said", "text": draw(TEXTS), "calls": [{"id": one} for one in ids]})
+        items += [{"kind": "answer", "call_id": one, "text": draw(TEXTS)} for one in ids]
+        items += [
+            {"kind": kind, "text": draw(TEXTS)}
+            for kind in draw(st.lists(st.sampled_from(["note", "fact"]), max_size=2))
+        ]
+    return items
+
+
+@settings(deadline=None)
+@given(transcripts(), st.integers(50, 3000))
+def test_what_is_pinned_stays_in_order_and_every_answer_keeps_its_call(items, cap):
+    kept, _ = trim(items, cap)
+    pinned = [item for item in items if item["kind"] in PINNED]
+    assert [item for item in kept if item in pinned] == pinned
+    called = {call["id"] for item in kept for call in item.get("calls", ())}
+    answered = {item["call_id"] for item in kept if item["kind"] == "answer"}
+    assert called == answered
+
+
+@settings(deadline=None)
+@given(transcripts(), st.integers(50, 3000))
+def test_it_fits_or_only_the_last_exchange_and_what_is_pinned_are_left(items, cap):
+    kept, dropped = trim(items, cap)
+    total = sum(weight(item) for item in kept)
+    exchanges = sum(1 for item in kept if item["kind"] == "said")
+    # The note that names what was dropped comes on top.
+    assert total <= cap * BYTES_PER_TOKEN + 150 or exchanges <= 1
+    assert (kept == items) == (dropped == 0)
+    assert trim(items, cap) == (kept, dropped)
+
+
+def test_the_oldest_answers_go_first_and_the_newest_two_stay():
+    items = [{"kind": "task", "text": "t"}]
+    for step in range(4):
+        items.append({"kind": "said", "text": "", "calls": [{"id": str(step)}]})
+        text = canonical({"sample": "x" * 4000, "storage_ref": f"ref{step}"})
+        items.append({"kind": "answer", "call_id": str(step), "text": text})
+    kept, dropped = trim(items, 3000)
+    answers = [json.loads(item["text"]) for item in kept if item["kind"] == "answer"]
+    assert dropped == 2
+    assert ["dropped" in answer for answer in answers] == [True, True, False, False]
+    assert answers[0]["ref"] == "ref0"
+    assert "read_result reads it again" in answers[0]["dropped"]
+
+
+def test_what_was_dropped_whole_is_named():
+    items = [{"kind": "task", "text": "t"}, *({"kind": "said", "text": "y" * 4000} for _ in range(4))]
+    kept, dropped = trim(items, 1500)
+    assert dropped == 3
+    assert [item["text"] for item in kept if item["kind"] == "fact"] == [
+        "3 older items were dropped or cut to save space."
+    ]
