@@ -8,7 +8,6 @@ from datetime import timedelta
 import pytest
 
 from activities.failures import LONGEST_PAUSE_S
-from activities.model import HALVINGS
 from backstay.settings import Settings
 from store.database import BUSY_TIMEOUT_S
 from toolbox import connection, mcp_provider
@@ -39,7 +38,6 @@ def test_the_pauses_between_attempts_are_those_of_the_retry_policy():
 
 @pytest.mark.parametrize("tenths", range(1, int(connection._CONNECT_S * 10) + 1))
 def test_whatever_an_attempt_takes_a_lasting_fault_is_asked_about_within_a_minute(tenths):
-    assert asked_after(tenths / 10) + SLACK <= MINUTE + 3
     assert asked_after(tenths / 10) < MINUTE
 
 
@@ -66,7 +64,6 @@ def test_an_endpoint_that_cannot_be_reached_is_asked_about_within_a_minute():
     connect = 5
     pauses = sum(2**n for n in range(asking.TRIES - 1))
     assert asking.TRIES * connect + pauses + SLACK < MINUTE
-    assert HALVINGS < asking.TRIES * 2
 
 
 def test_another_store_is_asked_about_within_a_minute():
