@@ -1,13 +1,16 @@
 """The embedded Temporal server, for one machine and one person."""
 
 import asyncio
+import os
 import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from temporalio.client import Client
+
 from backstay.cli.child import Child
-from backstay.client import connect
+from backstay.client.connecting import reach
 from backstay.errors import BackstayError, SettingsInvalid
 
 _READY_S = 30.0
@@ -22,6 +25,10 @@ class Embedded:
         self.address = f"127.0.0.1:{port}"
         self.ui = None if ui_port is None else f"http://127.0.0.1:{ui_port}"
         self.namespace = namespace
+
+    async def client(self) -> Client:
+        """Return a client of this server, whatever the environment says of another one."""
+        return await reach({"target_host": self.address, "namespace": self.namespace})
 
     def page_of(self, workflow_id: str) -> str:
         """Return the Web UI's page of a run."""
@@ -67,10 +74,11 @@ async def _answers(child: Child, address: str, namespace: str) -> None:
     until = clock() + _READY_S
     while child.process.returncode is None and clock() < until:
         try:
-            async with connect(address, namespace=namespace):
-                return
+            await reach({"target_host": address, "namespace": namespace})
         except BackstayError:
             await asyncio.sleep(0.2)
+        else:
+            return
     said = " / ".join(child.last) or "nothing"
     raise SettingsInvalid(f"the embedded Temporal does not answer at {address}; it said: {said}")
 
@@ -82,4 +90,8 @@ def environment_for(address: str, namespace: str, environment: Mapping[str, str]
         for name, value in environment.items()
         if not name.startswith("TEMPORAL_") and name != "PYTHONSAFEPATH"
     }
-    return kept | {"TEMPORAL_ADDRESS": address, "TEMPORAL_NAMESPACE": namespace}
+    return kept | {
+        "TEMPORAL_ADDRESS": address,
+        "TEMPORAL_NAMESPACE": namespace,
+        "TEMPORAL_CONFIG_FILE": os.devnull,
+    }

@@ -36,14 +36,15 @@ async def connect(
     With `approver_key`, what is decided through this connection is proved with it. Raises Unreachable when nothing
     answers at the address, SettingsInvalid when the namespace does not exist or the settings cannot be read.
     """
-    yield Backstay(client or await _connected(address, namespace), task_queue=task_queue, approver_key=approver_key)
+    used = client or await reach(_options(address, namespace))
+    yield Backstay(used, task_queue=task_queue, approver_key=approver_key)
     if client is None:
         # Temporal's own threads still hold the last answer for a moment; a process that ended then would abort.
         await asyncio.sleep(LAST_BREATH_S)
 
 
-async def _connected(address: str | None, namespace: str | None) -> Client:
-    options = _options(address, namespace)
+async def reach(options: dict[str, Any]) -> Client:
+    """Return a client for a namespace that answers; raises Unreachable or SettingsInvalid within seconds."""
     where = str(options["target_host"])
     try:
         async with asyncio.timeout(PATIENCE_S):

@@ -42,7 +42,7 @@ async def demo(terminal: Terminal, home: Path, *, crash: bool, yes: bool) -> int
 
 async def _play(terminal: Terminal, stage: Stage, *, yes: bool) -> int:
     _introduce(terminal, stage)
-    async with connect(stage.server.address, namespace=stage.server.namespace) as backstay:
+    async with connect(client=await stage.server.client()) as backstay:
         run = await backstay.start(TASK)
         terminal.say(f"run         {run.id}")
         terminal.say(f"watch it    {stage.server.page_of(run.id)}")
@@ -112,7 +112,7 @@ def _show_books(terminal: Terminal, stage: Stage) -> None:
 
 async def _leave(terminal: Terminal, stage: Stage, run: Run) -> None:
     """Say how to look and how to take it back; at a terminal, keep everything up until the person is done."""
-    elsewhere = "" if stage.server.address == "127.0.0.1:7233" else f"TEMPORAL_ADDRESS={stage.server.address} "
+    elsewhere = "" if stage.is_at_home else f"TEMPORAL_ADDRESS={stage.server.address} TEMPORAL_NAMESPACE=default "
     terminal.say()
     terminal.say(f"Look at it:    {stage.server.page_of(run.id)}")
     terminal.say(f"Take it back:  {elsewhere}{_near(Path(sys.executable))} -m backstay undo {run.id}")

@@ -1,6 +1,5 @@
 """Everything the demo runs on: Temporal, a model, the mailbox, and a worker that can be killed."""
 
-import asyncio
 import json
 import shutil
 import sys
@@ -10,6 +9,7 @@ from backstay.cli.child import Child
 from backstay.cli.dev import start_worker
 from backstay.cli.embedded import Embedded, environment_for, start_temporal
 from backstay.cli.ports import free_port
+from backstay.errors import SettingsInvalid
 from backstay.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,14 +43,11 @@ class Stage:
         shutil.rmtree(self.home, ignore_errors=True)
         self.home.mkdir(parents=True)
         model = await self._start_model()
-        port, ui_port = free_port(7233), free_port(8233)
-        self.server = await start_temporal(
-            port=port,
-            ui_port=ui_port,
-            database=self.home / "temporal.db",
-            log=self.home / "logs" / "temporal.log",
-            environment=self._given,
-        )
+        try:
+            self.server = await self._start_temporal(free_port(7233), free_port(8233))
+        except SettingsInvalid:
+            # Somebody else may have taken a port since it was looked at.
+            self.server = await self._start_temporal(free_port(), free_port())
         self._children.append(self.server.child)
         self._environment = self._settings_of_worker()
         if model is not None:
@@ -63,6 +60,21 @@ class Stage:
         """Return the settings of the worker, for commands that look at the same run."""
         return dict(self._environment)
 
+    @property
+    def is_at_home(self) -> bool:
+        """Say whether commands find this Temporal without being told where it is."""
+        told = any(name.startswith("TEMPORAL_") for name in self._given)
+        return self.server.address == "127.0.0.1:7233" and not told
+
+    async def _start_temporal(self, port: int, ui_port: int) -> Embedded:
+        return await start_temporal(
+            port=port,
+            ui_port=ui_port,
+            database=self.home / "temporal.db",
+            log=self.home / "logs" / "temporal.log",
+            environment=self._given,
+        )
+
     async def start_worker(self) -> None:
         """Start a worker and wait until it polls."""
         self.worker = await start_worker(self.home, self._environment, script=ROOT / "worker.py", folder=self.home)
@@ -71,8 +83,8 @@ class Stage:
 
     async def take_down(self) -> None:
         """End every part by its own id, the worker first."""
-        await asyncio.gather(*(child.stop(_END_S) for child in self._children[1:]))
-        await asyncio.gather(*(child.stop(_END_S) for child in self._children[:1]))
+        for child in reversed(self._children):
+            await child.stop(_END_S)
 
     async def _start_model(self) -> Child | None:
         if not self.scripted:

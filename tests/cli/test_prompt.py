@@ -38,7 +38,7 @@ async def test_a_person_sees_what_would_be_called_and_approves_it(person, script
     assert any(line.endswith("  [0] mail.send_email  (write_safe)") for line in lines)
     assert "        to: one@seen.example" in lines
     assert "        can be undone: recall_email(message_id=result.message_id)" in lines
-    assert "  asked by rule: default for write_safe" in lines
+    assert any(line.startswith("  asked by rule: default: write_safe") for line in lines)
     assert "  the model says (nobody checked this): Trust me." in lines
     assert "[a]pprove, [e]dit, [r]eject, reject and [s]top the run, [d]etach?" in shown
     assert (code, out) == (0, "done\n")

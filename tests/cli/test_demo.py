@@ -1,0 +1,143 @@
+"""The demo, as a newcomer runs it: at a terminal, without one, and with the worker killed amid it."""
+
+import asyncio
+import os
+import re
+import signal
+import sqlite3
+import sys
+from contextlib import asynccontextmanager, closing, suppress
+
+import pytest
+
+from tests.cli.commands import HOUSE, at_terminal, bare
+from tests.cli.test_dev import nothing_left
+
+DEMO = (sys.executable, "-m", "examples.demo")
+OVERDUE = (HOUSE / "examples/mailbox/overdue.sql").read_text(encoding="utf-8")
+
+
+@asynccontextmanager
+async def demo(folder, *flags, **more):
+    """Start the demo without a terminal; end it by its own id."""
+    process = await asyncio.create_subprocess_exec(
+        *DEMO,
+        "--home",
+        str(folder / "demo"),
+        *flags,
+        cwd=HOUSE,
+        env=bare(**more),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+        await nothing_left(folder)
+
+
+def mailbox(folder, query, **values):
+    with closing(sqlite3.connect(folder / "demo" / "mailbox.db")) as connection:
+        return connection.execute(query, values).fetchall()
+
+
+def overdue(folder):
+    """Ask the mailbox's own database whom the demo must write to, and about how much."""
+    today = mailbox(folder, "SELECT date(at) FROM requests ORDER BY id LIMIT 1")[0][0]
+    rows = mailbox(folder, OVERDUE, today=today, days=60)
+    return sorted(row[0] for row in rows), sum(row[2] for row in rows)
+
+
+def assert_every_mail_was_sent_once(folder):
+    recipients, _ = overdue(folder)
+    assert sorted(row[0] for row in mailbox(folder, "SELECT recipient FROM sent")) == recipients
+    assert mailbox(folder, "SELECT count(*) FROM requests WHERE tool = 'send_email'") == [(len(recipients),)]
+
+
+async def test_without_a_terminal_the_demo_approves_by_itself_says_so_and_ends(tmp_path):
+    async with demo(tmp_path) as process:
+        out, err = (text.decode() for text in await asyncio.wait_for(process.communicate(), 100))
+
+    _, total = overdue(tmp_path)
+    assert process.returncode == 0, err
+    assert "SCRIPTED" in err
+    assert "approved r1 without asking: there is no terminal to ask at" in err
+    assert f"EUR {total:,.2f} is overdue" in out
+    assert "every e-mail was sent once" in err
+    assert re.search(r"Look at it: +http://127\.0\.0\.1:\d+/namespaces/default/workflows/task-", err)
+    assert re.search(r"Take it back: .* -m backstay undo task-", err)
+    assert_every_mail_was_sent_once(tmp_path)
+
+
+@pytest.mark.timeout(200)
+async def test_a_worker_that_is_killed_amid_the_sending_sends_nothing_twice(tmp_path):
+    async with demo(tmp_path, "--crash") as process:
+        out, err = (text.decode() for text in await asyncio.wait_for(process.communicate(), 150))
+
+    assert process.returncode == 0, err
+    assert re.search(r"kill -9 \d+: the worker is dead; 3 mails are out", err)
+    assert "effect.unknown" in err
+    assert "the declared check says it happened" in err
+    assert "Reminders sent: " in out
+    assert_every_mail_was_sent_once(tmp_path)
+
+
+async def test_at_a_terminal_the_demo_asks_once_and_stays_up_until_it_was_taken_back(tmp_path):
+    async with at_terminal(*DEMO, "--home", str(tmp_path / "demo"), environment=bare(), folder=HOUSE) as terminal:
+        await terminal.shows("[d]etach?", 80)
+        assert mailbox(tmp_path, "SELECT count(*) FROM sent") == [(0,)]
+        terminal.type("a")
+        shown = await terminal.shows("Everything stays up until you press Enter")
+        assert_every_mail_was_sent_once(tmp_path)
+        (told,) = re.findall(r"Take it back:  (.*)", shown)
+        undo = await asyncio.create_subprocess_shell(told, cwd=HOUSE, env=bare(), stderr=asyncio.subprocess.DEVNULL)
+        assert await asyncio.wait_for(undo.wait(), 50) == 0
+        terminal.type("")
+        recalled = await terminal.shows("every e-mail was sent once")
+        code, _ = await terminal.ended()
+    await nothing_left(tmp_path)
+
+    assert code == 0
+    assert recalled.count("sent 1, recalled 1") == len(overdue(tmp_path)[0])
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+async def test_however_the_demo_is_ended_no_process_is_left(tmp_path, number):
+    async with demo(tmp_path) as process:
+        async with asyncio.timeout(80):
+            while b"watch it" not in await process.stderr.readline():
+                pass
+        os.kill(process.pid, number)
+        code = await asyncio.wait_for(process.wait(), 30)
+        await nothing_left(tmp_path)
+
+    assert code == (-signal.SIGKILL if number is signal.SIGKILL else 130)
+
+
+async def test_with_a_model_of_ones_own_the_demo_uses_that_and_does_not_call_it_scripted(tmp_path):
+    async with demo(tmp_path, OPENAI_BASE_URL="http://127.0.0.1:9/v1") as process:
+        seen = []
+        async with asyncio.timeout(80):
+            while not seen or "watch it" not in seen[-1]:
+                seen.append((await process.stderr.readline()).decode())
+                assert seen[-1]
+
+    assert any("as OPENAI_API_KEY and OPENAI_BASE_URL say" in line for line in seen)
+    assert not any("SCRIPTED" in line for line in seen)
+    assert [file.name for file in (tmp_path / "demo" / "logs").glob("model*")] == []
+
+
+async def test_two_demos_do_not_share_a_folder(tmp_path):
+    async with demo(tmp_path) as first:
+        await first.stderr.readline()
+        async with demo(tmp_path) as second:
+            _, err = await asyncio.wait_for(second.communicate(), 50)
+            os.kill(first.pid, signal.SIGTERM)
+            await asyncio.wait_for(first.wait(), 30)
+
+    assert second.returncode == 2
+    assert "another demo uses" in err.decode()
