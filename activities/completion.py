@@ -9,10 +9,12 @@ from typing import Any
 import httpx2
 import openai
 
+from backstay.canonical import canonical
 from backstay.errors import ModelRefused, ModelUnavailable
 from backstay.usage import ModelUsage
 
 MOST_TOKENS = 10**9
+JSON: Any = {"headers": {"Content-Type": "application/json"}}
 
 
 class ContextTooLong(ModelRefused):
@@ -31,13 +33,18 @@ class Completion:
     """Whether the endpoint said what it used."""
 
 
-async def complete(client: openai.AsyncOpenAI, request: dict[str, Any]) -> Completion:
-    """Send a request once.
+def written(request: dict[str, Any]) -> bytes:
+    """Return a request as it is sent."""
+    return canonical(request).encode("utf-8", "replace")
+
+
+async def complete(client: openai.AsyncOpenAI, request: bytes) -> Completion:
+    """Send a written request once.
 
     Raises ModelUnavailable or ModelRefused; the fact `unbilled` is True only where that is proven.
     """
     try:
-        response = await client.post("/chat/completions", body=request, cast_to=httpx2.Response)
+        response = await client.post("/chat/completions", content=request, options=JSON, cast_to=httpx2.Response)
     except openai.APIConnectionError as error:
         unsent = isinstance(error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout)
         raise ModelUnavailable(f"the model endpoint does not answer: {error}", unbilled=unsent) from error

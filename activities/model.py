@@ -7,7 +7,7 @@ from typing import Any
 from temporalio import activity
 
 from activities.arguments import Arguments
-from activities.completion import Completion, ContextTooLong, complete
+from activities.completion import Completion, ContextTooLong, complete, written
 from activities.failures import body
 from activities.patience import patiently
 from activities.pricing import Price, price_of
@@ -17,7 +17,6 @@ from activities.request import closing_request, json_request, request_for
 from activities.resources import Body, Resources
 from activities.transcript import Item, Transcript, Transcripts
 from backstay import calls
-from backstay.canonical import canonical
 from backstay.decision import Decision
 from backstay.errors import BackstayError, ReservationTooSmall
 from backstay.event import Event
@@ -100,16 +99,13 @@ class Model(Body):
         cap = self.settings.context_tokens
         for halving in range(HALVINGS + 1):
             request, dropped = self._request(ask, transcript, catalog, cap)
-            worst = (
-                0
-                if price is None
-                else price.worst(len(canonical(request).encode("utf-8", "replace")), request["max_completion_tokens"])
-            )
+            content = written(request)
+            worst = 0 if price is None else price.worst(len(content), request["max_completion_tokens"])
             if ask.micro is not None and worst > ask.micro:
                 needed = f"{worst / 1e6:.6f}"
                 raise ReservationTooSmall(f"the call may cost {needed} USD; reserve that much", needed=worst)
             try:
-                return await complete(self.resources.model, request), worst, dropped
+                return await complete(self.resources.model, content), worst, dropped
             except ContextTooLong:
                 if halving == HALVINGS:
                     raise

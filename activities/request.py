@@ -46,7 +46,7 @@ def request_for(
     budget: str,
 ) -> tuple[dict[str, Any], int]:
     """Return a request for the next decision, and how much trimming left out."""
-    items, dropped = trim(list(transcript.items), cap_tokens)
+    items, dropped = trim(list(transcript.items), cap_tokens, total=transcript.weight)
     messages = messages_of(items, system_role)
     if budget:
         # Last, so that the prefix stays the same from step to step and can be cached.

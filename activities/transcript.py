@@ -7,6 +7,7 @@ from typing import Any
 from activities.records import Records
 from backstay.canonical import canonical
 from backstay.context import ContextItem
+from backstay.trimming import weigh
 
 MOST_VISIBLE = 64
 CACHED = 256
@@ -19,6 +20,8 @@ class Transcript:
 
     ref: str
     items: tuple[Item, ...]
+    weight: int = 0
+    """Bytes of all items, added up piece by piece so that a step does not weigh what earlier ones have weighed."""
 
     @property
     def started(self) -> bool:
@@ -47,7 +50,7 @@ class Transcripts:
 
     async def begin(self, items: list[Item]) -> str:
         """Store the first piece and return its ref."""
-        return (await self._stored(None, (), items)).ref
+        return (await self._stored(None, Transcript("", ()), items)).ref
 
     async def load(self, ref: str) -> Transcript:
         """Read a chain from its last piece back to its first."""
@@ -66,18 +69,18 @@ class Transcripts:
         items = list(known.items if known is not None else ())
         for _, more in reversed(pieces):
             items.extend(more)
-        return self._kept(Transcript(ref, tuple(items)))
+        return self._kept(Transcript(ref, tuple(items), weigh(items)))
 
     async def extend(self, transcript: Transcript, more: list[Item]) -> Transcript:
         """Add items as a new piece."""
         if not more:
             return transcript
-        return await self._stored(transcript.ref, transcript.items, more)
+        return await self._stored(transcript.ref, transcript, more)
 
     @staticmethod
     def ahead(transcript: Transcript, more: list[Item]) -> Transcript:
         """Return the transcript with items that are not stored yet; only for rendering."""
-        return Transcript(transcript.ref, (*transcript.items, *more))
+        return Transcript(transcript.ref, (*transcript.items, *more), transcript.weight + weigh(more))
 
     async def items_of(self, append: tuple[ContextItem, ...]) -> list[Item]:
         """Turn what the workflow appends into items, resolving refs to digests and hits."""
@@ -93,9 +96,9 @@ class Transcripts:
             return {"kind": "answer", "call_id": one.call_id, "text": text}
         return {"kind": one.kind, "text": text}
 
-    async def _stored(self, older: str | None, before: tuple[Item, ...], items: list[Item]) -> Transcript:
+    async def _stored(self, older: str | None, before: Transcript, items: list[Item]) -> Transcript:
         ref = await self.records.store.blobs.put_json({"older": older, "items": items})
-        return self._kept(Transcript(ref, (*before, *items)))
+        return self._kept(Transcript(ref, (*before.items, *items), before.weight + weigh(items)))
 
     def _kept(self, transcript: Transcript) -> Transcript:
         self.recent[transcript.ref] = transcript

@@ -1,6 +1,7 @@
 """Keep what the model sees within a cap, always in the same way; pure rules on plain data."""
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from backstay.canonical import canonical
@@ -17,15 +18,20 @@ def weight(item: Any) -> int:
     return len(canonical(item).encode("utf-8", "replace"))
 
 
-def trim(items: list[dict[str, Any]], cap_tokens: int) -> tuple[list[dict[str, Any]], int]:
-    """Return what fits into the cap and how many items were dropped or cut.
+def weigh(items: Iterable[dict[str, Any]]) -> int:
+    """Return the bytes that items take together."""
+    return sum(weight(item) for item in items)
+
+
+def trim(items: list[dict[str, Any]], cap_tokens: int, *, total: int | None = None) -> tuple[list[dict[str, Any]], int]:
+    """Return what fits into the cap and how many items were dropped or cut; `total` is their weight, when known.
 
     Prompt, task, plan and pinned facts stay; the oldest digests go first and are named; then the oldest exchanges go
     whole, so that no answer stays without its call.
     """
     cap = int(cap_tokens * BYTES_PER_TOKEN)
     kept = list(items)
-    total = sum(weight(item) for item in kept)
+    total = weigh(kept) if total is None else total
     dropped = 0
     for index, item in enumerate(kept):
         if total <= cap:

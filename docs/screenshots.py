@@ -1,10 +1,9 @@
 """Take the pictures in docs/images: a waiting run in the Temporal Web UI, and the terminal that asks.
 
-    python -m docs.screenshots          needs chromium and tmux (on Debian: apt install chromium tmux)
+python -m docs.screenshots          needs chromium and tmux (on Debian: apt install chromium tmux)
 """
 
 import asyncio
-import html
 import io
 import shutil
 import subprocess
@@ -18,6 +17,7 @@ from rich.text import Text
 
 from backstay.client import connect
 from backstay.settings import Settings
+from docs.browser import Browser, open_browser
 from examples.demo.stage import Stage
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -25,21 +25,6 @@ IMAGES = ROOT / "docs" / "images"
 TASK = "Remind every customer with an invoice overdue by more than 60 days, and tell me the total."
 COLUMNS, LINES = 118, 64
 PAUSE_S = 0.5
-
-
-def shot(address: str, picture: Path, size: str) -> None:
-    """Let a headless browser take a picture of a page."""
-    browser = shutil.which("chromium") or shutil.which("google-chrome")
-    if browser is None:
-        raise SystemExit("chromium is missing; on Debian: apt install chromium")
-    with tempfile.TemporaryDirectory() as profile:
-        flags = [
-            "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars",
-            "--disable-background-networking", "--disable-component-update", "--disable-sync",
-            f"--user-data-dir={profile}", f"--window-size={size}", "--virtual-time-budget=25000",
-            f"--screenshot={picture}", address,
-        ]  # fmt: skip
-        subprocess.run([browser, *flags], check=True, capture_output=True, timeout=120)  # noqa: S603  # our own list
 
 
 def tmux(*words: str) -> str:
@@ -51,7 +36,7 @@ def tmux(*words: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603  # our own list
 
 
-async def terminal(stage: Stage, picture: Path) -> None:
+async def terminal(stage: Stage, browser: Browser, picture: Path) -> None:
     """Run the task in a terminal until it asks, and picture what stands there."""
     environment = " ".join(f"{name}={value}" for name, value in stage.environment.items() if "'" not in value)
     command = f"cd {ROOT} && {environment} {sys.executable} -m backstay run '{TASK}'"
@@ -68,7 +53,23 @@ async def terminal(stage: Stage, picture: Path) -> None:
         page = Path(folder) / "terminal.html"
         page.write_text(console.export_html(theme=MONOKAI), encoding="utf-8")
         height = 40 + 19 * (screen.rstrip().count("\n") + 2)
-        shot(page.as_uri(), picture, f"980,{height}")
+        await browser.picture(page.as_uri(), picture, width=1150, height=height, until="pprove")
+
+
+async def web_ui(stage: Stage, browser: Browser) -> None:
+    """Picture a run in the Temporal Web UI while it waits, and when it has ended."""
+    async with connect(stage.server.address, namespace=stage.server.namespace) as backstay:
+        run = await backstay.start(TASK)
+        async with asyncio.timeout(60):
+            while not await run.pending():
+                await asyncio.sleep(PAUSE_S)
+        page = stage.server.page_of(run.id)
+        size = {"width": 1500, "height": 1350}
+        await browser.picture(page, IMAGES / "web-ui.png", **size, click="User Metadata", until="Current Details")
+        for request in await run.pending():
+            await run.approve(request.id, by="ana@example.com")
+        await run.result()
+        await browser.picture(page, IMAGES / "web-ui-done.png", **size, until="close the run")
 
 
 async def main() -> None:
@@ -77,19 +78,9 @@ async def main() -> None:
     stage = Stage(ROOT / ".backstay" / "screenshots", Settings.load(), crash=False)
     try:
         await stage.set_up()
-        await terminal(stage, IMAGES / "terminal.png")
-        async with connect(stage.server.address, namespace=stage.server.namespace) as backstay:
-            run = await backstay.start(TASK)
-            async with asyncio.timeout(60):
-                while not await run.pending():
-                    await asyncio.sleep(PAUSE_S)
-            page = stage.server.page_of(run.id)
-            shot(page, IMAGES / "web-ui.png", "1500,1700")
-            result_page = html.unescape(page)
-            for request in await run.pending():
-                await run.approve(request.id, by="ana@example.com")
-            await run.result()
-            shot(result_page, IMAGES / "web-ui-done.png", "1500,1700")
+        async with open_browser() as browser:
+            await terminal(stage, browser, IMAGES / "terminal.png")
+            await web_ui(stage, browser)
     finally:
         await stage.take_down()
 

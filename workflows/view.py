@@ -49,7 +49,9 @@ def _limits(state: RunState) -> str:
 
 
 def _request(workflow_id: str, request: ApprovalRequest) -> str:
-    lines = [f"### {request.id}: {markdown_line(request.question)}", "", f"Rule: {markdown_line(request.rule)}", ""]
+    digest = f" --args-digest {request.args_digest}" if any(call.clipped for call in request.calls) else ""
+    lines = [f"### {request.id}: {markdown_line(request.question)}", ""]
+    lines += ["```", *commands(workflow_id, request, digest), "```", "", f"Rule: {markdown_line(request.rule)}", ""]
     for call in request.calls[:20]:
         how = f"undo: {markdown_line(call.undo_how)}" if call.undo_how else "cannot be undone"
         arguments = ", ".join(f"{key}={one_line(str(value), 120)[0]}" for key, value in call.arguments.items())
@@ -58,8 +60,7 @@ def _request(workflow_id: str, request: ApprovalRequest) -> str:
         lines.append(f"- and {len(request.calls) - 20} more")
     if request.reason:
         lines += ["", f"The model says: {markdown_line(request.reason)}"]
-    digest = f" --args-digest {request.args_digest}" if any(call.clipped for call in request.calls) else ""
-    return "\n".join([*lines, "", "```", *commands(workflow_id, request, digest), "```"])
+    return "\n".join(lines)
 
 
 def commands(workflow_id: str, request: ApprovalRequest, digest: str = "") -> list[str]:

@@ -6,7 +6,7 @@ import httpx2
 import openai
 import pytest
 
-from activities.completion import complete
+from activities.completion import complete, written
 from backstay.errors import ModelRefused, ModelUnavailable
 from backstay.testing import Reply, ScriptedModel, Tokens
 
@@ -20,7 +20,7 @@ async def asked(reply, timeout=10):
             api_key="none", base_url=model.base_url, max_retries=0, timeout=httpx2.Timeout(timeout)
         ) as client,
     ):
-        return await complete(client, REQUEST)
+        return await complete(client, written(REQUEST))
 
 
 async def test_usage_is_read_with_its_cached_and_reasoning_parts():
