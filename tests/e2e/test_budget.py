@@ -74,7 +74,9 @@ async def test_what_the_endpoint_billed_stays_under_the_ceiling(open_engine, fau
     def rules(talk):
         turn = len(engine.model.requests)
         usage = Tokens(prompt=4000, completion=300)
-        how = {"answers": None, "500": 500, "504": 504, "drop": "drop", "mixed": [None, 500, "drop", 504][turn % 4]}[fault]
+        how = {"answers": None, "500": 500, "504": 504, "drop": "drop", "mixed": [None, 500, "drop", 504][turn % 4]}[
+            fault
+        ]
         if not talk.tools:
             return Reply(text="closing words", usage=usage)
         calls = [("mail__list_customers", {"offset": 0, "limit": 1})]
@@ -87,7 +89,10 @@ async def test_what_the_endpoint_billed_stays_under_the_ceiling(open_engine, fau
                 return Reply(status=status, usage=usage, bill=True)
 
     async with open_engine(rules) as engine:
-        task = {"text": "read for ever", "budget": {"max_llm_cost_usd": ceiling, "max_steps": 500, "max_tool_calls": 500}}
+        task = {
+            "text": "read for ever",
+            "budget": {"max_llm_cost_usd": ceiling, "max_steps": 500, "max_tool_calls": 500},
+        }
         handle = await engine.start(task)
         result = await _ended(handle)
         prices = {name: (p["input"], p["cached"], p["output"]) for name, p in PRICES.items()}

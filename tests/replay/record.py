@@ -1,6 +1,6 @@
 """Record one history per shape into tests/replay/histories; only ever add files, never replace one.
 
-    python -m tests.replay.record VERSION
+python -m tests.replay.record VERSION
 """
 
 import asyncio
