@@ -53,7 +53,7 @@ def eventually():
 
     async def wait(condition):
         async with asyncio.timeout(10):
-            while not condition():  # noqa: ASYNC110
+            while not condition():
                 await asyncio.sleep(0.02)
 
     return wait
@@ -109,7 +109,7 @@ async def web():
     server = uvicorn.Server(uvicorn.Config(module.app, host="127.0.0.1", port=0, log_level="critical", ws="none"))
     serving = asyncio.create_task(server.serve())
     async with asyncio.timeout(20):
-        while not server.started:  # noqa: ASYNC110
+        while not server.started:
             await asyncio.sleep(0.02)
     module.url = f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     yield module

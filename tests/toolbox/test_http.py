@@ -95,7 +95,7 @@ async def test_a_server_gone_before_the_intent_is_unavailable_and_the_intent_is_
     server = uvicorn.Server(uvicorn.Config(web.app, host="127.0.0.1", port=0, log_level="critical", ws="none"))
     serving = asyncio.create_task(server.serve())
     async with asyncio.timeout(10):
-        while not server.started:  # noqa: ASYNC110
+        while not server.started:
             await asyncio.sleep(0.02)
     url = f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/mcp"
     committed = []

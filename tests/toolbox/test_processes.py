@@ -161,7 +161,7 @@ async def test_a_server_that_comes_back_is_used_again(opened, tmp_path, raw, mon
         assert "raw" in (await toolbox.catalog("anyone")).unavailable
         raw(tools=[tool("ping")], answers={"ping": FINE})
         async with asyncio.timeout(10):
-            while "raw" in (await toolbox.catalog("anyone")).unavailable:  # noqa: ASYNC110
+            while "raw" in (await toolbox.catalog("anyone")).unavailable:
                 await asyncio.sleep(0.02)
         assert (await call(toolbox, "raw.ping")).data == "fine"
 
