@@ -1,6 +1,6 @@
 """Measure a step: wall, CPU, history, memory and replay, against the bare floor in one interleaved run.
 
-    python -m benchmarks.steps [--rounds 3] [--parked 50]
+python -m benchmarks.steps [--rounds 3] [--parked 50]
 """
 
 import argparse
@@ -21,8 +21,11 @@ from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
 from backstay.calls import DATA_CONVERTER
 from benchmarks.floor import Floor
 from benchmarks.processes import cpu_seconds, memory_kb, process, worker_environment
+from workflows import WORKFLOWS
 
 SIZES = (10, 50, 200)
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
+BEGIN, END = "<!-- steps: begin -->", "<!-- steps: end -->"
 RESULTS = Path(__file__).resolve().parent / "results" / "steps.json"
 
 
@@ -70,7 +73,7 @@ class Bench:
         ]
         async with asyncio.timeout(300):
             for handle in handles:
-                while not await handle.query("pending"):
+                while not await handle.query("pending"):  # noqa: ASYNC110  # a query has nothing to wait on
                     await asyncio.sleep(0.2)
         per_run = (memory_kb(self.pids["engine"]) - before) / count
         for handle in handles:
@@ -79,9 +82,7 @@ class Bench:
 
 
 async def replay_ms(workflows: list[Any], history: WorkflowHistory) -> float:
-    replayer = Replayer(
-        workflows=workflows, data_converter=DATA_CONVERTER, workflow_runner=UnsandboxedWorkflowRunner()
-    )
+    replayer = Replayer(workflows=workflows, data_converter=DATA_CONVERTER, workflow_runner=UnsandboxedWorkflowRunner())
     times = []
     for _ in range(5):
         began = time.perf_counter()
@@ -115,8 +116,6 @@ def table(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 async def measure(rounds: int, parked: int) -> dict[str, Any]:
-    import workflows
-
     binary = str(Path(sys.executable).parent / "temporal")
     async with await WorkflowEnvironment.start_local(
         data_converter=DATA_CONVERTER, dev_server_existing_path=binary
@@ -141,7 +140,7 @@ async def measure(rounds: int, parked: int) -> dict[str, Any]:
         fifty = {run["kind"]: run["history"] for run in runs if run["steps"] == 50}
         replays = {
             "floor": await replay_ms([Floor], fifty["floor"]),
-            "engine": await replay_ms(workflows.WORKFLOWS, fifty["engine"]),
+            "engine": await replay_ms(WORKFLOWS, fifty["engine"]),
         }
     return {"rows": table(runs), "parked_kb": kb, "parked_runs": parked, "replay_50_ms": replays, "rounds": rounds}
 
@@ -161,24 +160,41 @@ def _pid_of(address: str) -> int:
 
 def render(result: dict[str, Any]) -> str:
     lines = [
-        "| steps | wall ms, floor | wall ms, engine | ratio | CPU ms, floor | CPU ms, engine | ratio | events | bytes |",
+        "| steps | wall ms, floor | engine | ratio | CPU ms, floor | engine | ratio | events | bytes |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for row in result["rows"]:
-        cpu = {k: row[k]["cpu_worker_ms"] + row[k]["cpu_server_ms"] for k in ("floor", "engine")}
-        lines.append(
-            f"| {row['steps']} | {row['floor']['wall_ms']:.1f} | {row['engine']['wall_ms']:.1f} | {row['wall_ratio']:.2f} "
-            f"| {cpu['floor']:.1f} | {cpu['engine']:.1f} | {row['cpu_ratio']:.2f} "
-            f"| {row['engine']['events']:.1f} | {row['engine']['bytes']:.0f} |"
-        )
+        floor, engine = row["floor"], row["engine"]
+        cpu = [part["cpu_worker_ms"] + part["cpu_server_ms"] for part in (floor, engine)]
+        cells = [
+            f"{row['steps']}",
+            f"{floor['wall_ms']:.1f}",
+            f"{engine['wall_ms']:.1f}",
+            f"{row['wall_ratio']:.2f}",
+            f"{cpu[0]:.1f}",
+            f"{cpu[1]:.1f}",
+            f"{row['cpu_ratio']:.2f}",
+            f"{engine['events']:.1f}",
+            f"{engine['bytes']:.0f}",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
     replays = result["replay_50_ms"]
+    ratio = replays["engine"] / replays["floor"]
     lines += [
         "",
-        f"Memory per parked run: {result['parked_kb']:.0f} kB over {result['parked_runs']} runs.",
-        f"Replay of a 50-step history: {replays['engine']:.1f} ms, floor {replays['floor']:.1f} ms "
-        f"(ratio {replays['engine'] / replays['floor']:.2f}).",
+        f"Memory per parked run: {result['parked_kb']:.0f} kB, over {result['parked_runs']} runs.",
+        f"Replay of a 50-step history: {replays['engine']:.0f} ms; floor {replays['floor']:.0f} ms; ratio {ratio:.2f}.",
     ]
     return "\n".join(lines)
+
+
+def publish(text: str) -> None:
+    """Put the table between its two marks in docs/performance.md."""
+    before, mark, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not mark or not end:
+        raise SystemExit(f"{PAGE} has lost its marks {BEGIN} and {END}")
+    PAGE.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}", encoding="utf-8")
 
 
 def main() -> None:
@@ -189,7 +205,9 @@ def main() -> None:
     result = asyncio.run(measure(options.rounds, options.parked))
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    print(render(result))
+    text = render(result)
+    publish(text)
+    print(text)
 
 
 if __name__ == "__main__":
