@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from backstay.cli.app import run
 from tests.cli.commands import bare, command
 
 NOWHERE = bare(TEMPORAL_ADDRESS="127.0.0.1:9")
@@ -31,15 +32,18 @@ NOWHERE = bare(TEMPORAL_ADDRESS="127.0.0.1:9")
     ],
     ids=lambda value: " ".join(value)[:40] if isinstance(value, list) else None,
 )
-async def test_what_is_wrong_is_named_in_one_line(tmp_path, arguments, named):
+async def test_what_is_wrong_is_named_in_one_line(tmp_path, monkeypatch, capsys, arguments, named):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TEMPORAL_ADDRESS", "127.0.0.1:9")
     (tmp_path / "plan.yaml").write_text("steps: [{arguments: {}}]", encoding="utf-8")
     (tmp_path / "plan.txt").write_text("just words", encoding="utf-8")
 
-    done = await command(*arguments, environment=NOWHERE, folder=tmp_path)
+    code = await asyncio.to_thread(run, arguments)
 
-    assert (done.code, done.out, len(done.err.splitlines())) == (2, "", 1), done.err
-    assert done.err.startswith("backstay: ")
-    assert [word for word in named if word not in done.err] == []
+    out, err = capsys.readouterr()
+    assert (code, out, len(err.splitlines())) == (2, "", 1), err
+    assert err.startswith("backstay: ")
+    assert [word for word in named if word not in err] == []
 
 
 @pytest.mark.parametrize("arguments", [["run", "x"], ["list"], ["approve", "w", "r1", "--by", "ana"], ["show", "w"]])

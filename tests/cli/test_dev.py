@@ -124,9 +124,6 @@ async def test_a_taken_port_names_its_holder(tmp_path):
 
 
 async def test_dev_ends_with_the_workers_reason_when_it_cannot_start_at_all(tmp_path):
-    async with dev(tmp_path, "--port", str(free_port()), "--headless") as (process, _):
-        lines = await said(process, "backstay worker ready:")
-    assert lines
     (tmp_path / "toolbox.json").write_text('{"mcpServers": 7}', encoding="utf-8")
     done = await command(
         "dev",
