@@ -47,7 +47,7 @@ def ours(workflow_id: str) -> Generator[None]:
     except WorkflowQueryRejectedError as error:
         raise Unreachable(f"the run does not answer: {_line(str(error))}") from None
     except WorkflowQueryFailedError as error:
-        raise BackstayError(f"the run cannot answer: {_line(error.message)}") from None
+        raise Unreachable(f"the run cannot answer: {_line(error.message)}") from None
     except RPCError as error:
         raise of_rpc(error, workflow_id) from None
 
@@ -72,6 +72,8 @@ def of_rpc(error: RPCError, workflow_id: str) -> BackstayError:
             return SettingsInvalid(f"TEMPORAL_NAMESPACE: {said}; name one that exists")
         case RPCStatusCode.NOT_FOUND:
             return RunNotFound(f"workflow_id: there is no run {_line(workflow_id)}; `backstay list` shows those known")
+        case RPCStatusCode.INVALID_ARGUMENT if "failed state" in error.message:
+            return Unreachable(f"the run cannot answer, because the worker cannot carry it on: {said}")
         case RPCStatusCode.INVALID_ARGUMENT:
             return TaskInvalid(f"Temporal refuses this: {said}")
         case RPCStatusCode.PERMISSION_DENIED | RPCStatusCode.UNAUTHENTICATED:

@@ -1,0 +1,63 @@
+"""A client outlives the Temporal server's restart."""
+
+import asyncio
+import os
+import socket
+
+import pytest
+
+from backstay.cli.embedded import start_temporal
+from backstay.client import Backstay
+from backstay.result import Outcome
+from backstay.testing import Reply
+from tests.engine import Scripts, engine
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.mark.timeout(150)
+async def test_events_and_result_go_on_over_a_restart_of_temporal(tmp_path):
+    scripts = Scripts()
+    task = scripts.task(
+        Reply(calls=[("mail__send_email", {"to": "one@outage.example", "subject": "s", "body": "b"})]),
+    )
+    place = {
+        "port": free_port(),
+        "ui_port": None,
+        "database": tmp_path / "temporal.db",
+        "log": tmp_path / "temporal.log",
+        "environment": {"PATH": os.environ["PATH"]},
+    }
+    server = await start_temporal(**place)
+    try:
+        client = await server.client()
+        async with engine(client, tmp_path, scripts) as opened:
+            run = await Backstay(client, task_queue=opened.settings.task_queue).start(task)
+            names = []
+            asked = asyncio.Event()
+
+            async def follow():
+                async for event in run.events():
+                    names.append(event.name)
+                    if event.name == "approval.asked":
+                        asked.set()
+
+            following = asyncio.create_task(follow())
+            resulting = asyncio.create_task(run.result())
+            async with asyncio.timeout(45):
+                await asked.wait()
+            await server.child.stop(10)
+            server = await start_temporal(**place)
+            async with asyncio.timeout(60):
+                await Backstay(await server.client()).run(run.id).approve("r1", by="ana")
+                await following
+                result = await resulting
+    finally:
+        await server.child.stop(10)
+
+    assert result.outcome is Outcome.COMPLETED
+    assert (names.count("approval.asked"), names[-1]) == (1, "run.ended")
