@@ -37,6 +37,7 @@ class RunTask(Doors):
         """Validate the task; an invalid one fails the workflow as `TaskInvalid`."""
         self.invalid, admitted = _admitted(task, more)
         info = workflow.info()
+        self.invalid = self.invalid or _repeated(info)
         self.open_doors()
         self.desk = Desk(f"{info.workflow_id}/{info.first_execution_run_id}", admitted, self.show)
         self.perform = Perform(self.desk)
@@ -173,6 +174,15 @@ def _admitted(task: Any, more: tuple[Any, ...]) -> tuple[TaskInvalid | None, Tas
         return None, Task.admit(task)
     except TaskInvalid as error:
         return error, Task(text="invalid")
+
+
+def _repeated(info: workflow.Info) -> TaskInvalid | None:
+    """Refuse a run that Temporal would begin anew by itself: its effects bear the numbers of the first."""
+    if info.cron_schedule:
+        return TaskInvalid(f"cron_schedule: {one_line(info.cron_schedule, 80)[0]!r} is refused; start a run each time")
+    if info.retry_policy is not None:
+        return TaskInvalid("retry_policy: a run is not retried as a whole; start it without a retry policy")
+    return None
 
 
 def _told(result: ToolResult) -> dict[str, Any]:
