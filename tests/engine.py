@@ -76,6 +76,7 @@ async def engine(
     *,
     env: dict[str, str] | None = None,
     policy: str | None = None,
+    sandboxed: bool = True,
     **settings: Any,
 ) -> AsyncGenerator[Engine]:
     """Open an engine on a queue of its own; every workflow task replays from the beginning."""
@@ -102,7 +103,9 @@ async def engine(
         }
         opened = Settings.load(None, **values)
         resources = await stack.enter_async_context(worker.open_resources(opened, client))
-        await stack.enter_async_context(worker.open_worker(client, resources, sandboxed=True, max_cached_workflows=0))
+        await stack.enter_async_context(
+            worker.open_worker(client, resources, sandboxed=sandboxed, max_cached_workflows=0)
+        )
         yield Engine(client, opened, Mailbox(database), model)
 
 

@@ -1,0 +1,83 @@
+"""What a run carries is one model, and comes back whole from its JSON."""
+
+from datetime import UTC, datetime
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from backstay.answers import Opened
+from backstay.budget import Budget, Ledger
+from backstay.compensation import Compensation, Undone, UndoStack
+from backstay.context import ContextItem
+from backstay.policy import Policy
+from backstay.status import State
+from backstay.task import Task
+from backstay.usage import ModelUsage, Usage
+from workflows.state import KEPT_ANSWERS, RunState
+
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+TEXT = st.text(max_size=40)
+COUNT = st.integers(0, 10**6)
+
+
+@st.composite
+def states(draw):
+    """Draw a state in which every field differs from its default."""
+    policy = Policy.admit({"ask": ["mail.send_email"]})
+    opened = Opened(store="s", model="m", policy=policy, policy_hash="p", prompt_hash="h", catalog="c", context="r")
+    slot = Compensation(effect=draw(COUNT), tool=draw(TEXT), step=draw(COUNT), undo_tool="mail.recall", shown="how")
+    held, reservation = Ledger(ceiling=10**9, finalize=5, spent=draw(COUNT)).reserve(draw(COUNT))
+    state = RunState(
+        run=f"{draw(TEXT)}/first",
+        task=Task(text=draw(TEXT) or "t", input={"rows": draw(st.lists(COUNT, max_size=3))}),
+        opened=opened,
+        state=draw(st.sampled_from([state for state in State if state is not State.STARTING])),
+        budget=Budget(max_steps=11, quotas={"mail.send_email": draw(COUNT)}),
+        usage=Usage(steps=draw(COUNT), free_calls=1).called("mail.send_email").asked("m", ModelUsage(cost_micro=7)),
+        ledger=held,
+        undo=UndoStack().push(slot),
+        undone=[Undone(effect=1, tool="mail.send_email", state="parked", detail=draw(TEXT))],
+        context="ref",
+        append=[ContextItem(kind="answer", call_id="c1", text=draw(TEXT))],
+        next_effect=draw(st.integers(2, 99)),
+        next_request=draw(st.integers(2, 99)),
+        position=draw(st.integers(1, 99)),
+        step_results={draw(COUNT): "ref"},
+        worst_micro=draw(st.integers(1, 99)),
+        catalog="c2",
+        active_seconds=draw(st.floats(0.5, 1e6)),
+        paused=draw(TEXT),
+        touched=True,
+    )
+    state.record("run.started", draw(TEXT), AT, user_id=draw(TEXT))
+    state.remember_answer("e1", {"request_id": "r1", "answer": draw(TEXT)})
+    assert reservation in state.ledger.open
+    return state
+
+
+@settings(deadline=None, max_examples=50)
+@given(states())
+def test_a_state_comes_back_whole_from_its_json(state):
+    assert RunState.model_validate_json(state.model_dump_json()) == state
+
+
+@settings(deadline=None, max_examples=5)
+@given(states())
+def test_no_field_is_left_out_of_the_round_trip(state):
+    fresh = RunState(run="", task=Task(text="t"))
+
+    assert [name for name in RunState.model_fields if getattr(state, name) == getattr(fresh, name)] == []
+
+
+def test_a_state_of_a_newer_version_is_read_without_what_is_unknown():
+    state = RunState(run="w/r", task=Task(text="t"))
+
+    assert RunState.model_validate({**state.model_dump(mode="json"), "added_later": {"a": 1}}) == state
+
+
+def test_only_the_latest_answers_are_carried():
+    state = RunState(run="w/r", task=Task(text="t"))
+    for number in range(KEPT_ANSWERS + 3):
+        state.remember_answer(str(number), {"n": number})
+
+    assert list(state.answered) == [str(number) for number in range(3, KEPT_ANSWERS + 3)]
