@@ -122,7 +122,7 @@ class Reconcile:
         request = ApprovalRequest(
             id="",
             kind=RequestKind.OUTCOME,
-            question=_question(call, result),
+            question=_question(call, result, f"{self.desk.state.run}/{effect}"),
             calls=(
                 RequestedCall(
                     index=0,
@@ -181,12 +181,13 @@ def still_unknown(effect: Effect) -> bool:
     return effect.state in {EffectState.DISPATCHED, EffectState.UNKNOWN}
 
 
-def _question(call: ToolCall, result: ToolResult) -> str:
+def _question(call: ToolCall, result: ToolResult, effect_id: str) -> str:
     name = one_line(call.tool.name, 200)[0]
     why = one_line(result.error or "", 300)[0]
     if result.error_type == "EffectConflict":
         return f"Another call is recorded in the place of {name} ({why}). Did this one happen, or make it now?"
-    return f"{name} was sent and its answer was lost ({why}). Did it happen, did it not happen, or send it again?"
+    lost = f"{name} was sent as {one_line(effect_id, 300)[0]} and its answer was lost ({why})"
+    return f"{lost}. Did it happen, did it not happen, or send it again?"
 
 
 def _known_conflict(happened: bool, said: str) -> ToolResult:  # noqa: FBT001  # a verdict, not a switch
