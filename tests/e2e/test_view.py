@@ -1,0 +1,130 @@
+"""What an operator reads through Temporal's own API, without any program of ours."""
+
+import asyncio
+import json
+
+import pytest_asyncio
+
+from backstay.testing import Reply
+from tests.engine import Scripts, ended, engine, pending
+
+POLICY = """
+default: {read_only: allow, write_safe: allow, restricted_write: allow}
+ask: [{tool: "mail.send_email", when: {to: {ends_with: "@asked.example"}}, timeout: 1h}]
+"""
+SCRIPTS = Scripts()
+
+
+def mails(recipient):
+    return Reply(calls=[("mail__send_email", {"to": recipient, "subject": "s", "body": "b"})])
+
+
+@pytest_asyncio.fixture(scope="module")
+async def opened(temporal, tmp_path_factory):
+    async with engine(temporal, tmp_path_factory.mktemp("view"), SCRIPTS, policy=POLICY) as running:
+        yield running
+
+
+async def metadata(handle):
+    """Ask what Temporal's Web UI asks for."""
+    return await handle.query("__temporal_workflow_metadata")
+
+
+async def attribute(handle, name, value):
+    """Wait until the server tells a search attribute's new value."""
+    async with asyncio.timeout(30):
+        while (await handle.describe()).search_attributes.get(name) != [value]:
+            await asyncio.sleep(0.1)
+
+
+async def test_details_tell_state_limits_the_deciding_command_and_what_undo_would_do(opened):
+    task = SCRIPTS.task(
+        mails("one@free.example"), mails("two@asked.example"), budget={"max_steps": 7, "quotas": {"mail.send_email": 3}}
+    )
+    handle = await opened.start(task)
+    (request,) = await pending(handle)
+    details = (await metadata(handle)).current_details
+    await handle.execute_update("decide", {"request_id": request["id"], "verdict": "approve", "by": "ana"})
+    await ended(handle)
+    after = (await metadata(handle)).current_details
+
+    assert "step 2" in details.splitlines()[0]
+    assert "| steps | 2 | 7 |" in details
+    assert "| tool calls | 1 | 30 |" in details
+    assert "| 0.5 |" in next(line for line in details.splitlines() if line.startswith("| USD |"))
+    assert "| 1 | 3 |" in details
+    lines = details.splitlines()
+    assert f"backstay approve {handle.id} {request['id']} --by YOU" in lines
+    assert f"backstay reject {handle.id} {request['id']} --by YOU" in lines
+    assert "two@asked" in details
+    assert f"`backstay undo {handle.id}` takes all of it back" in details
+    assert any(line.startswith("1. ") and "(step 1)" in line and "recall" in line for line in lines)
+    assert "backstay approve" not in after
+    assert after.startswith("**done**")
+
+
+async def test_every_activity_and_timer_says_in_history_what_it_is_for(opened):
+    handle = await opened.start(SCRIPTS.task(mails("one@free.example"), mails("two@asked.example")))
+    (request,) = await pending(handle)
+    await handle.execute_update("decide", {"request_id": request["id"], "verdict": "approve", "by": "ana"})
+    await ended(handle)
+    events = (await handle.fetch_history()).events
+    activities = [event for event in events if event.HasField("activity_task_scheduled_event_attributes")]
+    timers = [event for event in events if event.HasField("timer_started_event_attributes")]
+    said = {
+        event.activity_task_scheduled_event_attributes.activity_type.name: summary_of(event) for event in activities
+    }
+
+    assert [summary_of(event) for event in timers] == [f"approval {request['id']}"]
+    assert all(summary_of(event) for event in activities)
+    assert set(said) >= {"open_run", "search_tools", "ask_model", "call_tool", "close_run"}
+    assert "mail.send_email" in said["call_tool"]
+    assert said["ask_model"] == "step 3: ask scripted"
+
+
+def summary_of(event):
+    data = event.user_metadata.summary.data
+    return json.loads(data) if data else None
+
+
+async def test_search_attributes_are_typed_and_find_the_run(opened):
+    user = "ana-of-the-view"
+    handle = await opened.start(SCRIPTS.task(mails("two@asked.example"), user_id=user))
+    (request,) = await pending(handle)
+    await attribute(handle, "BackstayState", "waiting")
+    await attribute(handle, "BackstayPending", 1)
+    query = f"BackstayUser = '{user}' AND BackstayState = 'waiting' AND BackstayPending > 0"
+    await found(opened, query, handle.id)
+    await handle.execute_update("decide", {"request_id": request["id"], "verdict": "approve", "by": "ana"})
+    result = await ended(handle)
+    attributes = (await handle.describe()).search_attributes
+
+    assert attributes["BackstayState"] == ["done"]
+    assert attributes["BackstayPending"] == [0]
+    assert attributes["BackstayUser"] == [user]
+    assert attributes["BackstayCostUsd"] == [result["usage"]["llm_cost_usd"]]
+    await found(opened, f"BackstayUser = '{user}' AND BackstayCostUsd > 0.0", handle.id)
+
+
+async def found(opened, query, workflow_id):
+    """Wait until the server's list, which follows with a delay, holds exactly this run."""
+    async with asyncio.timeout(30):
+        while [one.id async for one in opened.client.list_workflows(query)] != [workflow_id]:
+            await asyncio.sleep(0.1)
+
+
+async def test_every_door_of_a_run_says_what_it_is_for(opened):
+    handle = await opened.start(SCRIPTS.task())
+    await ended(handle)
+    definition = (await metadata(handle)).definition
+    doors = {
+        kind: {one.name: one.description for one in getattr(definition, f"{kind}_definitions") if one.name}
+        for kind in ("query", "update", "signal")
+    }
+
+    assert definition.type == "RunTask"
+    assert set(doors["update"]) == {"decide", "top_up", "undo", "pause", "resume"}
+    assert set(doors["query"]) >= {"status", "result", "timeline", "pending", "budget", "plan", "undo_preview"}
+    assert "approval" in doors["signal"]
+    ours = [(name, text) for kind in doors.values() for name, text in kind.items() if not name.startswith("__")]
+    assert [name for name, text in ours if not text] == []
