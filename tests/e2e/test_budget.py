@@ -3,6 +3,7 @@ import asyncio
 import pytest
 
 from backstay.testing import Reply, Tokens
+from store import open_store
 from tests.engine import PRICES, assert_no_task_failure, pending
 
 READ = Reply(calls=[("mail__list_customers", {"offset": 0, "limit": 1})], usage=Tokens(prompt=1000, completion=50))
@@ -113,3 +114,79 @@ async def _ended(handle):
                 await handle.execute_update("decide", {"request_id": request["id"], "verdict": "retry", "by": "ana"})
             await asyncio.wait([ending], timeout=0.2)
     return ending.result()
+
+
+async def test_searches_reads_and_undos_are_counted_apart_and_never_refused(open_engine):
+    send = ("mail__send_email", {"to": "a@example.com", "subject": "s", "body": "b"})
+    search = Reply(calls=[("search_tools", {"query": "mail"}), ("search_tools", {"query": "invoice"})])
+    unfinished = Reply(calls=[("finish", {"summary": "no", "outputs": {}, "success": False})])
+    policy = "default: {read_only: allow, write_safe: allow, restricted_write: allow}\n"
+    async with open_engine([Reply(calls=[send]), search, unfinished], policy=policy) as engine:
+        handle = await engine.start({"text": "send, then give up", "budget": {"max_tool_calls": 1}})
+        result = await handle.result()
+        assert_no_task_failure(await handle.fetch_history())
+
+    usage = result["usage"]
+    assert result["outcome"] == "rolled_back"
+    assert (usage["tool_calls"], usage["calls_by_tool"]) == (1, {"mail.send_email": 1})
+    # The first search, two of the model's own, and the undo.
+    assert usage["free_calls"] == 4
+
+
+async def test_a_closing_summary_is_written_recorded_and_counted_apart(open_engine):
+    async with open_engine(lambda talk: READ if talk.tools else Reply(text="what was done")) as engine:
+        handle = await engine.start({"text": "read", "budget": {"max_steps": 1}})
+        result = await handle.result()
+
+    assert result["final_summary"].endswith("what was done")
+    assert [event["name"] for event in result["events"]].count("summary.created") == 1
+    # The first search and the closing summary.
+    assert (result["usage"]["steps"], result["usage"]["free_calls"]) == (1, 2)
+
+
+async def test_a_run_ends_when_its_tokens_are_used_up_and_asks_for_no_more_than_are_left(open_engine):
+    async with open_engine(lambda talk: READ) as engine:
+        budget = {"max_tokens": 2000, "max_steps": 50, "on_exhausted": "fail"}
+        result = await (await engine.start({"text": "read for ever", "budget": budget})).result()
+
+    asked = [request["max_completion_tokens"] for request in engine.model.requests]
+    assert result["outcome"] == "budget_exceeded"
+    assert result["error"]["message"] == "budget exceeded: max_tokens (used 2100, allowed 2000)"
+    assert asked == [2000, 950]
+
+
+async def test_a_call_that_may_cost_more_than_is_left_is_not_sent(open_engine):
+    async with open_engine([FINISH]) as engine:
+        budget = {"max_llm_cost_usd": 0.001, "on_exhausted": "fail"}
+        handle = await engine.start({"text": "words " * 2000, "budget": budget})
+        result = await handle.result()
+        events = (await handle.fetch_history()).events
+
+    refused = [event.activity_task_failed_event_attributes.failure for event in events]
+    kinds = [one.application_failure_info.type for one in refused if one.HasField("application_failure_info")]
+    assert kinds == ["ReservationTooSmall"]
+    assert (result["outcome"], result["usage"]["llm_cost_usd"]) == ("budget_exceeded", 0)
+    assert engine.model.requests == []
+
+
+async def test_tokens_and_cost_are_told_per_call_and_in_sum_per_model(open_engine):
+    usage = Tokens(prompt=1000, cached=400, completion=50, reasoning=20)
+    async with open_engine([READ.model_copy(update={"usage": usage}), FINISH]) as engine:
+        result = await (await engine.start({"text": "read"})).result()
+
+        async with open_store(database_url=None, home=engine.settings.home) as store:
+            events = await store.events.of_run(f"{result['workflow_id']}/{result['run_id']}")
+
+    per_call = [event.data for event in events if event.name == "model.asked"]
+    assert result["usage"]["models"] == {
+        "scripted": {
+            "calls": 2,
+            "input_cached_tokens": 400,
+            "input_new_tokens": 1600,
+            "output_tokens": 100,
+            "reasoning_tokens": 20,
+            "cost_usd": 0.00204,
+        }
+    }
+    assert result["usage"]["llm_cost_usd"] == 0.00204
+    assert [(data["tokens"], data["cost_usd"]) for data in per_call] == [(1050, 0.00084), (1050, 0.0012)]
