@@ -1,11 +1,18 @@
-"""One engine for all commands of a module."""
+"""One engine for all commands of a module, with a worker that keeps its workflows in memory as in production.
+
+A worker that keeps none evicts a run after each task, and a question that comes in just then may be lost for the ten
+seconds after which the server asks anew; commands ask all the time.
+"""
 
 from contextlib import AsyncExitStack
 
 import pytest
 import pytest_asyncio
 
-from tests.engine import Scripts, engine
+import worker
+from backstay.settings import Settings
+from backstay.testing import ScriptedModel
+from tests.engine import PRICES, Engine, Mailbox, Scripts, toolbox_of
 
 POLICY = """
 default: {read_only: allow, write_safe: ask, restricted_write: ask}
@@ -15,10 +22,24 @@ allow: [{tool: "mail.send_email", when: {to: {ends_with: "@free.example"}}}]
 
 @pytest_asyncio.fixture(scope="module")
 async def _opened(temporal, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cli")
+    (folder / "policy.yaml").write_text(POLICY, encoding="utf-8")
     async with AsyncExitStack() as stack:
         scripts = Scripts()
-        folder = tmp_path_factory.mktemp("cli")
-        yield await stack.enter_async_context(engine(temporal, folder, scripts, policy=POLICY)), scripts
+        model = await stack.enter_async_context(ScriptedModel(scripts))
+        settings = Settings.load(
+            None,
+            home=folder / "home",
+            toolbox=toolbox_of(folder, folder / "mailbox.db"),
+            policy=folder / "policy.yaml",
+            model="scripted",
+            openai_base_url=model.base_url,
+            prices=PRICES,
+            task_queue=f"queue-of-{folder.name}",
+        )
+        resources = await stack.enter_async_context(worker.open_resources(settings, temporal))
+        await stack.enter_async_context(worker.open_worker(temporal, resources))
+        yield Engine(temporal, settings, Mailbox(folder / "mailbox.db"), model), scripts
 
 
 @pytest.fixture
