@@ -1,0 +1,291 @@
+"""The loop itself: what it resolves once, what it does first, and what a fault of its own leads to."""
+
+import asyncio
+import itertools
+import json
+
+import pytest
+import pytest_asyncio
+from temporalio.client import WorkflowFailureError
+from temporalio.common import RetryPolicy
+
+from activities.prompting import prompt_hash
+from backstay.testing import Reply
+from examples.mailbox.seed import seed
+from tests.e2e.scripted_server import ScriptedServer, toolbox_of_servers, writes
+from tests.engine import Scripts, assert_no_task_failure, ended, engine, pending
+from workflows import run_task
+from workflows.perform import Perform
+
+ALLOWING = "default: {read_only: allow, write_safe: allow, restricted_write: allow}\n"
+ASKING = "default: {read_only: allow, write_safe: ask, restricted_write: ask}\n"
+READ = Reply(calls=[("mail__list_customers", {"offset": 0, "limit": 1})])
+SCRIPTS = Scripts()
+TOLD = []
+"""What the run that reads on was answered."""
+FAILED = "workflow_execution_failed_event_attributes"
+MOST_BYTES = 128 * 1024
+
+
+def rules(conversation):
+    return read_on(conversation.answers()) if conversation.task == "<read on>" else SCRIPTS(conversation)
+
+
+def read_on(answers):
+    match answers:
+        case []:
+            return Reply(calls=[("mail__list_invoices", {"offset": 0, "limit": 70})])
+        case [digest]:
+            where = {"ref": digest["storage_ref"], "path": "invoices", "offset": 30, "limit": 5}
+            return Reply(calls=[("read_result", where)])
+        case [digest, part]:
+            TOLD[:] = [digest, part["data"]]
+    return Reply(calls=[("finish", {"summary": "read"})])
+
+
+def mail(number=1, body="b"):
+    return ("mail__send_email", {"to": f"{number}@example.com", "subject": "s", "body": body})
+
+
+@pytest_asyncio.fixture(scope="module")
+async def opened(temporal, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("loop")
+    await seed(folder / "mailbox.db", customers=20, invoices=70)
+    async with engine(temporal, folder, rules, policy=ASKING, system_role="developer") as running:
+        yield running
+
+
+async def scheduled(handle):
+    """Return name, input and answer of every activity, in order."""
+    events = (await handle.fetch_history()).events
+    answers = {
+        event.activity_task_completed_event_attributes.scheduled_event_id: [
+            json.loads(payload.data) for payload in event.activity_task_completed_event_attributes.result.payloads
+        ]
+        for event in events
+        if event.HasField("activity_task_completed_event_attributes")
+    }
+    return [
+        (
+            event.activity_task_scheduled_event_attributes.activity_type.name,
+            json.loads(event.activity_task_scheduled_event_attributes.input.payloads[0].data),
+            (answers.get(event.event_id) or [None])[0],
+        )
+        for event in events
+        if event.HasField("activity_task_scheduled_event_attributes")
+    ]
+
+
+def requests_of(opened, task):
+    return [one for one in opened.model.requests if task["text"] in json.dumps(one["messages"])]
+
+
+async def test_what_a_run_must_not_read_again_is_resolved_once_and_recorded(opened):
+    handle = await opened.start(SCRIPTS.task(READ, READ))
+    await ended(handle)
+    made = await scheduled(handle)
+    (resolved,) = [answer for name, _, answer in made if name == "open_run"]
+
+    assert made[0][0] == "open_run"
+    assert set(resolved) >= {"store", "model", "policy", "policy_hash", "prompt_hash", "catalog", "context"}
+    assert resolved["prompt_hash"] == prompt_hash()
+    assert {given["model"] for name, given, _ in made if name == "ask_model"} == {resolved["model"]}
+
+
+async def test_one_search_of_the_task_text_comes_before_the_first_step(opened):
+    task = SCRIPTS.task(READ)
+    handle = await opened.start(task)
+    await ended(handle)
+    made = await scheduled(handle)
+    searches = [given for name, given, _ in made if name == "search_tools"]
+
+    assert [name for name, _, _ in made][:3] == ["open_run", "search_tools", "ask_model"]
+    assert [(one["query"], one["limit"]) for one in searches] == [(task["text"], 40)]
+    assert "mail__send_email" in [tool["function"]["name"] for tool in requests_of(opened, task)[0]["tools"]]
+
+
+async def test_the_list_of_functions_keeps_its_beginning_from_step_to_step(opened):
+    task = SCRIPTS.task(READ, Reply(calls=[("search_tools", {"query": "recall a mail"})]), READ)
+    await ended(await opened.start(task))
+    lists = [[tool["function"]["name"] for tool in one["tools"]] for one in requests_of(opened, task)]
+
+    assert len(lists) == 4
+    assert all(later[: len(earlier)] == earlier for earlier, later in itertools.pairwise(lists))
+
+
+async def test_the_prompt_has_the_role_that_is_set(opened, open_engine):
+    task = SCRIPTS.task()
+    await ended(await opened.start(task))
+    async with open_engine(SCRIPTS) as usual:
+        await ended(await usual.start(task))
+        roles = [one["messages"][0]["role"] for one in usual.model.requests]
+
+    assert [one["messages"][0]["role"] for one in requests_of(opened, task)] == ["developer"]
+    assert roles == ["system"]
+
+
+async def test_searches_and_reads_then_one_batch_then_one_question_then_finish(opened):
+    everything = Reply(
+        calls=[
+            ("finish", {"summary": "all of it", "outputs": {}, "success": True}),
+            ("ask_person", {"question": "Which day?"}),
+            mail(1),
+            ("search_tools", {"query": "invoices"}),
+            mail(2),
+        ]
+    )
+    before = opened.mailbox.requests("send_email")
+    handle = await opened.start(SCRIPTS.task(everything))
+    (batch,) = await pending(handle)
+    names = [event["name"] for event in (await handle.query("timeline"))["events"]]
+    assert [call["arguments"]["to"] for call in batch["calls"]] == ["1@example.com", "2@example.com"]
+    assert names.count("search.run") == 2
+    assert opened.mailbox.requests("send_email") == before
+    await handle.execute_update("decide", {"request_id": batch["id"], "verdict": "approve", "by": "ana"})
+    async with asyncio.timeout(45):
+        while not (question := [one for one in await handle.query("pending") if one["kind"] == "question"]):
+            await asyncio.sleep(0.1)
+    assert opened.mailbox.requests("send_email") == before + 2
+    await handle.execute_update(
+        "decide", {"request_id": question[0]["id"], "verdict": "answer", "answer": "Monday", "by": "ana"}
+    )
+    result = await ended(handle)
+
+    assert (result["outcome"], result["final_summary"], result["usage"]["steps"]) == ("completed", "all of it", 1)
+
+
+async def test_a_stored_result_is_read_further_by_path_offset_and_limit(opened):
+    handle = await opened.start("<read on>")
+    await ended(handle)
+    digest, part = TOLD
+
+    assert digest["truncated"] is True
+    assert (part["offset"], len(part["items"]), part["total"], part["has_more"]) == (30, 5, 70, True)
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ({"retry_policy": RetryPolicy(maximum_attempts=3)}, "retry_policy: a run is not retried as a whole"),
+        ({"cron_schedule": "@every 1s"}, "cron_schedule: '@every 1s' is refused"),
+    ],
+    ids=["retry", "cron"],
+)
+async def test_retry_and_cron_of_a_whole_run_are_refused(opened, option, said):
+    task = SCRIPTS.task()
+    handle = await opened.start(task, **option)
+    first = opened.client.get_workflow_handle(handle.id, run_id=handle.result_run_id)
+    async with asyncio.timeout(45):
+        while not (failed := [e for e in (await first.fetch_history()).events if e.HasField(FAILED)]):
+            await asyncio.sleep(0.1)
+    if "cron_schedule" in option:
+        await opened.client.get_workflow_handle(handle.id).terminate()
+
+    failure = getattr(failed[0], FAILED).failure
+    assert failure.application_failure_info.type == "TaskInvalid"
+    assert said in failure.message
+    assert requests_of(opened, task) == []
+
+
+async def test_an_idempotent_hint_of_the_server_alone_is_no_reason_to_send_again(temporal, tmp_path):
+    hinted = writes("send") | {"annotations": {"idempotentHint": True}}
+    desk = ScriptedServer(tmp_path / "desk.json", [hinted], {"send": {"die": True}})
+    script = [Reply(calls=[("desk__send", {})]), Reply(calls=[("finish", {"summary": "done"})])]
+    options = {"toolbox": toolbox_of_servers(tmp_path, desk=desk), "request_deadline_seconds": 2}
+    async with engine(temporal, tmp_path, script, policy=ALLOWING, **options) as running:
+        handle = await running.start("send it")
+        (request,) = await pending(handle)
+        await handle.execute_update("decide", {"request_id": request["id"], "verdict": "happened", "by": "ana"})
+        await ended(handle)
+
+    assert request["kind"] == "outcome"
+    assert len(desk.calls("send")) == 1
+
+
+async def test_a_fault_of_our_own_ends_the_run_as_an_internal_error_with_its_effects_kept_and_listed(
+    open_engine, monkeypatch
+):
+    performed = Perform.batch
+
+    async def faulty(self, batch):
+        if self.desk.state.usage.steps > 1:
+            raise KeyError("a fault of our own")
+        return await performed(self, batch)
+
+    monkeypatch.setattr(Perform, "batch", faulty)
+    script = [Reply(calls=[mail()]), READ]
+    async with open_engine(script, policy=ALLOWING, sandboxed=False) as running:
+        handle = await running.start("send, then break")
+        with pytest.raises(WorkflowFailureError) as failed:
+            await asyncio.wait_for(handle.result(), 60)
+        assert_no_task_failure(await handle.fetch_history())
+        result = await handle.query("result")
+
+        assert failed.value.cause.type == "InternalError"
+        assert "KeyError" in str(failed.value.cause)
+        assert [effect["state"] for effect in result["effects"]] == ["applied"]
+        assert (result["outcome"], result["error"]["type"], result["undone"]) == ("failed", "InternalError", [])
+        assert len(running.mailbox.sent()) == 1
+
+
+async def test_code_that_no_longer_fits_a_history_fails_a_workflow_task_and_never_the_run(open_engine, monkeypatch):
+    script = [Reply(calls=[mail()]), Reply(calls=[("finish", {"summary": "done"})])]
+
+    async def no_search(desk, query, **options):
+        return None
+
+    async with open_engine(script, policy=ASKING, sandboxed=False) as running:
+        handle = await running.start("send")
+        (request,) = await pending(handle)
+        with monkeypatch.context() as patched:
+            patched.setattr(run_task, "search", no_search)
+            await handle.signal("approval", {"request_id": "r99", "verdict": "approve", "by": "ana"})
+            async with asyncio.timeout(45):
+                while not any(map(failed_task, (await handle.fetch_history()).events)):
+                    await asyncio.sleep(0.1)
+        await handle.execute_update("decide", {"request_id": request["id"], "verdict": "approve", "by": "ana"})
+        result = await asyncio.wait_for(handle.result(), 60)
+
+        assert result["outcome"] == "completed"
+        assert len(running.mailbox.sent()) == 1
+
+
+def failed_task(event):
+    return event.HasField("workflow_task_failed_event_attributes")
+
+
+async def test_the_result_and_every_answer_stay_small_however_much_a_run_does(temporal, tmp_path):
+    batch = Reply(calls=[mail(number, "x" * 3900) for number in range(60)])
+    asked = Reply(calls=[("ask_person", {"question": "q" * 50_000})])
+    last = Reply(calls=[("finish", {"summary": "s" * 3000, "outputs": {}, "success": True})])
+    async with engine(temporal, tmp_path, [batch, batch, asked, last], policy=ASKING, sandboxed=False) as running:
+        budget = {"max_tool_calls": 500, "max_llm_cost_usd": None}
+        handle = await running.start({"text": "t" * 20_000, "budget": budget})
+        seen = []
+        for number in (1, 2, 3):
+            request = await opened_as(handle, f"r{number}")
+            seen.append(await sizes(handle))
+            answer = {"verdict": "answer", "answer": "yes"} if request["kind"] == "question" else {"verdict": "approve"}
+            digest = {"args_digest": request["args_digest"]} if request.get("args_digest") else {}
+            await handle.execute_update("decide", {"request_id": request["id"], "by": "ana", **answer, **digest})
+        result = await ended(handle, 200)
+        seen.append(await sizes(handle))
+
+    assert result["outcome"] == "completed"
+    assert len(result["effects"]) == 100
+    assert result["effects_ref"]
+    assert result["events_ref"]
+    assert len(json.dumps(result)) < MOST_BYTES
+    assert {name: size for one in seen for name, size in one.items() if size >= MOST_BYTES} == {}
+
+
+async def opened_as(handle, request_id):
+    async with asyncio.timeout(120):
+        while not (found := [one for one in await handle.query("pending") if one["id"] == request_id]):
+            await asyncio.sleep(0.1)
+    return found[0]
+
+
+async def sizes(handle):
+    names = ("status", "result", "timeline", "pending", "budget", "plan", "undo_preview")
+    return {name: len(json.dumps(await handle.query(name))) for name in names}
