@@ -79,8 +79,8 @@ HOUSE = (
 )
 
 LOOP = (
-    row("loop:task", "design 3", "a sentence becomes a run that searches, reads, acts and finishes", "e2e/reminders::the_reminders_are_asked_about_once_and_sent_once"),
-    row("loop:by-name", "issue Done 10", "programs that import nothing of ours start RunTask by name, decide, read status and Result", "e2e/reminders::the_reminders_are_asked_about_once_and_sent_once", "e2e/approvals::the_temporal_command_line_decides"),
+    row("loop:task", "design 3", "a sentence becomes a run that searches, reads, acts and finishes", "e2e/reminders::recipients_and_total_are_those_of_an_sql_query_over_random_invoices"),
+    row("loop:by-name", "issue Done 10", "programs that import nothing of ours start RunTask by name, decide, read status and Result", "e2e/reminders::recipients_and_total_are_those_of_an_sql_query_over_random_invoices", "e2e/approvals::the_temporal_command_line_decides"),
     row("loop:open-once", "design 3", "profile, prices, catalog, policy, prompt and store are resolved once", "e2e/loop::what_a_run_must_not_read_again_is_resolved_once_and_recorded", "e2e/faults_store::a_run_keeps_the_policy_it_was_opened_with"),
     row("loop:first-search", "design 3", "one search of the task text, limit 40, comes first", "e2e/loop::one_search_of_the_task_text_comes_before_the_first_step"),
     row("loop:new-search", "design 3", "a changed catalog version leads to a new search at the next step", "e2e/catalog_changes::a_changed_catalog_leads_to_a_new_search_at_the_next_step", "e2e/catalog_changes::an_unchanged_catalog_is_searched_once"),
@@ -374,7 +374,7 @@ DEMO = (
     row("demo:two-commands", "issue Done 1", "in a fresh clone make demo and make test are enough, as root and as an ordinary user", "makefile::each_of_the_two_commands_first_makes_its_own_environment_from_the_lock", by_hand="both commands in a fresh clone with an empty home, as root and as an ordinary user"),
     row("demo:first-step", "issue Done 1", "the demo's first step shows within 20 s of the end of the installation", "cli/demo::at_a_terminal_the_demo_asks_once_and_stays_up_until_it_was_taken_back", by_hand="make demo with a clock, from the end of the installation to the first step"),
     row("demo:computed", "issue Done 2", "recipients and total of the demo equal a SQL query over random invoices", "examples/reminders::recipients_and_total_equal_the_sql_query_for_any_mailbox"),
-    row("demo:asks-once", "issue Demo", "the demo asks once for the batch and answers with the total", "e2e/reminders::the_reminders_are_asked_about_once_and_sent_once", "examples/reminders::the_demo_takes_four_decisions_and_names_each_invoice_in_its_mail"),
+    row("demo:asks-once", "issue Demo", "the demo asks once for the batch and answers with the total", "e2e/reminders::recipients_and_total_are_those_of_an_sql_query_over_random_invoices", "examples/reminders::the_demo_takes_four_decisions_and_names_each_invoice_in_its_mail"),
     row("demo:mailbox", "issue Demo", "the mailbox is a real MCP server that never deduplicates and counts requests itself", "examples/mailbox::the_same_mail_twice_is_sent_twice_and_both_requests_are_counted"),
     row("demo:script", "issue Demo", "no recipient and no total is written in the script", "examples/reminders::recipients_and_total_equal_the_sql_query_for_any_mailbox", "examples/reminders::the_number_of_days_comes_from_the_task"),
     row("demo:crash", "issue Demo", "make demo-crash kills the worker amid sending and shows every mail sent once", "cli/demo::a_worker_that_is_killed_amid_the_sending_sends_nothing_twice"),
@@ -419,7 +419,7 @@ FAULTS = (
 )
 
 SEED_000 = (
-    row("s000:task-string", "seed 000 §1", "accept a single task string", "e2e/reminders::the_reminders_are_asked_about_once_and_sent_once"),
+    row("s000:task-string", "seed 000 §1", "accept a single task string", "e2e/reminders::recipients_and_total_are_those_of_an_sql_query_over_random_invoices"),
     row("s000:result", "seed 000 §2", "a structured result: success, final_summary, raw_outputs, budget_usage, logs, error", "client/library::one_call_carries_a_task_to_its_result"),
     row("s000:agnostic", "seed 000 §1", "no provider is named in engine code", "house::no_provider_is_known_by_name"),
     row("s000:shared", "seed 000 §2.0", "shared token tracker, logger and client", deferred=f"{REPLACED}one process has one client, one ledger and one log pipeline"),
@@ -497,7 +497,7 @@ SEED_002 = (
 )
 
 SEED_003 = (
-    row("s003:loop", "seed 003 §1", "perceive, decide, act, remember, step by step", "e2e/reminders::the_reminders_are_asked_about_once_and_sent_once"),
+    row("s003:loop", "seed 003 §1", "perceive, decide, act, remember, step by step", "e2e/reminders::recipients_and_total_are_those_of_an_sql_query_over_random_invoices"),
     row("s003:final", "seed 003 §1", "a final answer, or further processing", "e2e/faults_answers::text_alone_is_asked_about_once_and_then_taken_for_the_end"),
     row("s003:perception", "seed 003 perception", "intent, entities, tool_hint, tags, selected_servers", deferred=PROFILES),
     row("s003:strategies", "seed 003 context", "conservative and exploratory strategies", deferred=PROFILES),
