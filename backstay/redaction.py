@@ -166,13 +166,14 @@ class _Walk:
         """Return the kind for a name, read without what was replaced in it."""
         if "[" not in name and "⟦" not in name:
             return self.names.kind_of(name)
-        kinds = (self.names.kind_of(part) for part, is_done in _split(name) if not is_done)
+        kinds = (self.names.kind_of(part) for part, is_done in _split(name, self.is_forged) if not is_done)
         return next((kind for kind in kinds if kind), None)
 
     def whole(self, text: str, kind: str) -> str:
         """Replace a text that is a secret as a whole, except what is replaced already."""
         return "".join(
-            part if is_done or not part.strip() else self.substitute(kind, part) for part, is_done in _split(text)
+            part if is_done or not part.strip() else self.substitute(kind, part)
+            for part, is_done in _split(text, self.is_forged)
         )
 
     def leaf(self, text: str, depth: int) -> str:
@@ -207,12 +208,17 @@ class _Walk:
         """Replace the secrets in a plain text until nothing more is found."""
         if len(text) < _SHORTEST_KNOWN and "=" not in text and ":" not in text and "--" not in text:
             return text
-        parts = _split(text)
+        parts = _split(text, self.is_forged)
         while True:
             found = [done for part, is_done in parts for done in ([(part, True)] if is_done else self.once(part))]
             if len(found) == len(parts):
                 return "".join(part for part, _ in found) if any(is_done for _, is_done in found) else text
             parts = found
+
+    def is_forged(self, mask: str) -> bool:
+        """Say whether what looks like a mask holds a known secret instead of a kind."""
+        kind = mask.removeprefix("[REDACTED:").removesuffix("]")
+        return self.known.search(kind) is not None and self.names.kind_of(kind) is None
 
     def once(self, text: str) -> list[tuple[str, bool]]:
         """Cut a text at every secret that is found in it; secrets that overlap are one."""
@@ -239,7 +245,7 @@ class _Walk:
             yield from elements_in(text, self.names)
 
 
-def _split(text: str) -> list[tuple[str, bool]]:
+def _split(text: str, is_forged: Callable[[str], bool]) -> list[tuple[str, bool]]:
     """Cut a text into parts that are replaced already, handles and masks, and parts that are not."""
     if MARK not in text and "[REDACTED:" not in text:
         return [(text, False)]
@@ -250,6 +256,8 @@ def _split(text: str) -> list[tuple[str, bool]]:
             continue
         at = 0
         for found in _MASK.finditer(part):
+            if is_forged(found.group()):
+                continue
             parts += [(part[at : found.start()], False)] if found.start() > at else []
             parts.append((found.group(), True))
             at = found.end()

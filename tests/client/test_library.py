@@ -5,9 +5,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from temporalio.testing import WorkflowEnvironment
 
 import backstay
 from backstay import Budget, execute_mcp_task
+from backstay.calls import DATA_CONVERTER
 from backstay.errors import TaskInvalid
 from backstay.testing import Reply
 from tests.engine import Scripts, engine
@@ -27,12 +29,17 @@ def python(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-async def test_one_call_carries_a_task_to_its_result(temporal, tmp_path, monkeypatch):
+async def test_one_call_carries_a_task_to_its_result(tmp_path, monkeypatch):
     scripts = Scripts()
     task = scripts.task(Reply(calls=[("mail__list_customers", {"limit": 1})]))
-    monkeypatch.setenv("TEMPORAL_ADDRESS", temporal.service_client.config.target_host)
-    async with engine(temporal, tmp_path, scripts, task_queue="backstay") as opened:
-        result = await execute_mcp_task(task["text"], "someone", Budget(max_steps=4), {"tone": "kind"})
+    binary = str(Path(sys.executable).parent / "temporal")
+    # A server of its own: the queue's name is the one that programs use when nobody says otherwise.
+    async with await WorkflowEnvironment.start_local(
+        data_converter=DATA_CONVERTER, dev_server_existing_path=binary
+    ) as own:
+        monkeypatch.setenv("TEMPORAL_ADDRESS", own.client.service_client.config.target_host)
+        async with engine(own.client, tmp_path, scripts, task_queue="backstay") as opened:
+            result = await execute_mcp_task(task["text"], "someone", Budget(max_steps=4), {"tone": "kind"})
 
     assert (result.success, result.final_summary, result.error) == (True, "done", None)
     assert result.budget_usage["steps"] == 2
