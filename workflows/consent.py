@@ -26,6 +26,8 @@ from workflows.menu import failure_of
 DECISIONS = (Verdict.APPROVE.value, Verdict.MODIFY.value, Verdict.REJECT.value)
 UNDO_DECISIONS = (Verdict.APPROVE.value, Verdict.REJECT.value)
 """A compensation was bound when its effect was recorded; nobody changes it afterwards."""
+SHOWN_CHARACTERS = 30_000
+"""Of the arguments of one request; every query answer must stay under 128 KiB, whatever characters they hold."""
 Answered = dict[int, ToolCall | ToolResult]
 """By index: the call that may go, perhaps modified, or the result that says why it may not."""
 
@@ -109,7 +111,8 @@ class Consent:
         return {index: answer for group in answers for index, answer in group.items()}
 
     async def _ask(self, group: list[Ruled], kind: RequestKind, purpose: Purpose = "call") -> Answered:
-        shown = tuple(_shown(one) for one in group)
+        most = max(200, min(2000, SHOWN_CHARACTERS // len(group)))
+        shown = tuple(_shown(one, most) for one in group)
         by_index = {one.index: one for one in group}
         request = ApprovalRequest(
             id="",
@@ -200,8 +203,8 @@ def _question(group: list[Ruled], kind: RequestKind, purpose: Purpose) -> str:
     return f"May the run make {what} of {one_line(listed, 300)[0]}?"
 
 
-def _shown(one: Ruled) -> RequestedCall:
-    arguments, clipped = shown_arguments(one.call.arguments)
+def _shown(one: Ruled, most: int) -> RequestedCall:
+    arguments, clipped = shown_arguments(one.call.arguments, most)
     tool = one.call.tool
     return RequestedCall(
         index=one.index,
