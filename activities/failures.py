@@ -102,3 +102,8 @@ async def _beat() -> None:
     while True:
         activity.heartbeat()
         await asyncio.sleep(BEAT_S)
+
+
+def ordered_at() -> str:
+    """Return when the workflow ordered this activity: the same on every attempt, so that a repeat changes no event."""
+    return activity.info().scheduled_time.isoformat(timespec="milliseconds")

@@ -8,7 +8,7 @@ from temporalio import activity
 
 from activities.arguments import Arguments
 from activities.completion import Completion, ContextTooLong, complete, written
-from activities.failures import body
+from activities.failures import body, ordered_at
 from activities.patience import patiently
 from activities.pricing import Price, price_of
 from activities.records import Records
@@ -148,7 +148,7 @@ class Model(Body):
 def _event(ask: calls.AskModel, usage: ModelUsage, reply: Reply) -> Event:
     data = {"tokens": usage.tokens, "cost_usd": usage.cost_micro / 1e6, "actions": [a.kind for a in reply.actions]}
     text = f"step {ask.step}: asked the model"
-    return Event(n=ask.event, name="model.asked", at=_scheduled(), step=ask.step, text=text, data=data)
+    return Event(n=ask.event, name="model.asked", at=ordered_at(), step=ask.step, text=text, data=data)
 
 
 def _decision(reply: Reply, context: str, catalog: str, *, usage: ModelUsage, worst: int, dropped: int) -> Decision:
@@ -185,7 +185,3 @@ def _compact(usage: ModelUsage, cost: int) -> ModelUsage:
 
 def _with_step(call: dict[str, Any], step: int) -> dict[str, Any]:
     return {**call, "id": f"s{step}-{call['id']}"}
-
-
-def _scheduled() -> str:
-    return activity.info().scheduled_time.isoformat(timespec="milliseconds")

@@ -2,9 +2,7 @@
 
 from typing import Any
 
-from temporalio import activity
-
-from activities.failures import body
+from activities.failures import body, ordered_at
 from activities.records import Records
 from activities.resources import Body, Resources
 from backstay import calls
@@ -39,7 +37,7 @@ class Searches(Body):
             hits = [*hits, *(hit for hit in every if hit.tool not in found)]
         ref = await self.store.blobs.put_json({"hits": [hit.plain() for hit in hits]})
         text = f"searched tools: {one_line(ask.query, 60)[0]}"
-        at = activity.info().scheduled_time.isoformat(timespec="milliseconds")
+        at = ordered_at()
         data = {"hits": len(hits), "catalog": catalog.version}
         await self.store.events.append(
             ask.run, (Event(n=ask.event, name="search.run", at=at, step=ask.step, text=text, data=data),)

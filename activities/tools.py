@@ -3,11 +3,9 @@
 import time
 from typing import Any
 
-from temporalio import activity
-
 from activities.arguments import Arguments
 from activities.effects import Effects, Send
-from activities.failures import body
+from activities.failures import body, ordered_at
 from activities.records import Records
 from activities.resources import Body, Resources
 from backstay import calls
@@ -243,7 +241,7 @@ def _called(ask: calls.CallTool) -> tuple[Event, ...]:
     if not ask.event:
         return ()
     data = {"tool": ask.tool, "effect": ask.effect}
-    at = activity.info().scheduled_time.isoformat(timespec="milliseconds")
+    at = ordered_at()
     return (Event(n=ask.event, name="action.called", at=at, step=ask.step, text=one_line(ask.tool, 80)[0], data=data),)
 
 

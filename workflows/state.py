@@ -51,8 +51,6 @@ class RunState(BaseModel):
     active_seconds: float = 0
     """Wall time without the time in which only a person was awaited."""
     paused: str | None = None
-    touched: bool = False
-    """Whether the model has already done anything."""
 
     def record(self, name: str, text: str, at: datetime, *, written: bool = False, **data: Any) -> Event:
         """Add an event to the timeline; `written` says that the activity that acts writes it to the store itself."""
