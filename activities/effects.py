@@ -1,6 +1,7 @@
 """Send effects at most once, and read and settle what is recorded of them."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -9,10 +10,13 @@ from typing import Any
 import structlog
 from temporalio import activity
 
+from activities.failures import ordered_at
 from activities.patience import patiently
 from activities.records import Records
 from backstay.effect import EffectState
 from backstay.errors import OutcomeUnknown, StoreUnavailable, ToolUnavailable
+from backstay.event import Event
+from backstay.shown import one_line
 from backstay.tool import ToolResult
 from store import Store
 from store.begun import Begun
@@ -24,6 +28,10 @@ from toolbox.outcome import NotSent
 
 IDEMPOTENT_ATTEMPTS = 3
 REPAIR_S = 600
+LONGEST_IN_FLIGHT_S = 30
+"""For how long an activity waits for another attempt by being tried again; longer would count as a lasting fault."""
+FIRST_LATE = 1_000_000_000
+"""The workflow numbers its own events from 1 and may be past this activity; late ones are numbered far beyond."""
 
 log = structlog.get_logger("backstay.effects")
 
@@ -117,14 +125,30 @@ class Effects:
         if not answer.success:
             error = await self._shown_line(send, answer.error or "")
             result = ToolResult(success=False, ref=ref, error=error, error_type="ToolError")
-            await self._settle(send, begun, EffectState.FAILED, outcome=error, result_ref=ref)
+            if not await self._settle(send, begun, EffectState.FAILED, outcome=error, result_ref=ref):
+                await self._late(send, EffectState.FAILED)
             return result
         bound = await patiently(lambda: send.bind(answer.data), until=_until(send))
-        ours = await self._settle(send, begun, EffectState.APPLIED, result_ref=ref, undo=bound)
-        if not ours:
-            row = await self.store.effects.get(send.intent.effect_id)
-            log.warning("effect.late", effect=send.intent.effect_id, recorded=row.state if row else None)
+        if not await self._settle(send, begun, EffectState.APPLIED, result_ref=ref, undo=bound):
+            await self._late(send, EffectState.APPLIED)
         return _result(ref, bound)
+
+    async def _late(self, send: Send, came: EffectState) -> None:
+        """Tell the timeline of an outcome that came when another was recorded already; that one stands."""
+        intent = send.intent
+        row = await self.store.effects.get(intent.effect_id)
+        recorded = "nothing" if row is None else row.state.value
+        log.warning("effect.late", effect=intent.effect_id, came=came.value, recorded=recorded)
+        event = Event(
+            n=FIRST_LATE + 2 * intent.n + intent.undo,
+            name="effect.late",
+            at=ordered_at(),
+            step=intent.step,
+            text=f"{one_line(send.label, 80)[0]}: {came.value}, said late; {recorded} is recorded and stands",
+            data={"effect": intent.n, "came": came.value, "recorded": recorded},
+        )
+        with contextlib.suppress(StoreUnavailable):
+            await patiently(lambda: self.store.events.append(intent.run, [event]), until=_until(send))
 
     async def _settle(self, send: Send, begun: Begun, state: EffectState, **values: Any) -> bool:
         """Record the outcome; while the store is locked keep trying, and at last in the background."""
@@ -163,7 +187,7 @@ class Effects:
     def _held(self, begun: Begun) -> ToolResult:
         row = begun.row
         match begun.kind:
-            case "wait":
+            case "wait" if row.lease - time.time() <= LONGEST_IN_FLIGHT_S:
                 raise InFlight(retry_after=max(0.0, row.lease - time.time()) + 0.2)
             case "recorded":
                 return recorded_result(row)
@@ -171,6 +195,7 @@ class Effects:
                 error = f"{row.tool} is recorded as {row.state} under this number, with other arguments"
                 return ToolResult(success=False, error=error, error_type="EffectConflict")
             case _:
+                # The workflow waits until the lease has ended, looks again, and then checks or asks.
                 return ToolResult(
                     success=False,
                     error="an earlier attempt sent it and was lost",

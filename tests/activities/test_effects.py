@@ -4,6 +4,7 @@ import asyncio
 import sqlite3
 import time
 
+import pytest
 from temporalio.testing import ActivityEnvironment
 
 from activities import effects
@@ -14,18 +15,68 @@ from store.intent import Intent
 from toolbox.answer import Answer
 
 
+def intent_of(lease_s):
+    return Intent(
+        effect_id="w/r/1",
+        run="w/r",
+        n=1,
+        tool="desk.send",
+        args_digest=digest_of({}),
+        lease=time.time() + lease_s,
+        user_id="singleton",
+    )
+
+
+async def nothing(_):
+    return None
+
+
+def send_of(intent, call):
+    return Send(intent=intent, label="desk.send", provider="desk", idempotency_ttl=None, call=call, bind=nothing)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [Answer(success=True, data={"sent": True}), Answer(success=False, error="refused")],
+    ids=["sent", "failed"],
+)
+async def test_an_outcome_that_comes_after_a_persons_word_is_an_event_and_changes_nothing(opened, answer):
+    async with opened() as (_, records, _):
+        store = records.store
+
+        async def call(before_send):
+            await before_send()
+            await asyncio.sleep(1.1)
+            await store.effects.resolve("w/r/1", state=EffectState.NOT_SENT, outcome="ann says so")
+            return answer
+
+        await ActivityEnvironment().run(Effects(store, records).send, send_of(intent_of(1), call), epoch_differs=False)
+
+        row = await store.effects.get("w/r/1")
+        assert (row.state, row.outcome) == (EffectState.NOT_SENT, "ann says so")
+        [event] = await store.events.of_run("w/r")
+        came = "applied" if answer.success else "failed"
+        assert (event.name, event.data["came"], event.data["recorded"]) == ("effect.late", came, "not_sent")
+
+
+async def test_a_send_that_may_still_be_under_way_for_long_is_left_to_the_workflow_to_wait_for(opened):
+    async with opened() as (_, records, _):
+        await records.store.effects.begin(intent_of(120), idempotency_ttl=None, attempt=1, epoch_differs=False)
+
+        async def call(before_send):
+            await before_send()
+            raise AssertionError("sent twice")
+
+        send = send_of(intent_of(120), call)
+        result = await ActivityEnvironment().run(Effects(records.store, records).send, send, epoch_differs=False)
+
+        assert result.error_type == "OutcomeUnknown"
+        assert 100 < result.settle_in_s <= 120
+
+
 async def test_an_outcome_that_cannot_be_written_is_returned_and_the_row_repaired_later(opened, tmp_path, monkeypatch):
     async with opened() as (_, records, _):
         store = records.store
-        intent = Intent(
-            effect_id="w/r/1",
-            run="w/r",
-            n=1,
-            tool="desk.send",
-            args_digest=digest_of({}),
-            lease=time.time() + 2,
-            user_id="singleton",
-        )
         blocker = sqlite3.connect(tmp_path / "backstay.db", isolation_level=None, timeout=5)
 
         async def call(before_send):
@@ -33,15 +84,11 @@ async def test_an_outcome_that_cannot_be_written_is_returned_and_the_row_repaire
             blocker.execute("BEGIN EXCLUSIVE")
             return Answer(success=True, data={"sent": True})
 
-        async def bind(_):
-            return None
-
-        send = Send(intent=intent, label="desk.send", provider="desk", idempotency_ttl=None, call=call, bind=bind)
         # The wait of some seconds past the lease is the same, only shorter.
         monkeypatch.setattr(effects, "_until", lambda _: time.time())
         sender = Effects(store, records)
         try:
-            result = await ActivityEnvironment().run(sender.send, send, epoch_differs=False)
+            result = await ActivityEnvironment().run(sender.send, send_of(intent_of(2), call), epoch_differs=False)
         finally:
             blocker.rollback()
             blocker.close()
