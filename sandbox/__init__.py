@@ -1,0 +1,1 @@
+"""Jails, the program protocol and root images: what runs here can harm nothing."""
