@@ -8,6 +8,7 @@ BackstayError
 |   +-- ToolNotFound          ToolChanged          ArgumentsInvalid
 |   +-- OutcomeUnknown        EffectConflict       CompensationFailed
 |   +-- DecisionRefused       ModelRefused         RunOpen             RunNotFound
+|   +-- IsolationUnavailable  ImageMissing
 |   +-- InternalError
 +-- Transient                 trying again may help
     +-- ModelUnavailable      ToolUnavailable      StoreUnavailable    StoreMismatch
@@ -128,6 +129,20 @@ class StepFailed(Final):
 
 class Cancelled(Final):
     """The run was cancelled."""
+
+
+class IsolationUnavailable(Final, RuntimeError):
+    """Programs and shells cannot be confined here, so none is run."""
+
+    def __init__(self, message: str | None = None, *, cause: str = "", fix: str = "", **facts: Any) -> None:
+        """Say what is missing (cause) and what an operator can do about it (fix)."""
+        super().__init__(message or "; ".join(part for part in (cause, fix) if part) or None, **facts)
+        self.cause = cause
+        self.fix = fix
+
+
+class ImageMissing(Final):
+    """The image this run began with is gone; an operator must bring it back."""
 
 
 class InternalError(Final):
