@@ -1,0 +1,1 @@
+"""What runs inside the jail, with nothing but its standard library."""

@@ -1,0 +1,199 @@
+"""Turn a program's source into code by the one rule that the check on the host and the runner in the jail share.
+
+A module that defines `main` or `solve` at top level is run by calling that function without arguments. Any other source
+is the body of `async def main()`, with the scoping of a module: what it binds is global, so nested functions may say
+`global` and classes can be pickled; only names that a nested function calls `nonlocal` stay local to the body.
+"""
+
+import ast
+import re
+import warnings
+from collections.abc import Iterator
+from types import CodeType
+from typing import NamedTuple, TypeVar
+
+FILENAME = "<program>"
+"""The file name in tracebacks; line numbers are those of the source."""
+LIMIT = 128 * 1024
+"""How many characters a program may have."""
+ENTRIES = ("main", "solve")
+Node = TypeVar("Node", bound=ast.AST)
+_SUSPENDING = (ast.Return, ast.Await, ast.AsyncFor, ast.AsyncWith)
+
+
+class Prepared(NamedTuple):
+    """Hold a program ready to run: execute `code` in a namespace, then call `entry` from it."""
+
+    tree: ast.Module
+    """What the source says, before it was made a body."""
+    code: CodeType
+    entry: str
+    """The name to call without arguments; what it returns is awaited when it can be."""
+
+
+def prepare(source: str) -> Prepared:
+    """Return the program ready to run.
+
+    Raises SyntaxError, with a line where one is known, for whatever the interpreter does not take.
+    """
+    if len(source) > LIMIT:
+        raise _fault(f"the program has {len(source)} characters, at most {LIMIT} are allowed; split it")
+    # A filter for this file name only: others in this process keep theirs, whatever thread they run in.
+    warnings.filterwarnings("ignore", module=re.escape(FILENAME))
+    try:
+        tree = ast.parse(source.removeprefix("\ufeff"), FILENAME)
+        entry = _entry(tree)
+        module = tree if entry else _as_body(tree)
+        return Prepared(tree, compile(module, FILENAME, "exec", dont_inherit=True), entry or ENTRIES[0])
+    except (RecursionError, MemoryError):
+        raise _fault("the program is nested too deeply to compile; use fewer levels and shorter expressions") from None
+    except UnicodeError:
+        raise _fault("the program has characters that are no text (lone surrogates); remove them") from None
+    except ValueError as error:
+        raise _fault(str(error)) from None
+
+
+def own(nodes: list[ast.stmt]) -> Iterator[ast.AST]:
+    """Yield every node that runs in the scope of these statements, without those of functions and classes inside."""
+    waiting: list[ast.AST] = list(reversed(nodes))
+    while waiting:
+        node = waiting.pop()
+        yield node
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                waiting += [*node.decorator_list, *node.args.defaults, *(d for d in node.args.kw_defaults if d)]
+            case ast.ClassDef():
+                waiting += [*node.decorator_list, *node.bases, *(keyword.value for keyword in node.keywords)]
+            case ast.Lambda():
+                waiting += [*node.args.defaults, *(default for default in node.args.kw_defaults if default)]
+            case ast.comprehension():
+                waiting += [node.iter, *node.ifs]
+            case _:
+                waiting += ast.iter_child_nodes(node)
+
+
+def _entry(tree: ast.Module) -> str | None:
+    """Return the function to call, or None for a body; what only starts that function is not left to run twice."""
+    defined = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+    name = next((name for name in ENTRIES if name in defined), None)
+    if name is None:
+        return None
+    function = defined[name]
+    start = tree.body.pop() if _starts(tree.body[-1], name) else None
+    if any(isinstance(node, _SUSPENDING) or getattr(node, "is_async", 0) for node in own(tree.body)):
+        if start is not None:
+            tree.body.append(_return_of(function, start))
+        return None
+    given = [*function.args.posonlyargs, *function.args.args]
+    if len(function.args.defaults) < len(given) or None in function.args.kw_defaults:
+        raise _fault(f"{name} is called without arguments; give its parameters defaults", function)
+    if any(isinstance(node, ast.Yield | ast.YieldFrom) for node in own(function.body)):
+        raise _fault(f"{name} must return its result, not yield it", function)
+    return name
+
+
+def _starts(statement: ast.stmt, name: str) -> bool:
+    """Return whether the statement does nothing but start the function."""
+    match statement:
+        case ast.If(test=ast.Compare(left=ast.Name(id="__name__")), body=[inner], orelse=[]):
+            return _starts(inner, name)
+        case ast.Expr(value=ast.Await(value=call)):
+            pass
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id="asyncio"), attr="run"), args=[call])):
+            pass
+        case ast.Expr(value=call):
+            pass
+        case _:
+            return False
+    match call:
+        case ast.Call(func=ast.Name(id=called), args=[], keywords=[]):
+            return called == name
+        case _:
+            return False
+
+
+def _return_of(function: ast.FunctionDef | ast.AsyncFunctionDef, start: ast.stmt) -> ast.Return:
+    call = _at(start, ast.Call(func=_at(start, ast.Name(id=function.name, ctx=ast.Load())), args=[], keywords=[]))
+    waits = isinstance(function, ast.AsyncFunctionDef)
+    return _at(start, ast.Return(value=_at(start, ast.Await(value=call)) if waits else call))
+
+
+def _as_body(tree: ast.Module) -> ast.Module:
+    """Return a module whose `main` runs the statements; imports that only a module may have stand above it."""
+    leading = 0
+    while leading < len(tree.body) and _may_lead(tree.body[leading]):
+        leading += 1
+    above = [node for node in tree.body[:leading] if isinstance(node, ast.ImportFrom)]
+    above += [node for node in tree.body if _is_star(node)]
+    lifted = {id(node) for node in above}
+    inside = [node for node in tree.body if id(node) not in lifted]
+    local = {name for node in ast.walk(tree) if isinstance(node, ast.Nonlocal) for name in node.names}
+    names = sorted(_bound(inside) - local)
+    inside.insert(0, _at(None, ast.Global(names=names) if names else ast.Pass()))
+    nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+    main = ast.AsyncFunctionDef(name=ENTRIES[0], args=nothing, body=inside, decorator_list=[])
+    return ast.Module(body=[*above, _at(None, main)], type_ignores=[])
+
+
+def _may_lead(node: ast.stmt) -> bool:
+    match node:
+        case ast.Expr(value=ast.Constant(value=str())) | ast.ImportFrom(module="__future__"):
+            return True
+        case _:
+            return False
+
+
+def _is_star(node: ast.stmt) -> bool:
+    return isinstance(node, ast.ImportFrom) and node.names[0].name == "*"
+
+
+def _bound(statements: list[ast.stmt]) -> set[str]:
+    """Return the names that the statements bind, and rewrite what may not be said of a global name."""
+    names = _freed(statements)
+    for node in own(statements):
+        match node:
+            case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+                names.add(name)
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                names.add(name)
+                continue
+            case ast.alias(name=name, asname=other):
+                names.add(other or name.partition(".")[0])
+            case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name)):
+                names.add(name)
+            case ast.Yield() | ast.YieldFrom():
+                raise _fault("'yield' outside function", node)
+            case ast.ExceptHandler(name=str(name)):
+                names.add(name)
+            case _:
+                pass
+        for block in ("body", "orelse", "finalbody"):
+            if isinstance(inner := getattr(node, block, None), list):
+                names |= _freed(inner)
+    return names
+
+
+def _freed(statements: list[ast.stmt]) -> set[str]:
+    """Take annotations of names and `global` out of one block, for neither may be said of a name already global."""
+    names: set[str] = set()
+    for position, node in enumerate(statements):
+        match node:
+            case ast.Global():
+                names |= set(node.names)
+                statements[position] = _at(node, ast.Pass())
+            case ast.AnnAssign(target=ast.Name(id=name), value=None):
+                names.add(name)
+                statements[position] = _at(node, ast.Pass())
+            case ast.AnnAssign(target=ast.Name() as target, value=ast.expr() as value):
+                statements[position] = _at(node, ast.Assign(targets=[target], value=value))
+            case _:
+                pass
+    return names
+
+
+def _at(where: ast.AST | None, node: Node) -> Node:
+    return ast.copy_location(node, where or ast.Pass(lineno=1, col_offset=0, end_lineno=1, end_col_offset=0))
+
+
+def _fault(text: str, node: ast.AST | None = None) -> SyntaxError:
+    return SyntaxError(text, (FILENAME, getattr(node, "lineno", None), None, None))
