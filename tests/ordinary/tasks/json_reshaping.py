@@ -1,4 +1,4 @@
-# result: {"text": "{\"names\": [\"Zo\\u00eb\", \"Bob\"], \"tags\": [\"a\", \"b\"]}", "problem": [1, 9], "pretty": "{\n  \"id\": 2,\n  \"name\": \"Bob\",\n  \"tags\": []\n}", "lines": 5}
+# result: {"text": "{\"names\": [\"Zo\\u00eb\", \"Bob\"], \"tags\": [\"a\", \"b\"]}", "problem": 1, "pretty": "{\n  \"id\": 2,\n  \"name\": \"Bob\",\n  \"tags\": []\n}", "lines": 5}
 import json
 
 RAW = '{"users": [{"id": 1, "name": "Zoë", "tags": ["a", "b"]}, {"id": 2, "name": "Bob", "tags": []}], "next": null}'
@@ -18,6 +18,6 @@ async def main():
     try:
         json.loads('{"a": 1,}')
     except json.JSONDecodeError as e:
-        problem = [e.lineno, e.colno]
+        problem = e.lineno
     pretty = json.dumps(data["users"][1], indent=2)
     return {"text": text, "problem": problem, "pretty": pretty, "lines": len(pretty.splitlines())}
