@@ -8,11 +8,11 @@ BackstayError
 |   +-- ToolNotFound          ToolChanged          ArgumentsInvalid
 |   +-- OutcomeUnknown        EffectConflict       CompensationFailed
 |   +-- DecisionRefused       ModelRefused         RunOpen             RunNotFound
-|   +-- IsolationUnavailable  ImageMissing
+|   +-- IsolationUnavailable  ImageMissing         ProgramDiverged
 |   +-- InternalError
 +-- Transient                 trying again may help
     +-- ModelUnavailable      ToolUnavailable      StoreUnavailable    StoreMismatch
-    +-- Unreachable
+    +-- Unreachable           SandboxLost
 """
 
 from typing import Any, ClassVar
@@ -145,6 +145,10 @@ class ImageMissing(Final):
     """The image this run began with is gone; an operator must bring it back."""
 
 
+class ProgramDiverged(Final):
+    """The program, fed what its journal holds, asks for something else than it asked for then."""
+
+
 class InternalError(Final):
     """backstay itself failed; effects are kept and listed."""
 
@@ -167,3 +171,7 @@ class StoreMismatch(Transient):
 
 class Unreachable(Transient):
     """Temporal cannot be reached, or no worker answers."""
+
+
+class SandboxLost(Transient):
+    """The jail was lost before the program could go on; its journal brings it back anywhere."""
