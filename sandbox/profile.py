@@ -1,0 +1,174 @@
+"""Profiles: what confines one kind of jail, rendered as one nsjail configuration file named by its content."""
+
+import hashlib
+import os
+import platform
+import secrets
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from sandbox.cgroups import Cgroups
+from sandbox.image import Image
+from sandbox.limits import Limits, shell_limits
+from sandbox.nsjail import Nsjail
+
+ProfileKind = Literal["code", "shell"]
+"""`code` confines programs of the model, `shell` commands that start other programs."""
+
+RUNNER = "/usr/lib/backstay/runner.py"
+SELF_TEST = "/usr/lib/backstay/self_test.py"
+
+ENVIRONMENT: Mapping[str, str] = MappingProxyType(
+    {"HOME": "/tmp", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0", "TZ": "UTC0"}  # noqa: S108 - the jail's own
+)
+"""All that a program finds in its environment."""
+_SHELL_ENVIRONMENT = MappingProxyType(
+    {"HOME": "/tmp", "LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin", "TZ": "UTC0"}  # noqa: S108 - the jail's own
+)
+# One thread, since a jail has no others, and one kernel for all processors, so that sums agree between machines.
+_DATA_ENVIRONMENT = MappingProxyType({"OPENBLAS_CORETYPE": "Nehalem", "OPENBLAS_NUM_THREADS": "1"})
+
+_JAIL = Path(__file__).parent / "jail"
+_ROOT_UIDS = 200_000
+_FEW_UIDS = 60_000
+_FEW = 1000
+
+
+def outside_uid(slot: int = 0) -> int:
+    """Return the user id that a jail of this slot has outside: its own when the worker is root, else the worker's."""
+    if os.geteuid() != 0:
+        return os.geteuid()
+    # Inside a container only a part of the ids may exist.
+    chosen = _ROOT_UIDS + slot
+    return chosen if _exists(chosen) else _FEW_UIDS + slot % _FEW
+
+
+def render_profile(
+    nsjail: Nsjail,
+    image: Image,
+    *,
+    folder: Path,
+    kind: ProfileKind = "code",
+    limits: Limits | None = None,
+    outside_uid: int | None = None,
+    cgroups: Cgroups | None = None,
+    program: str = RUNNER,
+    workspace: Path | None = None,
+    writable: bool = False,
+) -> Path:
+    """Write the configuration file of such a jail into the folder, named by its content, and return its path."""
+    text = profile_text(
+        nsjail,
+        image,
+        kind=kind,
+        limits=limits,
+        outside_uid=outside_uid,
+        cgroups=cgroups,
+        program=program,
+        workspace=workspace,
+        writable=writable,
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    place = folder / f"{kind}-{hashlib.sha256(text.encode()).hexdigest()[:32]}.cfg"
+    with suppress(OSError):
+        if place.read_text(encoding="utf-8") == text:
+            return place
+    beside = place.with_name(f".{place.name}-{secrets.token_hex(4)}")
+    beside.write_text(text, encoding="utf-8")
+    beside.rename(place)
+    return place
+
+
+def profile_text(
+    nsjail: Nsjail,
+    image: Image,
+    *,
+    kind: ProfileKind = "code",
+    limits: Limits | None = None,
+    outside_uid: int | None = None,
+    cgroups: Cgroups | None = None,
+    program: str = RUNNER,
+    workspace: Path | None = None,
+    writable: bool = False,
+    machine: str | None = None,
+) -> str:
+    """Return the configuration of such a jail; the machine is this one unless another is named."""
+    uid = _own_uid() if outside_uid is None else outside_uid
+    machine = {"arm64": "aarch64", "amd64": "x86_64"}.get(machine or platform.machine(), machine or platform.machine())
+    return (
+        _templates()
+        .get_template(f"{kind}.cfg.j2")
+        .render(
+            nsjail=nsjail,
+            image=image,
+            kind=kind,
+            limits=limits or (Limits() if kind == "code" else shell_limits()),
+            outside_uid=uid,
+            outside_gid=uid if os.geteuid() == 0 else os.getegid(),
+            cgroups=cgroups or Cgroups(),
+            cwd="/workspace" if workspace else "/tmp",  # noqa: S108 - the jail's own
+            log_level="FATAL",
+            policy=_policy(kind, machine),
+            environment=environment(kind, image),
+            arguments=("-s", "-S", "-P", "-B", "-X", "utf8", program),
+            workspace=workspace,
+            writable=writable,
+        )
+    )
+
+
+def environment(kind: ProfileKind, image: Image) -> Mapping[str, str]:
+    """Return all that a jail of this kind finds in its environment."""
+    if kind == "shell":
+        return _SHELL_ENVIRONMENT
+    return dict(ENVIRONMENT) | dict(_DATA_ENVIRONMENT if image.kind == "data" else {})
+
+
+def command(nsjail: Nsjail, profile: Path, *arguments: str) -> list[str]:
+    """Return the command line that starts such a jail; arguments say what a shell jail runs."""
+    return [str(nsjail.path), "--config", str(profile), *(("--", *arguments) if arguments else ())]
+
+
+def _own_uid() -> int:
+    return outside_uid()
+
+
+def _exists(uid: int) -> bool:
+    try:
+        lines = Path("/proc/self/uid_map").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return True
+    spans = [[int(number) for number in line.split()] for line in lines]
+    return any(first <= uid < first + count for first, _, count in spans)
+
+
+def _policy(kind: ProfileKind, machine: str) -> list[str]:
+    """Return the system call policy for this machine, without its comments."""
+    lines = (_JAIL / f"{kind}.policy.{machine}").read_text(encoding="utf-8").splitlines()
+    bare = (line.partition("//")[0].strip() for line in lines)
+    return [line for line in bare if line]
+
+
+def _templates() -> Environment:
+    templates = Environment(
+        loader=FileSystemLoader(_JAIL),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,  # noqa: S701 - no markup
+    )
+    templates.filters["text"] = _text
+    return templates
+
+
+def _text(value: Any) -> str:
+    """Quote a value for a text protocol buffer, byte by byte, so that no path can end the quotes."""
+    plain = (
+        chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:03o}" for byte in os.fsencode(str(value))
+    )
+    return f'"{"".join(plain)}"'
