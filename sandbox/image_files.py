@@ -51,7 +51,7 @@ _PRIVATE = frozenset(_PRIVATE_NAMES.split())
 _FOLDERS_OUT = frozenset({"__pycache__", "site-packages", "dist-packages", "lib-dynload", "test", "tests", "idle_test"})
 _ENDINGS_OUT = frozenset({".a", ".c", ".cpp", ".h", ".o", ".pxd", ".pxi", ".pyc", ".pyi", ".pyx"})
 _PACKAGES: Mapping[ImageKind, tuple[str, ...]] = MappingProxyType(
-    {"python": (), "data": ("numpy", "pandas", "python-dateutil", "tzdata")}
+    {"python": (), "data": ("numpy", "pandas", "python-dateutil")}
 )
 _SYSTEM_ZONES = Path("/usr/share/zoneinfo")
 _JAIL = Path(__file__).parent / "jail"
@@ -86,6 +86,8 @@ def plan_image(kind: ImageKind) -> Plan:
     plan |= {f"{place}/{name}": path for name, path in _standard_library()}
     plan |= {f"{place}/lib-dynload/{path.name}": path for path in _extensions(libraries)}
     plan |= {f"{place}/{name}.py": _configuration() for name in _configuration_names()}
+    if kind == "data":
+        plan[f"{place}/ctypes.py"] = Path(__file__).parent / "no_ctypes.py"
     for package in _PACKAGES[kind]:
         plan |= {f"{place}/{name}": path for name, path in _package(package, libraries)}
     plan |= {f"usr/lib/{name}": path for name, path in libraries.found.items()}
@@ -194,7 +196,9 @@ def _shipped(one: Path) -> bool:
         return False
     if one.parts[0].endswith(".dist-info"):
         return one.name == "METADATA"
-    return one.suffix not in _ENDINGS_OUT and not set(one.parts) & (_FOLDERS_OUT | {"f2py", "_pyinstaller"})
+    return one.suffix not in _ENDINGS_OUT and not set(one.parts) & (
+        _FOLDERS_OUT | {"distutils", "f2py", "_pyinstaller"}
+    )
 
 
 def _zones() -> Iterator[tuple[str, Path]]:
