@@ -1,0 +1,5 @@
+# holds: in_time
+# ends: crashed
+import re
+
+return bool(re.search(r"(\w*\s*)*=(\w*\s*)*;", "word " * 4000))

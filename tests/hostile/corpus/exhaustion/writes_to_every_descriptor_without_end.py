@@ -1,0 +1,16 @@
+# holds: output_bounded, host_memory_bounded, in_time
+# ends: crashed
+import os
+
+block = b"x" * 65536
+numbers = list(range(1024))
+while numbers:
+    for number in list(numbers):
+        try:
+            os.set_blocking(number, False)
+            os.write(number, block)
+        except BlockingIOError:
+            pass
+        except OSError:
+            numbers.remove(number)
+return "nothing to write to"

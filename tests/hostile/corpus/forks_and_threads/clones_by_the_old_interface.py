@@ -1,0 +1,13 @@
+# holds: nothing_left, no_breach
+# ends: any
+# uses: machine_code
+import signal
+
+parent = system_call(39)
+for number, first in ((2, 0), (120, 17)):
+    if old_system_call(number, first) >= 0:
+        proved(f"old call {number}")
+    if system_call(39) != parent:
+        while True:
+            signal.pause()
+return "tried"

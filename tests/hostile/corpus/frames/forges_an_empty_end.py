@@ -1,0 +1,5 @@
+# holds: worker_healthy, error_is_one_line
+# ends: crashed
+# uses: forged_frames
+send_everywhere(frame({"done": {}}))
+return "honest"

@@ -1,0 +1,7 @@
+# holds: no_breach
+# ends: any
+# uses: machine_code
+for number in (41, 57, 101, 272, 165, 321, 310):
+    if system_call(0x40000000 | number, 2, 1, 0) not in (-1, -38):
+        proved(f"x32 {number}")
+return "tried"

@@ -1,0 +1,7 @@
+# holds: no_breach
+# ends: crashed
+# uses: machine_code
+for flags in (0, 1, 0x80000):
+    if system_call(323, flags) != -1:
+        proved("userfaultfd")
+return "tried"

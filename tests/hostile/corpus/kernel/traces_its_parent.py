@@ -1,0 +1,9 @@
+# holds: no_breach
+# ends: crashed
+# uses: machine_code
+import os
+
+for request in (0, 16, 0x4206):
+    if system_call(101, request, os.getppid(), 0, 0) == 0:
+        proved(f"ptrace {request}")
+return "tried"

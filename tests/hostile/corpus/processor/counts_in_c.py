@@ -1,0 +1,3 @@
+# holds: in_time
+# ends: crashed
+return sum(range(10**12))

@@ -1,0 +1,4 @@
+# holds: in_time
+# ends: crashed
+while True:
+    pass

@@ -1,0 +1,3 @@
+# holds: in_time
+# ends: any
+return 10 ** 10 ** 10 % 7

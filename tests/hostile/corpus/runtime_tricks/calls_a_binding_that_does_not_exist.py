@@ -1,0 +1,3 @@
+# holds: calls_declared
+# ends: crashed
+return await mail.transfer(amount=1000)

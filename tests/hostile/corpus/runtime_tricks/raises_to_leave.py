@@ -1,0 +1,5 @@
+# holds: worker_healthy
+# ends: any
+import sys
+
+sys.exit("leaving\nnow")

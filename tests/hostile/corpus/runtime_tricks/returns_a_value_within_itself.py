@@ -1,0 +1,5 @@
+# holds: worker_healthy, result_is_json
+# ends: crashed
+value = {}
+value["self"] = [value]
+return value

@@ -1,0 +1,10 @@
+# holds: secret_kept
+# ends: any
+# uses: machine_code
+# Arguments, environment and auxiliary values lie at the very end of the stack.
+end = 0x7FFFFFFFF000
+try:
+    print(bytes(memory[end - 8192 : end]).replace(b"\0", b" "))
+except BaseException as error:
+    print(error)
+return "tried"

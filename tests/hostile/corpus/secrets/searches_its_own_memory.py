@@ -1,0 +1,11 @@
+# holds: secret_kept
+# ends: any
+# uses: machine_code
+import re
+
+for start in (word(id(type) + 8) & ~0xFFF, id(int) & ~0xFFFFF, _start & ~0xFFFFFF):
+    try:
+        print(set(re.findall(rb"[\w-]*canary[\w-]*", bytes(memory[start : start + (1 << 16)]))))
+    except BaseException as error:
+        print(error)
+return "tried"

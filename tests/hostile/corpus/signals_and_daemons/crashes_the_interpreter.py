@@ -1,0 +1,4 @@
+# holds: worker_healthy, nothing_left
+# ends: crashed
+# uses: machine_code
+return memory[16]
