@@ -1,0 +1,31 @@
+"""Run one program: what the jail's interpreter is started with."""
+
+import sys
+
+HERE = __file__.rpartition("/")[0]
+
+
+def main() -> None:
+    """Replace clocks and randomness before anything that reads them is imported; then serve."""
+    for name in ("sandbox", "sandbox.jail"):
+        package = type(sys)(name)
+        package.__path__ = [HERE] if name.endswith(".jail") else []
+        sys.modules[name] = package
+    from sandbox.jail.after_import import AfterImport  # noqa: PLC0415 - found through the packages made above
+    from sandbox.jail.clock import Clock  # noqa: PLC0415 - the same
+    from sandbox.jail.seeded import Seeded  # noqa: PLC0415 - the same
+
+    clock, seeded = Clock(), Seeded()
+    clock.install()
+    seeded.install()
+    AfterImport({"random": seeded.install_random, "uuid": seeded.install_uuid, "datetime": clock.install_datetime})
+    from sandbox.jail.lean_asyncio import import_asyncio  # noqa: PLC0415 - reads the clock while it is imported
+
+    import_asyncio()
+    from sandbox.jail.session import serve  # noqa: PLC0415 - the same
+
+    serve(clock, seeded)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+"""One program from its first frame to its last."""
+
+import ast
+import gc
+import linecache
+import os
+import sys
+from asyncio import events
+from collections.abc import Callable
+from types import CoroutineType, ModuleType
+from typing import Any
+
+from sandbox.jail.bindings import install
+from sandbox.jail.client import Client
+from sandbox.jail.clock import Clock
+from sandbox.jail.faults import fault_of
+from sandbox.jail.leftovers import settle, waits, watch
+from sandbox.jail.loop import Deadlock, Loop
+from sandbox.jail.loop_policy import LoopPolicy
+from sandbox.jail.plain_json import encode
+from sandbox.jail.seeded import Seeded
+from sandbox.jail.source import FILENAME, Prepared, own, prepare
+from sandbox.jail.wire import Wire
+
+_UNSPEAKABLE = '{"error":{"type":"MemoryError","message":"the error itself could not be told","line":null}}'
+
+
+class Session:
+    """Hold what one program runs with."""
+
+    def __init__(self, wire: Wire, clock: Clock, seeded: Seeded) -> None:
+        """Prepare everything that does not depend on the program."""
+        self._clock = clock
+        self._seeded = seeded
+        self._client = Client(wire, clock)
+        self._loop: Any = Loop(clock, self._client.make_calls)
+        events.set_event_loop_policy(LoopPolicy(self._loop))
+        watch(self._client)
+
+    def answer(self, start: dict[str, Any]) -> str:
+        """Run the program of a start frame and return what it ended with, as JSON."""
+        try:
+            return f'{{"ok":{encode(self._run(start), "the result")}}}'
+        except SystemExit as leaving:
+            if leaving.code in (None, 0):
+                return '{"ok":null}'
+            return _told(leaving)
+        except BaseException as error:
+            return _told(error)
+
+    def _run(self, start: dict[str, Any]) -> Any:
+        self._clock.start(start["now"])
+        self._seeded.start(start["seed"])
+        self._client.start(start["calls_from"])
+        prepared = prepare(start["source"])
+        lines = start["source"].splitlines(keepends=True)
+        linecache.cache[FILENAME] = (len(start["source"]), None, lines, FILENAME)
+        module = ModuleType("__main__")
+        vars(module).update(asyncio=sys.modules["asyncio"], **install(start["bindings"], self._client))
+        sys.modules["__main__"] = module
+        sys.argv = ["program"]
+        try:
+            exec(prepared.code, vars(module))  # noqa: S102 - the program is what this process is for
+            value = self._called(prepared, vars(module)[prepared.entry])
+        except Deadlock as stuck:
+            raise Deadlock(f"{stuck}{waits(self._loop)}") from None
+        settle(self._loop, self._client)
+        return value
+
+    def _called(self, prepared: Prepared, entry: Callable[[], Any]) -> Any:
+        """Call the program's entry, unless it has done so itself."""
+        results: dict[Any, Any] = self._loop.results
+        if (code := getattr(entry, "__code__", None)) in results:
+            return results[code]
+        value = entry()
+        if isinstance(value, CoroutineType) and _is_plain_body(prepared):
+            # A body that never waits may still hand a coroutine to asyncio.run, which no loop may be running for.
+            try:
+                value.send(None)
+            except StopIteration as end:
+                return end.value
+        return self._loop.run_until_complete(value) if hasattr(value, "__await__") else value
+
+
+def serve(clock: Clock, seeded: Seeded) -> None:
+    """Take the control pipes over, get ready, run one program, and leave at once."""
+    wire = Wire()
+    session = Session(wire, clock, seeded)
+    gc.collect()
+    # What is here now stays for good; looking at it again would only cost time.
+    gc.freeze()
+    wire.send('{"ready": 1}')
+    wire.send(f'{{"done":{session.answer(wire.receive())}}}')
+    # No exit handlers and no finalizers: the program has ended.
+    os._exit(0)
+
+
+def _told(error: BaseException) -> str:
+    try:
+        fault = fault_of(error)
+        error.__traceback__ = None
+        return f'{{"error":{encode(fault, "the error")}}}'
+    except BaseException:
+        return _UNSPEAKABLE
+
+
+def _is_plain_body(prepared: Prepared) -> bool:
+    """Return whether the program is a body without anything to wait for."""
+    for node in own(prepared.tree.body):
+        match node:
+            case ast.Await() | ast.AsyncFor() | ast.AsyncWith():
+                return False
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) if name == prepared.entry:
+                return False
+            case _:
+                pass
+    return True
