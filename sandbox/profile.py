@@ -115,7 +115,7 @@ def profile_text(
             log_level="FATAL",
             policy=_policy(kind, machine),
             environment=environment(kind, image),
-            arguments=("-s", "-S", "-P", "-B", "-X", "utf8", program),
+            arguments=interpreter_arguments(program)[1:],
             workspace=workspace,
             writable=writable,
         )
@@ -127,6 +127,11 @@ def environment(kind: ProfileKind, image: Image) -> Mapping[str, str]:
     if kind == "shell":
         return _SHELL_ENVIRONMENT
     return dict(ENVIRONMENT) | dict(_DATA_ENVIRONMENT if image.kind == "data" else {})
+
+
+def interpreter_arguments(program: str = RUNNER) -> tuple[str, ...]:
+    """Return the command line inside a jail: the interpreter without anything that could differ between machines."""
+    return ("/usr/bin/python3", "-s", "-S", "-P", "-B", "-X", "utf8", program)
 
 
 def command(nsjail: Nsjail, profile: Path, *arguments: str) -> list[str]:

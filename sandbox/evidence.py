@@ -1,0 +1,173 @@
+"""What can be seen of real jails, from inside and from outside, as the ground for saying what is proven."""
+
+import asyncio
+import errno
+import json
+import signal
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+NAMESPACES = ("cgroup", "ipc", "mnt", "net", "pid", "user", "uts")
+DEADLY = ("chroot", "pidfd_open")
+
+_ANSWER_S = 30.0
+_END_S = 10.0
+_LONGEST = 1 << 20
+
+
+@dataclass(frozen=True)
+class Outside:
+    """Tell what the kernel says of a jailed process while it lives."""
+
+    status: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    namespaces: dict[str, str] = field(default_factory=dict[str, str])
+    own_namespaces: dict[str, str] = field(default_factory=dict[str, str])
+    interfaces: tuple[str, ...] = ()
+    cgroups: str = ""
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """Tell what one jail said and how it ended."""
+
+    inside: dict[str, Any] | None
+    outside: Outside
+    code: int | None
+    """The exit code; None when it did not end in time."""
+    log: str
+    gone: bool
+    """Whether the jailed process was gone when nsjail had ended."""
+    answered_s: float
+    ended_s: float
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Hold what four jails of one profile showed."""
+
+    first: Sighting
+    second: Sighting
+    deadly: dict[str, int | None]
+    """How the process ended that made each deadly attempt."""
+
+
+async def gather_evidence(command: Sequence[str], arguments: Sequence[str]) -> Evidence:
+    """Start jails by the command line: two that tell what they see, and one for each deadly attempt.
+
+    The arguments are those of the interpreter with the self-test, to which the name of an attempt is added.
+    """
+    async with asyncio.TaskGroup() as group:
+        first = group.create_task(_see(command, end=None))
+        second = group.create_task(_see(command, end=signal.SIGTERM))
+        deadly = {name: group.create_task(_end_of([*command, "--", *arguments, name])) for name in DEADLY}
+    return Evidence(first.result(), second.result(), {name: task.result() for name, task in deadly.items()})
+
+
+async def _see(command: Sequence[str], *, end: signal.Signals | None) -> Sighting:
+    """Look at one jail, then end it: by closing its input, or by a signal to nsjail."""
+    begun = time.monotonic()
+    started = await _start([*command, "--quiet"], stdin=True)
+    if isinstance(started, OSError):
+        return _not_started(started)
+    inside, child, outside = None, None, Outside()
+    with suppress(TimeoutError, ValueError, asyncio.LimitOverrunError):
+        assert started.stdout is not None  # noqa: S101 - made with a pipe
+        async with asyncio.timeout(_ANSWER_S):
+            line = await started.stdout.readline()
+        child = _child(started.pid)
+        outside = _look(child) if child else outside
+        inside = json.loads(line) if line else None
+    answered = time.monotonic()
+    if end is not None:
+        with suppress(ProcessLookupError):
+            started.send_signal(end)
+    code, log = await _ended(started)
+    ended = time.monotonic()
+    return Sighting(
+        inside, outside, code, log, child is not None and not _alive(child), answered - begun, ended - answered
+    )
+
+
+async def _end_of(command: Sequence[str]) -> int | None:
+    started = await _start(command, stdin=False)
+    return None if isinstance(started, OSError) else (await _ended(started))[0]
+
+
+async def _start(command: Sequence[str], *, stdin: bool) -> asyncio.subprocess.Process | OSError:
+    pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+    try:
+        return await asyncio.create_subprocess_exec(
+            *command, stdin=pipe if stdin else nothing, stdout=pipe, stderr=pipe, limit=_LONGEST, env={}
+        )
+    except OSError as error:
+        return error
+
+
+def _not_started(error: OSError) -> Sighting:
+    name = errno.errorcode.get(error.errno or 0, "")
+    return Sighting(None, Outside(), None, f"nsjail did not start: {name} {error.strerror}", True, 0.0, 0.0)
+
+
+async def _ended(process: asyncio.subprocess.Process) -> tuple[int | None, str]:
+    """Close the input and wait; what does not end is killed. Return the exit code and what was said on fd 2."""
+    if process.stdin is not None:
+        process.stdin.close()
+    try:
+        async with asyncio.timeout(_END_S):
+            _, said = await process.communicate()
+    except TimeoutError:
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+        return None, ""
+    return process.returncode, said.decode(errors="replace")
+
+
+def _child(pid: int) -> int | None:
+    """Return the process that nsjail has started, by the name it has out here."""
+    with suppress(OSError, ValueError):
+        return int(Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()[0])
+    for place in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError, ValueError):
+            if int(place.read_text(errors="replace").rpartition(")")[2].split()[1]) == pid:
+                return int(place.parent.name)
+    return None
+
+
+def _alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0]
+    except (OSError, IndexError):
+        return False
+    return state != "X"
+
+
+def _look(pid: int) -> Outside:
+    place = Path(f"/proc/{pid}")
+    own = Path("/proc/self")
+    return Outside(
+        status={name: text.split() for name, _, text in (line.partition(":") for line in _read(place / "status"))},
+        namespaces=_namespaces(place),
+        own_namespaces=_namespaces(own),
+        interfaces=tuple(line.partition(":")[0].strip() for line in _read(place / "net/dev")[2:]),
+        cgroups="\n".join(_read(place / "cgroup")),
+    )
+
+
+def _read(place: Path) -> list[str]:
+    try:
+        return place.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+
+
+def _namespaces(place: Path) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name in NAMESPACES:
+        with suppress(OSError):
+            found[name] = str((place / "ns" / name).readlink())
+    return found
