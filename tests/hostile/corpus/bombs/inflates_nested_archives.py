@@ -1,4 +1,4 @@
-# holds: memory_bounded, in_time, disk_bounded
+# holds: memory_bounded, in_time
 # ends: any
 import io
 import zipfile

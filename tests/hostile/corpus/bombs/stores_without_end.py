@@ -1,4 +1,4 @@
-# holds: memory_bounded, disk_bounded, in_time
+# holds: memory_bounded, no_breach, in_time
 # ends: any
 import sqlite3
 

@@ -1,4 +1,4 @@
-# holds: files_unchanged, disk_bounded
+# holds: files_unchanged, no_breach
 # ends: any
 import os
 

@@ -1,4 +1,4 @@
-# holds: files_unchanged, disk_bounded, in_time
+# holds: files_unchanged, no_breach, in_time
 # ends: any
 import os
 

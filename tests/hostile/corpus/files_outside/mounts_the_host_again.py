@@ -1,6 +1,6 @@
 # holds: files_unchanged, secret_kept
 # ends: crashed
-# uses: machine_code
+# uses: memory_access, library_calls
 import os
 
 os.mkdir("/tmp/m")

@@ -1,6 +1,6 @@
 # holds: secret_kept
 # ends: any
-# uses: machine_code
+# uses: memory_access, library_calls
 import os
 import struct
 

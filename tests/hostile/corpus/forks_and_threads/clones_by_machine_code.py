@@ -1,6 +1,6 @@
 # holds: nothing_left, no_breach
 # ends: any
-# uses: machine_code
+# uses: memory_access, library_calls
 import struct
 
 import os

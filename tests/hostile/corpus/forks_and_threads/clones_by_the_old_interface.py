@@ -1,6 +1,6 @@
 # holds: nothing_left, no_breach
 # ends: any
-# uses: machine_code
+# uses: memory_access, library_calls, executable_memory
 import signal
 
 parent = system_call(39)

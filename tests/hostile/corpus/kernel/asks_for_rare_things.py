@@ -1,6 +1,6 @@
 # holds: no_breach
 # ends: any
-# uses: machine_code
+# uses: memory_access, library_calls
 RARE = {
     "personality": (135, 0x40000),
     "acct": (163, 0),

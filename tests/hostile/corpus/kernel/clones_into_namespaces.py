@@ -1,6 +1,6 @@
 # holds: no_breach
 # ends: any
-# uses: machine_code
+# uses: memory_access, library_calls
 import os
 
 before = system_call(39)

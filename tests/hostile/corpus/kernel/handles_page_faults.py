@@ -1,6 +1,6 @@
 # holds: no_breach
 # ends: crashed
-# uses: machine_code
+# uses: memory_access, library_calls
 for flags in (0, 1, 0x80000):
     if system_call(323, flags) != -1:
         proved("userfaultfd")

@@ -1,6 +1,6 @@
 # holds: no_breach
 # ends: crashed
-# uses: machine_code
+# uses: memory_access, library_calls
 import struct
 
 program = struct.pack("<BBhi", 0xB7, 0, 0, 0) + struct.pack("<BBhi", 0x95, 0, 0, 0)

@@ -1,6 +1,6 @@
 # holds: no_breach
 # ends: any
-# uses: machine_code
+# uses: memory_access, library_calls
 parameters = bytes(120)
 if system_call(425, 8, address_of(parameters)) >= 0:
     proved("io_uring")

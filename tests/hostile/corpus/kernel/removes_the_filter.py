@@ -1,6 +1,6 @@
 # holds: no_breach
 # ends: any
-# uses: machine_code
+# uses: memory_access, library_calls
 import struct
 
 allow = struct.pack("<HBBI", 6, 0, 0, 0x7FFF0000)

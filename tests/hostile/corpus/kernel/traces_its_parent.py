@@ -1,6 +1,6 @@
 # holds: no_breach
 # ends: crashed
-# uses: machine_code
+# uses: memory_access, library_calls
 import os
 
 for request in (0, 16, 0x4206):

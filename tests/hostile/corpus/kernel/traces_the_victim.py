@@ -1,6 +1,6 @@
 # holds: victim_untouched
 # ends: crashed
-# uses: machine_code
+# uses: memory_access, library_calls
 for request in (16, 0x4206):
     print(system_call(101, request, VICTIM, 0, 0))
 while True:

@@ -1,6 +1,6 @@
 # holds: no_breach
 # ends: crashed
-# uses: machine_code
+# uses: memory_access, library_calls
 for answer in (
     system_call(248, address_of(b"user\0"), address_of(b"mark\0"), address_of(b"hello"), 5, -4),
     system_call(250, 0, -3, 1),

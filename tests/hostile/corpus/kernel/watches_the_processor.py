@@ -1,6 +1,6 @@
 # holds: no_breach
 # ends: crashed
-# uses: machine_code
+# uses: memory_access, library_calls
 import struct
 
 wanted = struct.pack("<IIQ", 1, 120, 0) + bytes(104)

@@ -1,6 +1,6 @@
 # holds: no_connection
 # ends: any
-# uses: machine_code
+# uses: memory_access, library_calls
 import struct
 
 address = struct.pack("<H", 2) + struct.pack(">H", TCP_PORT) + bytes([127, 0, 0, 1]) + bytes(8)

@@ -1,6 +1,6 @@
 # holds: worker_healthy, nothing_left
 # ends: crashed
-# uses: machine_code
+# uses: memory_access, library_calls
 import struct
 
 for name in (id(type(None)), id(dict), id(str)):

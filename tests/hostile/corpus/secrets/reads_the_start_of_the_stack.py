@@ -1,6 +1,6 @@
 # holds: secret_kept
 # ends: any
-# uses: machine_code
+# uses: memory_access, library_calls
 # Arguments, environment and auxiliary values lie at the very end of the stack.
 end = 0x7FFFFFFFF000
 try:

@@ -1,4 +1,4 @@
 # holds: worker_healthy, nothing_left
 # ends: crashed
-# uses: machine_code
+# uses: memory_access, library_calls
 return memory[16]

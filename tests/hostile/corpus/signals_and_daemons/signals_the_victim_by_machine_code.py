@@ -1,6 +1,6 @@
 # holds: victim_untouched
 # ends: any
-# uses: machine_code
+# uses: memory_access, library_calls
 import struct
 
 for number in (10, 19, 9):
@@ -8,5 +8,4 @@ for number in (10, 19, 9):
     system_call(62, VICTIM, number)
     system_call(234, VICTIM, VICTIM, number)
     system_call(129, VICTIM, number, address_of(information))
-    old_system_call(37, VICTIM, number)
 return "tried"
