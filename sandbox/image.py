@@ -48,12 +48,16 @@ def build_image(kind: ImageKind, images: Path) -> Image:
     needed part is not on this machine.
     """
     plan = plan_image(kind)
+    images = images.resolve()
     recipe = images / "recipes" / _recipe(kind, plan)
     with suppress(OSError):
         known = find_image(recipe.read_text(encoding="ascii"), images)
         if known:
             return known
-    images.mkdir(parents=True, exist_ok=True)
+    if not images.exists():
+        images.mkdir(parents=True)
+        # The user that a jail has outside must be able to reach it.
+        images.chmod(0o755)
     _sweep(images)
     building = images / f".building-{os.getpid()}-{secrets.token_hex(4)}"
     try:
@@ -70,6 +74,7 @@ def find_image(hash: str, images: Path) -> Image | None:  # noqa: A002 - the wor
     """Return the image of this hash, or None when it is not in the folder."""
     if not hash.isalnum():
         return None
+    images = images.resolve()
     try:
         said = Image.model_validate_json((images / hash / "image.json").read_bytes())
     except (OSError, ValidationError):

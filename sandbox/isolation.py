@@ -65,15 +65,20 @@ async def prove(
         nsjail, image, folder=folder, limits=limits, cgroups=cgroups, outside_uid=uid, program=SELF_TEST
     )
     arguments = interpreter_arguments(SELF_TEST)
+    expected = Expected(limits=limits, environment=environment("code", image), arguments=arguments, uid=uid)
+    return await examine(nsjail, image, profile, expected, cgroups)
+
+
+async def examine(nsjail: Nsjail, image: Image, profile: Path, expected: Expected, cgroups: Cgroups) -> Proof:
+    """Try every property through this very profile, whose program is the self-test."""
     evidence, found = await asyncio.gather(
-        gather_evidence(command(nsjail, profile), arguments), asyncio.to_thread(_hash_of, image)
+        gather_evidence(command(nsjail, profile), expected.arguments), asyncio.to_thread(_hash_of, image)
     )
     properties = [_unchanged(image, found)]
     if evidence.first.inside is None:
         cause, fix = likely_cause(evidence.first.log, image, cgroups)
         properties = [Property(name=_STARTS, proven=False, cause=cause, fix=fix), *properties, *unproven(cause, fix)]
     else:
-        expected = Expected(limits=limits, environment=environment("code", image), arguments=arguments, uid=uid)
         properties = [Property(name=_STARTS, proven=True), *properties, *judge(evidence, expected)]
     return Proof(
         properties=(*properties, *_caps(evidence, cgroups)),

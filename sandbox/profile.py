@@ -6,12 +6,14 @@ import platform
 import secrets
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from backstay.errors import IsolationUnavailable
 from sandbox.cgroups import Cgroups
 from sandbox.image import Image
 from sandbox.limits import Limits, shell_limits
@@ -74,7 +76,7 @@ def render_profile(
         writable=writable,
     )
     folder.mkdir(parents=True, exist_ok=True)
-    place = folder / f"{kind}-{hashlib.sha256(text.encode()).hexdigest()[:32]}.cfg"
+    place = folder.resolve() / f"{kind}-{hashlib.sha256(text.encode()).hexdigest()[:32]}.cfg"
     with suppress(OSError):
         if place.read_text(encoding="utf-8") == text:
             return place
@@ -95,11 +97,13 @@ def profile_text(
     program: str = RUNNER,
     workspace: Path | None = None,
     writable: bool = False,
+    outside_gid: int | None = None,
     machine: str | None = None,
 ) -> str:
     """Return the configuration of such a jail; the machine is this one unless another is named."""
     uid = _own_uid() if outside_uid is None else outside_uid
-    machine = {"arm64": "aarch64", "amd64": "x86_64"}.get(machine or platform.machine(), machine or platform.machine())
+    # Only root may give a jail a group that is not its own.
+    gid = (uid if os.geteuid() == 0 else os.getegid()) if outside_gid is None else outside_gid
     return (
         _templates()
         .get_template(f"{kind}.cfg.j2")
@@ -109,14 +113,14 @@ def profile_text(
             kind=kind,
             limits=limits or (Limits() if kind == "code" else shell_limits()),
             outside_uid=uid,
-            outside_gid=uid if os.geteuid() == 0 else os.getegid(),
+            outside_gid=gid,
             cgroups=cgroups or Cgroups(),
             cwd="/workspace" if workspace else "/tmp",  # noqa: S108 - the jail's own
             log_level="FATAL",
-            policy=_policy(kind, machine),
+            policy=_policy(kind, machine or platform.machine()),
             environment=environment(kind, image),
             arguments=interpreter_arguments(program)[1:],
-            workspace=workspace,
+            workspace=workspace and workspace.resolve(),
             writable=writable,
         )
     )
@@ -152,13 +156,21 @@ def _exists(uid: int) -> bool:
     return any(first <= uid < first + count for first, _, count in spans)
 
 
-def _policy(kind: ProfileKind, machine: str) -> list[str]:
-    """Return the system call policy for this machine, without its comments."""
-    lines = (_JAIL / f"{kind}.policy.{machine}").read_text(encoding="utf-8").splitlines()
+@cache
+def _policy(kind: ProfileKind, machine: str) -> tuple[str, ...]:
+    """Return the system call policy for the machine, without its comments."""
+    try:
+        lines = (_JAIL / f"{kind}.policy.{machine}").read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        raise IsolationUnavailable(
+            cause=f"there is no system call policy for machines of type {machine}",
+            fix="run the sandbox worker on x86_64 or aarch64",
+        ) from None
     bare = (line.partition("//")[0].strip() for line in lines)
-    return [line for line in bare if line]
+    return tuple(line for line in bare if line)
 
 
+@cache
 def _templates() -> Environment:
     templates = Environment(
         loader=FileSystemLoader(_JAIL),
