@@ -7,7 +7,6 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
-from backstay.canonical import canonical
 from sandbox.limits import Limits
 from sandbox.program_call import ProgramCall
 from sandbox.program_crashed import ProgramCrashed, calls_reached, memory_reached, protocol_broken
@@ -53,19 +52,6 @@ def read_frame(
             return Done(error=_error(error, limits))
         case _:
             raise protocol_broken("it holds neither calls nor an end")
-
-
-def same_calls(one: tuple[ProgramCall, ...], other: tuple[ProgramCall, ...]) -> ProgramCall | None:
-    """Return the first call of `one` that differs from its counterpart, or None when both ask for the same.
-
-    Raises ValueError when only their numbers differ.
-    """
-    for mine, its in zip(one, other, strict=False):
-        if (mine.i, mine.tool, canonical(mine.arguments)) != (its.i, its.tool, canonical(its.arguments)):
-            return mine
-    if len(one) != len(other):
-        raise ValueError(f"{len(other)} calls instead of {len(one)}")
-    return None
 
 
 def strict_json(data: bytes) -> Any:

@@ -56,15 +56,12 @@ class Jail:
         """
         jail = cls(spawn(command), limits)
         try:
-            ready = await jail._await_frame(_READY_S)
-            if ready != READY:
-                raise SandboxLost(f"a jail did not start: it said {ready[:80]!r}")
+            jail._take_ready(await jail._await_frame(_READY_S))
         except ProgramCrashed as crash:
             raise SandboxLost(f"a jail did not start: {crash.message}: {jail.output.strip()[-500:]}") from None
         except BaseException:
             jail.abandon()
             raise
-        jail._jailed = Jailed(jail._process.pid)
         return jail
 
     async def exchange(self, frame: bytes, *, wall_s: float) -> bytes:
@@ -121,6 +118,11 @@ class Jail:
     async def end(self) -> None:
         """End the process, politely first, and return when it has been reaped and its pipes are closed."""
         await asyncio.shield(self.abandon())
+
+    def _take_ready(self, frame: bytes) -> None:
+        if frame != READY:
+            raise protocol_broken(f"it began with {frame[:80]!r}")
+        self._jailed = Jailed(self._process.pid)
 
     async def _end(self) -> None:
         for sign, patience_s in ((signal.SIGTERM, _TERM_S), (signal.SIGKILL, _KILL_S)):

@@ -1,4 +1,4 @@
-"""What a program began and did not finish: told by name, since a call that is silently not made looks like one that was."""
+"""What a program began and did not finish, told by name: a call that is not made must not look like one that was."""
 
 import gc
 import sys
@@ -20,7 +20,7 @@ def watch(client: Client) -> None:
     def note(coroutine: Any) -> None:
         client.forgotten.append(_forgotten(coroutine))
 
-    vars(warnings)["_warn_unawaited_coroutine"] = note
+    setattr(warnings, "_warn_unawaited_coroutine", note)  # noqa: B010 - no name that types know
 
 
 def settle(loop: Loop, client: Client) -> None:

@@ -1,4 +1,4 @@
-"""An event loop without files, sockets and waiting: when nothing can go on, the program's calls are made, all at once."""
+"""An event loop that never waits: when nothing can go on, the program's calls are made, all at once."""
 
 import sys
 from asyncio import events, futures, tasks

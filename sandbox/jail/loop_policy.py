@@ -4,7 +4,7 @@ from asyncio import events
 from typing import Any
 
 
-class LoopPolicy(events.AbstractEventLoopPolicy):
+class LoopPolicy(events.AbstractEventLoopPolicy):  # pyright: ignore[reportGeneralTypeIssues] - it is a class at run time
     """Know one loop, which asyncio.run and get_event_loop use too."""
 
     def __init__(self, loop: Any) -> None:

@@ -1,10 +1,9 @@
 """One stream of chance for everything random in a program, drawn from the seed of its first frame."""
 
 import os
+from _random import Random as Stream
 from types import ModuleType
 from typing import Any
-
-from _random import Random as Stream
 
 
 class Seeded:
@@ -21,7 +20,7 @@ class Seeded:
     def install(self) -> None:
         """Replace what asks the kernel; secrets, uuid4 and every generator that nobody seeds come through here."""
         os.urandom = self.urandom
-        vars(os)["getrandom"] = self.getrandom
+        setattr(os, "getrandom", self.getrandom)  # noqa: B010 - not everywhere, types say
 
     def urandom(self, size: int, /) -> bytes:
         """Return bytes that are random to the program and the same in every run of it."""

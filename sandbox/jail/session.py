@@ -34,7 +34,8 @@ class Session:
         self._seeded = seeded
         self._client = Client(wire, clock)
         self._loop: Any = Loop(clock, self._client.make_calls)
-        events.set_event_loop_policy(LoopPolicy(self._loop))
+        set_policy: Any = events.set_event_loop_policy  # pyright: ignore[reportDeprecated] - the way until Python 3.14
+        set_policy(LoopPolicy(self._loop))
         watch(self._client)
 
     def answer(self, start: dict[str, Any]) -> str:

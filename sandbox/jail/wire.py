@@ -13,7 +13,7 @@ class Wire:
     """Send frames and receive their answers."""
 
     def __init__(self) -> None:
-        """Take the control pipes over; afterwards standard input is at its end and standard output is standard error."""
+        """Take the control pipes over; from then on standard input is at its end, and output goes where errors go."""
         os.dup2(0, _IN, inheritable=False)
         os.dup2(1, _OUT, inheritable=False)
         reading, writing = os.pipe()

@@ -1,0 +1,73 @@
+"""Bring a new jail to where a program stood, by giving it what its journal holds."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
+
+from backstay.canonical import canonical
+from backstay.errors import ProgramDiverged, SandboxLost
+from sandbox.frames import Done, read_frame
+from sandbox.jail_process import Jail
+from sandbox.limits import Limits
+from sandbox.program_call import ProgramCall
+from sandbox.program_crashed import ProgramCrashed
+from sandbox.round import Round
+
+_FACTOR = 3
+_GRACE_S = 30.0
+_Calls = tuple[ProgramCall, ...] | None
+
+
+async def feed(
+    jail: Jail,
+    start_frame: bytes,
+    rounds: Sequence[Round],
+    *,
+    tools: AbstractSet[str],
+    limits: Limits,
+    progress: Callable[[], None] | None = None,
+) -> None:
+    """Send the recorded frames and compare what the program asks for with what it asked for then.
+
+    Raises ProgramDiverged when it asks for something else, SandboxLost when the jail does not last until the end.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + _FACTOR * sum(one.wall_s for one in rounds) + _GRACE_S
+    first_call = 0
+    for number, recorded in enumerate(rounds):
+        sent = start_frame if number == 0 else recorded.sent
+        try:
+            came = await jail.exchange(sent, wall_s=max(0.0, deadline - loop.time()))
+        except ProgramCrashed as crash:
+            raise SandboxLost(f"the jail was lost while it was fed round {number}: {crash.message}") from None
+        try:
+            then = _calls(recorded.came, first_call, tools, limits)
+            now = then if came == recorded.came else _calls(came, first_call, tools, limits)
+        except ProgramCrashed as crash:
+            raise ProgramDiverged(f"round {number}: {crash.message}", call=first_call) from None
+        first_call += _compared(then, now, first_call, number)
+        if progress is not None:
+            progress()
+
+
+def _compared(then: _Calls, now: _Calls, first_call: int, number: int) -> int:
+    """Return how many calls a round has, when it is the recorded one."""
+    if then is None:
+        raise ProgramDiverged(f"round {number}: the journal goes on after the program has ended")
+    if now is None:
+        raise ProgramDiverged(f"round {number}: the program ends where it called {then[0].tool}", call=first_call)
+    for was, call in zip(then, now, strict=False):
+        if was.tool != call.tool:
+            raise ProgramDiverged(f"call {call.i}: the program calls {call.tool} instead of {was.tool}", call=call.i)
+        if was is not call and canonical(was.arguments) != canonical(call.arguments):
+            raise ProgramDiverged(f"call {call.i}: the program calls {call.tool} with other arguments", call=call.i)
+    if len(then) != len(now):
+        raise ProgramDiverged(
+            f"round {number}: the program makes {len(now)} calls instead of {len(then)}", call=first_call
+        )
+    return len(then)
+
+
+def _calls(frame: bytes, first_call: int, tools: AbstractSet[str], limits: Limits) -> _Calls:
+    ended = read_frame(frame, tools=tools, first_call=first_call, limits=limits)
+    return None if isinstance(ended, Done) else ended
