@@ -79,10 +79,13 @@ def _own_import(one: Imported, functions: Functions) -> Iterator[Fault]:
             pass
         case ["servers", provider] if provider in functions:
             pass
-        case ["servers", provider, name] if name == "*" or name in functions.get(provider, ()):
-            pass
-        case ["servers", provider, name, *_] if provider in functions:
-            yield _unknown(one.line, provider, name, functions)
+        case ["servers", provider, name, *more] if provider in functions:
+            if name not in functions[provider] and name != "*":
+                yield _unknown(one.line, provider, name, functions)
+            elif name == "*" or more or one.name is None:
+                name = "..." if name == "*" else name
+                text = f"name what you import: from sandbox_py.servers.{provider} import {name}"
+                yield Fault(one.line, text, "", tuple(functions[provider]), listed=name == "...")
         case ["servers", provider, *_]:
             text = f"there is no provider {_cut(provider)}"
             yield Fault(one.line, text, provider, tuple(functions), listed=True)
@@ -121,6 +124,8 @@ def _uses(reading: Reading, functions: Functions) -> Iterator[Fault]:
                     yield _unknown(used.line, provider, function, functions)
                 elif signature is not None and used.call and not rest:
                     yield from _call(used, used.call, f"{provider}.{function}", signature)
+                elif signature is not None and rest and not rest[0].startswith("__"):
+                    yield Fault(used.line, f"{provider}.{function} is a function and has no {_cut(rest[0])}")
             case ["sandbox_py", "servers", provider] if used.call and provider in functions:
                 text, choices = f"{provider} is a provider and cannot be called itself", tuple(functions[provider])
                 yield Fault(used.line, text, "", choices, listed=True)
@@ -128,8 +133,10 @@ def _uses(reading: Reading, functions: Functions) -> Iterator[Fault]:
                 text = f"there is no provider {_cut(provider)}"
                 yield Fault(used.line, text, provider, tuple(functions), listed=True)
             case _ if used.awaited and set(used.parts[:1]) & functions.get(used.root, {}).keys():
-                text = f"{used.root} is the module {_cut(origin)} here; import the tools under another name:"
-                yield Fault(used.line, f"{text} from sandbox_py.servers import {used.root} as {used.root}_tools")
+                text = f"{used.root} is the module {_cut(origin)} here"
+                yield Fault(
+                    used.line, f"{text}; write: from sandbox_py.servers import {used.root} as {used.root}_tools"
+                )
             case _:
                 pass
 

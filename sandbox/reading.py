@@ -5,7 +5,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
-_CATCHES_MISSING = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
+_CATCHES_MISSING = {"ImportError", "ModuleNotFoundError", "NameError"}
+_CATCHES_ALL = {"Exception", "BaseException", "*"}
 
 
 class Imported(NamedTuple):
@@ -17,7 +18,7 @@ class Imported(NamedTuple):
     name: str | None
     """What is taken from the module; None for the module itself."""
     guarded: bool
-    """Whether the program catches that it does not exist."""
+    """Whether the program expects that it may not exist."""
 
 
 class Used(NamedTuple):
@@ -61,7 +62,7 @@ class Reading:
         match node:
             case ast.Import() | ast.ImportFrom():
                 self._take_import(node, guarded=guarded)
-            case ast.Name(id=name, ctx=ast.Load()):
+            case ast.Name(id=name, ctx=ast.Load()) if not guarded:
                 self.loaded.setdefault(name, node.lineno)
             case ast.Await(value=value):
                 self._awaited.add(id(value))
@@ -104,16 +105,23 @@ class Reading:
 
 
 def _inside(node: ast.AST, *, guarded: bool) -> Iterator[tuple[ast.AST, bool]]:
-    caught = isinstance(node, ast.Try) and any(_catches_missing(handler) for handler in node.handlers)
-    for name, value in ast.iter_fields(node):
-        children = value if isinstance(value, list) else [value]
-        inner = guarded or (caught and name == "body")
-        yield from ((child, inner) for child in children if isinstance(child, ast.AST))
+    caught = isinstance(node, ast.Try) and _expects_missing(node)
+    for name in node._fields:
+        value = getattr(node, name, None)
+        if isinstance(value, list):
+            inner = guarded or (caught and name == "body")
+            yield from ((child, inner) for child in value if isinstance(child, ast.AST))
+        elif isinstance(value, ast.AST):
+            yield value, guarded
 
 
-def _catches_missing(handler: ast.ExceptHandler) -> bool:
-    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-    return any(kind is None or (isinstance(kind, ast.Name) and kind.id in _CATCHES_MISSING) for kind in kinds)
+def _expects_missing(node: ast.Try) -> bool:
+    """Return whether the program goes on by itself when a name or module does not exist."""
+    kinds = [handler.type or ast.Name(id="*") for handler in node.handlers]
+    named = [one for kind in kinds for one in (kind.elts if isinstance(kind, ast.Tuple) else [kind])]
+    caught = {one.id for one in named if isinstance(one, ast.Name)}
+    only_imports = all(isinstance(one, ast.Import | ast.ImportFrom) for one in node.body)
+    return bool(caught & _CATCHES_MISSING or (only_imports and caught & _CATCHES_ALL))
 
 
 def _names_bound(node: ast.AST) -> Iterator[str]:

@@ -6,8 +6,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from jinja2 import StrictUndefined, Template
-from jinja2.sandbox import SandboxedEnvironment
+from jinja2 import Environment, StrictUndefined, Template
 
 from toolbox.binding import Binding
 from toolbox.binding_names import literal
@@ -20,7 +19,13 @@ _TYPES = frozenset({"bool", "dict", "float", "int", "list", "str"})
 _FOLDER = Path(__file__).parent / "templates"
 _DESCRIPTION = 2_000
 _LINE = 300
-_ENVIRONMENT = SandboxedEnvironment(undefined=StrictUndefined, autoescape=False, trim_blocks=True, lstrip_blocks=True)
+_ENVIRONMENT = Environment(
+    autoescape=False,  # noqa: S701 - what is written is Python: texts are literals, or are escaped below
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    keep_trailing_newline=True,
+)
 _ENVIRONMENT.filters["literal"] = literal
 
 
@@ -99,8 +104,11 @@ def _default(default: str | None) -> list[str]:
 
 def _visible(text: str) -> str:
     """Return the text in lines, without characters that control or hide."""
-    lines = text.expandtabs(4).splitlines()
-    return "\n".join("".join(one for one in line if unicodedata.category(one)[0] != "C").rstrip() for line in lines)
+    return "\n".join(_printable(line).rstrip() for line in text.expandtabs(4).splitlines())
+
+
+def _printable(line: str) -> str:
+    return line if line.isprintable() else "".join(one for one in line if unicodedata.category(one)[0] != "C")
 
 
 def _escaped(text: str) -> str:

@@ -18,21 +18,10 @@ from toolbox.bindings import bindings_of, describe, render_package, signatures_o
 from toolbox.declaration import Declaration
 
 HOSTILE = (
-    *(
-        'x"): pass\nimport os #',
-        '"""',
-        "\\",
-        '\\"""\n',
-        "class",
-        "None",
-        "call",
-        "UNSET",
-        "Any",
-        "__init__",
-        "__debug__",
-    ),
+    *('x"): pass\nimport os #', '"""', "\\", '\\"""\n', "class", "None", "call", "UNSET", "Any", "__init__", "a\\"),
     *("a-b", "a_b", "a b", "1", "", "ªb", "\u202eevil", "é", "名前", "list", "str", "self", "\n", "\x00", "\x0c", "\r"),
     *("a" * 500, "{{ 7 * 7 }}", "{% raw %}", "{# x", "\ud800", "name", "value", "others", "print", "main", "tool.more"),
+    "__debug__",
 )
 NAMES = st.sampled_from(HOSTILE) | st.text(max_size=12)
 ODD = st.none() | st.booleans() | st.integers() | st.floats() | NAMES
@@ -266,7 +255,7 @@ __all__ = [
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-__all__ = ["UNSET", "ToolCaller", "ToolError", "call", "register_tool_caller"]
+__all__ = ["UNSET", "ToolCaller", "ToolError", "call", "register_tool_caller", "result"]
 
 UNSET: Any = object()
 """Stands for an argument that was not given."""
@@ -278,7 +267,13 @@ _callers: list[ToolCaller] = []
 
 
 class ToolError(Exception):
-    """A tool answered with an error."""
+    """A tool did not do what it was asked to; `error_type` says in one word why, the text says it in full."""
+
+    def __init__(self, message: str = "", error_type: str = "ToolError", tool: str = "") -> None:
+        """Hold what the tool said."""
+        super().__init__(message)
+        self.error_type = error_type
+        self.tool = tool
 
 
 def register_tool_caller(caller: ToolCaller) -> None:
@@ -291,16 +286,37 @@ async def call(tool: str, arguments: Mapping[str, Any]) -> Any:
     if not _callers:
         message = "no tool caller is registered; call register_tool_caller first"
         raise RuntimeError(message)
-    return await _callers[0](tool, arguments)\
+    return await _callers[0](tool, arguments)
+
+
+async def result(ref: str) -> Any:
+    """Return an earlier stored result in full."""
+    return await call("engine.result", {"ref": ref})
 ''')
 
 
 def test_a_model_reads_one_line_for_each_function():
-    assert describe([SEND, PING, OPEN]) == snapshot("""\
-mail.send_email(*, to: list[str], subject: str, priority: Literal["low", "high"] | None = "low", attachments: list[{"file-name": str, "size"?: int}] = ..., headers: dict[str, str] = ..., delay: int | float | None = None, from_: str = ..., kind: Literal["plain"] = ...) [restricted_write, undone by recall(id=result.id)] Send an email at once.
-mail.list() [read_only] List all folders.
-my_crm.update(*, id: Any, **others) [read_only]\
-""")
+    send, *others = describe([SEND, PING, OPEN]).splitlines()
+    assert send.split(", ") == snapshot(
+        [
+            "mail.send_email(*",
+            "to: list[str]",
+            "subject: str",
+            'priority: Literal["low"',
+            '"high"] | None = "low"',
+            'attachments: list[{"file-name": str',
+            '"size"?: int}] = ...',
+            "headers: dict[str",
+            "str] = ...",
+            "delay: int | float | None = None",
+            "from_: str = ...",
+            'kind: Literal["plain"] = ...) [restricted_write',
+            "undone by recall(id=result.id)] Send an email at once.",
+        ]
+    )
+    assert others == snapshot(
+        ["mail.list() [read_only] List all folders.", "my_crm.update(*, id: Any, **others) [read_only]"]
+    )
 
 
 async def test_only_the_arguments_that_were_given_are_sent_under_their_own_names(imported):
@@ -331,10 +347,8 @@ async def test_only_the_arguments_that_were_given_are_sent_under_their_own_names
 def test_signatures_say_what_may_be_left_out():
     signatures = signatures_of([SEND, OPEN])
     send, update = signatures["mail"]["send_email"], signatures["my_crm"]["update"]
-    assert [name for name, one in send.parameters.items() if one.default is inspect.Parameter.empty] == [
-        "to",
-        "subject",
-    ]
+    needed = [name for name, one in send.parameters.items() if one.default is inspect.Parameter.empty]
+    assert needed == ["to", "subject"]
     assert {one.kind for one in send.parameters.values()} == {inspect.Parameter.KEYWORD_ONLY}
     assert [one.kind for one in update.parameters.values()][-1] is inspect.Parameter.VAR_KEYWORD
     assert tool_names([SEND, OPEN]) == {
@@ -405,7 +419,7 @@ def run(source, calls):
     return namespace[function]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(tools=st.dictionaries(st.tuples(NAMES, NAMES), st.tuples(SCHEMAS, NAMES), min_size=1, max_size=4))
 async def test_whatever_a_server_says_each_source_is_one_function_that_makes_one_call(tools):
     definitions = [

@@ -1,0 +1,273 @@
+import inspect
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from sandbox.check import MOST_FAULTS, check_program
+
+STANDARD = frozenset(sys.stdlib_module_names) - {"subprocess", "socket"}
+
+
+async def search(*, query, limit=10): ...
+
+
+async def send_email(*, to, subject, body=""): ...
+
+
+async def update(*, key, **others): ...
+
+
+async def now(): ...
+
+
+FUNCTIONS = {
+    "mail": {"search": inspect.signature(search), "send_email": inspect.signature(send_email)},
+    "crm": {"update": inspect.signature(update)},
+    "time": {"now": inspect.signature(now)},
+}
+
+
+def check(source, importable=STANDARD):
+    return check_program(source, functions=FUNCTIONS, importable=importable)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "",
+        "return 1",
+        "found = await mail.search(query='x')\nreturn [one['id'] for one in found]",
+        "return await mail.search(query='x', limit=3)",
+        "await mail.send_email(**{'to': 'a', 'subject': 'b'})",
+        "await crm.update(key=1, anything='else')\nawait time.now()",
+        "import asyncio\nreturn await asyncio.gather(*(mail.search(query=q) for q in 'abc'))",
+        "import asyncio\ntask = asyncio.create_task(mail.search(query='a'))\nreturn await task",
+        "from sandbox_py.servers import mail as post, crm\nreturn await post.search(query='x')",
+        "from sandbox_py.servers.mail import search as find\nreturn await find(query='x')",
+        "import sandbox_py.servers\nreturn await sandbox_py.servers.mail.search(query='x')",
+        "from sandbox_py import servers\nreturn await servers.mail.search(query='x')",
+        "from sandbox_py.client import ToolError as No, result\ntry:\n    await result('r')\nexcept No:\n    pass",
+        "try:\n    await mail.search(query='x')\nexcept ToolError as error:\n    return str(error)",
+        "return await result('ref')",
+        "async def solve():\n    return await mail.search(query='x')",
+        "mail = [1]\nmail.append(2)\nreturn mail.anything(3)",
+        "def send(mail):\n    return mail.anything()\nreturn send({})",
+        "try:\n    import numpy\nexcept ImportError:\n    numpy = None",
+        "try:\n    import numpy, orjson\nexcept Exception:\n    pass",
+        "try:\n    unknown\nexcept NameError:\n    return 'fine'",
+        "from math import *\nreturn floor(pi)",
+        "exec('x = 1')\nreturn x",
+        "from __future__ import annotations\nimport xml.etree.ElementTree as tree\nreturn str(tree)",
+        "async def pages():\n    yield 1\nreturn [page async for page in pages()]",
+        "async def one():\n    return 1\nreturn await one()",
+        "class mine:\n    async def search(self): ...\nmine().search",
+        "return mail.search.__name__",
+    ],
+)
+def test_nothing_is_said_of_a_program_that_fits(source):
+    assert check(source) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "faults"),
+    [
+        ("x = (", ["line 1: '(' was never closed"]),
+        ("x = 1\nreturn from", ["line 2: invalid syntax"]),
+        ("def f():\n    await mail.search(query='x')", ["line 2: 'await' outside async function"]),
+        ("yield 1", ["line 1: 'yield' outside function"]),
+        ("async def main(user):\n    pass", ["line 1: main is called without arguments; give its parameters defaults"]),
+        (
+            "import subprocess\nimport requests.auth\nimport jsn",
+            [
+                "line 1: cannot import subprocess: it is left out of the sandbox (no other processes)",
+                "line 2: cannot import requests.auth: it is not in the sandbox",
+                "line 3: cannot import jsn: it is not in the sandbox; did you mean json?",
+            ],
+        ),
+        ("from . import x", ["line 1: a program is one file, nothing can be imported relative to it"]),
+        (
+            "try:\n    import requests\n    requests.get('x')\nexcept Exception:\n    pass",
+            ["line 2: cannot import requests: it is not in the sandbox"],
+        ),
+        ("\nawait mail.serch(query='x')", ["line 2: there is no mail.serch; did you mean search?"]),
+        ("await mail.zzz()", ["line 1: there is no mail.zzz; there is: search, send_email"]),
+        ("f = mail.list", ["line 1: there is no mail.list; there is: search, send_email"]),
+        ("await mail.search.all()", ["line 1: mail.search is a function and has no all"]),
+        ("await gmail.search(query='x')", ["line 1: gmail is not defined; did you mean mail?"]),
+        ("mail(query='x')", ["line 1: mail is a provider and cannot be called itself; there is: search, send_email"]),
+        (
+            "await mail.search(qury='x')",
+            [
+                "line 1: mail.search has no parameter qury; did you mean query?",
+                "line 1: mail.search needs query",
+            ],
+        ),
+        ("await mail.send_email(body='x')", ["line 1: mail.send_email needs to, subject"]),
+        ("await crm.update(more=1)", ["line 1: crm.update needs key"]),
+        ("await mail.search('x')", ["line 1: mail.search takes keywords only; write mail.search(query=...)"]),
+        ("await mail.search(*['x'])", ["line 1: mail.search takes keywords only; write mail.search(query=...)"]),
+        ("await time.now(1)", ["line 1: time.now takes keywords only; write time.now()"]),
+        (
+            "mail.search(query='x')",
+            ["line 1: mail.search(...) is not awaited; write await mail.search(...)"],
+        ),
+        (
+            "a = mail.search(query='x')['a']\nb = mail.search(query='x').get(1)\nfor c in mail.search(query='x'): pass",
+            [f"line {n}: mail.search(...) is not awaited; write await mail.search(...)" for n in (1, 2, 3)],
+        ),
+        ("async def one():\n    pass\none()", ["line 3: one(...) is not awaited; write await one(...)"]),
+        (
+            "import time\nawait time.now()",
+            ["line 2: time is the module time here; write: from sandbox_py.servers import time as time_tools"],
+        ),
+        ("from sandbox_py.servers import mial", ["line 1: there is no provider mial; did you mean mail?"]),
+        (
+            "from sandbox_py import servers\nservers.web.get()",
+            ["line 2: there is no provider web; there is: mail, crm, time"],
+        ),
+        ("from sandbox_py.servers.mail import serch", ["line 1: there is no mail.serch; did you mean search?"]),
+        (
+            "from sandbox_py.servers.mail.search import search",
+            ["line 1: name what you import: from sandbox_py.servers.mail import search"],
+        ),
+        (
+            "from sandbox_py.servers.mail import *",
+            ["line 1: name what you import: from sandbox_py.servers.mail import ...; there is: search, send_email"],
+        ),
+        (
+            "from sandbox_py.client import post",
+            ["line 1: sandbox_py.client has no post; there is: ToolError, UNSET, call, result"],
+        ),
+        ("import sandbox_py.tools", ["line 1: there is no module sandbox_py.tools; import sandbox_py.servers"]),
+        ("x = 1\nreturn total + x", ["line 2: total is not defined"]),
+    ],
+)
+def test_each_fault_is_one_line_that_names_the_line_and_the_way_out(source, faults):
+    assert check(source) == faults
+
+
+def test_at_most_ten_faults_are_named_in_the_order_of_lines():
+    source = "\n".join(f"await mail.tool_{number}()" for number in range(30, 60))
+    faults = check(source)
+    assert len(faults) == MOST_FAULTS
+    assert [fault.partition(":")[0] for fault in faults] == [f"line {line}" for line in range(1, 11)]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "-" * 60_000 + "1",
+        "1" + "+1" * 30_000,
+        "a" + "()" * 30_000,
+        "x = " + "[" * 30_000,
+        "lambda:" * 9000 + "1",
+        "if 1:\n pass\n" + "elif 1:\n pass\n" * 4000,
+        "import a" + ".a" * 30_000,
+        "a" + " . a" * 10_000,
+        "x = 1\0",
+        "'\udc80'",
+        "9" * 60_000,
+        "x" * 1_000_000,
+        "\n" * 70_000,
+        "".join(" " * depth + "if 1:\n" for depth in range(120)),
+        "@" * 60_000,
+    ],
+)
+def test_a_program_that_breaks_the_parser_is_a_clear_fault(source):
+    (fault,) = check(source)
+    assert len(fault) < 320
+
+
+@pytest.mark.parametrize("source", ["return 1 is 1", "return '\\d'", "return () < (1, )\nassert (1, 'x')", "1()"])
+def test_warnings_about_a_program_reach_nobody(source, capfd):
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        assert check(source) == []
+    assert seen == []
+    assert capfd.readouterr() == ("", "")
+
+
+PARTS = st.sampled_from(
+    [
+        *(
+            "mail",
+            "crm",
+            "search",
+            "await ",
+            "import ",
+            "from ",
+            "sandbox_py",
+            ".servers",
+            ".",
+            "(",
+            ")",
+            "=",
+            ",",
+            "*",
+            "**",
+        ),
+        *(
+            "async def ",
+            "main",
+            "x",
+            ":",
+            "\n",
+            "\n    ",
+            "    ",
+            "return ",
+            "yield ",
+            "class ",
+            "for ",
+            " in ",
+            "[",
+            "]",
+            "{",
+            "}",
+        ),
+        *(
+            "try:",
+            "except ",
+            "global x",
+            "nonlocal x",
+            "lambda ",
+            "'",
+            '"""',
+            "\\",
+            "f'{",
+            "match x:",
+            "case _",
+            ":=",
+            "1",
+            "\0",
+            "#",
+        ),
+    ]
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(source=st.text() | st.lists(PARTS, max_size=30).map("".join))
+@example(source="global mail\nmail.search(1)")
+@example(source="nonlocal x")
+@example(source="from sandbox_py.servers.mail import search\nsearch()()")
+def test_whatever_the_source_is_the_check_answers_in_short_lines(source):
+    faults = check(source)
+    assert len(faults) <= MOST_FAULTS
+    assert all("\n" not in fault and len(fault) < 600 for fault in faults)
+
+
+def test_ordinary_code_of_the_standard_library_is_not_faulted():
+    library = Path(inspect.__file__).parent
+    names = "argparse ast base64 calendar cmd csv dataclasses difflib enum fractions functools graphlib json/decoder"
+    names += " random shlex statistics string textwrap tokenize traceback uuid zipfile"
+    faults = {}
+    for name in names.split():
+        path = library / f"{name}.py"
+        source = path.read_text(encoding="utf-8") if path.exists() else ""
+        found = check(source, frozenset(sys.stdlib_module_names)) if len(source) < 60_000 else []
+        faults |= {name: found} if found and "main is called without" not in found[0] else {}
+    assert faults == {}
