@@ -57,7 +57,8 @@ class Session:
         lines = start["source"].splitlines(keepends=True)
         linecache.cache[FILENAME] = (len(start["source"]), None, lines, FILENAME)
         module = ModuleType("__main__")
-        vars(module).update(asyncio=sys.modules["asyncio"], **install(start["bindings"], self._client))
+        ready = install(start["bindings"], self._client)
+        vars(module).update(__file__=FILENAME, asyncio=sys.modules["asyncio"], **ready)
         sys.modules["__main__"] = module
         sys.argv = ["program"]
         try:
