@@ -1,20 +1,25 @@
 """The worker: the only file where all roots meet."""
 
+import argparse
 import asyncio
 import contextlib
 import importlib.util
 import signal
 import sys
-from collections.abc import AsyncGenerator
+import uuid
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import httpx2
 import openai
 import yaml
-from temporalio.api.enums.v1 import IndexedValueType
+from temporalio.api.enums.v1 import IndexedValueType, TaskQueueType
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest, ListSearchAttributesRequest
+from temporalio.api.taskqueue.v1 import TaskQueue
+from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
 from temporalio.client import Client
 from temporalio.service import RPCError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
@@ -25,7 +30,7 @@ HERE = Path(__file__).resolve().parent
 
 def refuse_foreign_rooms() -> None:
     """Exit before a room of the same name from another distribution is imported instead of ours."""
-    for room in ("activities", "store", "toolbox", "workflows"):
+    for room in ("activities", "sandbox", "store", "toolbox", "workflows"):
         found = importlib.util.find_spec(room)
         folder = Path(found.origin).resolve().parent if found is not None and found.origin is not None else None
         if folder is None or folder.parent != HERE:
@@ -37,17 +42,25 @@ def refuse_foreign_rooms() -> None:
 refuse_foreign_rooms()
 
 import workflows
-from activities import Resources, bodies
+from activities import Confined, Resources, bodies, confined_bodies
+from backstay.cli.child import Child
 from backstay.client import connect
 from backstay.errors import BackstayError, SettingsInvalid
 from backstay.logs import configure_logs
 from backstay.policy import Policy
 from backstay.redaction import Redactor
 from backstay.settings import Settings
+from sandbox.opening import open_sandbox
+from sandbox.sandbox import Sandbox
 from store import open_store
+from store.shown_blobs import ShownBlobs
 from toolbox import open_toolbox
 from toolbox.load import load
 
+Role = Literal["all", "runs", "sandbox"]
+PROGRAMS_AT_ONCE = 8
+"""Programs that compute at the same time; paused ones do not count."""
+SANDBOX_PATIENCE_S = 60
 DRAIN = timedelta(seconds=35)
 """Longer than the request deadline, so that what was sent is also settled."""
 
@@ -95,6 +108,7 @@ async def open_resources(settings: Settings, client: Client) -> AsyncGenerator[R
             model=model,
             temporal=client,
             search_attributes=await register_search_attributes(client),
+            find_sandbox=lambda: find_sandbox(client, settings),
         )
 
 
@@ -117,6 +131,49 @@ def open_worker(client: Client, resources: Resources, *, sandboxed: bool = False
     )
 
 
+def confine(settings: Settings, sandbox: Sandbox) -> Confined:
+    """Return what the sandbox role works with."""
+    return Confined(
+        sandbox=sandbox,
+        blobs=ShownBlobs(settings.blobs or settings.home / "blobs"),
+        redactor=Redactor(()),
+        queue=f"{sandbox_queue(settings)}-{uuid.uuid4().hex}",
+        transient_s=settings.transient_seconds,
+    )
+
+
+@contextlib.asynccontextmanager
+async def open_sandbox_worker(client: Client, settings: Settings, confined: Confined) -> AsyncGenerator[None]:
+    """Serve programs: new ones from the common queue, those kept here from a queue of this worker's own."""
+    options: dict[str, Any] = {
+        "activities": confined_bodies(confined),
+        "max_concurrent_activities": PROGRAMS_AT_ONCE,
+        "graceful_shutdown_timeout": DRAIN,
+    }
+    common, own = (Worker(client, task_queue=queue, **options) for queue in (sandbox_queue(settings), confined.queue))
+    async with common, own:
+        yield
+
+
+def sandbox_queue(settings: Settings) -> str:
+    """Return the common queue of the sandbox role."""
+    return f"{settings.task_queue}-sandbox"
+
+
+async def find_sandbox(client: Client, settings: Settings) -> str:
+    """Return the queue of the sandbox role when a worker polls it, else nothing."""
+    ask = DescribeTaskQueueRequest(
+        namespace=client.namespace,
+        task_queue=TaskQueue(name=sandbox_queue(settings)),
+        task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY,
+    )
+    try:
+        described = await client.workflow_service.describe_task_queue(ask, timeout=timedelta(seconds=5))
+    except RPCError:
+        return ""
+    return sandbox_queue(settings) if described.pollers else ""
+
+
 async def register_search_attributes(client: Client) -> bool:
     """Register our search attributes where that is allowed; return whether the namespace knows them."""
     kinds = {
@@ -137,31 +194,87 @@ async def register_search_attributes(client: Client) -> bool:
     return False
 
 
-async def main() -> int:
+async def serve(role: Role) -> int:
     """Serve until a signal comes, then drain; return the exit code."""
-    settings = Settings.load()
+    # The sandbox role reads no file that may hold a secret.
+    settings = Settings.load(None) if role == "sandbox" else Settings.load()
     configure_logs(Redactor(settings.secrets()))
-    # What is wrong with the operator's files is said first: it needs no server to be seen.
-    read_policy(settings.policy)
-    load(settings.toolbox, settings.environment)
-    async with connect() as backstay, open_resources(settings, backstay.client) as resources:
-        configure_logs(resources.redactor)
-        stop = asyncio.Event()
-        for name in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(name, stop.set)
+    if role != "sandbox":
+        # What is wrong with the operator's files is said first: it needs no server to be seen.
+        read_policy(settings.policy)
+        load(settings.toolbox, settings.environment)
+    stop = asyncio.Event()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(name, stop.set)
+    async with connect() as backstay, contextlib.AsyncExitStack() as stack:
         client = backstay.client
-        async with open_worker(client, resources):
-            sys.stderr.write(
-                f"backstay worker ready: {client.namespace} {settings.task_queue}, store {resources.store.stamp}\n"
-            )
-            sys.stderr.flush()
-            await stop.wait()
+        if role == "sandbox":
+            opening = open_sandbox(nsjail=settings.nsjail, home=settings.home, image=settings.image)
+            confined = confine(settings, await stack.enter_async_context(opening))
+            await stack.enter_async_context(open_sandbox_worker(client, settings, confined))
+            ready = f"backstay sandbox ready: {client.namespace} {sandbox_queue(settings)}"
+        else:
+            resources = await stack.enter_async_context(open_resources(settings, client))
+            configure_logs(resources.redactor)
+            programs = await stack.enter_async_context(sandbox_child(settings)) if role == "all" else ""
+            await stack.enter_async_context(open_worker(client, resources))
+            ready = f"backstay worker ready: {client.namespace} {settings.task_queue}, store {resources.store.stamp}"
+            ready += programs
+        sys.stderr.write(f"{ready}\n")
+        sys.stderr.flush()
+        await stop.wait()
     return 0
+
+
+@contextlib.asynccontextmanager
+async def sandbox_child(settings: Settings) -> AsyncGenerator[str]:
+    """Run the sandbox role beside this process, without its secrets; yield what there is to say of it."""
+    variables = {name: value for name, value in settings.environment.items() if _harmless(name)}
+    places = {"HOME": settings.home, "BLOBS": settings.blobs, "NSJAIL": settings.nsjail}
+    variables |= {f"BACKSTAY_{name}": str(place) for name, place in places.items() if place is not None}
+    variables |= {"BACKSTAY_TASK_QUEUE": settings.task_queue, "BACKSTAY_IMAGE": settings.image}
+    log = settings.home / "logs" / "sandbox.log"
+    command = [sys.executable, str(HERE / "worker.py"), "--role", "sandbox"]
+    start = partial(Child.start, "sandbox", command, environment=variables, log=log, ready="backstay sandbox ready")
+    children = [await start()]
+    ready = await children[0].is_ready(SANDBOX_PATIENCE_S) is not None
+    # What cannot start is not started again; what was up and died is.
+    keeping = asyncio.create_task(_keep_up(start, children)) if ready else None
+    try:
+        last = children[0].last
+        yield ", programs in jails" if ready else f", no programs: {last[-1] if last else 'the sandbox does not start'}"
+    finally:
+        if keeping is not None:
+            keeping.cancel()
+        await children[-1].stop(DRAIN.total_seconds())
+
+
+async def _keep_up(start: Callable[[], Awaitable[Child]], children: list[Child]) -> None:
+    while True:
+        await children[-1].ended()
+        await asyncio.sleep(1)
+        children.append(await start())
+
+
+def _harmless(name: str) -> bool:
+    return name.startswith("TEMPORAL_") or name in {"PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "VIRTUAL_ENV"}
+
+
+def main() -> int:
+    """Serve in the role that the command line names."""
+    parser = argparse.ArgumentParser(prog="worker.py", description=__doc__)
+    parser.add_argument(
+        "--role",
+        choices=get_args(Role),
+        default="all",
+        help="runs: workflows, model and tools; sandbox: programs, in a process that holds no secret; all: both",
+    )
+    return asyncio.run(serve(parser.parse_args().role))
 
 
 if __name__ == "__main__":
     try:
-        sys.exit(asyncio.run(main()))
+        sys.exit(main())
     except BackstayError as error:
         sys.stderr.write(f"backstay worker: {error}\n")
         sys.exit(2)

@@ -3,10 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
+from activities.confined import Confined
 from activities.effects import Effects
 from activities.model import Model
 from activities.notices import Notices
 from activities.outcomes import Outcomes
+from activities.programs import Programs
 from activities.records import Records
 from activities.resources import Resources
 from activities.runs import Runs
@@ -14,11 +16,11 @@ from activities.searches import Searches
 from activities.tools import Tools
 from activities.transcript import Transcripts
 
-__all__ = ["Resources", "bodies"]
+__all__ = ["Confined", "Resources", "bodies", "confined_bodies"]
 
 
 def bodies(resources: Resources) -> list[Callable[..., Any]]:
-    """Return the bodies of the menu, bound to the worker's resources, in the order of the menu."""
+    """Return the bodies that the runs role does, bound to the worker's resources, in the order of the menu."""
     records = Records(resources.store, resources.redactor)
     transcripts = Transcripts(records)
     runs = Runs(resources, records, transcripts)
@@ -36,6 +38,12 @@ def bodies(resources: Resources) -> list[Callable[..., Any]]:
         outcomes.settle_effect,
         outcomes.load_effects,
         notices.check_proof,
+        searches.digest,
         notices.announce,
         runs.close_run,
     ]
+
+
+def confined_bodies(confined: Confined) -> list[Callable[..., Any]]:
+    """Return the bodies that the sandbox role does."""
+    return [Programs(confined).resume_program]

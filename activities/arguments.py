@@ -2,15 +2,11 @@
 
 from typing import Any
 
+from activities.folding import folded, refuse_unfit
 from activities.records import Records
-from backstay.canonical import canonical
 from backstay.errors import ArgumentsInvalid
 from backstay.reference import resolve
 from backstay.secret import handles_in, replace_handles
-
-BIG_LEAF_BYTES = 4096
-MAX_BYTES = 1_000_000
-DEEPEST = 64
 
 
 class Arguments:
@@ -26,17 +22,12 @@ class Arguments:
 
         Raises ArgumentsInvalid for what is too large, too deep, or for the engine alone to write.
         """
-        _refuse_deep(arguments)
-        if len(canonical(arguments)) > MAX_BYTES:
-            raise ArgumentsInvalid(
-                f"arguments: larger than {MAX_BYTES} bytes; store the content elsewhere and pass a reference"
-            )
-        _refuse_reserved(arguments)
+        refuse_unfit(arguments)
         return (await self.records.show(run, arguments, provider)).payload
 
     async def fold(self, run: str, provider: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments as a Decision carries them. Raises as `show`."""
-        return {key: await self._folded(value) for key, value in (await self.show(run, provider, arguments)).items()}
+        return await folded(self.blobs, await self.show(run, provider, arguments))
 
     async def whole(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return folded arguments with their big leaves put back; ArgumentsInvalid for a ref that names none."""
@@ -62,18 +53,6 @@ class Arguments:
             )
         return replace_handles(whole, {handle: secret.value for handle, secret in known.items()})
 
-    async def _folded(self, value: Any) -> Any:
-        match value:
-            case dict():
-                return {key: await self._folded(item) for key, item in value.items()}
-            case list():
-                return [await self._folded(item) for item in value]
-            case str() if len(value.encode("utf-8", "replace")) > BIG_LEAF_BYTES:
-                ref = await self.blobs.put_json({"leaf": value})
-                return {"$ref": ref, "bytes": len(value.encode("utf-8", "replace"))}
-            case _:
-                return value
-
     async def _unfolded(self, value: Any) -> Any:
         match value:
             case {"$ref": str(ref), **rest} if set(rest) == {"bytes"}:
@@ -87,37 +66,3 @@ class Arguments:
                 return [await self._unfolded(item) for item in value]
             case _:
                 return value
-
-
-def _refuse_deep(arguments: dict[str, Any]) -> None:
-    """Walk level by level, so that nothing can exhaust the stack."""
-    level: list[Any] = [arguments]
-    for _ in range(DEEPEST):
-        level = [item for value in level for item in _inside(value)]
-        if not level:
-            return
-    raise ArgumentsInvalid(f"arguments: nested more than {DEEPEST} levels deep; flatten them")
-
-
-def _inside(value: Any) -> list[Any]:
-    match value:
-        case dict():
-            return list(value.values())
-        case list():
-            return value
-        case _:
-            return []
-
-
-def _refuse_reserved(value: Any) -> None:
-    match value:
-        case dict():
-            if "$ref" in value:
-                raise ArgumentsInvalid("arguments: the key $ref is reserved; give the value itself")
-            for item in value.values():
-                _refuse_reserved(item)
-        case list():
-            for item in value:
-                _refuse_reserved(item)
-        case _:
-            return

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from temporalio import activity
@@ -11,6 +12,7 @@ from activities.completion import Completion, ContextTooLong, complete, written
 from activities.failures import body, ordered_at
 from activities.patience import patiently
 from activities.pricing import Price, price_of
+from activities.program_writer import ProgramWriter
 from activities.records import Records
 from activities.reply import Reply, ReplyReader, calls_of_json
 from activities.request import closing_request, json_request, request_for
@@ -123,7 +125,14 @@ class Model(Body):
         if ask.closing:
             return closing_request(transcript, model=ask.model, most_output=most, system_role=role), 0
         request, dropped = request_for(
-            transcript, catalog, model=ask.model, cap_tokens=cap, most_output=most, system_role=role, budget=ask.budget
+            transcript,
+            catalog,
+            model=ask.model,
+            cap_tokens=cap,
+            most_output=most,
+            system_role=role,
+            budget=ask.budget,
+            programs=ask.programs,
         )
         return (json_request(request, role), dropped) if ask.model in self.without_functions else (request, dropped)
 
@@ -136,13 +145,19 @@ class Model(Body):
             found = calls_of_json(content)
             if found is not None:
                 message = {"content": None, "tool_calls": [_with_step(call, ask.step) for call in found]}
-        reply = await ReplyReader(Arguments(self.records), catalog, ask.run).read(message, started=transcript.started)
+        reply = await self._reader(ask, transcript, catalog).read(message, started=transcript.started)
         if not message.get("tool_calls") and reply.finish is None and content:
             # Text where a call was due: from now on the actions are asked for as JSON.
             self.without_functions.add(ask.model)
         elif completion.message.get("tool_calls"):
             self.without_functions.discard(ask.model)
         return reply
+
+    def _reader(self, ask: calls.AskModel, transcript: Transcript, catalog: Catalog) -> ReplyReader:
+        now = activity.info().scheduled_time.timestamp()
+        writer = ProgramWriter(self.store.blobs, catalog, run=ask.run, image=self.settings.image, now=now)
+        write = partial(writer.write, transcript.visible()) if ask.programs else None
+        return ReplyReader(Arguments(self.records), catalog, ask.run, write)
 
 
 def _event(ask: calls.AskModel, usage: ModelUsage, reply: Reply) -> Event:

@@ -1,6 +1,7 @@
 """Read what the model answered: actions that may be performed, and errors that go straight back to it."""
 
 import json
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +11,7 @@ from activities.tools import facts_of
 from activities.transcript import Item
 from backstay.canonical import canonical
 from backstay.clean import clean_text
-from backstay.decision import Action, AskPerson, CallTools, Finish, ReadResult, SearchTools
+from backstay.decision import Action, AskPerson, CallTools, Finish, ReadResult, RunProgram, SearchTools
 from backstay.errors import ArgumentsInvalid
 from backstay.shown import one_line
 from backstay.tool import ToolCall
@@ -19,6 +20,9 @@ from toolbox import Catalog
 MOST_CALLS = 64
 OUTPUT_BYTES = 16_384
 CALLS_BYTES = 131_072
+SHOWN_SOURCE = 2000
+WriteProgram = Callable[[str, str], Awaitable[str]]
+"""Takes source and call id, stores the program, returns its ref."""
 
 
 @dataclass
@@ -30,6 +34,7 @@ class Reply:
     looks: list[Action] = field(default_factory=list)
     calls: list[ToolCall] = field(default_factory=list)
     asked: AskPerson | None = None
+    program: RunProgram | None = None
     finish: Finish | None = None
     refused: int = 0
     size: int = 0
@@ -39,7 +44,7 @@ class Reply:
     def actions(self) -> tuple[Action, ...]:
         """Return the actions in the order in which they are performed."""
         batch: list[Action] = [CallTools(calls=tuple(self.calls))] if self.calls else []
-        question: list[Action] = [self.asked] if self.asked is not None else []
+        question: list[Action] = [one for one in (self.program, self.asked) if one is not None]
         end: list[Action] = [self.finish] if self.finish is not None else []
         return (*self.looks, *batch, *question, *end)
 
@@ -52,11 +57,14 @@ class Reply:
 class ReplyReader:
     """Turn one message of the model into a Reply."""
 
-    def __init__(self, arguments: Arguments, catalog: Catalog, run: str) -> None:
-        """Validate against the catalog as it is now."""
+    def __init__(
+        self, arguments: Arguments, catalog: Catalog, run: str, write_program: WriteProgram | None = None
+    ) -> None:
+        """Validate against the catalog as it is now; without `write_program` no program is accepted."""
         self.arguments = arguments
         self.catalog = catalog
         self.run = run
+        self.write_program = write_program
 
     async def read(self, message: dict[str, Any], *, started: bool) -> Reply:
         """Return the reply to a message with native function calls, or with plain text."""
@@ -163,12 +171,22 @@ class ReplyReader:
                         call_id=call_id, ref=_required(arguments, "ref")[:100], path=path, offset=offset, limit=limit
                     )
                 )
-            case "ask_person" if reply.asked is None:
+            case "run_program" if reply.program is None and reply.asked is None:
+                reply.program = await self._program(call_id, arguments)
+            case "ask_person" if reply.asked is None and reply.program is None:
                 reply.asked = AskPerson(call_id=call_id, question=_required(arguments, "question")[:4000])
             case "finish" if reply.finish is None:
                 reply.finish = await self._finish(call_id, arguments)
             case _:
-                raise ArgumentsInvalid(f"{name}: only one at a time")
+                raise ArgumentsInvalid(f"{name}: only one at a time, of run_program and ask_person together")
+
+    async def _program(self, call_id: str, arguments: dict[str, Any]) -> RunProgram:
+        if self.write_program is None:
+            raise ArgumentsInvalid("run_program: programs cannot run here; call the tools directly")
+        source = _required(arguments, "code")
+        reason = one_line(str(arguments.get("reason") or ""), 300)[0]
+        ref = await self.write_program(source, call_id)
+        return RunProgram(call_id=call_id, program=ref, source=source[:SHOWN_SOURCE], reason=reason)
 
     async def _finish(self, call_id: str, arguments: dict[str, Any]) -> Finish:
         outputs = arguments.get("outputs")

@@ -44,6 +44,7 @@ def request_for(
     most_output: int,
     system_role: str,
     budget: str,
+    programs: bool = False,
 ) -> tuple[dict[str, Any], int]:
     """Return a request for the next decision, and how much trimming left out."""
     items, dropped = trim(list(transcript.items), cap_tokens, total=transcript.weight)
@@ -55,7 +56,7 @@ def request_for(
     return {
         "model": model,
         "messages": messages,
-        "tools": functions_for(catalog, visible),
+        "tools": functions_for(catalog, visible, programs=programs),
         "max_completion_tokens": most_output,
     }, dropped
 

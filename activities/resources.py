@@ -1,5 +1,6 @@
 """What the bodies of the menu work with; built once per worker."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import openai
@@ -10,6 +11,11 @@ from backstay.redaction import Redactor
 from backstay.settings import Settings
 from store import Store
 from toolbox import Toolbox
+
+
+async def no_sandbox() -> str:
+    """Offer no programs."""
+    return ""
 
 
 @dataclass(frozen=True)
@@ -24,6 +30,8 @@ class Resources:
     model: openai.AsyncOpenAI
     temporal: Client
     search_attributes: bool = False
+    find_sandbox: Callable[[], Awaitable[str]] = no_sandbox
+    """Returns the queue of the sandbox role when a worker polls it."""
 
 
 class Body:

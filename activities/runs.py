@@ -66,6 +66,8 @@ class Runs(Body):
             transient_s=self.transient_s,
             wait_notices=bool(self.settings.notify_urls),
         )
+        if task.plan is None and (queue := await self.resources.find_sandbox()):
+            opened = opened.model_copy(update={"sandbox_queue": queue})
         await self._remember(ask, opened)
         return opened
 

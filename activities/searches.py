@@ -16,7 +16,7 @@ PART_TEXT = 6000
 
 
 class Searches(Body):
-    """The bodies of `search_tools` and `read_result`."""
+    """The bodies of `search_tools`, `read_result` and `digest`."""
 
     def __init__(self, resources: Resources, records: Records) -> None:
         """Share the worker's records."""
@@ -55,6 +55,14 @@ class Searches(Body):
             return ToolResult(success=False, error=str(error), error_type="ArgumentsInvalid")
         label = f"{ask.ref[:12]} {ask.path}".strip()
         return ToolResult(success=True, ref=await self.records.write(label, part, whole_under=PART_BYTES))
+
+    @body(calls.digest)
+    async def digest(self, ask: calls.DigestPayload) -> ToolResult:
+        """Store a payload that is no tool's answer, as a digest."""
+        self.store.check(ask.store)
+        await self.store.events.append(ask.run, ask.events)
+        payload = await self.store.blobs.get_json(ask.payload)
+        return ToolResult(success=True, ref=await self.records.keep(ask.run, ask.label, payload, ask.label))
 
 
 def _at(value: Any, path: str) -> Any:

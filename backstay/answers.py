@@ -32,6 +32,8 @@ class Opened(Noun):
     """How long a tool may take to answer, unless a plan step says otherwise."""
     transient_s: float = 45
     """How long a fault that may pass is waited out before a person is asked."""
+    sandbox_queue: str = ""
+    """Where programs run; empty when no worker there answers, so that none is offered."""
     wait_notices: bool = False
     """Whether there is anybody to announce requests to."""
 

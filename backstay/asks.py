@@ -8,6 +8,7 @@ from backstay.approval import ApprovalRequest
 from backstay.context import ContextItem
 from backstay.event import Event
 from backstay.noun import Noun
+from backstay.program_answer import ProgramAnswer
 from backstay.result import Result
 from backstay.task import Task
 
@@ -48,6 +49,8 @@ class AskModel(OfRun):
     """What is left of the token limit, when there is one."""
     budget: str = ""
     """What is left, in one line for the model."""
+    programs: bool = False
+    """Whether programs can run, so that the model may write one."""
 
 
 class FindTools(OfRun):
@@ -99,6 +102,27 @@ class CallTool(OfRun):
     deadline_s: float = 30
     event: int = 0
     step: int = 0
+
+
+class ResumeProgram(OfRun):
+    """Run a program until it waits or ends."""
+
+    program: str
+    """Ref of the bundle."""
+    journal: str = ""
+    """Ref of the journal so far; empty at the start."""
+    append: tuple[ProgramAnswer, ...] = ()
+    """Answers to the batch it waits for; no more than one round, so that history does not grow."""
+    image: str = ""
+    """Hash of the image it began in; empty at the start."""
+
+
+class DigestPayload(OfRun):
+    """Keep a payload that is no tool's answer, so that the model gets its digest."""
+
+    label: str
+    payload: str
+    """Ref of the payload."""
 
 
 class SettleEffect(OfRun):

@@ -26,6 +26,7 @@ class Limit(StrEnum):
     WALL = "max_wall_seconds"
     TOKENS = "max_tokens"
     QUOTA = "quotas"
+    PROGRAM_CALLS = "max_calls_per_program"
 
 
 class Budget(Noun):
@@ -36,11 +37,13 @@ class Budget(Noun):
     max_tool_calls: int = Field(default=30, ge=0, le=100_000)
     """Dispatched calls, those of plan steps included."""
     max_code_runs: int = Field(default=3, ge=0)
+    """Programs that the model may run."""
     max_llm_cost_usd: float | None = Field(default=0.50, ge=0, allow_inf_nan=False)
     max_wall_seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """Time that does not count: waiting for a person only."""
     max_tokens: int | None = Field(default=None, ge=1)
     max_calls_per_program: int | None = Field(default=None, ge=1)
+    """Calls of one program; further ones are answered with an error inside it."""
     quotas: dict[str, int] = Field(default_factory=dict)
     """Dispatched calls of one tool, by `provider.tool`."""
     on_exhausted: Literal["finalize", "ask", "fail"] = "finalize"
@@ -159,6 +162,19 @@ def first_limit_hit(budget: Budget, usage: Usage, wall_seconds: float, *, decisi
         if allowed is not None and used >= allowed:
             return exceeded(limit, used, allowed)
     return None
+
+
+def code_runs_refused(budget: Budget, usage: Usage) -> str | None:
+    """Return why there may be no further program, or None."""
+    if usage.code_runs >= budget.max_code_runs:
+        return exceeded(Limit.CODE_RUNS, usage.code_runs, budget.max_code_runs)
+    return None
+
+
+def program_calls_refused(budget: Budget, made: int) -> str | None:
+    """Return why a program that has made so many calls may make no further one, or None."""
+    allowed = budget.max_calls_per_program
+    return None if allowed is None or made < allowed else exceeded(Limit.PROGRAM_CALLS, made, allowed)
 
 
 def calls_refused(budget: Budget, usage: Usage, tools: list[str]) -> str | None:

@@ -21,15 +21,18 @@ from backstay.asks import (
     CheckCall,
     CheckProof,
     CloseRun,
+    DigestPayload,
     FindTools,
     LoadEffects,
     OfRun,
     OpenRun,
     ReadStored,
+    ResumeProgram,
     SettleEffect,
 )
 from backstay.decision import Decision
 from backstay.effect import Effect
+from backstay.halt import Halt
 from backstay.tool import ToolResult
 
 __all__ = [
@@ -43,6 +46,7 @@ __all__ = [
     "CheckedCall",
     "CloseRun",
     "Closed",
+    "DigestPayload",
     "FindTools",
     "Found",
     "LoadEffects",
@@ -52,6 +56,7 @@ __all__ = [
     "Opened",
     "Proven",
     "ReadStored",
+    "ResumeProgram",
     "SettleEffect",
 ]
 
@@ -140,6 +145,18 @@ async def check_proof(ask: CheckProof) -> Proven:
 
 
 @activity.defn
+async def resume_program(ask: ResumeProgram) -> Halt:
+    """Run a program in a jail until it waits for calls or ends."""
+    raise NotImplementedError
+
+
+@activity.defn
+async def digest(ask: DigestPayload) -> ToolResult:
+    """Store a payload that is no tool's answer, as a digest."""
+    raise NotImplementedError
+
+
+@activity.defn
 async def announce(ask: Announce) -> int:
     """Tell the outside that a request waits; return how many receivers took it."""
     raise NotImplementedError
@@ -161,6 +178,8 @@ MENU = (
     settle_effect,
     load_effects,
     check_proof,
+    resume_program,
+    digest,
     announce,
     close_run,
 )

@@ -43,6 +43,18 @@ class CallTools(_Act):
     calls: tuple[ToolCall, ...]
 
 
+class RunProgram(_Act):
+    """Run a program that the model wrote."""
+
+    kind: Literal["run_program"] = "run_program"
+    call_id: str
+    program: str
+    """Ref of the stored bundle."""
+    source: str
+    """The beginning of it, for the person who is asked about it."""
+    reason: str = ""
+
+
 class AskPerson(_Act):
     """Ask a person a question."""
 
@@ -61,7 +73,7 @@ class Finish(_Act):
     success: bool = True
 
 
-Action = Annotated[SearchTools | ReadResult | CallTools | AskPerson | Finish, Field(discriminator="kind")]
+Action = Annotated[SearchTools | ReadResult | CallTools | RunProgram | AskPerson | Finish, Field(discriminator="kind")]
 
 
 class Decision(Noun):

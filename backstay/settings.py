@@ -103,6 +103,8 @@ class Settings(BaseSettings):
     """None: a folder in `home`."""
     nsjail: Path | None = None
     """None: looked for on the path."""
+    image: Literal["python", "data"] = "python"
+    """What programs may import: the standard library, or numpy and pandas too."""
     notify_urls: Annotated[SecretList, AfterValidator(_web_addresses)] = ()
     """Who is told of requests; a comma list. Addresses of this kind often hold a token."""
     approver_key: Secret = None

@@ -13,7 +13,10 @@ from temporalio.common import SearchAttributeKey
 from temporalio.testing import WorkflowEnvironment
 
 from backstay.calls import DATA_CONVERTER
-from tests.engine import Engine, engine
+from sandbox.limits import Limits
+from sandbox.opening import open_sandbox
+from sandbox.sandbox import Sandbox
+from tests.engine import ROOT, Engine, engine
 
 KEYS = [
     SearchAttributeKey.for_keyword("BackstayState"),
@@ -31,6 +34,14 @@ async def temporal() -> AsyncGenerator[Client]:
         data_converter=DATA_CONVERTER, dev_server_existing_path=binary, search_attributes=KEYS
     ) as environment:
         yield environment.client
+
+
+@pytest_asyncio.fixture(scope="session")
+async def sandbox() -> AsyncGenerator[Sandbox]:
+    """Open one sandbox for all tests of a process; root images are built once for all processes."""
+    home, limits = ROOT / "build" / "sandbox", Limits(wall_s=8)
+    async with open_sandbox(nsjail=None, home=home, image="python", limits=limits) as opened:
+        yield opened
 
 
 @pytest_asyncio.fixture

@@ -17,6 +17,7 @@ from temporalio.client import Client, WorkflowHandle, WorkflowHistory
 import worker
 from backstay.settings import Settings
 from backstay.testing import Conversation, Reply, ScriptedModel
+from sandbox.sandbox import Sandbox
 
 ROOT = Path(__file__).resolve().parent.parent
 RESET = "WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW"
@@ -77,6 +78,7 @@ async def engine(
     env: dict[str, str] | None = None,
     policy: str | None = None,
     sandboxed: bool = True,
+    sandbox: Sandbox | None = None,
     **settings: Any,
 ) -> AsyncGenerator[Engine]:
     """Open an engine on a queue of its own; every workflow task replays from the beginning."""
@@ -106,7 +108,19 @@ async def engine(
         await stack.enter_async_context(
             worker.open_worker(client, resources, sandboxed=sandboxed, max_cached_workflows=0)
         )
+        if sandbox is not None:
+            await stack.enter_async_context(sandbox_role(client, opened, sandbox))
         yield Engine(client, opened, Mailbox(database), model)
+
+
+@asynccontextmanager
+async def sandbox_role(client: Client, settings: Settings, sandbox: Sandbox) -> AsyncGenerator[None]:
+    """Serve programs beside the engine, in jails."""
+    async with worker.open_sandbox_worker(client, settings, worker.confine(settings, sandbox)):
+        async with asyncio.timeout(30):
+            while not await worker.find_sandbox(client, settings):
+                await asyncio.sleep(0.05)
+        yield
 
 
 async def pending(handle: WorkflowHandle[Any, Any], count: int = 1, within_s: float = 45) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ from typing import Any, cast, get_type_hints
 from temporalio import activity, workflow
 
 import workflows
-from activities import Resources, bodies
+from activities import Confined, Resources, bodies, confined_bodies
 from backstay.calls import MENU, OfRun
 from backstay.noun import Noun
 from workflows.menu import name_of
@@ -21,7 +21,10 @@ class Unopened:
 
 
 def bound() -> list[Any]:
-    return bodies(cast("Resources", Unopened()))
+    """The bodies of both roles, in the order of the menu."""
+    found = [*bodies(cast("Resources", Unopened())), *confined_bodies(cast("Confined", Unopened()))]
+    order = [temporal_name(entry) for entry in MENU]
+    return sorted(found, key=lambda one: order.index(temporal_name(one)))
 
 
 def temporal_name(call: Any) -> str | None:

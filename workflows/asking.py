@@ -120,6 +120,8 @@ class Asking:
             more["closing"] = True
         else:
             more["event"] = event
+            if state.opened is not None and state.opened.sandbox_queue:
+                more["programs"] = True
         self.sent = len(state.append)
         if state.append:
             more["append"] = tuple(state.append)

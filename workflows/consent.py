@@ -24,8 +24,8 @@ from workflows.desk import Desk
 from workflows.menu import failure_of
 
 DECISIONS = (Verdict.APPROVE.value, Verdict.MODIFY.value, Verdict.REJECT.value)
-UNDO_DECISIONS = (Verdict.APPROVE.value, Verdict.REJECT.value)
-"""A compensation was bound when its effect was recorded; nobody changes it afterwards."""
+WHOLE_DECISIONS = (Verdict.APPROVE.value, Verdict.REJECT.value)
+"""A compensation was bound when its effect was recorded, a program is one text: nobody changes them in part."""
 SHOWN_CHARACTERS = 30_000
 """Of the arguments of one request; every query answer must stay under 128 KiB, whatever characters they hold."""
 Answered = dict[int, ToolCall | ToolResult]
@@ -76,7 +76,7 @@ class Consent:
                 case _:
                     self.desk.record("action.denied", f"{one.call.tool.name}: {one.ruling.rule}")
                     answered[one.index] = refused(errors.Denied(f"denied by the policy: {one.ruling.rule}"))
-        if purpose == "call":
+        if purpose == "call" and kind is not RequestKind.PROGRAM:
             # Nobody is asked about calls that the budget would refuse anyway.
             names = [one.call.tool.name for one in ruled if one.ruling.verdict != "deny"]
             await self.desk.afford(lambda: calls_refused(self.desk.state.budget, self.desk.state.usage, names))
@@ -119,7 +119,7 @@ class Consent:
             kind=kind,
             question=_question(group, kind, purpose),
             calls=shown,
-            options=DECISIONS if purpose == "call" else UNDO_DECISIONS,
+            options=DECISIONS if purpose == "call" and kind is not RequestKind.PROGRAM else WHOLE_DECISIONS,
             reason="; ".join(dict.fromkeys(one.call.reason for one in group if one.call.reason)),
             args_digest=digest_of(
                 group[0].call.arguments if len(group) == 1 else [one.call.arguments for one in group]
@@ -197,6 +197,8 @@ def _outcome(one: Ruled, decided: Decided) -> ToolCall | ToolResult:
 def _question(group: list[Ruled], kind: RequestKind, purpose: Purpose) -> str:
     if purpose == "undo":
         return f"May the run undo an effect: {one_line(str(group[0].call.arguments['undo']), 300)[0]}?"
+    if kind is RequestKind.PROGRAM:
+        return "May the run start this program? Each call it makes is ruled on when it is made."
     names = list(dict.fromkeys(one.call.tool.name for one in group))
     listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
     what = "the plan's calls" if kind is RequestKind.PLAN else f"{len(group)} calls" if len(group) > 1 else "one call"

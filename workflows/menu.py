@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from typing import Any, TypeVar
 
 from temporalio import workflow
-from temporalio.exceptions import ActivityError, ApplicationError, CancelledError
+from temporalio.exceptions import ActivityError, ApplicationError, CancelledError, TimeoutError, TimeoutType  # noqa: A004  # Temporal's own
 
 from backstay import errors
 from backstay.calls import OfRun
@@ -16,7 +16,19 @@ from workflows.state import RunState
 from workflows.stopwatch import Stopwatch
 
 Answer = TypeVar("Answer")
-TRANSIENT = frozenset({"ModelUnavailable", "ToolUnavailable", "StoreUnavailable", "StoreMismatch", "NotSent"})
+TRANSIENT = frozenset(
+    {
+        "ModelUnavailable",
+        "ToolUnavailable",
+        "StoreUnavailable",
+        "StoreMismatch",
+        "NotSent",
+        "IsolationUnavailable",
+        "ImageMissing",
+        "SandboxLost",
+    }
+)
+"""What an operator may mend while the run waits."""
 
 
 class Stopped(asyncio.CancelledError):
@@ -40,6 +52,7 @@ class Menu:
         *,
         summary: str = "",
         deadline_s: float | None = None,
+        queue: str = "",
     ) -> Answer:
         """Do one entry of the menu; a transient fault that lasts becomes a question: retry or stop.
 
@@ -47,7 +60,7 @@ class Menu:
         """
         while True:
             try:
-                return await self.order_once(call, ask, summary=summary, deadline_s=deadline_s)
+                return await self.order_once(call, ask, summary=summary, deadline_s=deadline_s, queue=queue)
             except ApplicationError as error:
                 if error.type not in TRANSIENT or self.ask_about_fault is None:
                     raise
@@ -61,6 +74,7 @@ class Menu:
         *,
         summary: str = "",
         deadline_s: float | None = None,
+        queue: str = "",
         counted: bool = True,
     ) -> Answer:
         """Do one entry of the menu; lost workers are waited for, other faults are raised as ApplicationError.
@@ -69,13 +83,12 @@ class Menu:
         """
         if self.stopping:
             raise Stopped
-        events = self.state.take_unwritten()
+        options = options_for(name_of(call), deadline_s, queue)
+        events = self.state.take_unwritten() if options.writes_events else ()
         ask = ask.model_copy(update=self._common(ask, events))
         with self.stopwatch.busy() if counted else nullcontext():
             try:
-                return await workflow.execute_activity(
-                    call, ask, summary=summary or None, **options_for(name_of(call), deadline_s).keywords()
-                )
+                return await workflow.execute_activity(call, ask, summary=summary or None, **options.keywords())
             except ActivityError as error:
                 self.state.unwritten = [*events, *self.state.unwritten]
                 raise cause_of(error) from error
@@ -100,6 +113,8 @@ def cause_of(error: ActivityError) -> BaseException:
             return cause
         case CancelledError():
             return Stopped()
+        case TimeoutError(type=TimeoutType.SCHEDULE_TO_START):
+            return ApplicationError("no worker of the sandbox role takes the program", type="IsolationUnavailable")
         case _:
             return ApplicationError(f"no answer from the worker: {error.cause}", type="WorkerLost")
 

@@ -1,6 +1,6 @@
 """The one table of timeouts, retry policies and queues."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
@@ -26,17 +26,30 @@ class Options:
     heartbeat: timedelta | None = None
     retry: RetryPolicy = field(default_factory=lambda: PATIENT)
     cancellation: ActivityCancellationType = ActivityCancellationType.TRY_CANCEL
+    schedule_to_start: timedelta | None = None
+    queue: str = ""
+    """Empty: the run's own queue."""
+    writes_events: bool = True
+    """Whether its body reaches the store, and so writes the events that wait."""
 
     def keywords(self) -> dict[str, Any]:
         """Return the keyword arguments of `workflow.execute_activity`."""
-        return {
+        keywords: dict[str, Any] = {
             "start_to_close_timeout": self.start_to_close,
             "heartbeat_timeout": self.heartbeat,
             "retry_policy": self.retry,
             "cancellation_type": self.cancellation,
         }
+        if self.schedule_to_start is not None:
+            keywords["schedule_to_start_timeout"] = self.schedule_to_start
+        if self.queue:
+            keywords["task_queue"] = self.queue
+        return keywords
 
 
+SANDBOX_QUEUE = "-sandbox"
+"""How the common queue of the sandbox role ends."""
+KEPT_PROGRAM = timedelta(seconds=5)
 HEARTBEAT = timedelta(seconds=10)
 WAIT = ActivityCancellationType.WAIT_CANCELLATION_COMPLETED
 
@@ -51,14 +64,28 @@ TABLE: dict[str, Options] = {
     "settle_effect": Options(heartbeat=HEARTBEAT),
     "load_effects": Options(heartbeat=HEARTBEAT),
     "check_proof": Options(heartbeat=HEARTBEAT),
+    "resume_program": Options(
+        start_to_close=timedelta(seconds=900),
+        heartbeat=HEARTBEAT,
+        schedule_to_start=timedelta(seconds=60),
+        writes_events=False,
+    ),
+    "digest": Options(heartbeat=HEARTBEAT),
     "announce": Options(heartbeat=HEARTBEAT, retry=RetryPolicy(maximum_attempts=3)),
     "close_run": Options(start_to_close=timedelta(seconds=60), heartbeat=HEARTBEAT),
 }
 
 
-def options_for(name: str, deadline_s: float | None = None) -> Options:
-    """Return the row of the table; a longer request deadline lengthens the activity with it."""
+def options_for(name: str, deadline_s: float | None = None, queue: str = "") -> Options:
+    """Return the row of the table; a longer request deadline lengthens the activity with it.
+
+    A worker's own queue is tried once and shortly: when that worker is gone, the common queue serves.
+    """
     row = TABLE[name]
+    if queue:
+        row = replace(row, queue=queue)
+        if not queue.endswith(SANDBOX_QUEUE):
+            row = replace(row, schedule_to_start=KEPT_PROGRAM, retry=ONCE)
     if deadline_s is None or deadline_s + 10 <= row.start_to_close.total_seconds():
         return row
-    return Options(timedelta(seconds=deadline_s + 10), row.heartbeat, row.retry, row.cancellation)
+    return replace(row, start_to_close=timedelta(seconds=deadline_s + 10))

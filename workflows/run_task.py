@@ -10,7 +10,7 @@ from backstay import calls
 from backstay.approval import ApprovalRequest, RequestKind, Verdict
 from backstay.canonical import canonical
 from backstay.context import ContextItem
-from backstay.decision import Action, AskPerson, CallTools, Finish, ReadResult, SearchTools
+from backstay.decision import Action, AskPerson, CallTools, Finish, ReadResult, RunProgram, SearchTools
 from backstay.errors import TaskInvalid
 from backstay.shown import one_line
 from backstay.status import State
@@ -24,6 +24,7 @@ from workflows.ending import Ended, Ending, ended_by, ended_with
 from workflows.opening import FIRST_SEARCH_LIMIT, open_desk, search
 from workflows.perform import Perform
 from workflows.plan_steps import PlanSteps
+from workflows.programs import Programs
 
 Value = TypeVar("Value")
 
@@ -41,6 +42,7 @@ class RunTask(Doors):
         self.open_doors()
         self.desk = Desk(f"{info.workflow_id}/{info.first_execution_run_id}", admitted, self.show)
         self.perform = Perform(self.desk)
+        self.programs = Programs(self.desk, self.perform)
         self.asking = Asking(self.desk)
 
     @workflow.run
@@ -110,6 +112,10 @@ class RunTask(Doors):
                 performed = await self.perform.batch(action.calls)
                 self._answer([(one.call.id, one.result) for one in performed])
                 return all(one.result.success for one in performed)
+            case RunProgram():
+                result = await self.programs.run(action)
+                self._answer([(action.call_id, result)])
+                return result.success
             case Finish():
                 return True
 

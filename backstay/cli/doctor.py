@@ -14,7 +14,7 @@ from temporalio.service import RPCError
 from backstay.cli.session import books, quiet, session
 from backstay.cli.terminal import Terminal
 from backstay.client import Backstay
-from backstay.errors import BackstayError
+from backstay.errors import BackstayError, ImageMissing, IsolationUnavailable
 from backstay.library import room
 from backstay.settings import Settings
 from backstay.shown import one_line
@@ -33,7 +33,7 @@ async def doctor() -> int:
     quiet(settings)
     terminal = Terminal()
     sick = False
-    for check in (_temporal, _store, _policy, _toolbox, _model, _price):
+    for check in (_temporal, _store, _policy, _toolbox, _model, _price, _jails):
         try:
             async for state, what, finding in check(settings):
                 sick = sick or state == "missing"
@@ -137,3 +137,20 @@ async def _price(settings: Settings) -> AsyncGenerator[Finding]:
         yield "missing", "price", f"none is known for {settings.model}; set BACKSTAY_PRICES for it"
     else:
         yield "ok", "price", f"known for {settings.model}"
+
+
+async def _jails(settings: Settings) -> AsyncGenerator[Finding]:
+    """Prove every property of a jail through a jail."""
+    examine: Any = room("sandbox.opening").examine
+    try:
+        proof = await examine(nsjail=settings.nsjail, home=settings.home, image=settings.image)
+    except (IsolationUnavailable, ImageMissing) as error:
+        yield "missing", "jail", f"{error}; no program is offered to a model"
+        return
+    yield "ok", "jail", f"{proof.nsjail.path}, image {proof.image[:12]}, answers in {1000 * proof.answered_s:.0f} ms"
+    for one in proof.properties:
+        if one.proven:
+            yield "ok", "jail", f"{one.name}: proven"
+        else:
+            state = "missing" if one.required else "note"
+            yield state, "jail", f"{one.name}: not proven: {one.cause}; {one.fix}"

@@ -9,6 +9,7 @@ from typing import Any
 from backstay.testing import Conversation, Reply
 from examples.mailbox.late import Late
 from examples.mailbox.listing import TRIES, Listing, reason
+from examples.mailbox.programmed import by_program
 
 CUSTOMERS, INVOICES, SEND = "mail__list_customers", "mail__list_invoices", "mail__send_email"
 
@@ -24,6 +25,8 @@ class Reminders:
         if missing:
             return _search(conversation, missing)
         days = _days(conversation.task)
+        if "run_program" in conversation.tools:
+            return by_program(conversation, days)
         wanted = {"status": "open", "overdue_days_more_than": days}
         customers = Listing(conversation, CUSTOMERS, "customers", {})
         invoices = Listing(conversation, INVOICES, "invoices", wanted)

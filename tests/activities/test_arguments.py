@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from activities.arguments import BIG_LEAF_BYTES, DEEPEST, MAX_BYTES, Arguments
+from activities.arguments import Arguments
+from activities.folding import BIG_LEAF_BYTES, DEEPEST, MAX_BYTES
 from activities.records import Records
 from backstay.canonical import canonical, digest_of
 from backstay.errors import ArgumentsInvalid

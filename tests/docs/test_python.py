@@ -7,11 +7,13 @@ import textwrap
 import pytest
 
 from backstay.client import Backstay
+from backstay.testing import Reply
 from tests.docs.blocks import HOUSE, blocks
 
 TASK = "Remind every customer with an invoice overdue by more than 60 days, and tell me the total."
 PROGRAMS = [block for block in blocks("python") if not block.noun]
-FRAGMENTS = [block for block in blocks("python") if block.noun]
+FRAGMENTS = [block for block in blocks("python") if block.noun and block.noun != "main"]
+IN_JAILS = [block for block in blocks("python") if block.noun == "main"]
 
 
 @pytest.mark.parametrize("block", PROGRAMS, ids=lambda block: block.place)
@@ -72,3 +74,19 @@ async def test_the_smallest_client_runs_and_prints_the_summary(documented):
     assert code == 0, complained
     assert "EUR" in said
     assert "backstay approve task-" in complained
+
+
+@pytest.mark.parametrize("block", IN_JAILS, ids=lambda block: block.place)
+async def test_a_program_for_the_jail_in_the_documents_does_what_it_says(open_engine, sandbox, block):
+    def rules(conversation):
+        runs = conversation.calls("run_program")
+        if not runs:
+            return Reply(calls=[("run_program", {"code": block.text})])
+        return Reply(calls=[("finish", {"summary": "ok", "outputs": {"answer": runs[0].answer}, "success": True})])
+
+    async with open_engine(rules, sandbox=sandbox) as engine:
+        handle = await engine.start({"text": "run it"})
+        result = await asyncio.wait_for(handle.result(), 60)
+        (customers,) = engine.mailbox.rows("SELECT count(*) FROM customers")[0]
+
+    assert result["raw_outputs"]["answer"]["data"]["result"]["customers"] == customers

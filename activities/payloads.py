@@ -1,0 +1,76 @@
+"""Payloads that may be shown, and their digests; neither key nor database is needed for them."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from backstay.digest import digest_of_result
+from backstay.errors import ArgumentsInvalid
+from store.shown_blobs import ShownBlobs
+
+KIND = "backstay/result"
+SMALL_LEAVES = 300
+SMALL_BYTES = 16_384
+Value = TypeVar("Value")
+
+
+class Payloads:
+    """Write and read the part of result records that may be shown."""
+
+    def __init__(self, blobs: ShownBlobs) -> None:
+        """Keep everything in the blob store."""
+        self.blobs = blobs
+
+    async def write(self, label: str, shown: Any, raw: str | None = None, *, whole_under: int = 2048) -> str:
+        """Store a payload that may be shown, with its digest."""
+        digest = await apart(shown, lambda: digest_of_result(label, shown, "", whole_under))
+        record = {"kind": KIND, "label": label, "digest": digest}
+        if "data" not in digest:
+            # What passes whole stands in the digest already.
+            record["shown"] = await self.blobs.put_json(shown)
+        return await self.blobs.put_json(record | ({"raw": raw} if raw else {}))
+
+    async def record(self, ref: str) -> dict[str, Any]:
+        """Return a record; raises ArgumentsInvalid when the ref names none."""
+        record = await self.blobs.get_json(ref)
+        if not isinstance(record, dict) or record.get("kind") != KIND:
+            raise ArgumentsInvalid(f"ref: {ref[:80]!r} names no stored result; use the ref of an earlier answer")
+        return record
+
+    async def digest(self, ref: str) -> dict[str, Any]:
+        """Return the digest of a record, with the record's own ref in it."""
+        digest = dict((await self.record(ref))["digest"])
+        return {**digest, "ref" if "data" in digest else "storage_ref": ref}
+
+    async def shown(self, ref: str) -> Any:
+        """Return the full shown form of a record."""
+        record = await self.record(ref)
+        digest = record["digest"]
+        return digest["data"] if "data" in digest else await self.blobs.get_json(record["shown"])
+
+
+async def apart(payload: Any, work: Callable[[], Value]) -> Value:
+    """Do work on a payload: at once when it is small, else in a thread, so that heartbeats go on."""
+    return work() if is_small(payload) else await asyncio.to_thread(work)
+
+
+def is_small(payload: Any) -> bool:
+    """Return whether a payload has few leaves and few bytes, looking at no more than that many."""
+    waiting, leaves, size = [payload], 0, 0
+    while waiting:
+        value = waiting.pop()
+        leaves += 1
+        match value:
+            case str() | bytes():
+                size += len(value)
+            case dict():
+                leaves += len(value)
+                waiting.extend([*value, *value.values()] if len(value) <= SMALL_LEAVES else ())
+            case list() | tuple():
+                leaves += len(value)
+                waiting.extend(value if len(value) <= SMALL_LEAVES else ())
+            case _:
+                pass
+        if leaves > SMALL_LEAVES or size > SMALL_BYTES:
+            return False
+    return True

@@ -1,0 +1,169 @@
+"""Run programs in jails, one round at a time."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC
+from typing import Any
+
+from temporalio import activity
+
+from activities.confined import Confined
+from activities.failures import body
+from activities.folding import folded, refuse_unfit
+from activities.journals import Journal, Journals
+from activities.payloads import Payloads
+from backstay import calls
+from backstay.errors import ArgumentsInvalid
+from backstay.halt import Halt
+from backstay.program import Program
+from backstay.program_answer import ProgramAnswer
+from backstay.tool import ToolCall
+from sandbox.halted import Halted
+from sandbox.program_call import ProgramCall
+from toolbox.schema import compile_schema, fault_of
+
+RESULT = "engine.result"
+"""The call by which a program reads an earlier stored result; answered here, it is no effect."""
+LITERAL = "arguments: what looks like a secret cannot be passed; pass the handle that a tool's answer holds"
+
+
+class Programs:
+    """The body of `resume_program`."""
+
+    def __init__(self, confined: Confined) -> None:
+        """Share the worker's jails."""
+        self.resources = confined
+        self.transient_s = confined.transient_s
+        self.payloads = Payloads(confined.blobs)
+        self.journals = Journals(confined.blobs)
+
+    @body(calls.resume_program)
+    async def resume_program(self, ask: calls.ResumeProgram) -> Halt:
+        """Run a program in a jail until it waits for calls or ends."""
+        program = Program.model_validate(await self.resources.blobs.get_json(ask.program))
+        journal = await self.journals.load(ask.journal)
+        answers = {answer.i: answer for answer in ask.append}
+        image = ask.image or self.resources.sandbox.image_hash
+        while True:
+            frame = None if journal.last is None else await self._frame(journal, answers)
+            halted = await self._advanced(ask.program, program, image, journal, frame)
+            journal = await self.journals.extend(journal, halted.round, len(halted.calls))
+            if halted.kind != "waiting":
+                return await self._ended(halted, journal, image)
+            self.resources.sandbox.keep(_key(ask.program, journal), halted)
+            if any(call.tool != RESULT for call in halted.calls):
+                return await self._waiting(program, halted, journal, image)
+
+    async def _advanced(self, ref: str, program: Program, image: str, journal: Journal, frame: bytes | None) -> Halted:
+        start = {
+            "source": program.source,
+            "bindings": program.bindings,
+            "seed": program.seed,
+            "now": program.now,
+            "calls_from": 0,
+        }
+        return await self.resources.sandbox.advance(
+            image,
+            _encoded(start),
+            key=_key(ref, journal) if journal.ref else None,
+            frame=frame,
+            rounds=lambda: self.journals.rounds(journal.ref),
+            tools=frozenset({*program.tools, RESULT}),
+            first_call=journal.calls,
+        )
+
+    async def _frame(self, journal: Journal, answers: dict[int, ProgramAnswer]) -> bytes:
+        """Return the answers to the last batch, as the program gets them."""
+        asked: Sequence[dict[str, Any]] = json.loads(journal.last.came)["calls"] if journal.last is not None else ()
+        results = [await self._result(call, answers) for call in asked]
+        info = activity.info()
+        ordered = info.scheduled_time.astimezone(UTC).timestamp()
+        return _encoded({"now": round(ordered, 3), "results": results})
+
+    async def _result(self, call: dict[str, Any], answers: dict[int, ProgramAnswer]) -> dict[str, Any]:
+        i = call["i"]
+        if call["tool"] == RESULT:
+            return await self._stored(i, call["args"].get("ref"))
+        answer = answers.get(i)
+        if answer is None:
+            raise ArgumentsInvalid(f"append: call {i} of the program has no answer")
+        if answer.error is not None:
+            return {"i": i, "error": {"type": answer.error_type or "ToolError", "message": answer.error}}
+        return {"i": i, "ok": None if answer.ref is None else await self.payloads.shown(answer.ref)}
+
+    async def _stored(self, i: int, ref: Any) -> dict[str, Any]:
+        try:
+            return {"i": i, "ok": await self.payloads.shown(str(ref))}
+        except ArgumentsInvalid as error:
+            return {"i": i, "error": {"type": "ArgumentsInvalid", "message": str(error)}}
+
+    async def _waiting(self, program: Program, halted: Halted, journal: Journal, image: str) -> Halt:
+        made: list[ToolCall] = []
+        refused: dict[int, str] = {}
+        for call in halted.calls:
+            if call.tool == RESULT:
+                continue
+            arguments, fault = await self._arguments(program, call)
+            if fault is not None:
+                refused[len(made)] = fault
+            made.append(ToolCall(id=str(call.i), tool=program.tools[call.tool], arguments=arguments))
+        more: dict[str, Any] = {"refused": refused} if refused else {}
+        return Halt(
+            kind="waiting",
+            calls=tuple(made),
+            journal=journal.ref,
+            image=image,
+            queue=self.resources.queue,
+            rounds=journal.rounds,
+            **more,
+        )
+
+    async def _arguments(self, program: Program, call: ProgramCall) -> tuple[dict[str, Any], str | None]:
+        """Return the arguments as history holds them, or what is wrong with them."""
+        try:
+            refuse_unfit(call.arguments)
+        except ArgumentsInvalid as error:
+            return {}, f"{call.tool}: {error}"
+        validator = compile_schema(program.parameters.get(call.tool, {}))
+        fault = validator if isinstance(validator, str) else fault_of(validator, call.arguments)
+        if fault is None and self._holds_secret(call.arguments):
+            fault = LITERAL
+        if fault is not None:
+            return {}, f"{call.tool}: {fault}"
+        return await folded(self.resources.blobs, call.arguments), None
+
+    def _holds_secret(self, arguments: dict[str, Any]) -> bool:
+        found: list[str] = []
+
+        def note(kind: str, _value: Any) -> str:
+            found.append(kind)
+            return f"[REDACTED:{kind}]"
+
+        self.resources.redactor.replace(arguments, note)
+        return bool(found)
+
+    async def _ended(self, halted: Halted, journal: Journal, image: str) -> Halt:
+        printed = {"output": halted.output} if halted.output else {}
+        if halted.kind == "finished":
+            payload = await self.resources.blobs.put_json({"result": halted.result, **printed})
+            return Halt(kind="finished", journal=journal.ref, image=image, rounds=journal.rounds, payload=payload)
+        error = halted.error or {"type": "InternalError", "message": "the program ended without a word"}
+        line = self.resources.redactor.text(f"{error['type']}: {error['message']}")[:500]
+        payload = await self.resources.blobs.put_json({"error": line, **printed})
+        return Halt(
+            kind="crashed",
+            journal=journal.ref,
+            image=image,
+            rounds=journal.rounds,
+            payload=payload,
+            error=line,
+            error_type=error["type"],
+        )
+
+
+def _key(program: str, journal: Journal) -> str:
+    return f"{program}/{journal.ref}"
+
+
+def _encoded(frame: dict[str, Any]) -> bytes:
+    return json.dumps(frame, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")

@@ -1,0 +1,191 @@
+"""Programs that the model writes: every call they make is ruled, asked about, charged and undoable."""
+
+import asyncio
+import json
+import textwrap
+
+import pytest
+
+from backstay.testing import Reply
+from tests.engine import assert_no_task_failure, pending
+
+ADDRESSES = [f"c{n}@example.com" for n in range(3)]
+
+
+def one_program(source):
+    """Return rules that run one program and finish with its answer."""
+
+    def rules(conversation):
+        if "finish" not in conversation.tools:
+            return Reply(text="stopped")
+        if "run_program" not in conversation.tools:
+            return Reply(calls=[("finish", {"summary": "no programs here", "success": False})])
+        runs = conversation.calls("run_program")
+        if not runs:
+            return Reply(text="A program does it.", calls=[("run_program", {"code": source})])
+        outputs = {"answer": runs[-1].answer}
+        return Reply(calls=[("finish", {"summary": "done", "outputs": outputs, "success": True})])
+
+    return rules
+
+
+async def answer_of(engine, **task):
+    handle = await engine.start({"text": "run it", **task})
+    result = await asyncio.wait_for(handle.result(), 60)
+    assert_no_task_failure(await handle.fetch_history())
+    return result, result["raw_outputs"]["answer"]
+
+
+SEND = f"""
+import asyncio
+from sandbox_py.client import ToolError
+
+async def main():
+    first = await mail.list_customers(limit=1)
+    print("customers", first["total"])
+    sent = await asyncio.gather(*(mail.send_email(to=to, subject="hello", body="b") for to in {ADDRESSES}))
+    return {{"total": first["total"], "ids": [one["message_id"] for one in sent]}}
+"""
+
+
+async def test_a_program_reads_computes_and_sends_after_one_approval_for_all_its_mails(open_engine, sandbox):
+    async with open_engine(one_program(SEND), sandbox=sandbox) as engine:
+        handle = await engine.start({"text": "write to all"})
+        (request,) = await pending(handle)
+
+        assert request["kind"] == "batch"
+        assert [call["arguments"]["to"] for call in request["calls"]] == ADDRESSES
+        assert engine.mailbox.sent() == []
+
+        decision = {
+            "request_id": request["id"],
+            "verdict": "approve",
+            "by": "ann",
+            "args_digest": request["args_digest"],
+        }
+        await handle.execute_update("decide", decision)
+        result = await asyncio.wait_for(handle.result(), 60)
+
+        assert result["outcome"] == "completed", result
+        answer = result["raw_outputs"]["answer"]["data"]
+        assert len(answer["result"]["ids"]) == 3
+        assert answer["output"] == f"customers {answer['result']['total']}\n"
+        assert sorted(engine.mailbox.sent()) == ADDRESSES
+        assert result["usage"]["code_runs"] == 1
+        assert result["usage"]["tool_calls"] == 4
+        assert [effect["state"] for effect in result["effects"]] == ["applied"] * 3
+        assert_no_task_failure(await handle.fetch_history())
+
+
+async def test_a_rejected_call_is_an_error_that_the_program_can_catch(open_engine, sandbox):
+    source = """
+    from sandbox_py.client import ToolError
+    try:
+        await mail.send_email(to="a@example.com", subject="s", body="b")
+    except ToolError as error:
+        return {"caught": str(error)}
+    """
+    async with open_engine(one_program(textwrap.dedent(source)), sandbox=sandbox) as engine:
+        handle = await engine.start({"text": "write"})
+        (request,) = await pending(handle)
+        await handle.execute_update("decide", {"request_id": request["id"], "verdict": "reject", "by": "ann"})
+        result = await asyncio.wait_for(handle.result(), 60)
+
+        assert "rejected by ann" in result["raw_outputs"]["answer"]["data"]["result"]["caught"]
+        assert engine.mailbox.requests("send_email") == 0
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("return 1 / 0", "ZeroDivisionError"),
+        ("while True: pass", "wall"),
+        ("x = [0] * (1 << 40)", "Memory"),
+        ("import os; os._exit(3)", ""),
+        ("return {1, 2}", "JSON"),
+        ("print('x' * (4 << 20))", "output"),
+        ("await mail.send_email(subject='s', to=3, body='b')", "to"),
+    ],
+    ids=["raises", "loops", "memory", "exits", "no-json", "output", "arguments"],
+)
+async def test_a_program_that_fails_is_an_answer_with_its_cause_and_the_run_goes_on(open_engine, sandbox, source, says):
+    async with open_engine(one_program(source), sandbox=sandbox) as engine:
+        result, answer = await answer_of(engine)
+
+        assert result["outcome"] == "completed", result
+        assert says in json.dumps(answer), answer
+        assert answer["error"]
+
+
+async def test_a_faulty_program_is_refused_before_it_runs_and_costs_no_run(open_engine, sandbox):
+    async with open_engine(one_program("await mail.send_mail(to='a')\nimport ctypes"), sandbox=sandbox) as engine:
+        result, answer = await answer_of(engine)
+
+        assert "line 1" in answer["error"]
+        assert "send_email" in answer["error"]
+        assert "ctypes" in answer["error"]
+        assert result["usage"]["code_runs"] == 0
+
+
+async def test_where_no_sandbox_worker_polls_no_program_is_offered(open_engine):
+    async with open_engine(one_program("return 1")) as engine:
+        handle = await engine.start({"text": "run it"})
+        result = await asyncio.wait_for(handle.result(), 60)
+
+        assert result["final_summary"] == "no programs here"
+
+
+async def test_a_policy_may_ask_about_the_program_itself_and_shows_its_source(open_engine, sandbox):
+    policy = "ask: [engine.run_program]\n"
+    async with open_engine(one_program("return 7"), sandbox=sandbox, policy=policy) as engine:
+        handle = await engine.start({"text": "run it"})
+        (request,) = await pending(handle)
+
+        assert (request["kind"], request["options"]) == ("program", ["approve", "reject"])
+        assert request["calls"][0]["arguments"]["source"] == "return 7"
+        await handle.execute_update("decide", {"request_id": request["id"], "verdict": "approve", "by": "ann"})
+        result = await asyncio.wait_for(handle.result(), 60)
+
+        assert result["raw_outputs"]["answer"]["data"]["result"] == 7
+
+
+async def test_programs_count_against_their_limits(open_engine, sandbox):
+    source = """
+from sandbox_py.client import ToolError
+done = []
+for n in range(4):
+    try:
+        await mail.list_customers(limit=1)
+        done.append(n)
+    except ToolError as error:
+        return {"done": done, "error": str(error)}
+"""
+    async with open_engine(one_program(source), sandbox=sandbox) as engine:
+        result, answer = await answer_of(engine, budget={"max_calls_per_program": 2})
+
+        assert answer["data"]["result"]["done"] == [0, 1]
+        assert "max_calls_per_program" in answer["data"]["result"]["error"]
+        assert result["usage"]["tool_calls"] == 2
+
+
+async def test_a_program_reads_an_earlier_answer_whole(open_engine, sandbox):
+    def rules(conversation):
+        if "finish" not in conversation.tools:
+            return Reply(text="stopped")
+        listed = conversation.calls("mail__list_customers")
+        if not listed:
+            return Reply(calls=[("mail__list_customers", {"limit": 100})])
+        runs = conversation.calls("run_program")
+        if not runs:
+            answer = listed[0].answer
+            ref = answer.get("storage_ref") or answer["ref"]
+            return Reply(
+                calls=[("run_program", {"code": f"page = await result({ref!r})\nreturn len(page['customers'])"})]
+            )
+        return Reply(calls=[("finish", {"summary": "ok", "outputs": {"answer": runs[0].answer}, "success": True})])
+
+    async with open_engine(rules, sandbox=sandbox) as engine:
+        _, answer = await answer_of(engine)
+        ((count,),) = engine.mailbox.rows("SELECT count(*) FROM customers")
+
+        assert answer["data"]["result"] == min(count, 100)
