@@ -16,7 +16,9 @@ MOST_FAULTS = 10
 _GIVEN = frozenset({"ToolError", "result"})
 _CLIENT = frozenset({"ToolError", "UNSET", "call", "result"})
 _SURPRISING = frozenset({"eval", "exec", "globals", "locals", "setattr", "vars"})
-_BUILTIN = frozenset(dir(builtins))
+# Those that only the module `site` adds; the sandbox starts without it.
+_OF_SITE = frozenset({"copyright", "credits", "exit", "help", "license", "quit"})
+_BUILTIN = frozenset(dir(builtins)) - _OF_SITE
 _LONGEST_NAME = 80
 
 Functions = Mapping[str, Mapping[str, Signature]]

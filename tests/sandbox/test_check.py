@@ -143,6 +143,7 @@ def test_nothing_is_said_of_a_program_that_fits(source):
             ["line 1: sandbox_py.client has no post; there is: ToolError, UNSET, call, result"],
         ),
         ("import sandbox_py.tools", ["line 1: there is no module sandbox_py.tools; import sandbox_py.servers"]),
+        ("exit(1)", ["line 1: exit is not defined"]),
         ("x = 1\nreturn total + x", ["line 2: total is not defined"]),
     ],
 )
