@@ -72,7 +72,8 @@ class JailPool:
                 # Whoever takes one meanwhile starts it himself and learns why it fails.
                 pause_s = min(_LONGEST_PAUSE_S, 2 * pause_s or 0.5)
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._wanted.wait(), pause_s or self._next_aging_s())
+                async with asyncio.timeout(pause_s or self._next_aging_s()):
+                    await self._wanted.wait()
 
     def _sort_out(self) -> None:
         fit = [jail for jail in self._ready if self._is_fit(jail)]
