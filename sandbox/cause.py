@@ -10,14 +10,17 @@ from sandbox.image import Image
 _SYSCTL = Path("/proc/sys")
 
 
-def likely_cause(log: str, image: Image, cgroups: Cgroups, *, sysctl: Path = _SYSCTL) -> tuple[str, str]:
-    """Return the cause in one line, and what an operator can do about it."""
-    said = _last_words(log)
+def likely_cause(
+    log: str, image: Image, cgroups: Cgroups, *, sysctl: Path = _SYSCTL, root: bool | None = None
+) -> tuple[str, str]:
+    """Return the cause in one line, and what an operator can do about it; root says whether the worker is root."""
+    said = _first_fault(log)
+    root = os.geteuid() == 0 if root is None else root
     for found in (
         _binary(log),
         _policy(log),
         _cgroup(log, cgroups),
-        _namespaces(log, sysctl),
+        _namespaces(log, sysctl, root=root),
         _map(log),
         _mount(log, image),
     ):
@@ -27,7 +30,7 @@ def likely_cause(log: str, image: Image, cgroups: Cgroups, *, sysctl: Path = _SY
     return f"nsjail ended before the jail answered: {said}", "run `backstay doctor` and read what nsjail says"
 
 
-def _last_words(log: str) -> str:
+def _first_fault(log: str) -> str:
     """Return the first fault nsjail named, without its date and place in the source."""
     lines = [re.sub(r"^\[[A-Z]\]\[[^]]*\](\[\d+\])? *(\w+\(\):\d+ *)?", "", line) for line in log.splitlines()]
     faults = [line for line in lines if re.search(r"fail|denied|not permitted|error|Could", line, re.IGNORECASE)]
@@ -54,7 +57,7 @@ def _policy(log: str) -> tuple[str, str] | None:
 
 
 def _cgroup(log: str, cgroups: Cgroups) -> tuple[str, str] | None:
-    if "cgroup" not in log.lower():
+    if not re.search(r"createCgroup|writeToCgroup|addPidTo|initialize cgroup|parent cgroup", log):
         return None
     folders = sorted({str(one) for one in (cgroups.memory, cgroups.pids, cgroups.cpu) if one})
     gone = [folder for folder in folders if not Path(folder).is_dir()]
@@ -65,22 +68,22 @@ def _cgroup(log: str, cgroups: Cgroups) -> tuple[str, str] | None:
     )
 
 
-def _namespaces(log: str, sysctl: Path) -> tuple[str, str] | None:
+def _namespaces(log: str, sysctl: Path, *, root: bool) -> tuple[str, str] | None:
     if "clone" not in log and "NEWUSER" not in log and "unshare" not in log:
-        return _apparmor(log, sysctl)
+        return _apparmor(log, sysctl, root=root)
     if _number(sysctl / "user/max_user_namespaces") == 0:
         return (
             "user namespaces are switched off (user.max_user_namespaces is 0)",
             "sysctl -w user.max_user_namespaces=10000",
         )
-    if os.geteuid() and _number(sysctl / "kernel/unprivileged_userns_clone") == 0:
+    if not root and _number(sysctl / "kernel/unprivileged_userns_clone") == 0:
         return (
             "only root may make user namespaces (kernel.unprivileged_userns_clone is 0)",
             "sysctl -w kernel.unprivileged_userns_clone=1",
         )
     if "No space left" in log or "ENOSPC" in log:
         return "the limit of namespaces is reached", "raise the limits in /proc/sys/user/max_*_namespaces"
-    restricted = _apparmor(log, sysctl)
+    restricted = _apparmor(log, sysctl, root=root)
     if restricted:
         return restricted
     if _filtered():
@@ -94,9 +97,9 @@ def _namespaces(log: str, sysctl: Path) -> tuple[str, str] | None:
     )
 
 
-def _apparmor(log: str, sysctl: Path) -> tuple[str, str] | None:
+def _apparmor(log: str, sysctl: Path, *, root: bool) -> tuple[str, str] | None:
     refused = "Permission denied" in log or "not permitted" in log
-    if refused and os.geteuid() and _number(sysctl / "kernel/apparmor_restrict_unprivileged_userns") == 1:
+    if refused and not root and _number(sysctl / "kernel/apparmor_restrict_unprivileged_userns") == 1:
         return (
             "AppArmor takes the rights from user namespaces (kernel.apparmor_restrict_unprivileged_userns is 1)",
             "give nsjail an AppArmor profile that says `userns,`, or set that switch to 0 with sysctl",

@@ -129,10 +129,10 @@ async def _ended(process: asyncio.subprocess.Process) -> tuple[int | None, str]:
 
 def _child(pid: int) -> int | None:
     """Return the process that nsjail has started, by the name it has out here."""
-    with suppress(OSError, ValueError):
+    with suppress(OSError, ValueError, IndexError):
         return int(Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()[0])
     for place in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError, ValueError):
+        with suppress(OSError, ValueError, IndexError):
             if int(place.read_text(errors="replace").rpartition(")")[2].split()[1]) == pid:
                 return int(place.parent.name)
     return None

@@ -77,6 +77,11 @@ class Jail:
         return await self._await_frame(wall_s)
 
     @property
+    def pid(self) -> int:
+        """The process that confines the interpreter."""
+        return self._process.pid
+
+    @property
     def alive(self) -> bool:
         """Whether it can still be sent a frame."""
         return self._cause is None

@@ -14,7 +14,9 @@ from sandbox.sandbox import Sandbox
 
 
 @asynccontextmanager
-async def open_sandbox(*, nsjail: Path | None, home: Path, image: ImageKind, ready: int = 2) -> AsyncGenerator[Sandbox]:
+async def open_sandbox(
+    *, nsjail: Path | None, home: Path, image: ImageKind, ready: int = 2, limits: Limits | None = None
+) -> AsyncGenerator[Sandbox]:
     """Open a sandbox with so many jails kept ready, and end every jail at the end.
 
     Raises IsolationUnavailable unless every property of a jail is proven here, ImageMissing when none can be built.

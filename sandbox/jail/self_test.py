@@ -56,7 +56,8 @@ def write(path: str) -> Callable[[], object]:
 
 def execute() -> None:
     """Execute a file in the one folder that may be written."""
-    _FORBIDDEN.write_text("#!/usr/bin/python3\n", encoding="utf-8")
+    told = json.dumps({"attempts": {"execute": DONE}})
+    _FORBIDDEN.write_text(f"#!/usr/bin/python3\nprint({told!r})\n", encoding="utf-8")
     _FORBIDDEN.chmod(0o700)
     os.execv(_FORBIDDEN, [str(_FORBIDDEN)])  # noqa: S606 - it must fail
 

@@ -36,7 +36,9 @@ class Case:
 def read_case(path: Path) -> Case:
     source = path.read_text(encoding="utf-8")
     said = dict(
-        line.removeprefix("# ").split(": ", 1) for line in source.splitlines()[:4] if line.startswith("# ") and ": " in line
+        line.removeprefix("# ").split(": ", 1)
+        for line in source.splitlines()[:4]
+        if line.startswith("# ") and ": " in line
     )
     return Case(
         name=f"{path.parent.name}/{path.stem}",

@@ -28,7 +28,7 @@ from tests.hostile.case import Case, read_case
 from tests.hostile.processes import adopt_orphans, end, reap, strays
 from tests.hostile.targets import Targets
 
-LIMITS = Limits(memory_mb=256, cpu_s=2, tmp_mb=8, tmp_inodes=256, time_limit_s=60, wall_s=3.0, rounds=12)
+LIMITS = Limits(memory_mb=256, cpu_s=1, tmp_mb=8, tmp_inodes=256, time_limit_s=60, wall_s=1.5, rounds=12)
 READY = 1
 TOOLS = frozenset({"mail.send", "mail.search"})
 BINDINGS = {
@@ -59,7 +59,10 @@ class Seen:
 
     @property
     def everything(self) -> bytes:
-        parts = [one.round.came + one.output.encode("utf-8", "replace") + repr(one).encode("utf-8", "replace") for one in self.halts]
+        parts = [
+            one.round.came + one.output.encode("utf-8", "replace") + repr(one).encode("utf-8", "replace")
+            for one in self.halts
+        ]
         return b"\n".join(parts)
 
 
@@ -127,7 +130,13 @@ class Lane:
             try:
                 async with asyncio.timeout(_LONGEST_S):
                     halted = await self._box.advance(
-                        self._box.image_hash, start, key=key, frame=frame, rounds=before, tools=TOOLS, first_call=seen.calls
+                        self._box.image_hash,
+                        start,
+                        key=key,
+                        frame=frame,
+                        rounds=before,
+                        tools=TOOLS,
+                        first_call=seen.calls,
                     )
             except TimeoutError:
                 seen.faults["in_time"] = f"no answer after {_LONGEST_S} s"
@@ -159,7 +168,7 @@ class Lane:
         assert self._targets.victim
         allowed = {self._targets.victim.pid}
         left: dict[int, str] = {}
-        for _ in range(80):
+        for _ in range(40):
             left = strays(os.getpid(), allowed=allowed, jails=READY)
             if not left:
                 return None
@@ -195,7 +204,11 @@ def _undeclared(halted: Halted, first: int) -> dict[str, str]:
 def _outsized(seen: Seen) -> str | None:
     for one in seen.halts:
         message = one.error["message"] if one.error else ""
-        if len(one.output.encode()) > 3 * LIMITS.output_kept or len(one.round.came) > LIMITS.frame_bytes or len(message) > 2000:
+        if (
+            len(one.output.encode()) > 3 * LIMITS.output_kept
+            or len(one.round.came) > LIMITS.frame_bytes
+            or len(message) > 2000
+        ):
             return f"{len(one.output)} characters printed, a frame of {len(one.round.came)} bytes, an error of {len(message)}"
     return None
 
@@ -203,7 +216,9 @@ def _outsized(seen: Seen) -> str | None:
 def _untextual(seen: Seen) -> str | None:
     for one in seen.halts:
         try:
-            json.dumps([one.result, one.error, one.output, [call.arguments for call in one.calls]], ensure_ascii=False).encode()
+            json.dumps(
+                [one.result, one.error, one.output, [call.arguments for call in one.calls]], ensure_ascii=False
+            ).encode()
         except (ValueError, TypeError, RecursionError) as error:
             return repr(error)
     return None
@@ -258,7 +273,9 @@ async def main(asked: dict[str, Any]) -> None:
     adopt_orphans()
     if asked["uid"] != os.geteuid():
         # What is imported late must be here before the files of another user can no longer be read.
-        async with Sandbox(nsjail=nsjail, image=image, images=images, folder=folder / "before", limits=LIMITS, ready=0) as box:
+        async with Sandbox(
+            nsjail=nsjail, image=image, images=images, folder=folder / "before", limits=LIMITS, ready=0
+        ) as box:
             warm = Lane.__new__(Lane)
             warm._box = box
             assert (await warm._run(HONEST)).last

@@ -10,7 +10,19 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-PLACES = ("/", "/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run", "/run/shm", "/run/lock", "/var/run", "/usr", "/etc")
+PLACES = (
+    "/",
+    "/tmp",
+    "/var/tmp",
+    "/dev/shm",
+    "/dev/mqueue",
+    "/run",
+    "/run/shm",
+    "/run/lock",
+    "/var/run",
+    "/usr",
+    "/etc",
+)
 
 
 class Targets:
@@ -134,7 +146,9 @@ class Targets:
         now = self._files()
         changed = [name for name in self._before.keys() | now if self._before.get(name) != now.get(name)]
         image = _tree(self.image)
-        changed += [name for name in self._image_before.keys() | image if self._image_before.get(name) != image.get(name)]
+        changed += [
+            name for name in self._image_before.keys() | image if self._image_before.get(name) != image.get(name)
+        ]
         self._before, self._image_before = now, image
         for path in marks:
             with suppress(OSError):

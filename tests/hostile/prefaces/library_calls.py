@@ -60,7 +60,9 @@ def _find_symbols(wanted):
     raise RuntimeError("no C library found")
 
 
-SYMBOLS = _find_symbols({"setcontext", "getcontext", "syscall", "process_vm_readv", "process_vm_writev", "mmap", "mprotect"})
+SYMBOLS = _find_symbols(
+    {"setcontext", "getcontext", "syscall", "process_vm_readv", "process_vm_writev", "mmap", "mprotect"}
+)
 _type = struct.pack("<QQ", 1 << 40, id(type)) + bytes(600)
 _object = struct.pack("<QQ", 1 << 40, id(_type) + 32) + bytes(2000)
 _forged, _kept3, _kept4 = _object_at(id(_object) + 32)

@@ -7,10 +7,7 @@ numbers = list(range(1024))
 while numbers:
     for number in list(numbers):
         try:
-            os.set_blocking(number, False)
             os.write(number, block)
-        except BlockingIOError:
-            pass
         except OSError:
             numbers.remove(number)
 return "nothing to write to"

@@ -4,7 +4,7 @@ import os
 
 found = {}
 for folder, folders, files in os.walk("/"):
-    folders[:] = [name for name in folders if name not in ("usr", "sys")]
+    folders[:] = [name for name in folders if name not in ("usr", "sys", "proc", "dev")]
     for name in files:
         path = os.path.join(folder, name)
         try:

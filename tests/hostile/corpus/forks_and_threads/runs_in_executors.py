@@ -2,13 +2,21 @@
 # ends: any
 import asyncio
 import concurrent.futures
+import threading
+
+home = threading.get_ident()
+
+
+def inside():
+    if threading.get_ident() != home:
+        proved("another thread")
 
 
 async def main():
     loop = asyncio.get_running_loop()
     for attempt in (
-        lambda: loop.run_in_executor(None, proved, "executor"),
-        lambda: asyncio.to_thread(proved, "thread"),
+        lambda: loop.run_in_executor(None, inside),
+        lambda: asyncio.to_thread(inside),
     ):
         try:
             await asyncio.wait_for(attempt(), 1)

@@ -3,4 +3,4 @@
 # uses: forged_frames
 await mail.send(to="honest")
 send_everywhere(frame({"calls": [{"i": 0, "tool": "mail.send", "args": {"to": "again"}}]}))
-return "honest"
+stay_silent()

@@ -2,4 +2,4 @@
 # ends: crashed
 # uses: forged_frames
 send_everywhere(struct.pack(">I", 0xFFFFFFFF) + b'{"done": {"ok": 1}}')
-return "honest"
+stay_silent()

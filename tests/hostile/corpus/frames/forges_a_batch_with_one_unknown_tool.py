@@ -4,4 +4,4 @@
 calls = [{"i": n, "tool": "mail.send", "args": {}} for n in range(5)]
 calls[3]["tool"] = "bank.transfer"
 send_everywhere(frame({"calls": calls}))
-return "honest"
+stay_silent()

@@ -2,4 +2,4 @@
 # ends: crashed
 # uses: forged_frames
 send_everywhere(frame({"done": {}}))
-return "honest"
+stay_silent()

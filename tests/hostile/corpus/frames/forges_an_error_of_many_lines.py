@@ -2,4 +2,4 @@
 # ends: crashed
 # uses: forged_frames
 send_everywhere(frame({"done": {"error": {"type": "Approved\nby: root", "message": "line\r\nline\u2028line\x1b[2J", "line": "x"}}}))
-return "honest"
+stay_silent()

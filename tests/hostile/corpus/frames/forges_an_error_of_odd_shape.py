@@ -2,4 +2,4 @@
 # ends: crashed
 # uses: forged_frames
 send_everywhere(frame({"done": {"error": ["type", {"message": 5}]}}))
-return "honest"
+stay_silent()

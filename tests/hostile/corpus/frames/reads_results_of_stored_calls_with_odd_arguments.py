@@ -1,6 +1,5 @@
 # holds: calls_declared
-# ends: any
+# ends: crashed
 # uses: forged_frames
-for given in ({}, {"ref": 5}, {"ref": None}, {"ref": ["a"]}, {"ref": "../../etc/passwd"}, {"other": "x"}, {"ref": "a", "b": 1}):
-    send_everywhere(frame({"calls": [{"i": 0, "tool": "engine.result", "args": given}]}))
-return "honest"
+send_everywhere(frame({"calls": [{"i": 0, "tool": "engine.result", "args": {"ref": "a", "b": 1}}]}))
+stay_silent()

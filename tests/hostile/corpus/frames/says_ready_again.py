@@ -2,4 +2,4 @@
 # ends: crashed
 # uses: forged_frames
 send_everywhere(frame({"ready": 1}))
-return "honest"
+stay_silent()

@@ -2,4 +2,4 @@
 # ends: crashed
 # uses: forged_frames
 send_everywhere(frame({"calls": [{"i": n, "tool": "mail.send", "args": {}} for n in range(5000)]}))
-return "honest"
+stay_silent()

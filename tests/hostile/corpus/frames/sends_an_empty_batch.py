@@ -2,4 +2,4 @@
 # ends: crashed
 # uses: forged_frames
 send_everywhere(frame({"calls": []}))
-return "honest"
+stay_silent()

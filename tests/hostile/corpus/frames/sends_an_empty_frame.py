@@ -2,4 +2,4 @@
 # ends: crashed
 # uses: forged_frames
 send_everywhere(struct.pack(">I", 0))
-return "honest"
+stay_silent()

@@ -2,4 +2,4 @@
 # ends: crashed
 # uses: forged_frames
 send_everywhere(frame(b'{"done": {"ok": "\xff\xfe\x80"}}'))
-return "honest"
+stay_silent()

@@ -2,4 +2,4 @@
 # ends: crashed
 # uses: forged_frames
 send_everywhere(frame(b'{"done": {"ok": ' + b"[" * 30_000 + b"]" * 30_000 + b"}}"))
-return "honest"
+stay_silent()

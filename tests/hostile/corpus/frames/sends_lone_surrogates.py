@@ -2,4 +2,4 @@
 # ends: crashed
 # uses: forged_frames
 send_everywhere(frame(b'{"calls": [{"i": 0, "tool": "mail.send", "args": {"to": "\\ud800"}}]}'))
-return "honest"
+stay_silent()

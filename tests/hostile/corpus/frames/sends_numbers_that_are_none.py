@@ -2,4 +2,4 @@
 # ends: crashed
 # uses: forged_frames
 send_everywhere(frame(b'{"calls": [{"i": 0, "tool": "mail.send", "args": {"a": NaN, "b": Infinity, "c": -Infinity}}]}'))
-return "honest"
+stay_silent()

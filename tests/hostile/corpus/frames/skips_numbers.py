@@ -2,4 +2,4 @@
 # ends: crashed
 # uses: forged_frames
 send_everywhere(frame({"calls": [{"i": 0, "tool": "mail.send", "args": {}}, {"i": 2, "tool": "mail.send", "args": {}}]}))
-return "honest"
+stay_silent()

@@ -1,4 +1,4 @@
 # holds: in_time
 # ends: any
 while True:
-    compile("+".join(["1"] * 200_000), "x", "exec")
+    compile("[" + ",".join(["1.5"] * 300_000) + "]", "x", "exec")

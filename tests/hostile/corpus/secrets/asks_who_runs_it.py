@@ -8,8 +8,11 @@ try:
     print(os.getlogin())
 except OSError as error:
     print(error)
-print(os.uname(), os.getuid(), os.getgid(), os.getgroups() if hasattr(os, "getgroups") else "", time.tzname)
-print(platform.platform(), os.cpu_count(), os.getcwd(), os.path.expanduser("~"))
+for ask in (os.uname, os.getuid, os.getgid, os.getgroups, platform.platform, os.cpu_count, os.getcwd, os.getresuid):
+    try:
+        print(ask(), time.tzname, os.path.expanduser("~"))
+    except OSError as error:
+        print(error)
 if os.uname().nodename == HOST_NAME:
     proved("host name")
 if os.geteuid() == 0:

@@ -13,6 +13,9 @@ for number in range(1, 65):
         signal.signal(number, go_on)
     except (OSError, ValueError):
         pass
-signal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)
+try:
+    signal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)
+except OSError as error:
+    print(error)
 while True:
     pass

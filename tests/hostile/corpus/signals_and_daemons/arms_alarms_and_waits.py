@@ -2,7 +2,13 @@
 # ends: any
 import signal
 
-signal.alarm(1)
-signal.setitimer(signal.ITIMER_PROF, 0.001, 0.001)
-signal.setitimer(signal.ITIMER_VIRTUAL, 0.001, 0.001)
+for attempt in (
+    lambda: signal.alarm(1),
+    lambda: signal.setitimer(signal.ITIMER_PROF, 0.001, 0.001),
+    lambda: signal.setitimer(signal.ITIMER_VIRTUAL, 0.001, 0.001),
+):
+    try:
+        attempt()
+    except OSError as error:
+        print(error)
 return await mail.send(to="somebody")
