@@ -1,0 +1,5 @@
+# holds: calls_declared
+# ends: crashed
+# uses: forged_frames
+send_everywhere(frame({"calls": [{"i": 0, "tool": "mail", "args": {}}]}))
+stay_silent()
