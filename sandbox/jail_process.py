@@ -58,9 +58,11 @@ class Jail:
         try:
             jail._take_ready(await jail._await_frame(_READY_S))
         except ProgramCrashed as crash:
+            await jail.end()
             raise SandboxLost(f"a jail did not start: {crash.message}: {jail.output.strip()[-500:]}") from None
         except BaseException:
-            jail.abandon()
+            # Whoever stops waiting must find it gone: nobody else knows of it.
+            await jail.end()
             raise
         return jail
 
