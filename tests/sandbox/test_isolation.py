@@ -1,0 +1,331 @@
+"""The proof: each property of a jail is shown on real jails, as root and without rights, and each weakness is seen."""
+
+import json
+import os
+import platform
+import re
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from backstay.errors import IsolationUnavailable
+from sandbox.cause import likely_cause
+from sandbox.cgroups import Cgroups
+from sandbox.image import Image
+from sandbox.isolation import Proof, examine, prove
+from sandbox.limits import Limits
+from sandbox.nsjail import Nsjail
+from sandbox.profile import SELF_TEST, environment, interpreter_arguments, outside_uid, render_profile
+from sandbox.properties import RULES, Expected
+from tests.sandbox.machine_code import CALLS, ENOSYS, EPERM, KILLED, OLD_CALLS
+from tests.sandbox.places import HOUSE, as_nobody, as_self, image, readable_nsjail
+
+USERS = {"self": as_self, "nobody": as_nobody}
+REQUIRED = ["starts", "has the image it is named by", *(name for name, _, _ in RULES)]
+x86_only = pytest.mark.skipif(platform.machine() != "x86_64", reason="the machine code is that of x86-64")
+root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give up rights that it has")
+
+PROVE = """
+import asyncio, json, sys
+from pathlib import Path
+from sandbox.image import find_image
+from sandbox.isolation import prove
+from sandbox.nsjail import Nsjail
+nsjail, hash_, images, profiles = sys.argv[1:]
+proof = asyncio.run(prove(Nsjail.find(nsjail), find_image(hash_, Path(images)), Path(profiles)))
+print(json.dumps(proof.plain()))
+"""
+
+
+def unproven(proof: Proof) -> dict[str, str]:
+    return {one.name: one.cause for one in proof.properties if one.required and not one.proven}
+
+
+def arguments(nsjail: Nsjail, built: Image, profiles: str = "profiles") -> tuple[str, ...]:
+    return str(nsjail.path), built.hash, str(built.path.parents[1]), profiles
+
+
+@pytest.mark.parametrize("kind", ["python", "data"])
+@pytest.mark.parametrize("user", sorted(USERS))
+def test_every_property_is_proven_for_any_user(user, kind, reachable):
+    folder = reachable / "worker"
+    done = USERS[user](PROVE, *arguments(readable_nsjail(), image(kind)), folder=folder)
+    assert done.returncode == 0, done.stderr
+    proof = Proof.model_validate_json(done.stdout)
+    assert unproven(proof) == {}
+    assert proof.isolated
+    assert [one.name for one in proof.properties if one.required] == REQUIRED
+    proof.demand()
+
+
+async def weakened(pattern: str, replacement: str, folder: Path, *, built: Image | None = None) -> Proof:
+    """The proof for a profile that is the usual one but for one line."""
+    nsjail, built, limits = Nsjail.find(), built or image(), Limits()
+    profile = render_profile(nsjail, built, folder=folder, limits=limits, program=SELF_TEST)
+    text = profile.read_text(encoding="utf-8")
+    weak, count = re.subn(pattern, replacement, text, flags=re.MULTILINE)
+    assert count, f"the profile says nothing like {pattern}"
+    (folder / "weak.cfg").write_text(weak, encoding="utf-8")
+    expected = Expected(
+        limits=limits,
+        environment=environment("code", built),
+        arguments=interpreter_arguments(SELF_TEST),
+        uid=outside_uid(),
+    )
+    return await examine(nsjail, built, folder / "weak.cfg", expected, Cgroups())
+
+
+NO_FILTER = r"^seccomp_string.*\n"
+BOUNDED = "is bounded in memory, processor time, files and processes"
+CLEAN = "finds nothing of the worker's environment"
+WEAKNESSES = {
+    "no filter at all": (NO_FILTER, "", "passes every system call through a filter"),
+    "no filter, seen by what it kills": (NO_FILTER, "", "dies of an attack on the kernel"),
+    "no filter, seen by processes": (NO_FILTER, "", "starts no process and no thread"),
+    "no filter, seen by sockets": (NO_FILTER, "", "has no network"),
+    "no filter, seen by memory": (NO_FILTER, "", "makes no memory executable"),
+    "no filter, seen by links": (NO_FILTER, "", "makes no link, no device, no signal"),
+    "one deadly call is let through": ("SYSCALL\\[434\\], ", "", "dies of an attack on the kernel"),
+    "code may be written": (r"&& \(flags & 0x20\) == 0\)", "|| flags != 0)", "makes no memory executable"),
+    "files in /tmp may be executed": ("noexec: true", "noexec: false", "executes nothing that it wrote"),
+    "the network of the machine": ("clone_newnet: true", "clone_newnet: false", "has no network"),
+    "the processes of the machine": ("clone_newpid: true", "clone_newpid: false", "has namespaces of its own"),
+    "the name of the machine": ("clone_newuts: true", "clone_newuts: false", "has namespaces of its own"),
+    "capabilities": ("keep_caps: false", "keep_caps: true", "holds no capability"),
+    "another user inside": ('inside_id: "1000"', 'inside_id: "0"', "runs as a user without rights"),
+    "random addresses": ("persona_addr_no_randomize: true", "", "has the same hashes and addresses each time"),
+    "random hashes": ("PYTHONHASHSEED=0", "PYTHONHASHSEED=random", "has the same hashes and addresses each time"),
+    "something in the environment": ("PYTHONHASHSEED=0", r'\g<0>"\nenvar: "KEY=x', CLEAN),
+    "memory without bound": ("rlimit_as: 512", "rlimit_as: 4096", BOUNDED),
+    "time without bound": ("rlimit_cpu: 20", "rlimit_cpu: 900", BOUNDED),
+    "space without bound": ("size=16m", "size=64m", "is bounded in what it writes to /tmp"),
+    "files without bound": ("nr_inodes=1024", "nr_inodes=9999", "is bounded in what it writes to /tmp"),
+    "a file of the machine": (
+        r'^mount \{ dst: "/tmp"',
+        r'mount { src: "/usr/share/zoneinfo" dst: "/dev" is_bind: true }\n\g<0>',
+        "sees no process, no device and no file of the machine",
+    ),
+}
+
+
+@pytest.mark.parametrize("weakness", sorted(WEAKNESSES))
+async def test_a_weaker_profile_is_seen_for_what_it_is(weakness, reachable):
+    pattern, replacement, name = WEAKNESSES[weakness]
+    proof = await weakened(pattern, replacement, reachable)
+    assert name in unproven(proof)
+    assert not proof.isolated
+    with pytest.raises(IsolationUnavailable) as refused:
+        proof.demand()
+    assert name in refused.value.facts["missing"]
+
+
+async def test_a_root_that_can_be_written_is_seen(reachable):
+    shutil.copytree(image().path, reachable / "root", symlinks=True)
+    copy = image().model_copy(update={"path": reachable / "root"})
+    proof = await weakened('(dst: "/" is_bind: true is_dir: true rw:) false', r"\1 true", reachable, built=copy)
+    assert "writes nothing outside /tmp" in unproven(proof)
+
+
+async def test_an_image_that_was_changed_is_seen(reachable):
+    shutil.copytree(image().path, reachable / "root", symlinks=True)
+    with (reachable / "root/usr/lib/backstay/runner.py").open("a", encoding="utf-8") as opened:
+        opened.write("\n")
+    copy = image().model_copy(update={"path": reachable / "root"})
+    proof = await prove(Nsjail.find(), copy, reachable)
+    assert list(unproven(proof)) == ["has the image it is named by"]
+
+
+@pytest.fixture(scope="module")
+def calls(tmp_path_factory) -> dict[tuple[str, str, str], dict[str, int]]:
+    """How each system call ended, by user, kind of jail, and whether the filter was on; asked for once."""
+    return {}
+
+
+def ended(calls, user: str, kind: str, filtered: str, reachable: Path) -> dict[str, int]:
+    key = user, kind, filtered
+    if key not in calls:
+        source = (HOUSE / "tests/sandbox/machine_code.py").read_text(encoding="utf-8")
+        folder = reachable / "worker"
+        done = USERS[user](source, str(readable_nsjail().path), kind, filtered, folder=folder)
+        assert done.returncode == 0, done.stderr
+        calls[key] = json.loads(done.stdout)
+    return calls[key]
+
+
+@x86_only
+@pytest.mark.parametrize("user", sorted(USERS))
+def test_calls_by_machine_code_are_deadly_or_not_permitted_to_programs(user, calls, reachable):
+    told = ended(calls, user, "code", "filtered", reachable)
+    assert told.keys() == CALLS.keys() | OLD_CALLS.keys()
+    assert {name: end for name, end in told.items() if end not in (KILLED, EPERM)} == {}
+    deadly = {name for name, end in told.items() if end == KILLED}
+    assert {"ptrace", "unshare_user", "bpf", "io_uring_setup", "mount", "setns", *OLD_CALLS} <= deadly
+    assert {"clone", "clone3", "fork", "vfork", "socket_internet", "getpid_x32"} <= told.keys() - deadly
+
+
+@x86_only
+def test_the_same_calls_succeed_without_the_filter_so_that_it_is_what_stops_them(calls, reachable):
+    told = ended(calls, "self", "code", "unfiltered", reachable)
+    done = {name for name, end in told.items() if end == 0}
+    assert {
+        "ptrace",
+        "unshare_user",
+        "clone_user",
+        "personality",
+        "socket_internet",
+        "fork",
+        "mmap_writable_code",
+    } <= done
+    assert len(done) >= 30
+    assert KILLED not in told.values()
+
+
+@x86_only
+@pytest.mark.parametrize("user", sorted(USERS))
+def test_shells_may_start_processes_but_no_call_leads_out_of_their_jail(user, calls, reachable):
+    told = ended(calls, user, "shell", "filtered", reachable)
+    allowed = {"clone", "clone_thread", "fork", "vfork", "socketpair", "kill", "tgkill", "inotify_init1"}
+    assert {name: told[name] for name in allowed} == dict.fromkeys(allowed, 0)
+    programs = ended(calls, user, "code", "filtered", reachable / "programs")
+    deadly = {name for name, end in programs.items() if end == KILLED}
+    assert {name: told[name] for name in deadly} == dict.fromkeys(deadly, KILLED)
+    refused = {
+        "clone_user", "clone3", "socket_unix", "socket_internet", "socket_internet_6", "socket_netlink", "socket_vsock",
+        "seccomp", "setrlimit", "prlimit64", "memfd_create", "personality", "mknod", "steal_input", "getpid_x32",
+    }  # fmt: skip
+    assert {told[name] for name in refused} <= {EPERM, ENOSYS}
+
+
+async def fault(nsjail: Nsjail, built: Image, folder: Path, cgroups: Cgroups | None = None) -> tuple[str, str]:
+    """The cause and the fix when no jail starts."""
+    proof = await prove(nsjail, built, folder, cgroups=cgroups)
+    assert not proof.isolated
+    first = proof.properties[0]
+    assert (first.name, first.proven) == ("starts", False)
+    assert not [one for one in proof.properties if one.proven and one.required and one.name != REQUIRED[1]]
+    return first.cause, first.fix
+
+
+async def test_an_image_in_a_closed_folder_is_named_with_that_folder(reachable):
+    closed = reachable / "closed"
+    (closed / "root").mkdir(parents=True)
+    closed.chmod(0)
+    try:
+        built = image().model_copy(update={"path": closed / "root"})
+        cause, fix = await fault(Nsjail.find(), built, reachable)
+    finally:
+        closed.chmod(stat.S_IRWXU)
+    assert f"{closed} is closed to others" in cause
+    assert fix == f"chmod o+x {closed}, or keep the images elsewhere"
+
+
+async def test_an_image_that_is_gone_is_named(reachable):
+    built = image().model_copy(update={"path": reachable / "gone/root"})
+    cause, fix = await fault(Nsjail.find(), built, reachable)
+    assert f"the image at {reachable / 'gone/root'} is gone" in cause
+    assert fix == "run `backstay image build`"
+
+
+async def test_a_cgroup_folder_that_is_missing_is_named(reachable):
+    cgroups = Cgroups(version=1, pids=reachable / "nothing/here")
+    cause, fix = await fault(Nsjail.find(), image(), reachable, cgroups)
+    assert f"{reachable / 'nothing/here'} is missing" in cause
+    assert "restart the worker" in fix
+
+
+async def test_an_nsjail_that_does_not_run_here_is_named(reachable):
+    broken = reachable / "nsjail"
+    broken.write_bytes(b"\x7fELF\x02\x01\x01" + bytes(100))
+    broken.chmod(0o755)
+    cause, fix = await fault(Nsjail.find(str(broken)), image(), reachable)
+    assert "the nsjail binary does not run on this machine" in cause
+    assert "install backstay[sandbox]" in fix
+
+
+async def test_a_policy_that_nsjail_does_not_understand_is_named(reachable):
+    proof = await weakened("ptrace, ", "no_such_call, ", reachable)
+    assert "does not understand the system call policy" in proof.properties[0].cause
+
+
+def proof_under(wrapper: list[str], folder: Path) -> Proof:
+    """The proof of a worker that is started by the wrapper, which takes rights away."""
+    command = [*wrapper, sys.executable, "-c", PROVE, *arguments(Nsjail.find(), image(), str(folder / "profiles"))]
+    environment_ = {"PYTHONPATH": str(HOUSE), "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
+    done = subprocess.run(command, cwd=HOUSE, env=environment_, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return Proof.model_validate_json(done.stdout)
+
+
+def test_switched_off_user_namespaces_are_named(reachable):
+    # Inside a user namespace of its own, the switch is the namespace's own and no other process sees it.
+    off = [
+        "unshare",
+        "--user",
+        "--map-root-user",
+        "sh",
+        "-c",
+        'echo 0 > /proc/sys/user/max_user_namespaces; exec "$@"',
+        "sh",
+    ]
+    if subprocess.run([*off, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("this user may make no user namespace to switch them off in")
+    first = proof_under(off, reachable).properties[0]
+    assert first.cause.startswith("user namespaces are switched off (user.max_user_namespaces is 0)")
+    assert first.fix == "sysctl -w user.max_user_namespaces=10000"
+
+
+@x86_only
+def test_a_containers_filter_that_forbids_namespaces_is_named(reachable):
+    policy = (
+        "ERRNO(1) { unshare, clone(f, a, b, c, d) { (f & 0x10000000) != 0 } } ERRNO(38) { SYSCALL[435] } DEFAULT ALLOW"
+    )
+    (reachable / "container.cfg").write_text(
+        "mode: ONCE log_level: FATAL keep_env: true disable_rl: true mount_proc: false\n"
+        "clone_newnet: false clone_newuser: false clone_newns: false clone_newpid: false clone_newipc: false\n"
+        f'clone_newuts: false clone_newcgroup: false cwd: "{HOUSE}"\nseccomp_string: "{policy}"\n',
+        encoding="utf-8",
+    )
+    first = proof_under(
+        [str(Nsjail.find().path), "--config", str(reachable / "container.cfg"), "--"], reachable
+    ).properties[0]
+    assert first.cause.startswith("the container's own system call filter forbids namespaces")
+
+
+@root_only
+def test_root_that_may_not_change_users_is_named(reachable):
+    wrapper = ["setpriv", "--bounding-set=-setuid,-setgid", "--inh-caps=-all"]
+    first = proof_under(wrapper, reachable).properties[0]
+    assert first.cause.startswith("the worker may not give the jail a user of its own")
+    assert "CAP_SETUID" in first.fix
+
+
+CLONE = "clone(flags=CLONE_NEWUSER) failed: "
+SWITCHES = {
+    "only root may make": ("kernel/unprivileged_userns_clone 0", CLONE + "Operation not permitted"),
+    "AppArmor takes the rights": (
+        "kernel/apparmor_restrict_unprivileged_userns 1",
+        "mount('/', ...): Permission denied",
+    ),
+    "user namespaces are switched off": ("user/max_user_namespaces 0", CLONE + "No space left"),
+    "the limit of namespaces is reached": ("user/max_user_namespaces 9", CLONE + "No space left"),
+    "mounting is refused inside a user": ("user/max_user_namespaces 9", "mount('none'): Operation not permitted"),
+    "nsjail ended before the jail answered: something": ("user/max_user_namespaces 9", "something quite new failed"),
+    "nsjail ended before the jail answered: nothing": ("user/max_user_namespaces 9", ""),
+}
+
+
+@pytest.mark.parametrize("cause", sorted(SWITCHES))
+def test_switches_of_other_kernels_are_named(cause, tmp_path):
+    switch, log = SWITCHES[cause]
+    name, value = switch.split()
+    (tmp_path / name).parent.mkdir(parents=True)
+    (tmp_path / name).write_text(value + "\n", encoding="ascii")
+    line = f"[W][2026-11-22T05:52:12+0000][3505] runChild():43 {log}\n" if log else ""
+    said, fix = likely_cause(line, image(), Cgroups(), sysctl=tmp_path, root=False)
+    assert said.startswith(cause)
+    assert fix
+    assert "\n" not in said
