@@ -1,0 +1,352 @@
+"""Profiles: exactly which words confine a jail, which binary reads them, and which caps a machine allows."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+
+import pytest
+
+from backstay.errors import IsolationUnavailable
+from sandbox.cgroups import Cgroups, find_cgroups
+from sandbox.image import Image
+from sandbox.limits import Limits, shell_limits
+from sandbox.nsjail import Nsjail
+from sandbox.profile import command, interpreter_arguments, outside_uid, profile_text, render_profile
+from tests.sandbox.places import HOUSE, as_nobody, as_self, image, readable_nsjail
+
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+NSJAIL = Nsjail(path=Path("/usr/bin/nsjail"), version="3.6", sha256="a" * 64)
+IMAGE = Image(kind="python", hash="b" * 64, path=Path("/images/b/root"), python="3.11.7")
+GROUPS_1 = Cgroups(version=1, memory=Path("/g/memory/w"), pids=Path("/g/pids/w"), cpu=Path("/g/cpu/w"))
+GROUPS_2 = Cgroups(version=2, memory=Path("/g/w"), pids=Path("/g/w"), cpu=Path("/g/w"))
+USERS = {"self": as_self, "nobody": as_nobody}
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+@pytest.mark.parametrize("kind", ["code", "shell"])
+def test_the_configuration_is_the_one_that_was_reviewed(kind, machine):
+    # A change here is a change of what confines programs: review it word by word, then write the file anew.
+    workspace = Path("/workspaces/one") if kind == "shell" else None
+    text = profile_text(
+        NSJAIL, IMAGE, kind=kind, machine=machine, outside_uid=200007, outside_gid=200007, workspace=workspace
+    )
+    assert text == (SNAPSHOTS / f"{kind}.{machine}.cfg").read_text(encoding="utf-8")
+
+
+def names(kind: str, machine: str, action: str) -> set[str]:
+    """The calls of one action of a policy, without the conditions they stand under."""
+    text = (HOUSE / f"sandbox/jail/{kind}.policy.{machine}").read_text(encoding="utf-8")
+    text = re.sub(r"//.*", "", text)
+    text = re.sub(r"\((\w+, )*\w+\) \{[^}]*\}", "", text)
+    found = re.findall(re.escape(action) + r" \{([^}]*)\}", text)
+    return {name for block in found for name in re.findall(r"\w+(?:\[\d+\])?", block)}
+
+
+@pytest.mark.parametrize("kind", ["code", "shell"])
+def test_the_untested_machine_is_allowed_nothing_that_the_tested_one_is_not(kind):
+    renamed = {
+        "SYSCALL[160]": "SYSCALL[63]",
+        "sendfile": "sendfile64",
+        "SYSCALL[84]": "sync_file_range",
+        "getpgid": "getpgrp",
+    }
+    tested, untested = names(kind, "x86_64", "ALLOW"), names(kind, "aarch64", "ALLOW")
+    assert len(untested) > 60
+    assert {renamed.get(name, name) for name in untested} <= tested
+    of_x86 = {"iopl", "ioperm", "modify_ldt"}
+    assert names(kind, "x86_64", "KILL_PROCESS") - of_x86 == names(kind, "aarch64", "KILL_PROCESS")
+
+
+@pytest.mark.parametrize("kind", ["code", "shell"])
+def test_no_call_is_both_deadly_and_allowed(kind):
+    for machine in ("x86_64", "aarch64"):
+        assert not names(kind, machine, "KILL_PROCESS") & names(kind, machine, "ALLOW")
+
+
+def test_a_machine_without_a_policy_is_refused_by_name():
+    with pytest.raises(IsolationUnavailable) as refused:
+        profile_text(NSJAIL, IMAGE, machine="riscv64")
+    assert refused.value.cause == "there is no system call policy for machines of type riscv64"
+
+
+def test_the_name_of_the_file_stands_for_its_content(tmp_path):
+    one = render_profile(NSJAIL, IMAGE, folder=tmp_path)
+    assert render_profile(NSJAIL, IMAGE, folder=tmp_path) == one
+    others = [
+        render_profile(NSJAIL, IMAGE, folder=tmp_path, limits=Limits(cpu_s=21)),
+        render_profile(NSJAIL, IMAGE, folder=tmp_path, outside_uid=200001),
+        render_profile(NSJAIL, IMAGE, folder=tmp_path, cgroups=GROUPS_1),
+        render_profile(NSJAIL.model_copy(update={"sha256": "c" * 64}), IMAGE, folder=tmp_path),
+        render_profile(NSJAIL, IMAGE.model_copy(update={"hash": "d" * 64}), folder=tmp_path),
+        render_profile(NSJAIL, IMAGE, folder=tmp_path, kind="shell"),
+    ]
+    assert len({one, *others}) == 7
+    assert sorted(tmp_path.iterdir()) == sorted({one, *others})
+    one.write_text("half a fi", encoding="utf-8")
+    assert render_profile(NSJAIL, IMAGE, folder=tmp_path).read_text(encoding="utf-8") != "half a fi"
+
+
+@pytest.mark.parametrize(
+    ("groups", "lines"),
+    [
+        (Cgroups(), []),
+        (
+            GROUPS_1,
+            [
+                'cgroup_mem_mount: "/g/memory"',
+                'cgroup_mem_parent: "w"',
+                "cgroup_mem_max: 553648128",
+                'cgroup_pids_mount: "/g/pids"',
+                'cgroup_pids_parent: "w"',
+                "cgroup_pids_max: 16",
+                'cgroup_cpu_mount: "/g/cpu"',
+                'cgroup_cpu_parent: "w"',
+                "cgroup_cpu_ms_per_sec: 1000",
+            ],
+        ),
+        (
+            GROUPS_2,
+            [
+                "use_cgroupv2: true",
+                'cgroupv2_mount: "/g/w"',
+                "cgroup_mem_max: 553648128",
+                "cgroup_pids_max: 16",
+                "cgroup_cpu_ms_per_sec: 1000",
+            ],
+        ),
+        (
+            Cgroups(version=1, pids=Path("/g/pids/w")),
+            ['cgroup_pids_mount: "/g/pids"', 'cgroup_pids_parent: "w"', "cgroup_pids_max: 16"],
+        ),
+    ],
+    ids=["none", "version 1", "version 2", "pids alone"],
+)
+def test_cgroup_caps_are_those_that_the_machine_allows(groups, lines):
+    text = profile_text(NSJAIL, IMAGE, cgroups=groups)
+    assert [line for line in text.splitlines() if "cgroup" in line and not line.startswith("clone_")] == lines
+
+
+def test_a_path_cannot_add_words_to_the_configuration(reachable):
+    odd = reachable / 'a" rw: true }\nkeep_env: true # \\ é'
+    shutil.copytree(image().path, odd / "root", symlinks=True)
+    built = image().model_copy(update={"path": odd / "root"})
+    nsjail = Nsjail.find()
+    profile = render_profile(nsjail, built, folder=reachable)
+    assert "\nkeep_env: true" not in profile.read_text(encoding="utf-8")
+    line = command(nsjail, profile, *interpreter_arguments()[:-1], "-c", "print(open('/x', 'w'))")
+    done = subprocess.run(line, env={"KEY": "x"}, capture_output=True, text=True, check=False, timeout=60)
+    assert "OSError: [Errno 30] Read-only file system: '/x'" in done.stderr
+
+
+def test_the_uid_outside_is_one_of_its_own_for_each_slot_of_root_and_else_the_workers():
+    uids = [outside_uid(slot) for slot in range(3)]
+    if os.geteuid():
+        assert uids == [os.geteuid()] * 3
+    else:
+        assert len(set(uids)) == 3
+        assert min(uids) >= 60_000
+
+
+def test_a_binary_that_is_named_comes_before_all_others(tmp_path):
+    bundled = Nsjail.find(folders=())
+    named = Path(shutil.copy(bundled.path, tmp_path / "mine"))
+    found = Nsjail.find(str(named), folders=(str(bundled.path.parent),))
+    assert found == Nsjail(path=named, version="unknown", sha256=bundled.sha256)
+
+
+def test_a_binary_on_the_path_comes_before_that_of_the_wheel_but_a_script_does_not(tmp_path):
+    bundled = Nsjail.find(folders=())
+    assert bundled.version == "3.6"
+    for folder in ("script", "plain", "real"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "script/nsjail").write_text(f"#!{sys.executable}\nprint('I am no jail')\n", encoding="utf-8")
+    (tmp_path / "script/nsjail").chmod(0o755)
+    shutil.copyfile(bundled.path, tmp_path / "plain/nsjail")
+    (tmp_path / "plain/nsjail").chmod(0o644)
+    folders = [str(tmp_path / folder) for folder in ("script", "gone")]
+    assert Nsjail.find(folders=tuple(folders)) == bundled
+    shutil.copy(bundled.path, tmp_path / "real/nsjail")
+    assert Nsjail.find(folders=(*folders, str(tmp_path / "real"))).path == tmp_path / "real/nsjail"
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"), [(None, "does not exist"), ("#!/bin/sh\nexec true\n", "is no binary")], ids=["gone", "script"]
+)
+def test_a_setting_that_names_no_binary_is_refused_and_not_replaced(content, fault, tmp_path):
+    named = tmp_path / "nsjail"
+    if content:
+        named.write_text(content, encoding="utf-8")
+        named.chmod(0o755)
+    with pytest.raises(IsolationUnavailable) as refused:
+        Nsjail.find(str(named))
+    assert refused.value.cause == f"BACKSTAY_NSJAIL names {str(named)!r}, which {fault}"
+    assert isinstance(refused.value, RuntimeError)
+
+
+SHELL = """
+import json, os, socket, stat, subprocess, sys, threading
+from pathlib import Path
+
+def tried(action):
+    try:
+        action()
+    except OSError as error:
+        return os.strerror(error.errno)
+    return "done"
+
+thread = threading.Thread(target=lambda: None)
+thread.start(); thread.join()
+started = subprocess.run(["/usr/bin/python3", "-S", "-c", "print(42)"], capture_output=True, text=True)
+print(json.dumps({
+    "started": started.stdout, "environment": dict(os.environ), "folder": os.getcwd(), "groups": len(os.getgroups()),
+    "devices": sorted(os.listdir("/dev")), "proc": os.listdir("/proc"), "host": os.uname().nodename,
+    "null": Path("/dev/null").write_text("x"),
+    "write": tried(lambda: Path("/workspace/written").write_text("x")),
+    "write root": tried(lambda: Path("/usr/x").write_text("x")),
+    "make device": tried(lambda: os.mknod("/tmp/d", stat.S_IFCHR | 0o666, os.makedev(1, 3))),
+    "set-uid": tried(lambda: os.open("/workspace/bit", os.O_CREAT | os.O_WRONLY, 0o4755)),
+    "chmod set-uid": tried(lambda: os.chmod("/workspace", 0o4777)),
+    "internet": tried(socket.socket), "local": tried(lambda: socket.socket(socket.AF_UNIX)),
+    "pair": tried(socket.socketpair),
+}))
+"""
+RUN_SHELL = """
+import subprocess, sys
+from pathlib import Path
+from sandbox.image import find_image
+from sandbox.nsjail import Nsjail
+from sandbox.profile import command, render_profile
+nsjail_path, hash_, images, workspace, writable, source = sys.argv[1:]
+nsjail = Nsjail.find(nsjail_path)
+Path(workspace).mkdir()
+Path(workspace).chmod(0o777)
+profile = render_profile(nsjail, find_image(hash_, Path(images)), kind="shell", folder=Path("profiles"),
+                         workspace=Path(workspace), writable=writable == "writable")
+done = subprocess.run(command(nsjail, profile, "/usr/bin/python3", "-S", "-c", source), env={"KEY": "x"})
+sys.exit(done.returncode)
+"""
+
+
+@pytest.mark.parametrize("writable", ["writable", "readable"])
+@pytest.mark.parametrize("user", sorted(USERS))
+def test_a_shell_starts_processes_and_writes_only_where_it_may(user, writable, reachable):
+    folder = reachable / "worker"
+    built = image()
+    told = USERS[user](
+        RUN_SHELL,
+        str(readable_nsjail().path),
+        built.hash,
+        str(built.path.parents[1]),
+        "here",
+        writable,
+        SHELL,
+        folder=folder,
+    )
+    assert told.returncode == 0, told.stderr
+    assert json.loads(told.stdout) == {
+        "started": "42\n",
+        "environment": {"HOME": "/tmp", "LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin", "TZ": "UTC0"},
+        "folder": "/workspace",
+        "groups": 0,
+        "devices": ["full", "null", "random", "urandom", "zero"],
+        "proc": [],
+        "host": "jail",
+        "null": 1,
+        "write": "done" if writable == "writable" else "Read-only file system",
+        "write root": "Read-only file system",
+        "make device": "Function not implemented",
+        "set-uid": "Function not implemented",
+        "chmod set-uid": "Function not implemented",
+        "internet": "Operation not permitted",
+        "local": "Operation not permitted",
+        "pair": "done",
+    }
+    assert [path.name for path in (folder / "here").iterdir()] == (["written"] if writable == "writable" else [])
+
+
+FORKS = """
+import os, time
+try:
+    for n in range(9):
+        if os.fork() == 0:
+            time.sleep(9)
+except OSError as error:
+    print(n, error.strerror)
+"""
+
+
+def run(profile: Path, source: str) -> subprocess.CompletedProcess[str]:
+    line = command(Nsjail.find(), profile, "/usr/bin/python3", "-s", "-S", "-c", source)
+    return subprocess.run(line, env={}, capture_output=True, text=True, check=False, timeout=60)
+
+
+@pytest.fixture
+def cgroups():
+    """Cgroups of this test, removed after it."""
+    found = find_cgroups(f"backstay-test-{uuid.uuid4().hex[:8]}")
+    yield found
+    for folder in {found.memory, found.pids, found.cpu} - {None}:
+        folder.rmdir()
+
+
+def test_cgroups_bound_the_memory_and_the_processes_of_a_whole_jail(cgroups, reachable):
+    if not (cgroups.memory and cgroups.pids):
+        pytest.skip(f"this user has no cgroups to divide: {'; '.join(cgroups.missing)}")
+    limits = shell_limits().model_copy(update={"memory_mb": 1024, "processes": 5, "tmp_mb": 16})
+    profile = render_profile(Nsjail.find(), image(), kind="shell", folder=reachable, cgroups=cgroups, limits=limits)
+    text = profile.read_text(encoding="utf-8")
+    # The limits of single processes are wider here than the caps, so that it is the caps that are met.
+    text = re.sub(
+        "rlimit_nproc: .*", "rlimit_nproc: 64", re.sub("cgroup_mem_max: .*", "cgroup_mem_max: 67108864", text)
+    )
+    profile.write_text(text, encoding="utf-8")
+    assert run(profile, FORKS).stdout == "4 Resource temporarily unavailable\n"
+    assert run(profile, "print(len(bytearray(32 << 20)))").stdout == "33554432\n"
+    assert run(profile, "print(len(bytearray(256 << 20)))").returncode == 128 + 9
+    for folder in (cgroups.memory, cgroups.pids):
+        assert not [path for path in folder.iterdir() if path.is_dir()]
+
+
+def tree(root: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text, encoding="ascii")
+
+
+def machine(root: Path, own: str) -> Path:
+    """What the kernel says of a process in this cgroup, where version 2 is mounted at `groups`."""
+    tree(root / "proc", {"mounts": f"cgroup2 {root}/groups cgroup2 rw 0 0\n", "cgroup": f"0::{own}\n"})
+    return root / "proc"
+
+
+def test_a_unit_whose_worker_is_in_a_subgroup_is_the_workers_to_divide(tmp_path):
+    # Version 2 is not delegated where these tests usually run, so files stand in for what the kernel shows.
+    unit = "groups/system.slice/backstay.service"
+    ready = {"cgroup.subtree_control": "cpu memory pids\n"}
+    tree(tmp_path / unit, ready | {f"backstay/{name}": text for name, text in ready.items()})
+    found = find_cgroups(proc=machine(tmp_path, "/system.slice/backstay.service/worker"))
+    folder = tmp_path / unit / "backstay"
+    assert found == Cgroups(version=2, memory=folder, pids=folder, cpu=folder)
+    assert found.folder == folder
+
+
+@pytest.mark.parametrize(
+    "own", ["/user.slice/session-1.scope", "/system.slice/backstay.service", "/"], ids=["session", "unit", "root"]
+)
+def test_a_group_that_holds_the_worker_itself_is_not_divided(own, tmp_path):
+    tree(tmp_path / "groups" / own.lstrip("/"), {"cgroup.subtree_control": "\n"})
+    found = find_cgroups(proc=machine(tmp_path, own))
+    assert found.version == 0
+    assert [line.partition(":")[0] for line in found.missing] == ["memory", "pids", "cpu"]
+
+
+def test_without_any_cgroup_the_reason_is_given(tmp_path):
+    found = find_cgroups(proc=tmp_path)
+    assert found.version == 0
+    assert found.folder is None
+    assert len(found.missing) == 3
