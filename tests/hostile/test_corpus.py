@@ -1,0 +1,75 @@
+"""Hostile programs: what they attack holds, as the host sees it, and the suite notices where it does not hold."""
+
+import os
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.hostile.case import ENDS, PREFACES, corpus
+from tests.hostile.facts import FACTS
+from tests.hostile.harness import NOBODY, Area, make_area, run_corpus
+
+CLASSES = {
+    "bombs",
+    "exhaustion",
+    "files_outside",
+    "forks_and_threads",
+    "frames",
+    "kernel",
+    "links_and_devices",
+    "network",
+    "processor",
+    "runtime_tricks",
+    "secrets",
+    "signals_and_daemons",
+}
+NOTICED = 30
+
+
+@pytest.fixture(scope="module")
+def area() -> Iterator[Area]:
+    folder = Path(tempfile.mkdtemp(prefix="backstay-hostile-"))
+    yield make_area(folder)
+    shutil.rmtree(folder)
+
+
+def broken(verdicts: list[dict[str, Any]]) -> dict[str, Any]:
+    return {one["name"]: {"faults": one["faults"], "error": one["error"]} for one in verdicts if one["faults"]}
+
+
+def test_there_are_enough_programs_of_every_class_and_each_says_what_must_hold():
+    cases = corpus()
+    sizes = Counter(case.kind for case in cases)
+    assert sizes.keys() == CLASSES
+    assert min(sizes.values()) >= 6
+    assert len(cases) >= 150
+    for case in cases:
+        assert case.holds, case.name
+        assert set(case.holds) <= FACTS, case.name
+        assert case.ends in ENDS, case.name
+        assert all((PREFACES / f"{one}.py").is_file() for one in case.uses), case.name
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can run programs as root")
+async def test_everything_holds_when_the_worker_is_root(area):
+    assert broken(await run_corpus(area, corpus(), uid=0)) == {}
+
+
+@pytest.mark.timeout(300)
+async def test_everything_holds_when_the_worker_is_an_unprivileged_user(area):
+    assert broken(await run_corpus(area, corpus(), uid=os.geteuid() or NOBODY)) == {}
+
+
+@pytest.mark.timeout(300)
+async def test_a_careless_profile_is_noticed_by_the_same_programs(area):
+    cases = [case for case in corpus() if case.control]
+    verdicts = await run_corpus(area, cases, uid=os.geteuid() or NOBODY, weak=True)
+    attacked = {case.name: set(case.holds) for case in cases}
+    noticed = [one["name"] for one in verdicts if attacked[one["name"]] & one["faults"].keys()]
+    assert len(noticed) >= NOTICED, noticed
