@@ -1,0 +1,100 @@
+"""The pool: jails that are ready before anyone needs one, each for one program."""
+
+import asyncio
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from backstay.errors import SandboxLost
+from sandbox.jail_pool import JailPool
+from tests.sandbox.playing import opened, play
+
+
+async def until(condition, seconds=10.0):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not come"
+        await asyncio.sleep(0.005)
+
+
+def children() -> set[int]:
+    return {int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii").split()}
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+async def test_closing_ends_every_jail_and_leaves_no_process_file_or_task_behind(tmp_path):
+    files, tasks = open_files(), asyncio.all_tasks()
+    mine = children()
+    async with opened(tmp_path, ready=2) as box:
+        paused = [await play(box, "print(1)\nawait mail.find()\nwhile True: pass", batches=1) for _ in range(3)]
+        for number, one in enumerate(paused):
+            box.keep(str(number), one.halted)
+        held = await play(box, "await mail.find()", batches=1)
+        assert held.halted.kind == "waiting"
+        await play(box, "return 1")
+        await until(lambda: box.ready == 2)
+        assert len(children() - mine) >= 6
+    assert children() - mine == set()
+    assert open_files() <= files
+    assert asyncio.all_tasks() <= tasks
+
+
+async def test_the_pool_fills_up_and_again_after_each_program(tmp_path):
+    async with opened(tmp_path, ready=2) as box:
+        await until(lambda: box.ready == 2)
+        waiting = await play(box, "await mail.find()", batches=1)
+        assert box.ready < 2
+        await until(lambda: box.ready == 2)
+        box.discard(waiting.halted)
+
+
+async def test_no_two_programs_share_a_jail(tmp_path):
+    source = "import os, builtins\nwas = hasattr(builtins, 'mark') or os.path.exists('/tmp/mark')\n"
+    source += "builtins.mark = 1\nopen('/tmp/mark', 'w').close()\nreturn was"
+    async with opened(tmp_path, ready=1) as box:
+        assert [(await play(box, source)).result for _ in range(3)] == [False, False, False]
+
+
+async def test_more_programs_than_ready_jails_all_run(tmp_path):
+    async with opened(tmp_path, ready=1) as box:
+        played = await asyncio.gather(*(play(box, f"return {n}") for n in range(5)))
+    assert [one.result for one in played] == list(range(5))
+
+
+async def test_a_jail_that_died_while_it_was_ready_is_not_given_away(tmp_path):
+    async with opened(tmp_path, ready=1) as box:
+        await until(lambda: box.ready == 1)
+        jail = box._pool._ready[0]
+        await jail.end()
+        assert box.ready == 0
+        assert (await play(box, "return 1")).result == 1
+
+
+async def test_ready_jails_that_grow_old_are_replaced(tmp_path):
+    async with opened(tmp_path, ready=1, oldest_s=1.5) as box:
+        await until(lambda: box.ready == 1)
+        old = box._pool._ready[0]
+        await asyncio.wait_for(asyncio.shield(old.gone), 20)
+        await until(lambda: box.ready == 1)
+        assert (await play(box, "return 1")).result == 1
+
+
+async def test_a_pool_that_cannot_start_jails_says_why_to_whoever_takes_one_and_tries_again():
+    tried, ended = [], []
+
+    async def failing():
+        tried.append(1)
+        raise SandboxLost("no jail today")
+
+    pool = JailPool(failing, size=1, oldest_s=60, end=ended.append)
+    pool.open()
+    await until(lambda: len(tried) >= 2)
+    with pytest.raises(SandboxLost, match="no jail today"):
+        await pool.take()
+    await pool.close()
+    assert (len(pool), ended) == (0, [])
