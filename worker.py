@@ -214,9 +214,10 @@ async def serve(role: Role) -> int:
             await stack.enter_async_context(open_sandbox_worker(client, settings, confined))
             ready = f"backstay sandbox ready: {client.namespace} {sandbox_queue(settings)}"
         else:
+            starting = await stack.enter_async_context(sandbox_child(settings)) if role == "all" else None
             resources = await stack.enter_async_context(open_resources(settings, client))
             configure_logs(resources.redactor)
-            programs = await stack.enter_async_context(sandbox_child(settings)) if role == "all" else ""
+            programs = "" if starting is None else await starting
             await stack.enter_async_context(open_worker(client, resources))
             ready = f"backstay worker ready: {client.namespace} {settings.task_queue}, store {resources.store.stamp}"
             ready += programs
@@ -227,8 +228,8 @@ async def serve(role: Role) -> int:
 
 
 @contextlib.asynccontextmanager
-async def sandbox_child(settings: Settings) -> AsyncGenerator[str]:
-    """Run the sandbox role beside this process, without its secrets; yield what there is to say of it."""
+async def sandbox_child(settings: Settings) -> AsyncGenerator[asyncio.Task[str]]:
+    """Run the sandbox role beside this process, without its secrets; the task tells what there is to say of it."""
     variables = {name: value for name, value in settings.environment.items() if _harmless(name)}
     places = {"HOME": settings.home, "BLOBS": settings.blobs, "NSJAIL": settings.nsjail}
     variables |= {f"BACKSTAY_{name}": str(place) for name, place in places.items() if place is not None}
@@ -237,21 +238,24 @@ async def sandbox_child(settings: Settings) -> AsyncGenerator[str]:
     command = [sys.executable, str(HERE / "worker.py"), "--role", "sandbox"]
     start = partial(Child.start, "sandbox", command, environment=variables, log=log, ready="backstay sandbox ready")
     children = [await start()]
-    ready = await children[0].is_ready(SANDBOX_PATIENCE_S) is not None
-    # What cannot start is not started again; what was up and died is.
-    keeping = asyncio.create_task(_keep_up(start, children)) if ready else None
+
+    async def said() -> str:
+        if await children[0].is_ready(SANDBOX_PATIENCE_S) is None:
+            return f", no programs: {children[0].last[-1] if children[0].last else 'the sandbox does not start'}"
+        return ", programs in jails"
+
+    starting = asyncio.create_task(said())
+    keeping = asyncio.create_task(_keep_up(start, children))
     try:
-        last = children[0].last
-        yield ", programs in jails" if ready else f", no programs: {last[-1] if last else 'the sandbox does not start'}"
+        yield starting
     finally:
-        if keeping is not None:
-            keeping.cancel()
+        keeping.cancel()
         await children[-1].stop(DRAIN.total_seconds())
 
 
 async def _keep_up(start: Callable[[], Awaitable[Child]], children: list[Child]) -> None:
-    while True:
-        await children[-1].ended()
+    """Start it again when it died; what never got ready lacks something that only an operator can give."""
+    while await children[-1].ended() is not None and children[-1].ready.done():
         await asyncio.sleep(1)
         children.append(await start())
 

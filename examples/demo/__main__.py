@@ -83,6 +83,7 @@ def _introduce(terminal: Terminal, stage: Stage) -> None:
     else:
         terminal.say(f"model       {stage.model}, as OPENAI_API_KEY and OPENAI_BASE_URL say")
     terminal.say(f"mailbox     an MCP server, examples/mailbox, with the database {_near(stage.mailbox)}")
+    terminal.say(f"programs    {stage.programs.removeprefix('programs ')}")
     terminal.say(f"task        {TASK}")
 
 

@@ -37,11 +37,12 @@ class Stage:
         self._environment: dict[str, str] = {}
         self.server: Embedded
         self.worker: Child
+        self.programs = ""
+        """What the worker says of programs: in jails, or why there are none."""
 
     async def set_up(self) -> None:
         """Start everything; the worker is ready afterwards."""
-        shutil.rmtree(self.home, ignore_errors=True)
-        self.home.mkdir(parents=True)
+        self._empty()
         model = await self._start_model()
         try:
             self.server = await self._start_temporal(free_port(7233), free_port(8233))
@@ -54,6 +55,17 @@ class Stage:
             self._environment["OPENAI_BASE_URL"] = (await self._ready(model)).rpartition(": ")[2]
         self._render()
         await self.start_worker()
+
+    def _empty(self) -> None:
+        """Begin anew, but keep the images of jails: they are named by their content."""
+        self.home.mkdir(parents=True, exist_ok=True)
+        for left in self.home.iterdir():
+            if left.name == "images":
+                continue
+            if left.is_dir():
+                shutil.rmtree(left, ignore_errors=True)
+            else:
+                left.unlink()
 
     @property
     def environment(self) -> dict[str, str]:
@@ -79,7 +91,7 @@ class Stage:
         """Start a worker and wait until it polls."""
         self.worker = await start_worker(self.home, self._environment, script=ROOT / "worker.py", folder=self.home)
         self._children.append(self.worker)
-        await self._ready(self.worker)
+        self.programs = (await self._ready(self.worker)).partition(", store ")[2].partition(", ")[2]
 
     async def take_down(self) -> None:
         """End every part by its own id, the worker first."""
