@@ -255,7 +255,10 @@ async def sandbox_child(settings: Settings) -> AsyncGenerator[asyncio.Task[str]]
 
 async def _keep_up(start: Callable[[], Awaitable[Child]], children: list[Child]) -> None:
     """Start it again when it died; what never got ready lacks something that only an operator can give."""
-    while await children[-1].ended() is not None and children[-1].ready.done():
+    while True:
+        await children[-1].ended()
+        if not children[-1].ready.done():
+            return
         await asyncio.sleep(1)
         children.append(await start())
 

@@ -1,5 +1,8 @@
 """Cgroups: caps on a whole jail, where the machine lets this worker set them."""
 
+import atexit
+import itertools
+import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -14,7 +17,8 @@ _TRIALS = {
     "pids": ("pids.max", "4"),
     "cpu": ("cpu.cfs_quota_us", "100000"),
 }
-_ABANDONED_S = 60.0
+_PREFIX = "backstay-"
+_NUMBERS = itertools.count(1)
 
 
 class Cgroups(Noun):
@@ -33,16 +37,39 @@ class Cgroups(Noun):
         return self.memory or self.pids or self.cpu
 
 
-def find_cgroups(name: str = "backstay", *, proc: Path = Path("/proc/self")) -> Cgroups:
-    """Make a folder of this name in each hierarchy that this worker may use, within the worker's own cgroup.
+def find_cgroups(*, proc: Path = Path("/proc/self")) -> Cgroups:
+    """Make a folder for this worker in each hierarchy that it may use, within the worker's own cgroup.
 
-    What jails left there that were killed with their nsjail is removed.
+    What workers that were killed left there is removed. The folders are given back by `release_cgroups`, at the latest
+    when the process ends.
     """
+    name = f"{_PREFIX}{os.getpid()}.{next(_NUMBERS)}"
     mounts, own = _mounts(proc), _own(proc)
     found = _version_2(name, mounts.get("cgroup2"), own.get("")) or _version_1(name, mounts, own)
-    for folder in {found.memory, found.pids, found.cpu} - {None}:
-        _sweep(folder)
+    for folder in _folders(found):
+        for left in folder.parent.glob(f"{_PREFIX}*"):
+            if not Path("/proc", left.name.removeprefix(_PREFIX).partition(".")[0]).exists():
+                _remove(left)
+    if found.version:
+        atexit.register(release_cgroups, found)
     return found
+
+
+def release_cgroups(cgroups: Cgroups) -> None:
+    """Remove the folders of this worker, once its jails have ended."""
+    for folder in _folders(cgroups):
+        _remove(folder)
+
+
+def _folders(cgroups: Cgroups) -> set[Path]:
+    return {folder for folder in (cgroups.memory, cgroups.pids, cgroups.cpu) if folder}
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder and what jails left in it that were killed with their nsjail; one that is in use stays."""
+    for place in (*folder.glob("*/"), folder):
+        with suppress(OSError):
+            place.rmdir()
 
 
 def _mounts(proc: Path) -> dict[str, Path]:
@@ -128,10 +155,3 @@ def _try_cap(folder: Path, controller: str) -> None:
         (trial / cap).write_text(value, encoding="ascii")
     finally:
         trial.rmdir()
-
-
-def _sweep(folder: Path | None) -> None:
-    for left in folder.glob("NSJAIL*") if folder else ():
-        with suppress(OSError):
-            if time.time() - left.stat().st_mtime > _ABANDONED_S:
-                left.rmdir()

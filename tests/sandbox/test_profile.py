@@ -6,13 +6,12 @@ import re
 import shutil
 import subprocess
 import sys
-import uuid
 from pathlib import Path
 
 import pytest
 
 from backstay.errors import IsolationUnavailable
-from sandbox.cgroups import Cgroups, find_cgroups
+from sandbox.cgroups import Cgroups, find_cgroups, release_cgroups
 from sandbox.image import Image
 from sandbox.limits import Limits, shell_limits
 from sandbox.nsjail import Nsjail
@@ -287,11 +286,10 @@ def run(profile: Path, source: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def cgroups():
-    """Cgroups of this test, removed after it."""
-    found = find_cgroups(f"backstay-test-{uuid.uuid4().hex[:8]}")
+    """Cgroups of these tests, given back after it."""
+    found = find_cgroups()
     yield found
-    for folder in {found.memory, found.pids, found.cpu} - {None}:
-        folder.rmdir()
+    release_cgroups(found)
 
 
 def test_cgroups_bound_the_memory_and_the_processes_of_a_whole_jail(cgroups, reachable):
@@ -325,14 +323,15 @@ def machine(root: Path, own: str) -> Path:
 
 
 def test_a_unit_whose_worker_is_in_a_subgroup_is_the_workers_to_divide(tmp_path):
-    # Version 2 is not delegated where these tests usually run, so files stand in for what the kernel shows.
-    unit = "groups/system.slice/backstay.service"
-    ready = {"cgroup.subtree_control": "cpu memory pids\n"}
-    tree(tmp_path / unit, ready | {f"backstay/{name}": text for name, text in ready.items()})
+    # Version 2 is not delegated where these tests usually run, so files stand in for what the kernel shows. The kernel
+    # fills a new folder by itself; here all that could be the next one are filled before.
+    unit = tmp_path / "groups/system.slice/backstay.service"
+    folders = [unit, *(unit / f"backstay-{os.getpid()}.{number}" for number in range(1000))]
+    tree(tmp_path, {f"{folder}/cgroup.subtree_control": "cpu memory pids\n" for folder in folders})
     found = find_cgroups(proc=machine(tmp_path, "/system.slice/backstay.service/worker"))
-    folder = tmp_path / unit / "backstay"
-    assert found == Cgroups(version=2, memory=folder, pids=folder, cpu=folder)
-    assert found.folder == folder
+    assert found.version == 2
+    assert found.folder in folders[1:]
+    assert found.folder == found.memory == found.pids == found.cpu
 
 
 @pytest.mark.parametrize(
@@ -343,6 +342,24 @@ def test_a_group_that_holds_the_worker_itself_is_not_divided(own, tmp_path):
     found = find_cgroups(proc=machine(tmp_path, own))
     assert found.version == 0
     assert [line.partition(":")[0] for line in found.missing] == ["memory", "pids", "cpu"]
+
+
+def test_what_a_killed_worker_left_is_removed_by_the_next_and_its_own_when_it_gives_it_back():
+    mine = find_cgroups()
+    if not mine.pids:
+        pytest.skip(f"this user has no cgroups to divide: {'; '.join(mine.missing)}")
+    dead = subprocess.Popen(("true",))
+    dead.wait()
+    left = mine.pids.with_name(f"backstay-{dead.pid}")
+    (left / "NSJAIL.1").mkdir(parents=True)
+    other = find_cgroups()
+    release_cgroups(other)
+    assert other.pids != mine.pids
+    assert not other.pids.exists()
+    assert not left.exists()
+    assert mine.pids.exists()
+    release_cgroups(mine)
+    assert not mine.pids.exists()
 
 
 def test_without_any_cgroup_the_reason_is_given(tmp_path):
