@@ -7,7 +7,7 @@ from sandbox.halted import Halted
 from sandbox.limits import Limits
 from sandbox.round import Round
 
-LIMITS = Limits(memory_mb=256, cpu_s=1, tmp_mb=8, tmp_inodes=256, time_limit_s=60, wall_s=1.5, rounds=12)
+LIMITS = Limits(memory_mb=256, cpu_s=1, tmp_mb=8, tmp_inodes=256, time_limit_s=60, wall_s=2.5, rounds=12)
 TOOLS = frozenset({"mail.send", "mail.search"})
 FACTS = frozenset(
     {

@@ -17,6 +17,7 @@ from typing import Any
 import jinja2
 
 import sandbox.profile
+from backstay.errors import ProgramDiverged, SandboxLost
 from sandbox.image import find_image
 from sandbox.nsjail import Nsjail
 from sandbox.round import Round
@@ -37,6 +38,7 @@ HONEST = "answer = await mail.send(to='honest')\nprint('honest')\nreturn [answer
 HONEST_RESULT = ["sent", 45]
 _PR_SET_NO_NEW_PRIVS, _PR_CAPBSET_DROP = 38, 24
 _LONGEST_S = 25.0
+_OFTEN, _DEEP = 5, 20
 _HOST_MB = 96
 
 
@@ -48,10 +50,16 @@ class Lane:
         self._targets = targets
         self._used_kb = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
         self._own_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        self._judged = 0
 
-    async def judge(self, case: Case) -> dict[str, Any]:
-        """Run one program and return every fact that does not hold."""
+    async def judge(self, case: Case, *, last: bool = False) -> dict[str, Any]:
+        """Run one program and return every fact that does not hold.
+
+        What takes long to look at is looked at after some programs only: it may have been broken by one before.
+        """
         began = time.monotonic()
+        self._judged += 1
+        deep = last or self._judged % _DEEP == 0
         watching = asyncio.create_task(self._targets.watch_port()) if "no_listener" in case.holds else None
         seen = await self._run(case.program(self._targets.given()))
         if watching:
@@ -63,7 +71,7 @@ class Lane:
             "no_listener": lambda: "something answered on the spare port" if self._targets.answered else None,
             "secret_kept": lambda: ", ".join(self._targets.said(seen.everything)) or None,
             "no_breach": lambda: self._targets.confessed(seen.everything),
-            "files_unchanged": lambda: ", ".join(self._targets.changed_files()) or None,
+            "files_unchanged": lambda: ", ".join(self._targets.changed_files(image=deep)) or None,
             "memory_bounded": self._outgrown,
             "host_memory_bounded": self._own_outgrown,
             "output_bounded": lambda: outsized(seen),
@@ -77,7 +85,7 @@ class Lane:
             ("nothing_left", self._left),
             ("worker_healthy", self._ill),
         ):
-            if fault := await wait():
+            if (name != "worker_healthy" or deep or self._judged % _OFTEN == 0) and (fault := await wait()):
                 faults[name] = fault
         self._targets.answered = False
         return {
@@ -129,10 +137,28 @@ class Lane:
             results = [{"i": call.i, "ok": "sent"} for call in halted.calls]
             seen.calls += len(halted.calls)
             frame = json.dumps({"now": 1_700_000_000.0 + len(seen.rounds), "results": results}).encode()
+        else:
+            seen.faults["in_time"] = f"it went on for {len(seen.halts)} rounds"
         await self._box.forget("")
+        await self._feed(seen, start)
         return seen
 
+    async def _feed(self, seen: Seen, start: bytes) -> None:
+        """Feed what was recorded to another jail: it leads there again or is refused by name, and nothing else."""
+        if len(seen.rounds) < 2:
+            return
+        try:
+            async with asyncio.timeout(_LONGEST_S):
+                await self._box.verify(self._box.image_hash, start, seen.rounds[:-1], tools=TOOLS)
+        except (ProgramDiverged, SandboxLost):
+            pass
+        except TimeoutError:
+            seen.faults["in_time"] = "feeding it does not end"
+        except Exception as error:
+            seen.faults["answered"] = f"when fed: {error!r}"
+
     async def _ill(self) -> str | None:
+        """Run an honest program, live and fed, and return what is wrong with its end."""
         seen = await self._run(HONEST)
         if seen.faults or not seen.last or seen.last.result != HONEST_RESULT or seen.last.output != "honest\n":
             return f"an honest program ended with {seen.faults or seen.last!r}"
@@ -221,7 +247,7 @@ async def main(asked: dict[str, Any]) -> None:
         try:
             tell({"ill": await lane._ill()})
             for case in cases:
-                tell(await lane.judge(case))
+                tell(await lane.judge(case, last=case is cases[-1]))
         finally:
             await targets.end_victim()
             targets.close()

@@ -45,7 +45,7 @@ class Targets:
         """Whether anything ever answered on the spare port."""
         os.environ["BACKSTAY_CANARY_TOKEN"] = self.tokens["environment"]
         self._before = self._files()
-        self._image_before = _tree(image)
+        self._image = _tree(image)
         self.victim: asyncio.subprocess.Process | None = None
         self._victim_before: dict[str, Any] = {}
         self._address = 0
@@ -140,20 +140,21 @@ class Targets:
         _, found, after = data.partition(f"proof {self.key} ".encode())
         return after.split(b"\n", 1)[0].decode("utf-8", "replace") if found else None
 
-    def changed_files(self) -> list[str]:
-        """Return what is not as it was in the canary's folder, the image, and where a mark could have been left."""
+    def changed_files(self, *, image: bool) -> list[str]:
+        """Return what is not as it was: the canary, places where a mark could be left and, asked, the image."""
         marks = [path for place in PLACES if (path := Path(place, self.mark)).exists() or path.is_symlink()]
+        changed = [str(path) for path in marks]
         now = self._files()
-        changed = [name for name in self._before.keys() | now if self._before.get(name) != now.get(name)]
-        image = _tree(self.image)
-        changed += [
-            name for name in self._image_before.keys() | image if self._image_before.get(name) != image.get(name)
-        ]
-        self._before, self._image_before = now, image
+        changed += [name for name in self._before.keys() | now if self._before.get(name) != now.get(name)]
+        self._before = now
+        if image:
+            tree = _tree(self.image)
+            changed += [name for name in self._image.keys() | tree if self._image.get(name) != tree.get(name)]
+            self._image = tree
         for path in marks:
             with suppress(OSError):
                 path.unlink()
-        return [*map(str, marks), *changed]
+        return changed
 
     async def victim_fault(self) -> str | None:
         """Return what has happened to the victim; it is replaced when something has."""
@@ -243,8 +244,8 @@ def _tree(root: Path, *, content: bool = False) -> dict[str, tuple[Any, ...]]:
     found: dict[str, tuple[Any, ...]] = {}
     for folder, folders, files in os.walk(root):
         for name in (".", *folders, *files):
-            path = Path(folder, name)
-            facts = path.lstat()
-            inside = path.read_bytes() if content and stat.S_ISREG(facts.st_mode) else b""
-            found[str(path)] = (facts.st_mode, facts.st_uid, facts.st_size, facts.st_mtime_ns, facts.st_nlink, inside)
+            path = f"{folder}/{name}"
+            facts = os.lstat(path)
+            inside = Path(path).read_bytes() if content and stat.S_ISREG(facts.st_mode) else b""
+            found[path] = (facts.st_mode, facts.st_uid, facts.st_size, facts.st_mtime_ns, facts.st_nlink, inside)
     return found

@@ -28,6 +28,16 @@ CLASSES = {
     "secrets",
     "signals_and_daemons",
 }
+OF_THE_PROFILE = {
+    "files_outside",
+    "forks_and_threads",
+    "kernel",
+    "links_and_devices",
+    "network",
+    "secrets",
+    "signals_and_daemons",
+}
+"""What the profile decides; the other classes attack the host's side of the pipes, which a profile cannot weaken."""
 NOTICED = 30
 
 
@@ -68,7 +78,7 @@ async def test_everything_holds_when_the_worker_is_an_unprivileged_user(area):
 
 @pytest.mark.timeout(300)
 async def test_a_careless_profile_is_noticed_by_the_same_programs(area):
-    cases = [case for case in corpus() if case.control]
+    cases = [case for case in corpus() if case.control and case.kind in OF_THE_PROFILE]
     verdicts = await run_corpus(area, cases, uid=os.geteuid() or NOBODY, weak=True)
     attacked = {case.name: set(case.holds) for case in cases}
     noticed = [one["name"] for one in verdicts if attacked[one["name"]] & one["faults"].keys()]
