@@ -66,7 +66,10 @@ class JailPool:
             self._sort_out()
             try:
                 while len(self._ready) < self._size:
-                    self._ready.append(await self._start())
+                    jail = await self._start()
+                    # One that dies while it waits is replaced at once.
+                    jail.when_gone(self._wanted.set)
+                    self._ready.append(jail)
                 pause_s = 0.0
             except BackstayError:
                 # Whoever takes one meanwhile starts it himself and learns why it fails.
