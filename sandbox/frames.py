@@ -16,7 +16,8 @@ RESULT = "engine.result"
 READY = b'{"ready": 1}'
 MOST_DEPTH = 100
 MOST_DIGITS = 300
-_LONG_NUMBER = re.compile(rb"[0-9]{%d}|[eE]\+?[0-9]{3}" % (MOST_DIGITS + 1))
+# With fewer digits and an exponent of at most two, a number is finite. Looking behind keeps the search linear.
+_LONG_NUMBER = re.compile(rb"(?<![0-9])[0-9]{200}|[eE]\+?[0-9]{3}")
 _WORDS = 1000
 
 

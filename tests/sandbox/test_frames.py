@@ -102,6 +102,8 @@ CALL = '{"i":0,"tool":"mail.send","args":{}}'
                 f'{{"i":0,"tool":"mail.send","args":{{"a":{"9" * 301}}}}}',
                 f'{{"i":0,"tool":"mail.send","args":{{"a":{"9" * 5000}}}}}',
                 f'{{"i":0,"tool":"mail.send","args":{{"a":{"9" * 400}.0}}}}',
+                f'{{"i":0,"tool":"mail.send","args":{{"a":{"9" * 300}e99}}}}',
+                f'{{"i":0,"tool":"mail.send","args":{{"a":-{"9" * 210}.5E+99}}}}',
                 f'{{"i":0,"tool":"mail.send","args":{{"a":{"[" * 200}{"]" * 200}}}}}',
                 f'{{"i":0,"tool":"mail.send","args":{{"a":{"[" * 90_000}{"]" * 90_000}}}}}',
                 '{"i":0,"tool":"mail.send","args":{"a":' + '{"a":' * 200 + "1" + "}" * 202,
@@ -142,6 +144,8 @@ def test_too_many_calls_at_once_are_refused_by_the_name_of_the_cap():
 def test_numbers_and_nesting_up_to_the_bound_are_taken():
     assert strict_json(b"9" * 300) == int("9" * 300)
     assert strict_json(b"1e308") == 1e308
+    assert strict_json(b"9" * 199 + b"e99") == float("9" * 199 + "e99")
+    assert strict_json(b"0." + b"3" * 900) == float("0." + "3" * 900)
     assert strict_json(b'"' + b"9" * 5000 + b'"') == "9" * 5000
     assert strict_json(b"[" * 99 + b"1" + b"]" * 99)
     assert strict_json(b'"\\ud83d\\ude00"') == "\U0001f600"
