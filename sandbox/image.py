@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from backstay.errors import ImageMissing
 from backstay.noun import Noun
-from sandbox.image_files import MISSING_MODULES, ImageKind, Plan, importable, interpreter, plan_image
+from sandbox.image_files import MISSING_MODULES, ImageKind, Plan, importable, interpreter, loaded_folders, plan_image
 
 __all__ = ["MISSING_MODULES", "Image", "ImageKind", "build_image", "content_hash", "find_image", "importable"]
 
@@ -140,13 +140,14 @@ def _fill(root: Path, plan: Plan) -> None:
 
 def _compile(root: Path) -> None:
     sources = sorted(path.relative_to(root).as_posix() for path in (root / "usr/lib").rglob("*.py"))
+    environment = {"PYTHONHASHSEED": "0", "LD_LIBRARY_PATH": ":".join(loaded_folders("libpython"))}
     command = (str(interpreter()), "-s", "-S", "-P", "-B", "-X", "utf8", str(_COMPILER), str(root))
 
     def run(shard: int) -> None:
         done = subprocess.run(  # noqa: S603 - the running interpreter with a file of ours
             command,
             input="\n".join(sources[shard::_COMPILERS]),
-            env={"PYTHONHASHSEED": "0"},
+            env=environment,
             capture_output=True,
             text=True,
             check=False,

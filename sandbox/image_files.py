@@ -29,7 +29,7 @@ _REASONS = {
     ),
     "no other processes": "multiprocessing pty subprocess",
     "no machine code": "ctypes",
-    "no terminal and no screen": ("curses getpass idlelib readline rlcompleter termios tkinter tty turtle turtledemo"),
+    "no terminal and no screen": ("curses getpass idlelib readline termios tkinter tty turtle turtledemo"),
     "no system accounts and no system log": "crypt grp nis spwd syslog",
     "no sound devices": "ossaudiodev",
     "nothing to install or build": "distutils ensurepip lib2to3 venv zipapp",
@@ -44,7 +44,7 @@ MISSING_MODULES: Mapping[str, str] = MappingProxyType(
 _NEEDED_BY_OTHERS = frozenset({"socket", "subprocess"})
 _PRIVATE_NAMES = (
     "__phello__ _crypt _ctypes _curses _curses_panel _dbm _gdbm _hashlib _interpchannels _interpqueues _interpreters"
-    " _ios_support _multiprocessing _posixshmem _pyrepl _ssl _tkinter _xxinterpchannels _xxsubinterpreters xxlimited"
+    " _ios_support _multiprocessing _posixshmem _ssl _tkinter _xxinterpchannels _xxsubinterpreters xxlimited"
     " xxlimited_35 xxsubtype"
 )
 _PRIVATE = frozenset(_PRIVATE_NAMES.split())
@@ -78,7 +78,7 @@ def plan_image(kind: ImageKind) -> Plan:
     python = interpreter()
     place = f"usr/lib/python{sys.version_info.major}.{sys.version_info.minor}"
     elf = read_elf(python)
-    libraries = Libraries(elf.machine, (*system_folders(), *_loaded_folders()))
+    libraries = Libraries(elf.machine, (*system_folders(), *map(Path, loaded_folders())))
     plan: Plan = {"usr/bin/python3": python}
     _need(libraries, python)
     if elf.interpreter:
@@ -113,14 +113,14 @@ def _need(libraries: Libraries, path: Path) -> None:
         raise ImageMissing(f"the image cannot be built: {path} needs {missing}, which is nowhere; install it")
 
 
-def _loaded_folders() -> list[Path]:
-    """Where the running interpreter's own libraries come from, for installations the loader does not know."""
+def loaded_folders(part: str = ".so") -> list[str]:
+    """Return where the running interpreter's own libraries come from, for installations the loader does not know."""
     try:
         lines = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return []
     paths = {fields[5] for fields in (line.split(maxsplit=5) for line in lines) if len(fields) == 6}
-    return sorted({Path(path).parent for path in paths if path.startswith("/") and ".so" in path})
+    return sorted({str(Path(path).parent) for path in paths if path.startswith("/") and part in path})
 
 
 def _standard_library() -> Iterator[tuple[str, Path]]:
