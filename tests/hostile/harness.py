@@ -16,7 +16,7 @@ from tests.sandbox.places import HOUSE, NOBODY, image, readable_nsjail
 __all__ = ["LANES", "NOBODY", "Area", "make_area", "run_corpus"]
 
 LANES = 2
-_LONGEST_S = 280.0
+_LONGEST_S = 580.0
 
 
 @dataclass(frozen=True)

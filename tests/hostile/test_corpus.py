@@ -65,21 +65,22 @@ def test_there_are_enough_programs_of_every_class_and_each_says_what_must_hold()
         assert all((PREFACES / f"{one}.py").is_file() for one in case.uses), case.name
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can run programs as root")
 async def test_everything_holds_when_the_worker_is_root(area):
     assert broken(await run_corpus(area, corpus(), uid=0)) == {}
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 async def test_everything_holds_when_the_worker_is_an_unprivileged_user(area):
     assert broken(await run_corpus(area, corpus(), uid=os.geteuid() or NOBODY)) == {}
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 async def test_a_careless_profile_is_noticed_by_the_same_programs(area):
     cases = [case for case in corpus() if case.control and case.kind in OF_THE_PROFILE]
     verdicts = await run_corpus(area, cases, uid=os.geteuid() or NOBODY, weak=True)
     attacked = {case.name: set(case.holds) for case in cases}
     noticed = [one["name"] for one in verdicts if attacked[one["name"]] & one["faults"].keys()]
+    print(f"noticed: {len(noticed)} of {len(cases)}")  # noqa: T201 - the figure is of interest when it passes too
     assert len(noticed) >= NOTICED, noticed
