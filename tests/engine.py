@@ -78,10 +78,12 @@ async def engine(
     env: dict[str, str] | None = None,
     policy: str | None = None,
     sandboxed: bool = True,
+    cached: int = 0,
     sandbox: Sandbox | None = None,
     **settings: Any,
 ) -> AsyncGenerator[Engine]:
-    """Open an engine on a queue of its own; every workflow task replays from the beginning."""
+    """Open an engine on a queue of its own; with nothing cached, every workflow task replays from the beginning."""
+    folder.mkdir(parents=True, exist_ok=True)
     database = folder / "mailbox.db"
     async with AsyncExitStack() as stack:
         model = await stack.enter_async_context(ScriptedModel(rules))
@@ -106,7 +108,7 @@ async def engine(
         opened = Settings.load(None, **values)
         resources = await stack.enter_async_context(worker.open_resources(opened, client))
         await stack.enter_async_context(
-            worker.open_worker(client, resources, sandboxed=sandboxed, max_cached_workflows=0)
+            worker.open_worker(client, resources, sandboxed=sandboxed, max_cached_workflows=cached)
         )
         if sandbox is not None:
             await stack.enter_async_context(sandbox_role(client, opened, sandbox))

@@ -7,7 +7,6 @@ Tests are written as `folder/file::name`, without the `test_` that both begin wi
 
 from dataclasses import dataclass
 
-SANDBOX = "programs in a sandbox"
 WORKSPACE = "workspace, files and shell"
 TOOLBOX = "toolbox files, bindings and action wrappers"
 CONNECTIONS = "connections: OAuth and Composio"
@@ -117,7 +116,7 @@ LOOP = (
     row("loop:carried", "issue Done 10", "carried state is one model with a round-trip test", "workflows/state::a_state_comes_back_whole_from_its_json", "workflows/state::no_field_is_left_out_of_the_round_trip"),
     row("loop:2000", "issue Done 10", "max_steps over 2,000 is refused", "e2e/bad_input::what_is_not_built_yet_is_refused_by_name"),
     row("loop:without-end", "design 6", "a run goes on over continue-as-new", deferred=ENDLESS),
-    row("loop:programs", "design 5", "durable programs: journal, batches, shelf, divergence, limits", deferred=SANDBOX),
+    row("loop:programs", "design 5", "a program's batches go through the loop's one path", "e2e/programs::a_program_reads_computes_and_sends_after_one_approval_for_all_its_mails"),
     row("loop:plan-first", "design 10", "mode plan_first", deferred=PLANS),
 )
 
@@ -204,7 +203,7 @@ BUDGET = (
     row("budget:prices", "design 7", "prices are overridable", "backstay/settings::prices_are_read_by_model"),
     row("budget:named", "design 7", "the first bound that is hit is named", "backstay/budget::the_first_bound_that_is_hit_is_named"),
     row("budget:plan-steps", "design 7", "a plan is not bounded by decisions", "e2e/plans::a_plan_of_more_steps_than_max_steps_runs_to_its_end"),
-    row("budget:code-runs", "issue Done 10", "max_code_runs and max_calls_per_program are accepted without effect", "e2e/bad_input::what_is_not_built_yet_is_accepted_at_its_default"),
+    row("budget:code-runs", "design 7", "max_code_runs and max_calls_per_program are kept", "e2e/programs::programs_count_against_their_limits"),
 )
 
 APPROVALS = (
@@ -366,7 +365,8 @@ DOOR = (
     row("door:library", "design 22", "execute_mcp_task, summarize_payload, redact_payload, search_tools from their homes", "client/library::one_call_carries_a_task_to_its_result", "client/library::the_library_finds_the_rooms_of_its_own_house", "client/library::the_library_refuses_a_foreign_room_that_was_imported_before"),
     row("door:make", "design 22", "make targets exist", "docs/shell::a_command_exists_and_takes_these_flags"),
     row("door:model", "issue Demo", "the scripted model is an OpenAI-compatible server over a real socket", "testing/scripted_model::calls_are_answered_as_native_function_calls_with_ids_of_their_own", "testing/scripted_model::what_was_computed_and_never_arrived_is_billed_all_the_same"),
-    row("door:late-library", "design 22", "ToolboxBuilder, run_python_plan, register_tool_caller", deferred=f"{TOOLBOX}; {SANDBOX}"),
+    row("door:late-library", "design 22", "ToolboxBuilder", deferred=TOOLBOX),
+    row("door:plan-library", "design 22", "run_python_plan and register_tool_caller", "sandbox/plan::a_host_program_runs_a_program_with_its_own_tools", "sandbox/plan::without_a_registered_caller_no_tool_is_reached"),
     row("door:late-updates", "design 15", "engine as an MCP server, codec server", deferred=DOORS),
 )
 
@@ -418,6 +418,33 @@ FAULTS = (
     row("fault:no-task-failure", "issue Bad input", "no workflow-task failure is recorded", "e2e/bad_input::a_task_that_is_no_json_is_refused_and_fails_no_workflow_task", "e2e/approvals_hostile::malformed_signals_become_events_and_malformed_updates_are_refused", "e2e/faults_answers::lone_surrogates_in_names_and_ids_harm_nothing", "e2e/faults_tools::an_effect_whose_server_died_in_mid_call_is_a_question"),
 )
 
+PROGRAMS = (
+    row("program:one-path", "design 5", "every call of a program is ruled, asked about, charged and undoable like any other", "e2e/programs::a_program_reads_computes_and_sends_after_one_approval_for_all_its_mails", "e2e/programs::a_rejected_call_is_an_error_that_the_program_can_catch"),
+    row("program:pure", "design 5", "live, fed, and fed on another worker agree byte for byte", "sandbox/feeding::a_program_that_is_fed_in_every_round_says_byte_for_byte_what_it_says_live"),
+    row("program:killed", "issue 3 Done 4", "30 rounds, approvals in the middle, the worker killed at every round: same readings, no call twice", "crash/programs::a_program_whose_worker_dies_at_every_turn_ends_as_if_nothing_had_happened"),
+    row("program:diverged", "design 5", "a replayed batch that differs is ProgramDiverged before any effect", "sandbox/feeding::a_journal_that_the_program_does_not_follow_is_told_by_call", "sandbox/feeding::a_program_that_ends_where_it_called_before_diverges_before_anything_is_done"),
+    row("program:fast-path", "design 5", "a paused jail goes on without being fed; eviction, cap and idle time end it", "sandbox/shelf::a_kept_program_goes_on_without_being_fed_and_only_once", "sandbox/shelf::memory_is_bounded_by_what_the_kept_programs_hold_for_themselves", "sandbox/shelf::a_program_that_nobody_goes_on_with_is_ended_after_a_while"),
+    row("program:pool", "design 13", "jails are started ahead, run one program and die", "sandbox/pool::no_two_programs_share_a_jail", "sandbox/pool::the_pool_fills_up_and_again_after_each_program"),
+    row("program:history", "issue 3 Done 3", "history bytes and events per call are small and do not grow with the rounds", "e2e/program_history::history_per_call_is_small_and_does_not_grow_with_the_rounds", "e2e/program_history::calls_gathered_share_their_rounds"),
+    row("program:checked", "design 5", "a program is checked before it runs, with one-line errors that name the line", "sandbox/check::each_fault_is_one_line_that_names_the_line_and_the_way_out", "e2e/programs::a_faulty_program_is_refused_before_it_runs_and_costs_no_run"),
+    row("program:ends", "issue 3 Done 8", "a program that fails, loops or exceeds a cap is an answer with its cause", "e2e/programs::a_program_that_fails_is_an_answer_with_its_cause_and_the_run_goes_on", "sandbox/jail::each_way_to_die_has_its_own_name_in_one_line_and_the_sandbox_goes_on"),
+    row("program:batch", "design 5", "calls awaited together are one batch, numbered in program order", "sandbox/runner::calls_that_run_together_are_one_batch_numbered_in_the_order_they_were_made"),
+    row("program:racing", "design 5", "racing constructs follow a recorded order", "sandbox/runner::racing_calls_follow_the_order_in_which_their_answers_are_recorded"),
+    row("program:never-awaited", "design 5", "never-awaited calls are reported", "sandbox/runner::a_call_that_would_silently_not_be_made_is_an_error_by_name"),
+    row("program:clock", "design 5", "clock and sleep are virtual", "sandbox/runner::time_moves_with_the_journal_and_with_sleep_and_never_stands_still"),
+    row("program:results", "design 5", "result(ref) reads an earlier stored result", "e2e/programs::a_program_reads_an_earlier_answer_whole"),
+    row("program:policy", "design 22", "engine.run_program is ruled like a tool and allowed by default", "e2e/programs::a_policy_may_ask_about_the_program_itself_and_shows_its_source"),
+    row("program:not-offered", "design 13", "without a sandbox worker no program is offered", "e2e/programs::where_no_sandbox_worker_polls_no_program_is_offered"),
+    row("program:frames", "issue 3 Done 7", "frames from a jail are believed only when they are honest", "sandbox/frames::any_bytes_are_calls_of_the_declared_set_an_end_or_a_refusal", "sandbox/frames::near_misses_are_read_only_when_every_call_is_in_order_and_known"),
+    row("program:bindings", "issue 3", "bindings are typed, documented, and hostile names are escaped", "toolbox/bindings::pyright_accepts_the_package_and_finds_wrong_calls", "toolbox/bindings::whatever_a_server_says_each_source_is_one_function_that_makes_one_call"),
+    row("jail:hostile", "issue 3 Done 1", "the hostile corpus holds as root and as an unprivileged user, and a careless profile fails it", "hostile/corpus::everything_holds_when_the_worker_is_root", "hostile/corpus::everything_holds_when_the_worker_is_an_unprivileged_user", "hostile/corpus::a_careless_profile_is_noticed_by_the_same_programs"),
+    row("jail:system-calls", "issue 3 Done 1", "31 system calls, tried by machine code, are deadly or not permitted", "sandbox/isolation::calls_by_machine_code_are_deadly_or_not_permitted_to_programs"),
+    row("jail:proven", "design 13", "every property of a jail is proven through the profile, or no program runs", "sandbox/isolation::every_property_is_proven_for_any_user", "sandbox/isolation::a_weaker_profile_is_seen_for_what_it_is"),
+    row("jail:image", "design 13", "images are reproducible and named by their content", "sandbox/image::builds_in_different_folders_have_the_same_hash_and_bytes", "sandbox/image::every_change_below_the_root_changes_the_content_hash"),
+    row("jail:ordinary", "issue 3 Done 6", "ordinary programs run unchanged", "ordinary/tasks::nearly_every_task_runs_unchanged_in_the_image"),
+    row("jail:orphans", "issue 3", "no jail outlives a killed worker", "sandbox/jail::no_jail_outlives_a_worker_that_is_killed_whether_it_computes_pauses_or_waits"),
+    row("jail:caps", "issue 3", "every cap has its own name in the error", "sandbox/jail::each_way_to_die_has_its_own_name_in_one_line_and_the_sandbox_goes_on"),
+)
 SEED_000 = (
     row("s000:task-string", "seed 000 §1", "accept a single task string", "e2e/reminders::recipients_and_total_are_those_of_an_sql_query_over_random_invoices"),
     row("s000:result", "seed 000 §2", "a structured result: success, final_summary, raw_outputs, budget_usage, logs, error", "client/library::one_call_carries_a_task_to_its_result"),
@@ -436,8 +463,8 @@ SEED_000 = (
     row("s000:persist", "seed 000 §5", "the full payload is persisted and referred to", "backstay/digest::a_small_result_passes_whole_and_a_large_one_by_its_digest"),
     row("s000:redact", "seed 000 §5", "redact_payload before logs, prompts and files, with own keys", "backstay/redaction::own_names_replace_the_usual_ones", "backstay/redaction::redaction_is_total_idempotent_and_keeps_the_structure"),
     row("s000:codegen", "seed 000 §6", "generated Python bindings per tool", deferred=TOOLBOX),
-    row("s000:run-plan", "seed 000 §6", "run_python_plan and SandboxResult", deferred=SANDBOX),
-    row("s000:no-network", "seed 000 §9", "sandboxed code has no network and reaches tools only", deferred=SANDBOX),
+    row("s000:run-plan", "seed 000 §6", "run_python_plan and SandboxResult", "sandbox/plan::a_host_program_runs_a_program_with_its_own_tools"),
+    row("s000:no-network", "seed 000 §9", "sandboxed code has no network and reaches tools only", "hostile/corpus::everything_holds_when_the_worker_is_root"),
     row("s000:budget", "seed 000 §7", "max_steps, max_tool_calls, max_code_runs, max_llm_cost_usd with these defaults", "docs/reference::defaults_are_those_of_the_code"),
     row("s000:halt", "seed 000 §7", "budget exceeded: a clear message and a partial summary", "e2e/budget::a_run_stops_at_its_steps_with_a_summary_and_keeps_its_effects"),
     row("s000:cost", "seed 000 §10", "cached, new and output tokens and cost, per call and cumulative", "e2e/budget::tokens_and_cost_are_told_per_call_and_in_sum_per_model"),
@@ -503,7 +530,7 @@ SEED_003 = (
     row("s003:strategies", "seed 003 context", "conservative and exploratory strategies", deferred=PROFILES),
     row("s003:lifelines", "seed 003 loop", "lifelines per step", deferred=PROFILES),
     row("s003:dispatch", "seed 003 session", "tools of all servers are listed and dispatched by name", "toolbox/calls::calls_run_side_by_side_unless_the_provider_is_serial"),
-    row("s003:sandbox", "seed 003 action", "solve() in a sandbox that can only talk to tools, bounded calls", deferred=SANDBOX),
+    row("s003:sandbox", "seed 003 action", "solve() in a sandbox that can only talk to tools, bounded calls", "e2e/programs::programs_count_against_their_limits"),
     row("s003:guardrails", "seed 003 title", "heuristic guardrails", "backstay/policy::ruling_is_total_and_tightening_never_loosens"),
     row("s003:max-steps", "seed 003 loop", "a run ends at its maximum of steps", "e2e/budget::a_run_stops_at_its_steps_with_a_summary_and_keeps_its_effects"),
     row("s003:memory", "seed 003 memory", "run metadata, tool calls, outputs and answers, by session", deferred=MEMORY),
@@ -548,6 +575,7 @@ REQUIREMENTS = (
     *DOOR,
     *DEMO,
     *FAULTS,
+    *PROGRAMS,
     *SEED_000,
     *SEED_001,
     *SEED_002,

@@ -49,7 +49,8 @@ class Options:
 
 SANDBOX_QUEUE = "-sandbox"
 """How the common queue of the sandbox role ends."""
-KEPT_PROGRAM = timedelta(seconds=5)
+KEPT_PROGRAM = timedelta(seconds=2)
+"""How long the worker that keeps a program may take to go on with it; feeding it elsewhere costs less than waiting."""
 HEARTBEAT = timedelta(seconds=10)
 WAIT = ActivityCancellationType.WAIT_CANCELLATION_COMPLETED
 

@@ -111,7 +111,7 @@ def main() -> int:
     if spec:
         sign = signal.Signals[f"SIG{environment.get('KILL_WITH', 'KILL')}"]
         Killer(spec, Path(environment["KILL_MAILBOX"]), Path(environment["KILL_WITNESS"]), sign).install()
-    return asyncio.run(worker.serve("runs"))
+    return asyncio.run(worker.serve("sandbox" if environment.get("ROLE") == "sandbox" else "runs"))
 
 
 if __name__ == "__main__":

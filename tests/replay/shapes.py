@@ -13,6 +13,12 @@ Handle = WorkflowHandle[Any, Any]
 READ = ("mail__list_customers", {"offset": 0, "limit": 1})
 SEND = ("mail__send_email", {"to": "a@example.com", "subject": "s", "body": "b"})
 OTHER = ("mail__send_email", {"to": "b@example.com", "subject": "s", "body": "b"})
+PROGRAM = """
+import asyncio
+page = await mail.list_customers(offset=0, limit=1)
+await asyncio.gather(*(mail.send_email(to=to, subject="s", body="b") for to in ("a@example.com", "b@example.com")))
+return page["total"]
+"""
 FINISH = ("finish", {"summary": "done", "outputs": {"n": 1}})
 
 
@@ -23,6 +29,7 @@ def rules(talk: Conversation) -> Reply:
         "approve": [[SEND, OTHER], [FINISH]],
         "stop": [[SEND], [OTHER]],
         "budget": [[READ], [READ], [READ]],
+        "program": [[("run_program", {"code": PROGRAM})], [FINISH]],
         "undo": [[SEND], [("ask_person", {"question": "go on?"})], [FINISH]],
     }
     name = talk.task.partition("\n")[0]
@@ -70,6 +77,12 @@ async def plan(engine: Engine) -> Handle:
     return handle
 
 
+async def program(engine: Engine) -> Handle:
+    handle = await engine.start({"text": "program"}, "golden-program")
+    await decided(handle, "approve")
+    return handle
+
+
 async def undo(engine: Engine) -> Handle:
     handle = await engine.start({"text": "undo"}, "golden-undo")
     await decided(handle, "approve")
@@ -88,5 +101,6 @@ SHAPES: dict[str, Callable[[Engine], Awaitable[Handle]]] = {
     "stop": stop,
     "budget": budget,
     "plan": plan,
+    "program": program,
     "undo": undo,
 }

@@ -1,0 +1,83 @@
+"""The library form: one program for a host program, with the host's own tools."""
+
+import asyncio
+
+import pytest
+
+from backstay.errors import TaskInvalid
+from sandbox.plan import register_tool_caller, run_python_plan
+from tests.engine import ROOT
+
+BINDING = '''
+async def add(*, a: int, b: int):
+    """Add two numbers."""
+    from sandbox_py.client import call
+
+    return await call("sums.add", {"a": a, "b": b})
+'''
+
+
+@pytest.fixture
+def toolbox(tmp_path):
+    """A toolbox with one tool; images are those of the other tests."""
+    servers = tmp_path / "sandbox_py" / "servers" / "sums"
+    servers.mkdir(parents=True)
+    (servers / "__init__.py").write_text("", encoding="utf-8")
+    (servers / "add.py").write_text(BINDING, encoding="utf-8")
+    (tmp_path / ".sandbox").mkdir()
+    (ROOT / "build" / "sandbox" / "images").mkdir(parents=True, exist_ok=True)
+    (tmp_path / ".sandbox" / "images").symlink_to(ROOT / "build" / "sandbox" / "images")
+    yield tmp_path
+    register_tool_caller(None)
+
+
+async def test_a_host_program_runs_a_program_with_its_own_tools(toolbox):
+    called = []
+
+    async def caller(tool, arguments, user_id):
+        called.append((tool, arguments, user_id))
+        if arguments["a"] < 0:
+            raise ValueError("only what is positive")
+        return {"sum": arguments["a"] + arguments["b"]}
+
+    register_tool_caller(caller)
+    body = """
+import asyncio
+from sandbox_py.client import ToolError
+print("begin")
+pairs = await asyncio.gather(sums.add(a=1, b=2), sums.add(a=3, b=4))
+try:
+    await sums.add(a=-1, b=0)
+except ToolError as error:
+    print(error)
+return [one["sum"] for one in pairs]
+"""
+
+    done = await run_python_plan(body, user_id="ann", toolbox_root=toolbox)
+
+    assert (done.success, done.result, done.error) == (True, [3, 7], None), done
+    assert done.logs == ("begin", "only what is positive")
+    assert called[0] == ("sums.add", {"a": 1, "b": 2}, "ann")
+    assert len(called) == 3
+
+
+async def test_without_a_registered_caller_no_tool_is_reached(toolbox):
+    done = await run_python_plan("return await sums.add(a=1, b=2)", user_id="ann", toolbox_root=toolbox)
+
+    assert not done.success
+    assert "register_tool_caller" in done.error
+
+
+async def test_a_program_that_takes_too_long_says_so(toolbox):
+    async def slow(*_):
+        await asyncio.sleep(60)
+
+    register_tool_caller(slow)
+    done = await run_python_plan("return await sums.add(a=1, b=2)", user_id="ann", toolbox_root=toolbox, timeout_sec=6)
+
+    assert (done.success, done.timed_out) == (False, True), done
+
+
+async def test_a_timeout_that_is_no_time_is_refused_by_name(toolbox):
+    with pytest.raises(TaskInvalid, match="timeout_sec"):
+        await run_python_plan("return 1", user_id="ann", toolbox_root=toolbox, timeout_sec=0)
