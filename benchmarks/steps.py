@@ -136,7 +136,8 @@ async def measure(rounds: int, parked: int) -> dict[str, Any]:
             script = ["-m", "backstay.testing", "--script", "benchmarks.reader:Reader", "--port", "0"]
             _, line = stack.enter_context(process([sys.executable, *script], "ready"))
             env = worker_environment(home, address, line.rpartition(" ")[2])
-            engine, _ = stack.enter_context(process([sys.executable, "worker.py", "--role", "runs"], "backstay worker ready", **env))
+            command = [sys.executable, "worker.py", "--role", "runs"]
+            engine, _ = stack.enter_context(process(command, "backstay worker ready", **env))
             bench = Bench(client, server, floor.pid, engine.pid)
             for kind in ("floor", "engine"):
                 await bench.once(kind, 5)

@@ -83,7 +83,7 @@ async def engine(
     **settings: Any,
 ) -> AsyncGenerator[Engine]:
     """Open an engine on a queue of its own; with nothing cached, every workflow task replays from the beginning."""
-    folder.mkdir(parents=True, exist_ok=True)
+    await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
     database = folder / "mailbox.db"
     async with AsyncExitStack() as stack:
         model = await stack.enter_async_context(ScriptedModel(rules))
