@@ -35,6 +35,8 @@ class Jail:
         self._came = bytearray()
         self._unsent = b""
         self._open = True
+        self._lap_s = 0.0
+        self._used_s: float | None = None
         self._printed = Printed(limits.output_kept)
         self._answer: asyncio.Future[bytes] | None = None
         self._cause: ProgramCrashed | None = None
@@ -105,7 +107,14 @@ class Jail:
 
     def cpu_s(self) -> float:
         """Return the processor time of the jailed interpreter so far."""
+        if self._used_s is not None:
+            return self._used_s
         return self._jailed.cpu_s() if self._jailed else 0.0
+
+    def lap_s(self) -> float:
+        """Return the processor time since the last lap; while a program is paused there is none."""
+        before, self._lap_s = self._lap_s, self.cpu_s()
+        return max(0.0, self._lap_s - before)
 
     def anonymous_mb(self) -> float:
         """Return the memory that is the jailed interpreter's alone."""
@@ -130,6 +139,7 @@ class Jail:
         if frame != READY:
             raise protocol_broken(f"it began with {frame[:80]!r}")
         self._jailed = Jailed(self._process.pid)
+        self.lap_s()
 
     async def _end(self) -> None:
         for sign, patience_s in ((signal.SIGTERM, _TERM_S), (signal.SIGKILL, _KILL_S)):
@@ -225,6 +235,7 @@ class Jail:
         self._loop.remove_reader(self._process.pidfd)
         _, status, used = os.wait4(self._process.pid, 0)
         os.close(self._process.pidfd)
+        self._used_s = used.ru_utime + used.ru_stime
         self.gone.set_result(None)
         if self._open:
             self._on_control()

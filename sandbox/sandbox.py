@@ -132,6 +132,7 @@ class Sandbox:
                 before = await rounds()
                 await feed(jail, start_frame, before, tools=tools, limits=self.limits, progress=progress)
                 fed = len(before)
+                jail.lap_s()
             sent = _next_frame(jail, start_frame, frame)
             return await self._halted(jail, sent, tools, first_call=first_call, fed=fed)
         except BaseException:
@@ -174,7 +175,7 @@ class Sandbox:
 
     async def _halted(self, jail: Jail, sent: bytes, tools: AbstractSet[str], *, first_call: int, fed: int) -> Halted:
         """Send one new frame and tell where it led."""
-        first, cpu_s, began, came = jail.rounds == 0, jail.cpu_s(), time.perf_counter(), b""
+        first, began, came = jail.rounds == 0, time.perf_counter(), b""
         kind, calls, done = "crashed", (), Done()
         try:
             came = await jail.exchange(sent, wall_s=self.limits.wall_s)
@@ -192,7 +193,7 @@ class Sandbox:
         took = Round(
             sent=b"" if first else sent,
             came=came,
-            cpu_s=max(0.0, jail.cpu_s() - cpu_s),
+            cpu_s=jail.lap_s(),
             wall_s=time.perf_counter() - began,
         )
         if kind != "waiting":

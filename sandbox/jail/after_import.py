@@ -14,10 +14,17 @@ class AfterImport:
 
     def __init__(self, changes: dict[str, Change]) -> None:
         """Change each named module when it comes; those that are there already, now."""
-        self._changes = changes
-        for name in [name for name in changes if name in sys.modules]:
-            changes.pop(name)(sys.modules[name])
+        self._changes: dict[str, Change] = {}
+        for name, change in changes.items():
+            self.add(name, change)
         sys.meta_path.insert(0, self)  # pyright: ignore[reportArgumentType] - the old method find_module is not asked for
+
+    def add(self, name: str, change: Change) -> None:
+        """Change this module too."""
+        if name in sys.modules:
+            change(sys.modules[name])
+        else:
+            self._changes[name] = change
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None

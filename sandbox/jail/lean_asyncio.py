@@ -8,11 +8,9 @@ from typing import Any
 
 _PARTS = "exceptions coroutines events futures tasks locks queues taskgroups timeouts"
 _LATER = {"run": "runners", "Runner": "runners", "to_thread": "threads"}
-# What asyncio.events takes from them are a few constants, and importing them is half of the time a jail needs to start.
-_HEAVY = {"socket": {"AF_UNSPEC": 0, "AI_PASSIVE": 1}, "subprocess": {"PIPE": -1}}
 
 
-def import_asyncio() -> ModuleType:
+def import_asyncio() -> None:
     """Put a package in the place of asyncio that holds its own modules and fetches the heavy ones late."""
     spec = PathFinder.find_spec("asyncio")
     if spec is None or spec.loader is None:
@@ -21,10 +19,9 @@ def import_asyncio() -> ModuleType:
     vars(package).update(__spec__=spec, __path__=spec.submodule_search_locations, __file__=spec.origin)
     package.__package__, package.__loader__ = "asyncio", spec.loader
     sys.modules["asyncio"] = package
-    absent = [name for name in _HEAVY if name not in sys.modules]
-    for name in absent:
-        sys.modules[name] = stand_in = ModuleType(name)
-        vars(stand_in).update(_HEAVY[name])
+    absent = [name for name in _STAND_INS if name not in sys.modules]
+    sys.modules.update({name: _stand_in(name) for name in absent})
+    vars(sys.modules["concurrent"])["futures"] = sys.modules["concurrent.futures"]
     for part in _PARTS.split():
         module = importlib.import_module(f"asyncio.{part}")
         vars(package).update({name: vars(module)[name] for name in module.__all__})
@@ -44,4 +41,34 @@ def import_asyncio() -> ModuleType:
         return getattr(package, name)
 
     vars(package)["__getattr__"] = fetch
-    return package
+
+
+def _stand_in(name: str) -> ModuleType:
+    """Return a module that imports the real one when more is asked of it than what is known already."""
+    module = ModuleType(name)
+
+    def fetch(attribute: str) -> Any:
+        if sys.modules.get(name) is module:
+            raise AttributeError(f"{name}.{attribute} is asked for too early")
+        return getattr(importlib.import_module(name), attribute)
+
+    vars(module).update(_STAND_INS[name], __getattr__=fetch)
+    return module
+
+
+def _extract_stack(*given: Any, **named: Any) -> Any:
+    return importlib.import_module("traceback").extract_stack(*given, **named)
+
+
+_WAITS = ("FIRST_COMPLETED", "FIRST_EXCEPTION", "ALL_COMPLETED")
+# What asyncio takes from these while it is imported; importing them is half of the time a jail needs to start.
+_STAND_INS: dict[str, dict[str, Any]] = {
+    "concurrent": {"__path__": []},
+    "concurrent.futures": {name: name for name in _WAITS},
+    "inspect": {},
+    "linecache": {},
+    "logging": {"DEBUG": 10},
+    "socket": {"AF_UNSPEC": 0, "AI_PASSIVE": 1},
+    "subprocess": {"PIPE": -1},
+    "traceback": {"extract_stack": _extract_stack},
+}

@@ -18,13 +18,15 @@ def main() -> None:
     clock, seeded = Clock(), Seeded()
     clock.install()
     seeded.install()
-    AfterImport({"random": seeded.install_random, "uuid": seeded.install_uuid, "datetime": clock.install_datetime})
+    changes = AfterImport(
+        {"random": seeded.install_random, "uuid": seeded.install_uuid, "datetime": clock.install_datetime}
+    )
     from sandbox.jail.lean_asyncio import import_asyncio  # noqa: PLC0415 - reads the clock while it is imported
 
     import_asyncio()
     from sandbox.jail.session import serve  # noqa: PLC0415 - the same
 
-    serve(clock, seeded)
+    serve(clock, seeded, changes)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 import ast
 import gc
-import linecache
 import os
 import sys
 from asyncio import events
@@ -10,12 +9,13 @@ from collections.abc import Callable
 from types import CoroutineType, ModuleType
 from typing import Any
 
+from sandbox.jail.after_import import AfterImport
 from sandbox.jail.bindings import install
 from sandbox.jail.client import Client
 from sandbox.jail.clock import Clock
 from sandbox.jail.faults import fault_of
 from sandbox.jail.leftovers import settle, waits, watch
-from sandbox.jail.loop import Deadlock, Loop
+from sandbox.jail.loop import Deadlock, Loop, keep_order
 from sandbox.jail.loop_policy import LoopPolicy
 from sandbox.jail.plain_json import encode
 from sandbox.jail.seeded import Seeded
@@ -28,8 +28,9 @@ _UNSPEAKABLE = '{"error":{"type":"MemoryError","message":"the error itself could
 class Session:
     """Hold what one program runs with."""
 
-    def __init__(self, wire: Wire, clock: Clock, seeded: Seeded) -> None:
+    def __init__(self, wire: Wire, clock: Clock, seeded: Seeded, changes: AfterImport) -> None:
         """Prepare everything that does not depend on the program."""
+        self._changes = changes
         self._clock = clock
         self._seeded = seeded
         self._client = Client(wire, clock)
@@ -37,6 +38,9 @@ class Session:
         set_policy: Any = events.set_event_loop_policy  # pyright: ignore[reportDeprecated] - the way until Python 3.14
         set_policy(LoopPolicy(self._loop))
         watch(self._client)
+        keep_order()
+        # The first compilation costs more than all later ones, and no program should pay for it.
+        prepare("async def main():\n    return [await one async for one in ()]")
 
     def answer(self, start: dict[str, Any]) -> str:
         """Run the program of a start frame and return what it ended with, as JSON."""
@@ -54,8 +58,7 @@ class Session:
         self._seeded.start(start["seed"])
         self._client.start(start["calls_from"])
         prepared = prepare(start["source"])
-        lines = start["source"].splitlines(keepends=True)
-        linecache.cache[FILENAME] = (len(start["source"]), None, lines, FILENAME)
+        self._changes.add("linecache", lambda module: _show(module, start["source"]))
         module = ModuleType("__main__")
         ready = install(start["bindings"], self._client)
         vars(module).update(__file__=FILENAME, asyncio=sys.modules["asyncio"], **ready)
@@ -84,10 +87,10 @@ class Session:
         return self._loop.run_until_complete(value) if hasattr(value, "__await__") else value
 
 
-def serve(clock: Clock, seeded: Seeded) -> None:
+def serve(clock: Clock, seeded: Seeded, changes: AfterImport) -> None:
     """Take the control pipes over, get ready, run one program, and leave at once."""
     wire = Wire()
-    session = Session(wire, clock, seeded)
+    session = Session(wire, clock, seeded, changes)
     gc.collect()
     # What is here now stays for good; looking at it again would only cost time.
     gc.freeze()
@@ -95,6 +98,11 @@ def serve(clock: Clock, seeded: Seeded) -> None:
     wire.send(f'{{"done":{session.answer(wire.receive())}}}')
     # No exit handlers and no finalizers: the program has ended.
     os._exit(0)
+
+
+def _show(linecache: Any, source: str) -> None:
+    """Let tracebacks and inspect find the program's lines."""
+    linecache.cache[FILENAME] = (len(source), None, source.splitlines(keepends=True), FILENAME)
 
 
 def _told(error: BaseException) -> str:

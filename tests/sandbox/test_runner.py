@@ -454,3 +454,51 @@ async def test_async_generators_are_closed_and_context_variables_kept(sandbox):
     played = await play(sandbox, source)
     assert played.result == [{"n": 0}, ["a", "b"], "nobody"]
     assert played.halted.output == "closed\n"
+
+
+async def test_the_rest_of_asyncio_and_what_it_needs_come_when_they_are_asked_for(sandbox):
+    source = cleandoc(
+        """
+        import asyncio, concurrent.futures, inspect, linecache, logging, socket, sys, traceback
+
+        async def main():
+            early = [name for name in ("logging", "inspect") if not getattr(sys.modules[name], "__file__", None)]
+            task = asyncio.create_task(asyncio.sleep(0))
+            parts = [
+                asyncio.iscoroutinefunction(main), asyncio.StreamReader.__name__, asyncio.Protocol.__module__,
+                asyncio.coroutines.inspect.isfunction(main), concurrent.futures.Future.__name__,
+                "run" in asyncio.__all__,
+                isinstance(asyncio.get_running_loop(), asyncio.AbstractEventLoop), inspect.isawaitable(task),
+                socket.AF_INET.name, await asyncio.to_thread(lambda: 3), logging.getLogger("asyncio").name,
+            ]
+            await task
+            try:
+                asyncio.nothing
+            except AttributeError as error:
+                parts.append(str(error))
+            try:
+                asyncio.run(asyncio.sleep(0))
+            except RuntimeError as error:
+                parts.append(str(error))
+            logging.warning("to the output")
+            return [early, *parts]
+        """
+    )
+    played = await play(sandbox, source.replace("asyncio.run(asyncio.sleep(0))", "asyncio.run(None)"))
+    assert played.result == [
+        [],
+        True,
+        "StreamReader",
+        "asyncio.protocols",
+        True,
+        "Future",
+        True,
+        True,
+        True,
+        "AF_INET",
+        3,
+        "asyncio",
+        "module 'asyncio' has no attribute 'nothing'",
+        "asyncio.run() cannot be called from a running event loop",
+    ]
+    assert played.halted.output == "WARNING:root:to the output\n"
