@@ -38,12 +38,11 @@ class Proof(Noun):
         """Raise IsolationUnavailable, with the first cause and fix, unless programs may run."""
         missing = [one for one in self.properties if one.required and not one.proven]
         if missing:
-            names = ", ".join(dict.fromkeys(one.name for one in missing))
             raise IsolationUnavailable(
                 f"a jail {missing[0].name}: not proven: {missing[0].cause}; {missing[0].fix}",
                 cause=missing[0].cause,
                 fix=missing[0].fix,
-                missing=names,
+                missing=tuple(one.name for one in missing),
             )
 
 

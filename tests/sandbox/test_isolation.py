@@ -79,16 +79,18 @@ async def weakened(pattern: str, replacement: str, folder: Path, *, built: Image
     return await examine(nsjail, built, folder / "weak.cfg", expected, Cgroups())
 
 
-NO_FILTER = r"^seccomp_string.*\n"
+UNFILTERED = (
+    "passes every system call through a filter",
+    "dies of an attack on the kernel",
+    "starts no process and no thread",
+    "has no network",
+    "makes no memory executable",
+    "makes no link, no device, no signal",
+)
 BOUNDED = "is bounded in memory, processor time, files and processes"
 CLEAN = "finds nothing of the worker's environment"
 WEAKNESSES = {
-    "no filter at all": (NO_FILTER, "", "passes every system call through a filter"),
-    "no filter, seen by what it kills": (NO_FILTER, "", "dies of an attack on the kernel"),
-    "no filter, seen by processes": (NO_FILTER, "", "starts no process and no thread"),
-    "no filter, seen by sockets": (NO_FILTER, "", "has no network"),
-    "no filter, seen by memory": (NO_FILTER, "", "makes no memory executable"),
-    "no filter, seen by links": (NO_FILTER, "", "makes no link, no device, no signal"),
+    "no filter at all": (r"^seccomp_string.*\n", "", UNFILTERED),
     "one deadly call is let through": ("SYSCALL\\[434\\], ", "", "dies of an attack on the kernel"),
     "code may be written": (r"&& \(flags & 0x20\) == 0\)", "|| flags != 0)", "makes no memory executable"),
     "files in /tmp may be executed": ("noexec: true", "noexec: false", "executes nothing that it wrote"),
@@ -114,13 +116,14 @@ WEAKNESSES = {
 
 @pytest.mark.parametrize("weakness", sorted(WEAKNESSES))
 async def test_a_weaker_profile_is_seen_for_what_it_is(weakness, reachable):
-    pattern, replacement, name = WEAKNESSES[weakness]
+    pattern, replacement, named = WEAKNESSES[weakness]
+    names = {named} if isinstance(named, str) else set(named)
     proof = await weakened(pattern, replacement, reachable)
-    assert name in unproven(proof)
+    assert names <= unproven(proof).keys()
     assert not proof.isolated
     with pytest.raises(IsolationUnavailable) as refused:
         proof.demand()
-    assert name in refused.value.facts["missing"]
+    assert names <= set(refused.value.facts["missing"])
 
 
 async def test_a_root_that_can_be_written_is_seen(reachable):
