@@ -5,10 +5,11 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from backstay.errors import BackstayError
 from sandbox.jail_process import Jail
 
 _LONGEST_PAUSE_S = 30.0
+# Starting a process holds the event loop up for a moment, which the program that has just been given a jail would feel.
+_AFTER_S = 0.01
 
 
 class JailPool:
@@ -71,12 +72,13 @@ class JailPool:
                     jail.when_gone(self._wanted.set)
                     self._ready.append(jail)
                 pause_s = 0.0
-            except BackstayError:
-                # Whoever takes one meanwhile starts it himself and learns why it fails.
+            except Exception:
+                # Whoever takes one meanwhile starts it himself and learns why it fails; here it is only tried again.
                 pause_s = min(_LONGEST_PAUSE_S, 2 * pause_s or 0.5)
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause_s or self._next_aging_s()):
                     await self._wanted.wait()
+                    await asyncio.sleep(_AFTER_S)
 
     def _sort_out(self) -> None:
         fit = [jail for jail in self._ready if self._is_fit(jail)]

@@ -61,7 +61,7 @@ class Sandbox:
         self._slots = Slots()
         self._commands: dict[tuple[str, int], list[str]] = {}
         self._jails: set[Jail] = set()
-        self._ends: set[asyncio.Task[None]] = set()
+        self._ends: set[asyncio.Future[None]] = set()
         self._starting = asyncio.Semaphore(_STARTS_AT_ONCE)
         self._closing = False
         self._pool = JailPool(lambda: self._started(image), size=ready, oldest_s=oldest_s, end=self._end)
@@ -161,13 +161,13 @@ class Sandbox:
 
     def keep(self, key: str, halted: Halted) -> None:
         """Keep the paused jail of a program that waits, for `advance` with the same key; a jail with that key goes."""
-        if halted.jail is not None and halted.jail.alive and not self._closing:
-            self._shelf.put(key, halted.jail)
+        if halted.jail is not None:
+            self._shelf.rename(_held(halted.jail), key)
 
     def discard(self, halted: Halted) -> None:
         """End the paused jail of a program that waits."""
         if halted.jail is not None:
-            self._end(halted.jail)
+            self._shelf.discard(halted.jail)
 
     async def forget(self, prefix: str) -> None:
         """End every kept jail whose key begins so."""
@@ -196,7 +196,10 @@ class Sandbox:
             cpu_s=jail.lap_s(),
             wall_s=time.perf_counter() - began,
         )
-        if kind != "waiting":
+        if kind == "waiting":
+            # Whoever it is for may fail before he keeps or discards it, so it is on the shelf from the start.
+            self._shelf.put(_held(jail), jail)
+        else:
             self._end(jail)
         return Halted(
             kind=kind,
@@ -211,8 +214,7 @@ class Sandbox:
         )
 
     async def _new(self, image_hash: str) -> Jail:
-        if self._closing:
-            raise SandboxLost("the worker is stopping")
+        self._refuse_when_closing()
         if image_hash == self._image.hash:
             return await self._pool.take()
         image = await asyncio.to_thread(find_image, image_hash, self._images)
@@ -221,16 +223,32 @@ class Sandbox:
         return await self._started(image)
 
     async def _started(self, image: Image) -> Jail:
-        async with self._starting:
-            slot = self._slots.lease()
-            try:
-                jail = await Jail.start(self._command(image, slot), self.limits)
-            except BaseException:
-                self._slots.release(slot)
-                raise
+        under_way: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._ends.add(under_way)
+        try:
+            async with self._starting:
+                self._refuse_when_closing()
+                return await self._started_in(image, self._slots.lease())
+        finally:
+            self._ends.discard(under_way)
+            under_way.set_result(None)
+
+    async def _started_in(self, image: Image, slot: int) -> Jail:
+        try:
+            jail = await Jail.start(self._command(image, slot), self.limits)
+        except BaseException:
+            self._slots.release(slot)
+            raise
         self._jails.add(jail)
         jail.when_gone(lambda: self._gone(jail, slot))
+        if self._closing:
+            await jail.end()
+        self._refuse_when_closing()
         return jail
+
+    def _refuse_when_closing(self) -> None:
+        if self._closing:
+            raise SandboxLost("the worker is stopping")
 
     def _command(self, image: Image, slot: int) -> list[str]:
         """Return the command line of a jail; each that lives at the same time is another user outside."""
@@ -255,6 +273,11 @@ class Sandbox:
         task = jail.abandon()
         self._ends.add(task)
         task.add_done_callback(self._ends.discard)
+
+
+def _held(jail: Jail) -> str:
+    """Return the key of a paused jail that nobody has named yet."""
+    return f"\0{jail.pid}"
 
 
 def _next_frame(jail: Jail, start_frame: bytes, frame: bytes | None) -> bytes:

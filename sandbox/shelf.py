@@ -38,11 +38,18 @@ class Shelf:
 
     def put(self, key: str, jail: Jail) -> None:
         """Keep a jail; the least recently kept ones make room for it."""
-        self.forget(key)
+        self._drop(key)
         self._kept[key] = _Kept(jail, jail.anonymous_mb(), time.monotonic())
         while self._kept and (len(self._kept) > self._jails or self.mb > self._mb):
             self._end(self._kept.popitem(last=False)[1].jail)
         self._watch()
+
+    def rename(self, old: str, new: str) -> None:
+        """Keep what is under one key under another; a jail that is there goes."""
+        kept = self._kept.pop(old, None)
+        if kept is not None:
+            self._drop(new)
+            self._kept[new] = kept
 
     def take(self, key: str) -> Jail | None:
         """Return the jail under this key, if it is here and lives; it is then no longer here."""
@@ -54,12 +61,21 @@ class Shelf:
         for key in [key for key in self._kept if key.startswith(prefix)]:
             self._end(self._kept.pop(key).jail)
 
+    def discard(self, jail: Jail) -> None:
+        """End this jail if it is here; one that is not may be going on."""
+        for key in [key for key, one in self._kept.items() if one.jail is jail]:
+            self._drop(key)
+
     def clear(self) -> None:
         """End every jail."""
         self.forget("")
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    def _drop(self, key: str) -> None:
+        if (kept := self._kept.pop(key, None)) is not None:
+            self._end(kept.jail)
 
     def _watch(self) -> None:
         if self._timer is None and self._kept:

@@ -60,9 +60,9 @@ async def test_the_least_recently_kept_makes_room_and_its_process_ends(tmp_path)
         first, second, third = [await paused(box, f"run/{n}") for n in range(3)]
         assert box.kept == 2
         await asyncio.wait_for(asyncio.shield(first.halted.jail.gone), 10)
-        assert (await go_on(box, first, "run/0")).fed == 1
         assert (await go_on(box, second, "run/1")).fed == 0
         assert (await go_on(box, third, "run/2")).fed == 0
+        assert (await go_on(box, first, "run/0")).fed == 1
 
 
 async def test_memory_is_bounded_by_what_the_kept_programs_hold_for_themselves(tmp_path):
@@ -113,3 +113,25 @@ async def test_a_discarded_program_is_ended_and_nothing_is_kept_by_a_closed_sand
     assert held.halted.jail.gone.done()
     with pytest.raises(SandboxLost, match="stopping"):
         await play(box, ASKS)
+
+
+async def test_a_paused_program_that_nobody_keeps_or_discards_is_bounded_like_the_others(tmp_path):
+    async with opened(tmp_path, ready=0, kept=2) as box:
+        first, second, third = [await play(box, ASKS, batches=1) for _ in range(3)]
+        await asyncio.wait_for(asyncio.shield(first.halted.jail.gone), 10)
+        box.keep("late", first.halted)
+        box.keep("run", second.halted)
+        assert (await go_on(box, first, "late")).fed == 1
+        assert (await go_on(box, second, "run")).fed == 0
+        box.discard(third.halted)
+        assert box.kept == 0
+
+
+async def test_discarding_a_program_that_is_going_on_does_not_end_it(tmp_path):
+    async with opened(tmp_path, ready=0) as box:
+        played = await paused(box, "run")
+        going_on = asyncio.create_task(go_on(box, played, "run"))
+        await until(lambda: box.kept == 0)
+        box.discard(played.halted)
+        halted = await going_on
+    assert (halted.kind, halted.fed) == ("waiting", 0)
