@@ -9,7 +9,7 @@ from typing import Any
 
 from sandbox.limits import Limits
 from sandbox.program_call import ProgramCall
-from sandbox.program_crashed import ProgramCrashed, calls_reached, memory_reached, protocol_broken
+from sandbox.program_crashed import ProgramCrashed, calls_reached, memory_reached, number_reached, protocol_broken
 
 RESULT = "engine.result"
 """The call that stands for reading an earlier stored result."""
@@ -116,7 +116,7 @@ def _no_constant(name: str) -> Any:
 
 def _whole(digits: str) -> int:
     if len(digits) > MOST_DIGITS:
-        raise ValueError(f"a number has {len(digits)} digits, at most {MOST_DIGITS}")
+        raise number_reached(len(digits), MOST_DIGITS)
     return int(digits)
 
 

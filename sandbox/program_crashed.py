@@ -46,6 +46,12 @@ def calls_reached(calls: int, limits: Limits) -> ProgramCrashed:
     return ProgramCrashed("CallLimit", message)
 
 
+def number_reached(digits: int, most: int) -> ProgramCrashed:
+    """Say that the program passed or returned a number that other readers could not take."""
+    message = f"number: it passed or returned a whole number of {digits} digits, at most {most}; pass it as text"
+    return ProgramCrashed("NumberLimit", message)
+
+
 def rounds_reached(limits: Limits) -> ProgramCrashed:
     """Say that the program paused too often."""
     message = (
