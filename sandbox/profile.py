@@ -25,15 +25,16 @@ ProfileKind = Literal["code", "shell"]
 RUNNER = "/usr/lib/backstay/runner.py"
 SELF_TEST = "/usr/lib/backstay/self_test.py"
 
-ENVIRONMENT: Mapping[str, str] = MappingProxyType(
+_ENVIRONMENT = MappingProxyType(
     {"HOME": "/tmp", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0", "TZ": "UTC0"}  # noqa: S108 - the jail's own
 )
-"""All that a program finds in its environment."""
 _SHELL_ENVIRONMENT = MappingProxyType(
     {"HOME": "/tmp", "LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin", "TZ": "UTC0"}  # noqa: S108 - the jail's own
 )
-# One thread, since a jail has no others, and one kernel for all processors, so that sums agree between machines.
-_DATA_ENVIRONMENT = MappingProxyType({"OPENBLAS_CORETYPE": "Nehalem", "OPENBLAS_NUM_THREADS": "1"})
+# A jail has one thread. On x86-64, what sines and sums are made of depends on the processor unless it is said here.
+_DATA_ENVIRONMENT = MappingProxyType({"OPENBLAS_NUM_THREADS": "1"})
+_X86_ENVIRONMENT = MappingProxyType({"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-FMA,-FMA4"})
+_X86_DATA_ENVIRONMENT = MappingProxyType({"NPY_ENABLE_CPU_FEATURES": "X86_V2", "OPENBLAS_CORETYPE": "Nehalem"})
 
 _JAIL = Path(__file__).parent / "jail"
 _ROOT_UIDS = 200_000
@@ -118,7 +119,7 @@ def profile_text(
             cwd="/workspace" if workspace else "/tmp",  # noqa: S108 - the jail's own
             log_level="FATAL",
             policy=_policy(kind, machine or platform.machine()),
-            environment=environment(kind, image),
+            environment=environment(kind, image, machine=machine),
             arguments=interpreter_arguments(program)[1:],
             workspace=workspace and workspace.resolve(),
             writable=writable,
@@ -126,11 +127,18 @@ def profile_text(
     )
 
 
-def environment(kind: ProfileKind, image: Image) -> Mapping[str, str]:
+def environment(kind: ProfileKind, image: Image, *, machine: str | None = None) -> Mapping[str, str]:
     """Return all that a jail of this kind finds in its environment."""
     if kind == "shell":
         return _SHELL_ENVIRONMENT
-    return dict(ENVIRONMENT) | dict(_DATA_ENVIRONMENT if image.kind == "data" else {})
+    x86, data = (machine or platform.machine()) == "x86_64", image.kind == "data"
+    parts = (
+        _ENVIRONMENT,
+        _X86_ENVIRONMENT if x86 else {},
+        _DATA_ENVIRONMENT if data else {},
+        _X86_DATA_ENVIRONMENT if x86 and data else {},
+    )
+    return {name: value for part in parts for name, value in part.items()}
 
 
 def interpreter_arguments(program: str = RUNNER) -> tuple[str, ...]:

@@ -143,6 +143,32 @@ def test_a_path_cannot_add_words_to_the_configuration(reachable):
     assert "OSError: [Errno 30] Read-only file system: '/x'" in done.stderr
 
 
+def test_sines_and_sums_do_not_depend_on_the_processor(reachable):
+    # The tunable of the C library switches off what this very processor would otherwise be used for.
+    source = """
+import math, random
+random.seed(1)
+numbers = [random.uniform(-50, 50) for _ in range(20_000)]
+print([math.sin(x) for x in numbers] + [math.exp(x) for x in numbers] + [abs(x) ** 1.37 for x in numbers])
+"""
+    nsjail = Nsjail.find()
+    profile = render_profile(nsjail, image(), folder=reachable)
+    weaker = reachable / "weaker.cfg"
+    words = "AVX512F,-AVX2,-AVX,-FMA,-FMA4,-SSE4_2"
+    weaker.write_text(re.sub("-FMA,-FMA4", f"-{words}", profile.read_text(encoding="utf-8")), encoding="utf-8")
+    told = [
+        subprocess.run(
+            command(nsjail, one, *interpreter_arguments()[:-1], "-c", source),
+            capture_output=True,
+            check=True,
+            timeout=60,
+        ).stdout
+        for one in (profile, weaker)
+    ]
+    assert told[0] == told[1]
+    assert len(told[0]) > 1_000_000
+
+
 def test_the_uid_outside_is_one_of_its_own_for_each_slot_of_root_and_else_the_workers():
     uids = [outside_uid(slot) for slot in range(3)]
     if os.geteuid():
