@@ -1,0 +1,161 @@
+"""Forged frames, by the ten thousand: the host reads calls of the declared set, an end, or refuses in one line."""
+
+import asyncio
+import json
+import tracemalloc
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from backstay.errors import SandboxLost
+from sandbox.frames import READY
+from sandbox.program_crashed import ProgramCrashed
+from tests.sandbox.forging import KINDS, LIMITS, Forger, hold_plain, judged
+from tests.sandbox.peers import ENDINGS, LONGEST_S, SAYING, converse, framed, led, meeting, started, wire
+
+FRAMES = 18_800
+CONVERSATIONS = 800
+PROCESSES = 200
+AT_ONCE = 8
+CALL = b'{"calls":[{"i":0,"tool":"mail.send","args":{}}]}'
+DONE = b'{"done":{"ok":1}}'
+STUBBORN = "trap '' TERM; "
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_every_forged_frame_is_calls_of_the_declared_set_an_end_or_a_refusal(part):
+    forger, found = Forger(f"frames {part}"), Counter()
+    for _ in range(FRAMES // 8):
+        kind, frame = forger.frame()
+        found[kind, judged(frame, forger.first_call)] += 1
+    assert {kind for kind, _ in found} == {kind.__name__ for kind in KINDS}
+    assert {verdict for _, verdict in found} >= {"calls", "an end", "ProtocolBroken", "ToolNotFound", "CallLimit"}
+    assert {verdict for kind, verdict in found if kind == "honest"} == {"calls", "an end"}
+
+
+@pytest.mark.parametrize(
+    "value", [float("inf"), float("nan"), "\ud800", {"\udfff": 1}, json.loads("[" * 101 + "]" * 101)]
+)
+def test_what_a_reader_must_not_let_through_would_be_noticed(value):
+    with pytest.raises((AssertionError, ValueError)):
+        hold_plain([value])
+
+
+async def test_whatever_a_peer_says_and_however_it_says_it_each_exchange_ends_with_a_frame_or_a_cause():
+    files, found = _files(), Counter()
+
+    async def talk(lane: int) -> None:
+        forger = Forger(f"conversations {lane}")
+        for _ in range(CONVERSATIONS // AT_ONCE):
+            found.update(await converse(forger))
+
+    await asyncio.gather(*map(talk, range(AT_ONCE)))
+    assert set(found) >= {"calls", "an end", "ProtocolBroken", "FrameLimit", "OutputLimit", "WallLimit", "JailLost"}
+    assert _files() == files
+
+
+@pytest.fixture
+def ready(tmp_path: Path) -> Path:
+    place = tmp_path / "ready"
+    place.write_bytes(framed(READY))
+    return place
+
+
+async def test_whatever_a_process_writes_before_it_dies_or_stays_the_host_ends_it_and_goes_on(ready, tmp_path):
+    files, found = _files(), Counter()
+
+    async def lead(lane: int) -> None:
+        forger, said = Forger(f"processes {lane}"), tmp_path / f"said-{lane}"
+        for number in range(PROCESSES // AT_ONCE):
+            said.write_bytes(wire(forger))
+            script = SAYING + ENDINGS[(lane + number) % len(ENDINGS)]
+            found[await led(("/bin/sh", "-c", script, "sh", str(ready), str(said)), forger)] += 1
+
+    await asyncio.gather(*map(lead, range(AT_ONCE)))
+    assert found.total() == PROCESSES
+    assert set(found) >= {"calls", "an end", "ProtocolBroken", "FrameLimit", "OutputLimit"}
+    assert _files() == files
+
+
+async def test_a_process_that_begins_with_anything_but_the_ready_frame_is_lost_in_one_line(ready, tmp_path):
+    files, forger = _files(), Forger("beginnings")
+    for number in range(16):
+        ready.write_bytes(wire(forger) if number % 2 else framed(READY)[:number])
+        with pytest.raises(SandboxLost) as lost:
+            await started(("/bin/sh", "-c", 'cat "$1"', "sh", str(ready)))
+        assert "a jail did not start: " in str(lost.value)
+    assert _files() == files
+
+
+async def test_a_process_that_ignores_the_polite_signal_is_ended_all_the_same(ready, tmp_path):
+    said = tmp_path / "said"
+    said.write_bytes(framed(CALL) * 2)
+    command = ("/bin/sh", "-c", f"{STUBBORN}{SAYING}while :; do sleep 600; done", "sh", str(ready), str(said))
+    assert await led(command, Forger("stubborn")) == "ProtocolBroken"
+
+
+async def test_a_promised_length_costs_no_memory_before_the_bytes_are_there():
+    costs = {}
+    for size in (LIMITS.frame_bytes, LIMITS.frame_bytes + 1, 2**32 - 1):
+        async with meeting() as peer:
+            asked = asyncio.ensure_future(peer.jail.exchange(b"{}", wall_s=0.05))
+            await asyncio.sleep(0)
+            tracemalloc.start()
+            await peer.say(framed(b"{", size))
+            with pytest.raises(ProgramCrashed) as ended:
+                await asyncio.wait_for(asked, LONGEST_S)
+            costs[ended.value.kind] = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+    assert set(costs) == {"WallLimit", "FrameLimit"}
+    # One read takes at most 64 KiB; the frame that was promised would take 98.
+    assert max(costs.values()) < 90_000
+
+
+async def test_bytes_beyond_the_promised_length_are_never_gathered():
+    async with meeting() as peer:
+        asked = asyncio.ensure_future(peer.jail.exchange(b"{}", wall_s=LONGEST_S))
+        await asyncio.sleep(0)
+        flood = [framed(CALL, LIMITS.frame_bytes), *[b" " * 50_000] * 400]
+        tracemalloc.start()
+        await peer.say(*flood)
+        with pytest.raises(ProgramCrashed):
+            await asyncio.wait_for(asked, LONGEST_S)
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert most < 4 * LIMITS.frame_bytes
+
+
+@pytest.mark.parametrize("more", [CALL, DONE, b"", b"noise"])
+async def test_nothing_is_heard_after_an_end(more):
+    async with meeting() as peer:
+        assert await _told(peer, framed(DONE)) == DONE
+        await peer.say(framed(more))
+        await _until(lambda: not peer.jail.alive)
+        with pytest.raises(ProgramCrashed) as refused:
+            await peer.jail.exchange(b"{}", wall_s=LONGEST_S)
+    assert (refused.value.kind, "out of turn" in refused.value.message) == ("ProtocolBroken", True)
+
+
+async def test_a_frame_is_the_same_in_however_many_pieces_it_comes():
+    async with meeting() as peer:
+        for _ in range(3):
+            assert await _told(peer, *(bytes([byte]) for byte in framed(CALL))) == CALL
+        assert await _told(peer, framed(DONE)) == DONE
+
+
+async def _told(peer, *pieces: bytes) -> bytes:
+    asked = asyncio.ensure_future(peer.jail.exchange(b"{}", wall_s=LONGEST_S))
+    await asyncio.sleep(0)
+    await peer.say(*pieces)
+    return await asyncio.wait_for(asked, LONGEST_S)
+
+
+def _files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+async def _until(condition) -> None:
+    async with asyncio.timeout(LONGEST_S):
+        while not condition():
+            await asyncio.sleep(0.001)

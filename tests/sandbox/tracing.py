@@ -1,0 +1,138 @@
+"""Run a generated program live, or from where a journal stands, and keep every byte of it."""
+
+import hashlib
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from backstay.canonical import canonical
+from backstay.errors import ProgramDiverged
+from sandbox.frames import read_frame
+from sandbox.halted import Halted
+from sandbox.limits import Limits
+from sandbox.program_call import ProgramCall
+from sandbox.round import Round
+from sandbox.sandbox import Sandbox
+from tests.sandbox.playing import NOW, TOOLS, start_frame
+from tests.sandbox.programs import program
+
+STEPS_S = (0, 0.001, 0.25, 10, 3600, 86_400, -50)
+
+
+@dataclass
+class Trace:
+    """Hold what a program did from some round on."""
+
+    since: int
+    """How many rounds it was fed."""
+    rounds: list[Round] = field(default_factory=list)
+    """All rounds, those that were fed among them."""
+    fed: list[int] = field(default_factory=list)
+    """How many rounds had to be fed at each halt."""
+    last: Halted | None = None
+
+    def end(self) -> dict[str, Any]:
+        assert self.last is not None
+        names = ("kind", "result", "error", "output", "output_dropped")
+        return {name: getattr(self.last, name) for name in names}
+
+
+def answer(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return what a tool answers, or its error: it follows from the call alone."""
+    digest = hashlib.sha256(canonical([tool, arguments]).encode()).digest()
+    word, number = digest.hex()[:8], digest[1]
+    match digest[0] % 8:
+        case 0:
+            return {"error": {"type": ("Refused", "NotFound")[number % 2], "message": f"no {word}\n\u00fc"}}
+        case 1:
+            return {"ok": {"tool": tool, **arguments}}
+        case 2:
+            return {"ok": {"id": word, "n": number, "none": None, "\u00f6": "\u2028\U0001f600", "share": number / 7}}
+        case 3:
+            return {"ok": [word, number, number / 255, -number * 10**20, True, [], {}]}
+        case 4:
+            return {"ok": number}
+        case 5:
+            return {"ok": word * (9_000 if number < 32 else 3)}
+        case 6:
+            return {"ok": [{"row": row, "word": word[row:]} for row in range(number % 9)]}
+        case _:
+            return {"ok": None}
+
+
+def answers(number: int, place: int, calls: Sequence[ProgramCall]) -> bytes:
+    """Return the frame that answers a batch: results in some order, at some time, which now and then goes back."""
+    dice = random.Random(f"answers {number} {place}")
+    results = [{"i": call.i, **answer(call.tool, call.arguments)} for call in calls]
+    dice.shuffle(results)
+    now = NOW + 1000 * place + dice.choice(STEPS_S)
+    return json.dumps({"now": now, "results": results}, ensure_ascii=bool(number % 2)).encode()
+
+
+async def run(
+    sandbox: Sandbox, number: int, source: str, before: Sequence[Round] = (), *, seed: str | None = None
+) -> Trace:
+    """Run a program to its end, after a new jail was fed the rounds before; from then on its jail is kept."""
+    start = start_frame(source, seed=seed or f"seed {number}", now=NOW + number)
+    trace = Trace(len(before), list(before))
+    made, frame = 0, None
+    for place, one in enumerate(before):
+        calls = read_frame(one.came, tools=TOOLS, first_call=made, limits=Limits())
+        assert isinstance(calls, tuple)
+        made += len(calls)
+        frame = answers(number, place, calls)
+
+    async def rounds() -> Sequence[Round]:
+        return before
+
+    while True:
+        key = f"{id(trace)}/{len(trace.rounds)}"
+        trace.last = await sandbox.advance(
+            sandbox.image_hash, start, key=key, frame=frame, rounds=rounds, tools=TOOLS, first_call=made
+        )
+        trace.fed.append(trace.last.fed)
+        trace.rounds.append(trace.last.round)
+        if trace.last.kind != "waiting":
+            return trace
+        made += len(trace.last.calls)
+        frame = answers(number, len(trace.rounds) - 1, trace.last.calls)
+        sandbox.keep(f"{id(trace)}/{len(trace.rounds)}", trace.last)
+
+
+async def compare(one: Sandbox, other: Sandbox, number: int) -> Trace:
+    """Run a program live, then fed up to a random round in another sandbox, and demand that both are the same."""
+    source = program(number)
+    live = await run(one, number, source)
+    since = random.Random(f"since {number}").randrange(len(live.rounds))
+    try:
+        fed = await run(other, number, source, live.rounds[:since])
+    except ProgramDiverged as diverged:
+        raise AssertionError(f"program {number}, fed {since} rounds: {diverged}\n{source}") from None
+    found = differences(live, fed)
+    assert not found, "\n".join([f"program {number}, fed {since} rounds", *found, source])
+    # One jail, fed once, and then kept from round to round.
+    assert fed.fed == [since, *[0] * (len(live.rounds) - since - 1)]
+    assert set(live.fed) == {0}
+    return live
+
+
+def differences(one: Trace, other: Trace) -> list[str]:
+    """Return where two traces differ, in words."""
+    found = [] if len(one.rounds) == len(other.rounds) else [f"{len(one.rounds)} rounds and {len(other.rounds)}"]
+    for place, (left, right) in enumerate(zip(one.rounds, other.rounds, strict=False)):
+        for what in ("sent", "came"):
+            found += _difference(f"round {place}, {what}", getattr(left, what), getattr(right, what))
+    for what, value in one.end().items():
+        found += _difference(what, value, other.end()[what])
+    return found
+
+
+def _difference(what: str, left: Any, right: Any) -> list[str]:
+    if left == right:
+        return []
+    left, right = (one if isinstance(one, bytes | str) else repr(one) for one in (left, right))
+    at = next((n for n, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))
+    cut = slice(max(0, at - 60), at + 60)
+    return [f"{what}, at {at}: {left[cut]!r} and {right[cut]!r}"]
