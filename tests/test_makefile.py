@@ -1,6 +1,7 @@
 """The two commands of a newcomer, as make itself explains them; nothing is run."""
 
 import ast
+import os
 import re
 import subprocess
 import tomllib
@@ -14,7 +15,10 @@ HOUSE = Path(__file__).resolve().parents[1]
 def explained(folder: Path, target: str, *more: str) -> str:
     """Return what make would do."""
     command = ("make", "--no-print-directory", "--dry-run", *more, target)
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True, timeout=60)
+    # Where make itself runs these tests, what was said to it, such as MATRIX=3.12, is not said to this one.
+    told = {"MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES"}
+    environment = {name: value for name, value in os.environ.items() if name not in told}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True, timeout=60)
     return done.stdout
 
 

@@ -104,8 +104,12 @@ async def at_terminal(
 ) -> AsyncGenerator[Terminal]:
     """Start a program whose standard input and standard error are a terminal."""
     master, slave = pty.openpty()
-    # The small program in front makes the terminal the controlling one, so that Ctrl-C reaches what runs at it.
-    front = "import fcntl,os,sys,termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+    # The small program in front makes the terminal the controlling one, so that Ctrl-C reaches what runs at it, and
+    # gives Ctrl-C its meaning back: tests that a script starts in the background are born with SIGINT ignored.
+    front = (
+        "import fcntl, os, signal, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+        "signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
+    )
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-c",

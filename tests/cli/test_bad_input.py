@@ -1,6 +1,7 @@
 """Bad input: exit code 2 and one line that names field, value and fix, before anything is started."""
 
 import asyncio
+import socket
 
 import pytest
 
@@ -58,10 +59,9 @@ async def test_without_temporal_the_address_and_the_remedy_are_named(tmp_path, a
 
 
 async def test_an_address_that_answers_something_else_ends_in_the_same_words(tmp_path):
-    server = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
-    address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-
-    async with server:
+    # The kernel takes connections, and nobody ever says a word.
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
         done = await command("list", environment=bare(TEMPORAL_ADDRESS=address), folder=tmp_path)
 
     assert done.code == 2

@@ -1,6 +1,7 @@
 """The Python client: start, follow, decide, result, undo; against a real engine."""
 
 import asyncio
+import socket
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
@@ -270,12 +271,13 @@ async def test_where_nothing_listens_connecting_fails_at_once_naming_the_address
 
 
 async def test_where_something_listens_that_is_no_temporal_connecting_fails_within_seconds():
-    server = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    async with server, bounded(20):
-        with pytest.raises(Unreachable, match=rf"127\.0\.0\.1:{port}"):
-            async with connect(f"127.0.0.1:{port}"):
-                pass
+    # The kernel takes connections, and nobody ever says a word.
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        async with bounded(20):
+            with pytest.raises(Unreachable, match=rf"127\.0\.0\.1:{port}"):
+                async with connect(f"127.0.0.1:{port}"):
+                    pass
 
 
 async def test_a_namespace_that_does_not_exist_is_named(temporal):

@@ -14,6 +14,7 @@ from temporalio.client import (
 )
 from temporalio.service import RPCError
 
+from backstay.client.failures import PASSING
 from tests.engine import Mailbox
 
 
@@ -28,7 +29,7 @@ class Person:
 
     async def attend(self, handle: WorkflowHandle[Any, Any]) -> Any:
         """Return the run's Result."""
-        ending = asyncio.create_task(handle.result())
+        ending = asyncio.create_task(self._result(handle))
         try:
             async with asyncio.timeout(self.patience_s):
                 while not ending.done():
@@ -38,6 +39,16 @@ class Person:
             return ending.result()
         finally:
             ending.cancel()
+
+    async def _result(self, handle: WorkflowHandle[Any, Any]) -> Any:
+        # Temporal's client gives up on a server that is away for ten seconds; one that starts again may take longer.
+        while True:
+            try:
+                return await handle.result()
+            except RPCError as error:
+                if error.status not in PASSING:
+                    raise
+            await asyncio.sleep(0.3)
 
     async def _pending(self, handle: WorkflowHandle[Any, Any]) -> list[dict[str, Any]]:
         # While no worker lives nobody answers; that is no fault of the run.

@@ -38,7 +38,7 @@ async def stopped_and_continued(temporal, nursery, tmp_path, point):
         stopped = await case.worker(point, "STOP")
         driving = asyncio.create_task(case.drive())
         await until(lambda: f"killed {point}" in stopped.said())
-        await case.worker()
+        await (await case.worker()).ready()
         # The run ends without the stopped worker: its heartbeat was missed, its lease is over, its place is taken.
         ended = await driving
         before = case.mailbox.requests("send_email")

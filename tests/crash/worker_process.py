@@ -12,11 +12,13 @@ import os
 import signal
 import sqlite3
 import sys
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import worker
+from store import sqlite
 from tests.crash.points import PLACES
 
 SENDS = ("send_email", "recall_email")
@@ -52,14 +54,30 @@ class Killer:
         self.mailbox = mailbox
         self.witness = witness
         self.sign = sign
+        self.in_store = threading.Lock()
 
     def install(self) -> None:
+        if self.sign is signal.SIGSTOP:
+            self._stop_outside_transactions()
         module, _, path = PLACES[self.place].partition(":")
         owner: Any = importlib.import_module(module)
         *classes, method = path.split(".")
         for name in classes:
             owner = getattr(owner, name)
         setattr(owner, method, self._deadly(getattr(owner, method)))
+
+    def _stop_outside_transactions(self) -> None:
+        """Let transactions end first: the kernel frees the lock of a killed writer, and never that of a stopped one.
+
+        Another send of the batch may write at that moment; no second worker could then even open the store.
+        """
+        original = sqlite._run
+
+        def run(*arguments: Any) -> Any:
+            with self.in_store:
+                return original(*arguments)
+
+        sqlite._run = run
 
     def _deadly(self, original: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         only = ONLY.get(self.place, lambda _: True)
@@ -100,8 +118,9 @@ class Killer:
             return connection.execute(query, SENDS).fetchone()[0] >= int(self.spec.rpartition(":")[2])
 
     def die(self) -> None:
-        os.write(2, f"killed {self.spec}\n".encode())
-        os.kill(os.getpid(), self.sign)
+        with self.in_store:
+            os.write(2, f"killed {self.spec}\n".encode())
+            os.kill(os.getpid(), self.sign)
 
 
 def main() -> int:

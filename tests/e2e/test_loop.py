@@ -242,6 +242,8 @@ async def test_code_that_no_longer_fits_a_history_fails_a_workflow_task_and_neve
             async with asyncio.timeout(45):
                 while not any(map(failed_task, (await handle.fetch_history()).events)):
                     await asyncio.sleep(0.1)
+        with pytest.raises(AssertionError):
+            assert_no_task_failure(await handle.fetch_history())
         await handle.execute_update("decide", {"request_id": request["id"], "verdict": "approve", "by": "ana"})
         result = await asyncio.wait_for(handle.result(), 60)
 

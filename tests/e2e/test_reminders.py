@@ -22,8 +22,7 @@ async def test_recipients_and_total_are_those_of_an_sql_query_over_random_invoic
         await handle.execute_update("decide", {"request_id": request["id"], "verdict": "approve", "by": "ana"})
         result = await handle.result()
         assert_no_task_failure(await handle.fetch_history())
-        query = statements("overdue.sql")["overdue"].replace(":today", "?1").replace(":days", "?2")
-        rows = engine.mailbox.rows(query, today.isoformat(), 60)
+        rows = engine.mailbox.rows(statements("overdue.sql")["overdue"], today=today.isoformat(), days=60)
 
     assert result["outcome"] == "completed"
     assert sorted(engine.mailbox.sent()) == sorted(row[0] for row in rows)
