@@ -22,8 +22,11 @@ from sandbox.program_crashed import ProgramCrashed, rounds_reached
 from sandbox.round import Round
 from sandbox.shelf import Shelf
 from sandbox.slots import Slots
+from sandbox.spawn import allow_files
 
 _STARTS_AT_ONCE = 2
+_FILES_PER_JAIL = 4
+_OTHERS = 200
 
 
 class Sandbox:
@@ -58,6 +61,7 @@ class Sandbox:
         self._images = images
         self._folder = folder
         self._cgroups = cgroups
+        self._most = ready + kept
         self._slots = Slots()
         self._commands: dict[tuple[str, int], list[str]] = {}
         self._jails: set[Jail] = set()
@@ -84,6 +88,7 @@ class Sandbox:
 
     async def open(self) -> None:
         """Begin to make jails ready."""
+        allow_files(_FILES_PER_JAIL * (self._most + _OTHERS))
         self._pool.open()
 
     async def close(self) -> None:
@@ -189,7 +194,8 @@ class Sandbox:
         except ProgramCrashed as crash:
             if crash.lost or self._closing:
                 raise SandboxLost(f"the jail was lost: {crash.message}") from None
-            done = Done(error=crash.plain())
+            # What is refused is no entry of a journal, and may be no text at all.
+            came, done = b"", Done(error=crash.plain())
         took = Round(
             sent=b"" if first else sent,
             came=came,

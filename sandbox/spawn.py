@@ -1,6 +1,7 @@
 """Start a jail so that it cannot outlive the process that started it."""
 
 import os
+import resource
 import signal
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +9,9 @@ from pathlib import Path
 from backstay.errors import IsolationUnavailable, SandboxLost
 
 _SETPRIV = tuple(Path(folder, "setpriv") for folder in ("/usr/bin", "/bin", "/usr/local/bin"))
+_STREAMS = 3
+# What Python ignores or handles in the worker, a jail must meet as the kernel made it.
+_RESET = {signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGXFSZ, signal.SIGCHLD}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,21 +32,41 @@ def spawn(command: list[str]) -> Spawned:
     A worker that dies before the kernel was told has also closed the control pipe, and a jail that reads its end exits.
     """
     guarded = [str(_setpriv()), "--pdeathsig", "TERM", "--", *command]
-    pipes: list[tuple[int, int]] = []
+    mine: list[int] = []
+    theirs: list[int] = []
     try:
-        pipes = [os.pipe() for _ in range(3)]
-        (in_read, in_write), (out_read, out_write), (err_read, err_write) = pipes
-        moves = [(os.POSIX_SPAWN_DUP2, fd, place) for place, fd in enumerate((in_read, out_write, err_write))]
-        reset = {signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGXFSZ, signal.SIGCHLD}
-        pid = os.posix_spawn(guarded[0], guarded, {}, file_actions=moves, setsigdef=reset, setsigmask=(), setsid=True)
+        for place in range(_STREAMS):
+            reading, writing = os.pipe()
+            mine.append(writing if place == 0 else reading)
+            theirs.append(reading if place == 0 else writing)
+        moves = [(os.POSIX_SPAWN_DUP2, fd, place) for place, fd in enumerate(theirs)]
+        pid = os.posix_spawn(guarded[0], guarded, {}, file_actions=moves, setsigdef=_RESET, setsigmask=(), setsid=True)
+        mine.append(_watched(pid))
     except OSError as error:
-        for ends in pipes:
-            _close(*ends)
+        _close(*mine, *theirs)
         raise SandboxLost(f"a jail could not be started: {error}") from None
-    _close(in_read, out_write, err_write)
-    for fd in (in_write, out_read, err_read):
+    _close(*theirs)
+    for fd in mine[:_STREAMS]:
         os.set_blocking(fd, False)
-    return Spawned(pid, os.pidfd_open(pid), in_write, out_read, err_read)
+    return Spawned(pid, mine[3], mine[0], mine[1], mine[2])
+
+
+def allow_files(needed: int) -> None:
+    """Let this process open so many files, or as many as it may; what it starts inherits that."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def _watched(pid: int) -> int:
+    """Return a file that tells when the process ends; one that cannot be watched is not left alone."""
+    try:
+        return os.pidfd_open(pid)
+    except OSError:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        raise
 
 
 def _setpriv() -> Path:

@@ -17,7 +17,7 @@ from backstay.errors import SandboxLost
 from sandbox.jail_process import Jail
 from sandbox.limits import Limits
 from sandbox.program_crashed import ProgramCrashed
-from tests.sandbox.places import HOUSE, image, shared
+from tests.sandbox.places import HOUSE, as_nobody, image, readable_nsjail, shared
 from tests.sandbox.playing import TOOLS, answers, opened, play, start_frame
 
 SMALL = Limits(wall_s=2.0, cpu_s=1, rounds=3, calls_per_batch=5, frame_bytes=100_000, output_bytes=200_000)
@@ -360,3 +360,53 @@ async def test_a_large_frame_is_written_in_pieces_without_blocking_the_worker(sa
 
 async def _none():
     return []
+
+
+AS_NOBODY = cleandoc(
+    """
+    import asyncio, json, os, signal, sys
+    from pathlib import Path
+    from sandbox.image import find_image
+    from sandbox.nsjail import Nsjail
+    from sandbox.sandbox import Sandbox
+
+    images, digest, nsjail = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+    source = "x = await call('a.b', {})\\nfor _ in range(10 ** 6): pass\\nawait call('a.b', {})"
+    source = "from sandbox_py.client import call\\n" + source
+    start = json.dumps({"source": source, "bindings": {}, "seed": "s", "now": 1.0, "calls_from": 0}).encode()
+
+    async def none():
+        return []
+
+    async def main():
+        parts = {"image": find_image(digest, images), "images": images, "folder": Path.cwd() / "jails"}
+        async with Sandbox(nsjail=Nsjail.find(nsjail), **parts, ready=1) as box:
+            known = {"rounds": none, "tools": frozenset({"a.b"})}
+            halted = await box.advance(digest, start, key=None, frame=None, first_call=0, **known)
+            box.keep("k", halted)
+            frame = json.dumps({"now": 2.0, "results": [{"i": 0, "ok": 1}]}).encode()
+            next_one = await box.advance(digest, start, key="k", frame=frame, first_call=1, **known)
+            facts = [next_one.kind, next_one.fed, next_one.round.cpu_s > 0.001, next_one.jail.anonymous_mb() > 1]
+            jail = next_one.jail
+        print(json.dumps([*facts, jail.gone.done(), os.geteuid() != 0]))
+
+    asyncio.run(main())
+    """
+)
+
+
+async def test_a_user_without_rights_runs_keeps_and_ends_programs_like_root(tmp_path):
+    for parent in (tmp_path, *tmp_path.parents):
+        if parent.stat().st_uid == os.geteuid() and parent != parent.parent:
+            parent.chmod(parent.stat().st_mode | 0o011)
+    built = await asyncio.to_thread(image)
+    folder = tmp_path / "nobody"
+    done = await asyncio.to_thread(
+        as_nobody,
+        AS_NOBODY,
+        str(shared() / "images"),
+        built.hash,
+        str(readable_nsjail().path),
+        folder=folder,
+    )
+    assert (done.stdout, done.stderr) == ('["waiting", 0, true, true, true, true]\n', "")
