@@ -75,6 +75,15 @@ def toolbox_of(folder: Path, database: Path, **env: str) -> Path:
     return path
 
 
+def share_images(home: Path) -> Path:
+    """Let a home find the root images of all tests instead of building its own."""
+    images = ROOT / "build" / "sandbox" / "images"
+    images.mkdir(parents=True, exist_ok=True)
+    home.mkdir(parents=True, exist_ok=True)
+    (home / "images").symlink_to(images)
+    return home
+
+
 @asynccontextmanager
 async def engine(
     client: Client,

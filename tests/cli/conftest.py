@@ -12,7 +12,7 @@ import pytest_asyncio
 import worker
 from backstay.settings import Settings
 from backstay.testing import ScriptedModel
-from tests.engine import PRICES, Engine, Mailbox, Scripts, toolbox_of
+from tests.engine import PRICES, Engine, Mailbox, Scripts, share_images, toolbox_of
 
 POLICY = """
 default: {read_only: allow, write_safe: ask, restricted_write: ask}
@@ -29,7 +29,7 @@ async def _opened(temporal, tmp_path_factory):
         model = await stack.enter_async_context(ScriptedModel(scripts))
         settings = Settings.load(
             None,
-            home=folder / "home",
+            home=share_images(folder / "home"),
             toolbox=toolbox_of(folder, folder / "mailbox.db"),
             policy=folder / "policy.yaml",
             model="scripted",

@@ -12,6 +12,7 @@ import pytest
 
 from tests.cli.commands import HOUSE, at_terminal, bare
 from tests.cli.test_dev import nothing_left
+from tests.engine import share_images
 
 DEMO = (sys.executable, "-m", "examples.demo")
 OVERDUE = (HOUSE / "examples/mailbox/overdue.sql").read_text(encoding="utf-8")
@@ -23,7 +24,7 @@ async def demo(folder, *flags, **more):
     process = await asyncio.create_subprocess_exec(
         *DEMO,
         "--home",
-        str(folder / "demo"),
+        str(share_images(folder / "demo")),
         *flags,
         cwd=HOUSE,
         env=bare(**more),
@@ -87,7 +88,9 @@ async def test_a_worker_that_is_killed_amid_the_sending_sends_nothing_twice(tmp_
 
 
 async def test_at_a_terminal_the_demo_asks_once_and_stays_up_until_it_was_taken_back(tmp_path):
-    async with at_terminal(*DEMO, "--home", str(tmp_path / "demo"), environment=bare(), folder=HOUSE) as terminal:
+    async with at_terminal(
+        *DEMO, "--home", str(share_images(tmp_path / "demo")), environment=bare(), folder=HOUSE
+    ) as terminal:
         await terminal.shows("[d]etach?", 80)
         assert mailbox(tmp_path, "SELECT count(*) FROM sent") == [(0,)]
         terminal.type("a")

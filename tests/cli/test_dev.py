@@ -9,7 +9,7 @@ from pathlib import Path
 
 from backstay.testing import Reply, ScriptedModel
 from tests.cli.commands import BACKSTAY, HOUSE, bare, command, environment_of
-from tests.engine import PRICES, Scripts, toolbox_of
+from tests.engine import PRICES, Scripts, share_images, toolbox_of
 
 
 def free_port():
@@ -39,7 +39,7 @@ async def nothing_left(folder, seconds=20):
 async def dev(folder, *flags, **more):
     """Start `backstay dev` with all its files in a folder of this test; end it by its own id."""
     environment = bare(
-        BACKSTAY_HOME=str(folder / "home"),
+        BACKSTAY_HOME=str(share_images(folder / "home")),
         BACKSTAY_TOOLBOX=str(toolbox_of(folder, folder / "mailbox.db")),
         BACKSTAY_MODEL="scripted",
         BACKSTAY_PRICES='{"scripted": {"input": 1.0, "cached": 0.1, "output": 4.0}}',

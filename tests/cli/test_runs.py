@@ -8,6 +8,7 @@ import pytest
 from backstay.client import Backstay
 from backstay.testing import Reply
 from tests.cli.commands import bare, command, environment_of
+from tests.engine import share_images
 
 
 def mails(*recipients, body="b"):
@@ -231,7 +232,11 @@ async def test_doctor_finds_every_part_well_and_asks_the_model_nothing(run, open
         BACKSTAY_PRICES='{"scripted": {"input": 1, "output": 4}}',
     )
 
-    states = {line.split()[1]: line.split()[0] for line in done.out.splitlines()}
+    told = [line.split()[:2] for line in done.out.splitlines()]
+    states = {part: state for state, part in told if part != "jail"}
+    # Whether cgroups bound a jail as well depends on the machine; programs run without.
+    assert {state for state, part in told if part == "jail"} <= {"ok", "note"}
+    assert sum(part == "jail" and state == "ok" for state, part in told) > 15
     assert done.code == 0, done.out
     parts = ["temporal", "search", "worker", "store", "policy", "server", "model", "price"]
     assert states == dict.fromkeys(parts, "ok")
@@ -239,13 +244,16 @@ async def test_doctor_finds_every_part_well_and_asks_the_model_nothing(run, open
 
 
 async def test_doctor_names_cause_and_fix_of_every_part_that_is_missing(tmp_path):
+    share_images(tmp_path / ".backstay")
     (tmp_path / "policy.yaml").write_text("deny: 7", encoding="utf-8")
     servers = '{"mcpServers": {"gone": {"command": "no-such-program"}}}'
     (tmp_path / "toolbox.json").write_text(servers, encoding="utf-8")
 
     done = await command(
         "doctor",
-        environment=bare(TEMPORAL_ADDRESS="127.0.0.1:9", BACKSTAY_MODEL="nobody-knows"),
+        environment=bare(
+            TEMPORAL_ADDRESS="127.0.0.1:9", BACKSTAY_MODEL="nobody-knows", BACKSTAY_NSJAIL=str(tmp_path / "no-nsjail")
+        ),
         folder=tmp_path,
     )
 
@@ -256,6 +264,7 @@ async def test_doctor_names_cause_and_fix_of_every_part_that_is_missing(tmp_path
     assert "no-such-program" in lines["server"]
     assert "OPENAI_API_KEY" in lines["model"]
     assert "BACKSTAY_PRICES" in lines["price"]
+    assert "no-nsjail" in lines["jail"]
 
 
 async def _begun(backstay, workflow_id):
