@@ -1,6 +1,7 @@
 """A clock that depends on nothing but the journal: it moves a little with each look, and with what the host says."""
 
 import gc
+import os
 import time as real
 from types import ModuleType
 from typing import Any
@@ -36,6 +37,11 @@ class Clock:
         """Go to so many seconds after the start; never back."""
         self._ns = max(self._ns, self._start_ns + _whole(elapsed))
 
+    @property
+    def start_ns(self) -> int:
+        """Return the time at which the program started."""
+        return self._start_ns
+
     def tick(self) -> None:
         """Let a moment pass."""
         self._ns += _TICK_NS
@@ -48,6 +54,17 @@ class Clock:
         """Replace the functions of the module time, through which nearly everything else asks."""
         for name in _REPLACED.split():
             setattr(real, name, getattr(self, name))
+        os.times = self.times
+
+    def install_resource(self, module: ModuleType) -> None:
+        """Tell of resources only what is the same in every run: processor time, as this clock counts it."""
+        kind: Any = vars(module)["struct_rusage"]
+
+        def getrusage(_: int, /) -> Any:
+            """Return what was used."""
+            return kind((self.process_time(), 0.0, *[0] * 14))
+
+        vars(module)["getrusage"] = getrusage
 
     def install_datetime(self, module: ModuleType) -> None:
         """Replace the two methods of datetime that ask the kernel; its others ask the module time."""
@@ -98,6 +115,10 @@ class Clock:
 
     thread_time_ns = process_time_ns
     thread_time = process_time
+
+    def times(self) -> os.times_result:
+        """Return the same beside the seconds since the program started."""
+        return os.times_result((self.process_time(), 0.0, 0.0, 0.0, self.monotonic()))
 
     def clock_gettime_ns(self, clock: int) -> int:
         """Return the nanoseconds of one of the kernel's clocks."""

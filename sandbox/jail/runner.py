@@ -13,13 +13,22 @@ def main() -> None:
         sys.modules[name] = package
     from sandbox.jail.after_import import AfterImport  # noqa: PLC0415 - found through the packages made above
     from sandbox.jail.clock import Clock  # noqa: PLC0415 - the same
+    from sandbox.jail.databases import Databases  # noqa: PLC0415 - the same
+    from sandbox.jail.file_times import FileTimes  # noqa: PLC0415 - the same
     from sandbox.jail.seeded import Seeded  # noqa: PLC0415 - the same
 
     clock, seeded = Clock(), Seeded()
     clock.install()
     seeded.install()
+    FileTimes(clock).install()
     changes = AfterImport(
-        {"random": seeded.install_random, "uuid": seeded.install_uuid, "datetime": clock.install_datetime}
+        {
+            "random": seeded.install_random,
+            "uuid": seeded.install_uuid,
+            "datetime": clock.install_datetime,
+            "resource": clock.install_resource,
+            "_sqlite3": Databases(clock, seeded).install,
+        }
     )
     from sandbox.jail.lean_asyncio import import_asyncio  # noqa: PLC0415 - reads the clock while it is imported
 

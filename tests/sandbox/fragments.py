@@ -40,8 +40,8 @@ PREAMBLE = cleandoc(
 )
 
 MODULES = (
-    "asyncio collections contextlib dataclasses datetime functools gc itertools json os random secrets string sys"
-    " tempfile time traceback uuid weakref"
+    "asyncio collections contextlib dataclasses datetime functools gc itertools json os random secrets sqlite3"
+    " string sys tempfile time traceback uuid weakref"
 )
 VALUES = (
     "random.random()",
@@ -98,6 +98,11 @@ VALUES = (
     "sys.getrefcount(Thing)",
     "deep(0)",
     "tempfile.mktemp()",
+    "sqlite3.connect(':memory:').execute(\"SELECT random(), hex(randomblob(3)), datetime('now')\").fetchall()",
+    "sqlite3.connect(':memory:').execute('SELECT current_timestamp, julianday()').fetchone()",
+    "os.path.getmtime('/tmp')",
+    "os.stat('/usr/lib').st_mtime_ns",
+    "list(os.times())",
     "os.getpid()",
     "[dict(zip(set('ab'), [DIGIT, 'ö\\u2028\\U0001f600']))]",
 )
