@@ -15,8 +15,7 @@ _FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.S
 def cause_of_death(exit_code: int, used: resource.struct_rusage, *, age_s: float, limits: Limits) -> ProgramCrashed:
     """Return what ended the jail. `exit_code` is nsjail's: 128 and the signal when a signal ended what it confines."""
     if exit_code < 0:
-        name = signal.Signals(-exit_code).name
-        return ProgramCrashed("JailLost", f"the jail itself was ended from outside ({name})", lost=True)
+        return ProgramCrashed("JailLost", f"the jail itself was ended from outside (signal {-exit_code})", lost=True)
     if age_s >= limits.time_limit_s * _NEARLY:
         return ProgramCrashed("JailLost", f"the jail reached its age of {limits.time_limit_s} s", lost=True)
     number = exit_code - 128

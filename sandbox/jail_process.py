@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import resource
 import signal
 import time
 from collections.abc import Callable
@@ -233,7 +234,11 @@ class Jail:
 
     def _on_exit(self) -> None:
         self._loop.remove_reader(self._process.pidfd)
-        _, status, used = os.wait4(self._process.pid, 0)
+        try:
+            _, status, used = os.wait4(self._process.pid, 0)
+        except ChildProcessError:
+            # Somebody in this process waits for whatever ends; how it ended is then not known.
+            status, used = signal.SIGKILL, resource.getrusage(resource.RUSAGE_CHILDREN)
         os.close(self._process.pidfd)
         self._used_s = used.ru_utime + used.ru_stime
         self.gone.set_result(None)
