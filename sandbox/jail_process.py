@@ -9,15 +9,15 @@ from collections.abc import Callable
 from typing import Self
 
 from backstay.errors import SandboxLost
+from sandbox.control_pipe import ControlPipe
 from sandbox.death import cause_of_death
 from sandbox.frames import READY
 from sandbox.jailed import Jailed
 from sandbox.limits import Limits
 from sandbox.printed import Printed
-from sandbox.program_crashed import ProgramCrashed, frame_reached, output_reached, protocol_broken, wall_reached
+from sandbox.program_crashed import ProgramCrashed, output_reached, protocol_broken
 from sandbox.spawn import Spawned, spawn
 
-_PREFIX = 4
 _CHUNK = 1 << 16
 _READY_S = 20.0
 _TERM_S = 0.5
@@ -33,13 +33,10 @@ class Jail:
         self._process = process
         self._limits = limits
         self._born = time.monotonic()
-        self._came = bytearray()
-        self._unsent = b""
         self._open = True
         self._lap_s = 0.0
         self._used_s: float | None = None
         self._printed = Printed(limits.output_kept)
-        self._answer: asyncio.Future[bytes] | None = None
         self._cause: ProgramCrashed | None = None
         self._ending: asyncio.Task[None] | None = None
         self._jailed: Jailed | None = None
@@ -47,7 +44,10 @@ class Jail:
         """How many frames the program has been sent."""
         self.gone: asyncio.Future[None] = self._loop.create_future()
         """Done when the process has been reaped."""
-        self._loop.add_reader(process.control_out, self._on_control)
+        # What was printed before an answer was sent is in its pipe by the time the answer comes, and belongs to it.
+        self._control = ControlPipe(
+            process.control_in, process.control_out, limits, fail=self._fail, arrived=self._on_printed
+        )
         self._loop.add_reader(process.printed, self._on_printed)
         self._loop.add_reader(process.pidfd, self._on_exit)
 
@@ -59,7 +59,8 @@ class Jail:
         """
         jail = cls(spawn(command), limits)
         try:
-            jail._take_ready(await jail._await_frame(_READY_S))
+            jail._control.expect()
+            jail._take_ready(await jail.receive(wall_s=_READY_S))
         except ProgramCrashed as crash:
             await jail.end()
             raise SandboxLost(f"a jail did not start: {crash.message}: {jail.output.strip()[-500:]}") from None
@@ -74,12 +75,25 @@ class Jail:
 
         Raises ProgramCrashed with what ended the jail when it does not answer.
         """
+        self.send(frame)
+        return await self.receive(wall_s=wall_s)
+
+    def send(self, frame: bytes) -> None:
+        """Send a frame whose answer will be asked for.
+
+        Raises ProgramCrashed with what has ended the jail.
+        """
         if self._cause is not None:
             raise self._cause
         self.rounds += 1
-        self._unsent = len(frame).to_bytes(_PREFIX, "big") + frame
-        self._write()
-        return await self._await_frame(wall_s)
+        self._control.send(frame)
+
+    async def receive(self, *, wall_s: float) -> bytes:
+        """Return the answer to the first frame that has none yet.
+
+        Raises ProgramCrashed with what ended the jail when there is none in time.
+        """
+        return await self._control.receive(wall_s)
 
     @property
     def pid(self) -> int:
@@ -149,77 +163,17 @@ class Jail:
             signal.pidfd_send_signal(self._process.pidfd, sign)
             await asyncio.wait([self.gone], timeout=patience_s)
         self._open = False
-        for fd in (self._process.control_out, self._process.printed):
-            self._loop.remove_reader(fd)
-        self._loop.remove_writer(self._process.control_in)
-        for fd in (self._process.control_in, self._process.control_out, self._process.printed):
-            os.close(fd)
-
-    async def _await_frame(self, wall_s: float) -> bytes:
-        if self._cause is not None:
-            raise self._cause
-        self._answer = self._loop.create_future()
-        alarm = self._loop.call_later(wall_s, self._on_alarm, wall_s)
-        try:
-            return await self._answer
-        finally:
-            alarm.cancel()
-            self._answer = None
+        self._control.close()
+        self._loop.remove_reader(self._process.printed)
+        os.close(self._process.printed)
 
     def _fail(self, cause: ProgramCrashed) -> None:
         """Accept nothing more from the jail, and end it; the first cause counts."""
         if self._cause is not None:
             return
         self._cause = cause
-        if self._answer is not None and not self._answer.done():
-            self._answer.set_exception(cause)
+        self._control.refuse(cause)
         self.abandon()
-
-    def _on_alarm(self, wall_s: float) -> None:
-        self._fail(wall_reached(wall_s))
-
-    def _write(self) -> None:
-        try:
-            written = os.write(self._process.control_in, self._unsent)
-        except BlockingIOError:
-            written = 0
-        except BrokenPipeError:
-            # It is dying, and its exit will say of what.
-            written = len(self._unsent)
-        self._unsent = self._unsent[written:]
-        if self._unsent:
-            self._loop.add_writer(self._process.control_in, self._on_writable)
-
-    def _on_writable(self) -> None:
-        self._loop.remove_writer(self._process.control_in)
-        self._write()
-
-    def _on_control(self) -> None:
-        data = _read(self._process.control_out)
-        if data is None:
-            return
-        if not data:
-            self._loop.remove_reader(self._process.control_out)
-        elif self._answer is None or self._answer.done():
-            self._fail(protocol_broken("it spoke out of turn"))
-        else:
-            self._came += data
-            self._take_frame(self._answer)
-
-    def _take_frame(self, answer: asyncio.Future[bytes]) -> None:
-        if len(self._came) < _PREFIX:
-            return
-        size = int.from_bytes(self._came[:_PREFIX], "big")
-        if size > self._limits.frame_bytes:
-            self._fail(frame_reached(size, self._limits))
-        elif len(self._came) > size + _PREFIX:
-            self._fail(protocol_broken("it sent more than one frame"))
-        elif len(self._came) == size + _PREFIX:
-            # What was printed before the frame was sent is in the pipe by now, and belongs to this round.
-            self._on_printed()
-            if not answer.done():
-                answer.set_result(bytes(self._came[_PREFIX:]))
-            self._came.clear()
 
     def _on_printed(self) -> None:
         while self._open and (data := _read(self._process.printed)) is not None:
@@ -243,7 +197,7 @@ class Jail:
         self._used_s = used.ru_utime + used.ru_stime
         self.gone.set_result(None)
         if self._open:
-            self._on_control()
+            self._control.read()
             self._on_printed()
         exit_code = os.waitstatus_to_exitcode(status)
         self._fail(cause_of_death(exit_code, used, age_s=self.age_s, limits=self._limits))

@@ -214,6 +214,27 @@ async def test_each_fed_round_is_told_as_progress(sandbox):
     assert len(told) == 3
 
 
+async def test_a_long_journal_with_large_frames_is_fed_to_its_end(sandbox):
+    source = cleandoc(
+        """
+        import random
+
+        async def main():
+            told = 0
+            for n in range(60):
+                found = await mail.find(n=n, text="x" * random.randrange(30_000))
+                told += len(found["text"])
+            return told
+        """
+    )
+    played = await play(sandbox, source)
+    assert len(played.rounds) == 61
+    await sandbox.verify(sandbox.image_hash, played.start, played.rounds[:-1], tools=TOOLS)
+    wrong = [*played.rounds[:40], replace(played.rounds[40], came=played.rounds[41].came), *played.rounds[41:-1]]
+    with pytest.raises(ProgramDiverged, match="round 40: "):
+        await sandbox.verify(sandbox.image_hash, played.start, wrong, tools=TOOLS)
+
+
 async def test_a_limit_reached_while_feeding_is_a_lost_jail_and_not_the_programs_fault(sandbox, tmp_path):
     source = "await mail.find(n=1)\nx = bytearray(200 << 20)\nawait mail.find(n=2)"
     played = await play(sandbox, source, batches=2)
