@@ -69,13 +69,18 @@ class ControlPipe:
         return self._frames.popleft()
 
     def refuse(self, cause: ProgramCrashed) -> None:
-        """Hand out nothing more; whoever waits is told why."""
+        """Take and hand out nothing more; whoever waits is told why."""
         self._cause = cause
+        # What is not read stays in the pipe and costs the jail its own memory; it is not ours to gather.
+        self._loop.remove_reader(self._reading)
+        self._came.clear()
         if self._answer is not None and not self._answer.done():
             self._answer.set_exception(cause)
 
     def read(self) -> None:
         """Take what has come."""
+        if self._cause is not None:
+            return
         try:
             data = os.read(self._reading, _CHUNK)
         except BlockingIOError:
