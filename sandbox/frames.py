@@ -9,7 +9,14 @@ from typing import Any
 
 from sandbox.limits import Limits
 from sandbox.program_call import ProgramCall
-from sandbox.program_crashed import ProgramCrashed, calls_reached, memory_reached, number_reached, protocol_broken
+from sandbox.program_crashed import (
+    ProgramCrashed,
+    calls_reached,
+    depth_reached,
+    memory_reached,
+    number_reached,
+    protocol_broken,
+)
 
 RESULT = "engine.result"
 """The call that stands for reading an earlier stored result."""
@@ -58,19 +65,20 @@ def read_frame(
 def strict_json(data: bytes) -> Any:
     """Parse JSON that every other reader understands in the same way and that costs them little.
 
-    Raises ValueError for anything else: NaN, infinite or very long numbers, lone surrogates, deep nesting.
+    Raises ProgramCrashed for what an honest program may try to pass on, very long whole numbers and deep nesting, and
+    ValueError for anything else: NaN, infinite numbers, lone surrogates.
     """
     hooks: dict[str, Any] = {"parse_int": _whole, "parse_float": _finite} if _LONG_NUMBER.search(data) else {}
     try:
         value = json.loads(str(data, "utf-8"), parse_constant=_no_constant, **hooks)
     except RecursionError:
-        raise ValueError(f"it is nested more than {MOST_DEPTH} levels deep") from None
+        raise depth_reached(MOST_DEPTH) from None
     except UnicodeDecodeError:
         raise ValueError("it is not UTF-8") from None
     except json.JSONDecodeError as error:
         raise ValueError(f"it is not JSON: {error.msg} at character {error.pos}") from None
     if data.count(b"[") + data.count(b"{") > MOST_DEPTH and _is_deep(value):
-        raise ValueError(f"it is nested more than {MOST_DEPTH} levels deep")
+        raise depth_reached(MOST_DEPTH)
     if b"\\u" in data:
         _refuse_surrogates(value)
     return value

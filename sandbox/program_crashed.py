@@ -52,6 +52,12 @@ def number_reached(digits: int, most: int) -> ProgramCrashed:
     return ProgramCrashed("NumberLimit", message)
 
 
+def depth_reached(most: int) -> ProgramCrashed:
+    """Say that the program passed or returned something nested so deeply that other readers could not take it."""
+    message = f"depth: it passed or returned values nested more than {most} levels deep; flatten them"
+    return ProgramCrashed("DepthLimit", message)
+
+
 def rounds_reached(limits: Limits) -> ProgramCrashed:
     """Say that the program paused too often."""
     message = (

@@ -13,7 +13,7 @@ from sandbox.program_crashed import ProgramCrashed
 
 DECLARED = frozenset({"mail.send", "mail.find", "crm.find"})
 LIMITS = Limits(frame_bytes=100_000, output_bytes=100_000, calls_per_batch=16)
-REFUSALS = {"ProtocolBroken", "NumberLimit", "ToolNotFound", "CallLimit", "MemoryLimit"}
+REFUSALS = {"ProtocolBroken", "NumberLimit", "DepthLimit", "ToolNotFound", "CallLimit", "MemoryLimit"}
 LONE = ("\ud800", "\udfff\ud800", "a\udc80")
 NUMBERS = ("0", "-0", "1e308", "1e309", "-1e400", "1E+0999", "1e-999", "NaN", "Infinity", "-Infinity", "0x1", "01")
 NAMES = (
