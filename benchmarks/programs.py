@@ -6,6 +6,8 @@ python -m benchmarks.programs [--samples 60] [--paused 200]
 import argparse
 import asyncio
 import json
+import os
+import platform
 import statistics
 import tempfile
 import time
@@ -169,7 +171,7 @@ def _anonymous_mb(pid: int) -> float:
 
 
 async def main(samples: int, paused: int) -> None:
-    figures = Figures()
+    figures, busy = Figures(), os.getloadavg()
     with tempfile.TemporaryDirectory() as place:
         # Jails are other users than root, and must reach their image.
         home = Path(place)
@@ -183,7 +185,9 @@ async def main(samples: int, paused: int) -> None:
             await cold(box, figures, samples // 2)
             await many(box, figures, paused)
     rows = figures.rows()
-    RESULTS.write_text(json.dumps({"rows": rows}, indent=1) + "\n", encoding="utf-8")
+    machine = {"cpus": os.cpu_count(), "load_before": busy, "python": platform.python_version()}
+    RESULTS.write_text(json.dumps({"machine": machine, "rows": rows}, indent=1) + "\n", encoding="utf-8")
+    print(f"{machine}")
     print(f"{'':45}{'n':>6}{'min':>10}{'median':>10}{'p95':>10}{'target':>10}")
     for row in rows:
         numbers = "".join(f"{row[name]:>10.3f}" for name in ("min", "median", "p95"))
