@@ -179,6 +179,8 @@ async def converse(forger: Forger) -> list[str]:
             if way in HONEST:
                 assert heard == frame, f"{kind}, {way.__name__}"
             came.append(judged(heard, forger.first_call))
+            if peer.writes < 0:
+                return came
     return came
 
 
