@@ -6,6 +6,7 @@ from typing import Any
 
 from sandbox.jail.clock import Clock
 from sandbox.jail.plain_json import encode
+from sandbox.jail.rehearsal import Rehearsal
 from sandbox.jail.tool_error import ToolError
 from sandbox.jail.wire import Wire
 
@@ -19,7 +20,7 @@ class NeverAwaited(RuntimeError):
 class Client:
     """Number a program's calls and hold those that have not been made."""
 
-    def __init__(self, wire: Wire, clock: Clock) -> None:
+    def __init__(self, wire: Wire | Rehearsal, clock: Clock) -> None:
         """Make calls through the wire; its answers move the clock."""
         self._wire = wire
         self._clock = clock

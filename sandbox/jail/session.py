@@ -10,7 +10,7 @@ from types import CoroutineType, ModuleType
 from typing import Any
 
 from sandbox.jail.after_import import AfterImport
-from sandbox.jail.bindings import install
+from sandbox.jail.bindings import PACKAGE, install
 from sandbox.jail.client import Client
 from sandbox.jail.clock import Clock
 from sandbox.jail.faults import fault_of
@@ -18,6 +18,7 @@ from sandbox.jail.leftovers import settle, waits, watch
 from sandbox.jail.loop import Deadlock, Loop, keep_order
 from sandbox.jail.loop_policy import LoopPolicy
 from sandbox.jail.plain_json import encode
+from sandbox.jail.rehearsal import END, START, Rehearsal
 from sandbox.jail.seeded import Seeded
 from sandbox.jail.source import FILENAME, Prepared, own, prepare
 from sandbox.jail.wire import Wire
@@ -28,7 +29,7 @@ _UNSPEAKABLE = '{"error":{"type":"MemoryError","message":"the error itself could
 class Session:
     """Hold what one program runs with."""
 
-    def __init__(self, wire: Wire, clock: Clock, seeded: Seeded, changes: AfterImport) -> None:
+    def __init__(self, wire: Wire | Rehearsal, clock: Clock, seeded: Seeded, changes: AfterImport) -> None:
         """Prepare everything that does not depend on the program."""
         self._changes = changes
         self._clock = clock
@@ -39,8 +40,6 @@ class Session:
         set_policy(LoopPolicy(self._loop))
         watch(self._client)
         keep_order()
-        # The first compilation costs more than all later ones, and no program should pay for it.
-        prepare("async def main():\n    return [await one async for one in ()]")
 
     def answer(self, start: dict[str, Any]) -> str:
         """Run the program of a start frame and return what it ended with, as JSON."""
@@ -90,6 +89,7 @@ class Session:
 def serve(clock: Clock, seeded: Seeded, changes: AfterImport) -> None:
     """Take the control pipes over, get ready, run one program, and leave at once."""
     wire = Wire()
+    _rehearse(Session(Rehearsal(), clock, seeded, changes))
     session = Session(wire, clock, seeded, changes)
     gc.collect()
     # What is here now stays for good; looking at it again would only cost time.
@@ -98,6 +98,14 @@ def serve(clock: Clock, seeded: Seeded, changes: AfterImport) -> None:
     wire.send(f'{{"done":{session.answer(wire.receive())}}}')
     # No exit handlers and no finalizers: the program has ended.
     os._exit(0)
+
+
+def _rehearse(session: Session) -> None:
+    end = session.answer(START)
+    if end != END:
+        raise RuntimeError(f"the rehearsal ended with {end}")
+    for name in [name for name in sys.modules if name.partition(".")[0] == PACKAGE]:
+        del sys.modules[name]
 
 
 def _show(linecache: Any, source: str) -> None:
