@@ -20,6 +20,7 @@ from sandbox.jail.loop_policy import LoopPolicy
 from sandbox.jail.plain_json import encode
 from sandbox.jail.rehearsal import END, START, Rehearsal
 from sandbox.jail.seeded import Seeded
+from sandbox.jail.self_start import SelfStart
 from sandbox.jail.source import FILENAME, Prepared, own, prepare
 from sandbox.jail.wire import Wire
 
@@ -64,18 +65,19 @@ class Session:
         sys.modules["__main__"] = module
         sys.argv = ["program"]
         try:
-            exec(prepared.code, vars(module))  # noqa: S102 - the program is what this process is for
-            value = self._called(prepared, vars(module)[prepared.entry])
+            with SelfStart(prepared) as own_start:
+                exec(prepared.code, vars(module))  # noqa: S102 - the program is what this process is for
+            if own_start.started:
+                value = self._loop.results.get(own_start.code, own_start.value)
+            else:
+                value = self._called(prepared, vars(module)[prepared.entry])
         except Deadlock as stuck:
             raise Deadlock(f"{stuck}{waits(self._loop)}") from None
         settle(self._loop, self._client)
         return value
 
     def _called(self, prepared: Prepared, entry: Callable[[], Any]) -> Any:
-        """Call the program's entry, unless it has done so itself."""
-        results: dict[Any, Any] = self._loop.results
-        if (code := getattr(entry, "__code__", None)) in results:
-            return results[code]
+        """Call the program's entry and wait for what it returns."""
         value = entry()
         if isinstance(value, CoroutineType) and _is_plain_body(prepared):
             # A body that never waits may still hand a coroutine to asyncio.run, which no loop may be running for.

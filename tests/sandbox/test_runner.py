@@ -43,6 +43,28 @@ async def test_every_common_way_to_write_a_program_runs_it_once(sandbox, source)
     assert played.batches == [[(0, "mail.send", {"to": "a"})]]
 
 
+ASYNC = "async def main():\n    return await mail.send()\n"
+SYNC = "def main():\n    return asyncio.run(mail.send())\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "result"),
+    [
+        (f"{ASYNC}x = asyncio.run(main())\nprint(x)", {}),
+        (f"{ASYNC}x = [asyncio.run(m()) for m in [main]]", {}),
+        (f"{ASYNC}async def go():\n    await main()\nasyncio.run(go())\nx = 1", None),
+        (f"{ASYNC}async def other():\n    pass\nasyncio.run(other())\nx = 1", {}),
+        (f"{SYNC}x = main()\nprint(x)", {}),
+        (f"{SYNC}def go():\n    return main()\nx = go()\nprint(x)", {}),
+        (f"{SYNC}def other():\n    pass\nx = other()\nprint(x)", {}),
+    ],
+)
+async def test_a_program_that_starts_itself_is_not_started_again(sandbox, source, result):
+    played = await play(sandbox, source)
+    assert [len(batch) for batch in played.batches] == [1]
+    assert played.result == result
+
+
 async def test_calls_that_run_together_are_one_batch_numbered_in_the_order_they_were_made(sandbox):
     source = body(
         """
