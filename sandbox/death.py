@@ -34,7 +34,9 @@ def cause_of_death(exit_code: int, used: resource.struct_rusage, *, age_s: float
 
 def _killed(used: resource.struct_rusage, limits: Limits) -> ProgramCrashed:
     """Tell a process that outgrew its memory from one that was killed for no reason of its own."""
-    if used.ru_maxrss / 1024 >= limits.memory_mb * _MOST_OF_IT:
+    # A process begins with the peak of the one that started it: a peak below that says nothing of its own memory.
+    inherited = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    if used.ru_maxrss > inherited and used.ru_maxrss / 1024 >= limits.memory_mb * _MOST_OF_IT:
         return memory_reached(limits)
     return ProgramCrashed(
         "Killed", "the interpreter was killed (SIGKILL): the machine ran out of memory, or from outside"

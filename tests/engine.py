@@ -6,7 +6,7 @@ import sqlite3
 import sys
 import uuid
 from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -80,7 +80,8 @@ def share_images(home: Path) -> Path:
     images = ROOT / "build" / "sandbox" / "images"
     images.mkdir(parents=True, exist_ok=True)
     home.mkdir(parents=True, exist_ok=True)
-    (home / "images").symlink_to(images)
+    with suppress(FileExistsError):
+        (home / "images").symlink_to(images)
     return home
 
 
