@@ -54,8 +54,11 @@ quick: $(STAMP)  ## Style and the pure tests, in under a minute
 	$(RUN) -m ruff format --check .
 	$(PYTEST) $(PARALLEL) -m "not soak" $(QUICK)
 
-bench: $(STAMP)  ## Measure steps against a bare workflow; writes docs/performance.md
+bench: $(STAMP)  ## Measure steps and programs, most of it against a bare workflow; writes docs/performance.md
 	$(RUN) -m benchmarks.steps
+	$(RUN) -m benchmarks.calls
+	$(RUN) -m benchmarks.programs
+	$(RUN) -m benchmarks.forms
 
 soak: $(STAMP)  ## The long random matrices; their figures are in docs/reliability.md
 	$(PYTEST) -m soak

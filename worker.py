@@ -7,9 +7,8 @@ import importlib.util
 import signal
 import sys
 import uuid
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -43,13 +42,14 @@ refuse_foreign_rooms()
 
 import workflows
 from activities import Confined, Resources, bodies, confined_bodies
-from backstay.cli.child import Child
+from backstay.cli.sandbox_child import sandbox_child
 from backstay.client import connect
 from backstay.errors import BackstayError, SettingsInvalid
 from backstay.logs import configure_logs
 from backstay.policy import Policy
 from backstay.redaction import Redactor
 from backstay.settings import Settings
+from sandbox.limits import Limits
 from sandbox.opening import open_sandbox
 from sandbox.sandbox import Sandbox
 from store import open_store
@@ -60,7 +60,6 @@ from toolbox.load import load
 Role = Literal["all", "runs", "sandbox"]
 PROGRAMS_AT_ONCE = 8
 """Programs that compute at the same time; paused ones do not count."""
-SANDBOX_PATIENCE_S = 60
 DRAIN = timedelta(seconds=35)
 """Longer than the request deadline, so that what was sent is also settled."""
 
@@ -139,6 +138,21 @@ def confine(settings: Settings, sandbox: Sandbox) -> Confined:
         redactor=Redactor(()),
         queue=f"{sandbox_queue(settings)}-{uuid.uuid4().hex}",
         transient_s=settings.transient_seconds,
+        sample_every=settings.program_sample_every,
+    )
+
+
+def limits_of(settings: Settings) -> Limits:
+    """Return the caps of every program."""
+    return Limits(
+        memory_mb=settings.program_memory_mb,
+        cpu_s=settings.program_cpu_seconds,
+        wall_s=settings.program_round_seconds,
+        rounds=settings.program_rounds,
+        calls_per_batch=settings.program_batch_calls,
+        frame_bytes=settings.program_frame_bytes,
+        output_kept=min(Limits().output_kept, settings.program_output_bytes),
+        output_bytes=settings.program_output_bytes,
     )
 
 
@@ -209,12 +223,17 @@ async def serve(role: Role) -> int:
     async with connect() as backstay, contextlib.AsyncExitStack() as stack:
         client = backstay.client
         if role == "sandbox":
-            opening = open_sandbox(nsjail=settings.nsjail, home=settings.home, image=settings.image)
+            opening = open_sandbox(
+                nsjail=settings.nsjail, home=settings.home, image=settings.image, limits=limits_of(settings)
+            )
             confined = confine(settings, await stack.enter_async_context(opening))
             await stack.enter_async_context(open_sandbox_worker(client, settings, confined))
             ready = f"backstay sandbox ready: {client.namespace} {sandbox_queue(settings)}"
         else:
-            starting = await stack.enter_async_context(sandbox_child(settings)) if role == "all" else None
+            command = [sys.executable, str(HERE / "worker.py"), "--role", "sandbox"]
+            starting = (
+                await stack.enter_async_context(sandbox_child(settings, command, DRAIN)) if role == "all" else None
+            )
             resources = await stack.enter_async_context(open_resources(settings, client))
             configure_logs(resources.redactor)
             programs = "" if starting is None else await starting
@@ -225,46 +244,6 @@ async def serve(role: Role) -> int:
         sys.stderr.flush()
         await stop.wait()
     return 0
-
-
-@contextlib.asynccontextmanager
-async def sandbox_child(settings: Settings) -> AsyncGenerator[asyncio.Task[str]]:
-    """Run the sandbox role beside this process, without its secrets; the task tells what there is to say of it."""
-    variables = {name: value for name, value in settings.environment.items() if _harmless(name)}
-    places = {"HOME": settings.home, "BLOBS": settings.blobs, "NSJAIL": settings.nsjail}
-    variables |= {f"BACKSTAY_{name}": str(place) for name, place in places.items() if place is not None}
-    variables |= {"BACKSTAY_TASK_QUEUE": settings.task_queue, "BACKSTAY_IMAGE": settings.image}
-    log = settings.home / "logs" / "sandbox.log"
-    command = [sys.executable, str(HERE / "worker.py"), "--role", "sandbox"]
-    start = partial(Child.start, "sandbox", command, environment=variables, log=log, ready="backstay sandbox ready")
-    children = [await start()]
-
-    async def said() -> str:
-        if await children[0].is_ready(SANDBOX_PATIENCE_S) is None:
-            return f", no programs: {children[0].last[-1] if children[0].last else 'the sandbox does not start'}"
-        return ", programs in jails"
-
-    starting = asyncio.create_task(said())
-    keeping = asyncio.create_task(_keep_up(start, children))
-    try:
-        yield starting
-    finally:
-        keeping.cancel()
-        await children[-1].stop(DRAIN.total_seconds())
-
-
-async def _keep_up(start: Callable[[], Awaitable[Child]], children: list[Child]) -> None:
-    """Start it again when it died; what never got ready lacks something that only an operator can give."""
-    while True:
-        await children[-1].ended()
-        if not children[-1].ready.done():
-            return
-        await asyncio.sleep(1)
-        children.append(await start())
-
-
-def _harmless(name: str) -> bool:
-    return name.startswith("TEMPORAL_") or name in {"PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "VIRTUAL_ENV"}
 
 
 def main() -> int:

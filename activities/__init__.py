@@ -46,4 +46,5 @@ def bodies(resources: Resources) -> list[Callable[..., Any]]:
 
 def confined_bodies(confined: Confined) -> list[Callable[..., Any]]:
     """Return the bodies that the sandbox role does."""
-    return [Programs(confined).resume_program]
+    programs = Programs(confined)
+    return [programs.resume_program, programs.verify_program, programs.forget_program]

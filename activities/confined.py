@@ -17,3 +17,5 @@ class Confined:
     queue: str
     """This worker's own queue, on which the programs it keeps go on."""
     transient_s: float
+    sample_every: int = 20
+    """One in so many programs that were never fed is run again from its journal; 0: none."""

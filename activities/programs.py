@@ -13,7 +13,7 @@ from activities.folding import folded, refuse_unfit
 from activities.journals import Journal, Journals
 from activities.payloads import Payloads
 from backstay import calls
-from backstay.errors import ArgumentsInvalid
+from backstay.errors import ArgumentsInvalid, ProgramDiverged
 from backstay.halt import Halt
 from backstay.program import Program
 from backstay.program_answer import ProgramAnswer
@@ -22,6 +22,7 @@ from sandbox.halted import Halted
 from sandbox.program_call import ProgramCall
 from toolbox.schema import compile_schema, fault_of
 
+DIVERGED = "backstay_programs_diverged"
 RESULT = "engine.result"
 """The call by which a program reads an earlier stored result; answered here, it is no effect."""
 LITERAL = "arguments: what looks like a secret cannot be passed; pass the handle that a tool's answer holds"
@@ -36,6 +37,7 @@ class Programs:
         self.transient_s = confined.transient_s
         self.payloads = Payloads(confined.blobs)
         self.journals = Journals(confined.blobs)
+        self._ended_live = 0
 
     @body(calls.resume_program)
     async def resume_program(self, ask: calls.ResumeProgram) -> Halt:
@@ -49,26 +51,44 @@ class Programs:
             halted = await self._advanced(ask.program, program, image, journal, frame)
             journal = await self.journals.extend(journal, halted.round, len(halted.calls))
             if halted.kind != "waiting":
-                return await self._ended(halted, journal, image)
+                ended = await self._ended(halted, journal, image)
+                return ended.model_copy(update={"sampled": True}) if self._is_sampled(halted) else ended
             self.resources.sandbox.keep(_key(ask.program, journal), halted)
             if any(call.tool != RESULT for call in halted.calls):
                 return await self._waiting(program, halted, journal, image)
 
+    @body(calls.verify_program)
+    async def verify_program(self, ask: calls.VerifyProgram) -> calls.Reproduced:
+        """Run a program again from its journal, and compare."""
+        program = Program.model_validate(await self.resources.blobs.get_json(ask.program))
+        *before, last = await self.journals.rounds(ask.journal)
+        try:
+            await self.resources.sandbox.verify(ask.image, _start(program), before, tools=_declared(program), last=last)
+        except ProgramDiverged as error:
+            activity.metric_meter().create_counter(DIVERGED, "Programs that did not end in the same way twice").add(1)
+            return calls.Reproduced(differs=str(error))
+        return calls.Reproduced()
+
+    @body(calls.forget_program)
+    async def forget_program(self, ask: calls.ForgetProgram) -> int:
+        """End the jail in which a program waits; return how many there were."""
+        return await self.resources.sandbox.forget(f"{ask.program}/")
+
+    def _is_sampled(self, halted: Halted) -> bool:
+        """Choose one in so many programs that ended without having been fed; what died said no last word."""
+        if halted.fed or not halted.round.came or not self.resources.sample_every:
+            return False
+        self._ended_live += 1
+        return self._ended_live % self.resources.sample_every == 0
+
     async def _advanced(self, ref: str, program: Program, image: str, journal: Journal, frame: bytes | None) -> Halted:
-        start = {
-            "source": program.source,
-            "bindings": program.bindings,
-            "seed": program.seed,
-            "now": program.now,
-            "calls_from": 0,
-        }
         return await self.resources.sandbox.advance(
             image,
-            _encoded(start),
+            _start(program),
             key=_key(ref, journal) if journal.ref else None,
             frame=frame,
             rounds=lambda: self.journals.rounds(journal.ref),
-            tools=frozenset({*program.tools, RESULT}),
+            tools=_declared(program),
             first_call=journal.calls,
         )
 
@@ -159,6 +179,22 @@ class Programs:
             error=line,
             error_type=error["type"],
         )
+
+
+def _start(program: Program) -> bytes:
+    """Return the first frame."""
+    start = {
+        "source": program.source,
+        "bindings": program.bindings,
+        "seed": program.seed,
+        "now": program.now,
+        "calls_from": 0,
+    }
+    return _encoded(start)
+
+
+def _declared(program: Program) -> frozenset[str]:
+    return frozenset({*program.tools, RESULT})
 
 
 def _key(program: str, journal: Journal) -> str:

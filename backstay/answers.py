@@ -68,6 +68,13 @@ class LoadedEffects(Noun):
     effects_ref: str | None = None
 
 
+class Reproduced(Noun):
+    """Say whether a program that was run again came to the same end."""
+
+    differs: str = ""
+    """What was different; empty when nothing was."""
+
+
 class Proven(Noun):
     """Say whether a proof holds."""
 

@@ -117,6 +117,23 @@ class ResumeProgram(OfRun):
     """Hash of the image it began in; empty at the start."""
 
 
+class VerifyProgram(OfRun):
+    """Feed a program that has ended once more, to prove that its journal leads to the same end."""
+
+    program: str
+    """Ref of the bundle."""
+    journal: str
+    """Ref of the whole journal."""
+    image: str
+
+
+class ForgetProgram(OfRun):
+    """End a kept program that nobody will go on with."""
+
+    program: str
+    """Ref of the bundle."""
+
+
 class DigestPayload(OfRun):
     """Keep a payload that is no tool's answer, so that the model gets its digest."""
 

@@ -13,7 +13,7 @@ from temporalio import activity
 from temporalio.api.common.v1 import Payload
 from temporalio.contrib.pydantic import PydanticPayloadConverter, ToJsonOptions, pydantic_data_converter
 
-from backstay.answers import CheckedCall, Closed, Found, LoadedEffects, Opened, Proven
+from backstay.answers import CheckedCall, Closed, Found, LoadedEffects, Opened, Proven, Reproduced
 from backstay.asks import (
     Announce,
     AskModel,
@@ -23,12 +23,14 @@ from backstay.asks import (
     CloseRun,
     DigestPayload,
     FindTools,
+    ForgetProgram,
     LoadEffects,
     OfRun,
     OpenRun,
     ReadStored,
     ResumeProgram,
     SettleEffect,
+    VerifyProgram,
 )
 from backstay.decision import Decision
 from backstay.effect import Effect
@@ -48,6 +50,7 @@ __all__ = [
     "Closed",
     "DigestPayload",
     "FindTools",
+    "ForgetProgram",
     "Found",
     "LoadEffects",
     "LoadedEffects",
@@ -56,8 +59,10 @@ __all__ = [
     "Opened",
     "Proven",
     "ReadStored",
+    "Reproduced",
     "ResumeProgram",
     "SettleEffect",
+    "VerifyProgram",
 ]
 
 
@@ -151,6 +156,18 @@ async def resume_program(ask: ResumeProgram) -> Halt:
 
 
 @activity.defn
+async def verify_program(ask: VerifyProgram) -> Reproduced:
+    """Run a program again from its journal, and compare."""
+    raise NotImplementedError
+
+
+@activity.defn
+async def forget_program(ask: ForgetProgram) -> int:
+    """End the jail in which a program waits; return how many there were."""
+    raise NotImplementedError
+
+
+@activity.defn
 async def digest(ask: DigestPayload) -> ToolResult:
     """Store a payload that is no tool's answer, as a digest."""
     raise NotImplementedError
@@ -179,6 +196,8 @@ MENU = (
     load_effects,
     check_proof,
     resume_program,
+    verify_program,
+    forget_program,
     digest,
     announce,
     close_run,

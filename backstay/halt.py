@@ -20,6 +20,8 @@ class Halt(Noun):
     """Ref of the journal up to here."""
     image: str = ""
     """Hash of the root image it runs in; every later round needs the same one."""
+    sampled: bool = False
+    """Whether it is to be run again from its journal, beside the run, to prove that this leads to the same end."""
     queue: str = ""
     """Where the paused program is kept; going on anywhere else feeds the journal to a new one."""
     rounds: int = 0

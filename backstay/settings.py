@@ -105,6 +105,22 @@ class Settings(BaseSettings):
     """None: looked for on the path."""
     image: Literal["python", "data"] = "python"
     """What programs may import: the standard library, or numpy and pandas too."""
+    program_memory_mb: int = Field(default=512, ge=64, le=65_536)
+    """Memory of one program."""
+    program_cpu_seconds: int = Field(default=20, ge=1, le=3600)
+    """Processor time of one program, over its whole life."""
+    program_round_seconds: float = Field(default=30, gt=0, le=600, allow_inf_nan=False)
+    """How long a program may compute between two calls."""
+    program_rounds: int = Field(default=200, ge=1, le=10_000)
+    """How often a program may pause for calls."""
+    program_batch_calls: int = Field(default=128, ge=1, le=1024)
+    """How many calls a program may make at once."""
+    program_frame_bytes: int = Field(default=1 << 20, ge=1 << 10, le=1 << 26)
+    """What a program may pass to its calls, or return, at once, as JSON."""
+    program_output_bytes: int = Field(default=1 << 20, ge=1 << 10, le=1 << 26)
+    """What a program may print."""
+    program_sample_every: int = Field(default=20, ge=0, le=1_000_000)
+    """One in so many programs is run again from its journal, to prove that this leads to the same end; 0: none."""
     notify_urls: Annotated[SecretList, AfterValidator(_web_addresses)] = ()
     """Who is told of requests; a comma list. Addresses of this kind often hold a token."""
     approver_key: Secret = None

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 from temporalio import activity, workflow
@@ -22,11 +23,15 @@ async def act(text: str) -> str:
 @workflow.defn
 class Floor:
     @workflow.run
-    async def run(self, steps: int) -> int:
+    async def run(self, steps: int, together: int = 1) -> int:
+        """Think once and act, one act after the other or so many together."""
         for _ in range(steps):
-            for call in (think, act):
-                await workflow.execute_activity(call, "x" * 64, start_to_close_timeout=timedelta(seconds=30))
+            await self._do(think)
+            await asyncio.gather(*(self._do(act) for _ in range(together)))
         return steps
+
+    def _do(self, call: Callable[[str], Awaitable[str]]) -> Awaitable[str]:
+        return workflow.execute_activity(call, "x" * 64, start_to_close_timeout=timedelta(seconds=30))
 
 
 async def main(address: str) -> None:

@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+from benchmarks.page import publish
 from sandbox.halted import Halted
 from sandbox.image import build_image
 from sandbox.jail_process import Jail
@@ -23,7 +24,6 @@ from sandbox.nsjail import Nsjail
 from sandbox.round import Round
 from sandbox.sandbox import Sandbox
 
-RESULTS = Path(__file__).parent / "results/programs.json"
 TOOLS = frozenset({"mail.find"})
 FIND = "async def find(**others):\n    return await call('mail.find', others)\n"
 ENDLESS = "n = 0\nwhile True:\n    await mail.find(n=n)\n    n += 1"
@@ -170,7 +170,7 @@ def _anonymous_mb(pid: int) -> float:
     return next(int(line.split()[1]) for line in lines if line.startswith("RssAnon:")) / 1024
 
 
-async def main(samples: int, paused: int) -> None:
+async def measure(samples: int, paused: int) -> dict[str, Any]:
     figures, busy = Figures(), os.getloadavg()
     with tempfile.TemporaryDirectory() as place:
         # Jails are other users than root, and must reach their image.
@@ -184,14 +184,16 @@ async def main(samples: int, paused: int) -> None:
         async with Sandbox(**parts, ready=0, kept=paused, kept_mb=64.0 * paused) as box:
             await cold(box, figures, samples // 2)
             await many(box, figures, paused)
-    rows = figures.rows()
-    machine = {"cpus": os.cpu_count(), "load_before": busy, "python": platform.python_version()}
-    RESULTS.write_text(json.dumps({"machine": machine, "rows": rows}, indent=1) + "\n", encoding="utf-8")
-    print(f"{machine}")
-    print(f"{'':45}{'n':>6}{'min':>10}{'median':>10}{'p95':>10}{'target':>10}")
-    for row in rows:
-        numbers = "".join(f"{row[name]:>10.3f}" for name in ("min", "median", "p95"))
-        print(f"{row['what']:45}{row['n']:>6}{numbers}{row['target'] or '':>10}")
+    machine = {"cpus": os.cpu_count(), "load_before": round(busy[0], 2), "python": platform.python_version()}
+    return {"machine": machine, "rows": figures.rows()}
+
+
+def render(result: dict[str, Any]) -> str:
+    lines = ["| what | samples | least | median | p95 | target |", "|---|---|---|---|---|---|"]
+    for row in result["rows"]:
+        numbers = " | ".join(f"{row[name]:.3g}" for name in ("min", "median", "p95"))
+        lines.append(f"| {row['what']} | {row['n']} | {numbers} | {row['target'] or ''} |")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":
@@ -199,4 +201,5 @@ if __name__ == "__main__":
     parser.add_argument("--samples", type=int, default=60)
     parser.add_argument("--paused", type=int, default=200)
     given = parser.parse_args()
-    asyncio.run(main(given.samples, given.paused))
+    measured = asyncio.run(measure(given.samples, given.paused))
+    publish("programs", measured, render(measured))

@@ -5,9 +5,7 @@ python -m benchmarks.steps [--rounds 3] [--parked 50]
 
 import argparse
 import asyncio
-import json
 import statistics
-import sys
 import tempfile
 import time
 from contextlib import ExitStack
@@ -15,19 +13,17 @@ from pathlib import Path
 from typing import Any
 
 from temporalio.client import Client, WorkflowHandle, WorkflowHistory
-from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
 
 from backstay.calls import DATA_CONVERTER
 from benchmarks.floor import Floor
-from benchmarks.processes import cpu_seconds, memory_kb, process, worker_environment
+from benchmarks.page import publish
+from benchmarks.processes import cpu_seconds, memory_kb
+from benchmarks.stage import engine, floor, model, temporal
 from workflows import WORKFLOWS
 
 SIZES = (10, 50, 200)
 SAMPLE_STEPS = 100
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
-BEGIN, END = "<!-- steps: begin -->", "<!-- steps: end -->"
-RESULTS = Path(__file__).resolve().parent / "results" / "steps.json"
 
 
 class Bench:
@@ -123,22 +119,12 @@ def table(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 async def measure(rounds: int, parked: int) -> dict[str, Any]:
-    binary = str(Path(sys.executable).parent / "temporal")
-    async with await WorkflowEnvironment.start_local(
-        data_converter=DATA_CONVERTER, dev_server_existing_path=binary
-    ) as environment:
-        client = environment.client
-        address = client.service_client.config.target_host
-        server = _pid_of(address)
+    async with temporal() as (client, address, server):
         with ExitStack() as stack:
             home = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            floor, _ = stack.enter_context(process([sys.executable, "-m", "benchmarks.floor", address], "ready"))
-            script = ["-m", "backstay.testing", "--script", "benchmarks.reader:Reader", "--port", "0"]
-            _, line = stack.enter_context(process([sys.executable, *script], "ready"))
-            env = worker_environment(home, address, line.rpartition(" ")[2])
-            command = [sys.executable, "worker.py", "--role", "runs"]
-            engine, _ = stack.enter_context(process(command, "backstay worker ready", **env))
-            bench = Bench(client, server, floor.pid, engine.pid)
+            floor_pid = stack.enter_context(floor(address))
+            url = stack.enter_context(model("benchmarks.reader:Reader"))
+            bench = Bench(client, server, floor_pid, stack.enter_context(engine(home, address, url)))
             for kind in ("floor", "engine"):
                 await bench.once(kind, 5)
             runs = [
@@ -151,19 +137,6 @@ async def measure(rounds: int, parked: int) -> dict[str, Any]:
             "engine": await replay_ms(WORKFLOWS, fifty["engine"]),
         }
     return {"rows": table(runs), "parked_kb": kb, "parked_runs": parked, "replay_50_ms": replays, "rounds": rounds}
-
-
-def _pid_of(address: str) -> int:
-    port = address.rpartition(":")[2]
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                command = (entry / "cmdline").read_bytes().split(b"\0")
-            except OSError:
-                continue
-            if b"start-dev" in command and port.encode() in command:
-                return int(entry.name)
-    raise SystemExit(f"no dev server on port {port}")
 
 
 def render(result: dict[str, Any]) -> str:
@@ -196,26 +169,13 @@ def render(result: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def publish(text: str) -> None:
-    """Put the table between its two marks in docs/performance.md."""
-    before, mark, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not mark or not end:
-        raise SystemExit(f"{PAGE} has lost its marks {BEGIN} and {END}")
-    PAGE.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}", encoding="utf-8")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--parked", type=int, default=50)
     options = parser.parse_args()
     result = asyncio.run(measure(options.rounds, options.parked))
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    text = render(result)
-    publish(text)
-    print(text)
+    publish("steps", result, render(result))
 
 
 if __name__ == "__main__":

@@ -52,6 +52,19 @@ async def feed(
             progress()
 
 
+async def feed_last(jail: Jail, frame: bytes, recorded: Round) -> None:
+    """Send the frame after which the program ended, and compare the end byte for byte.
+
+    Raises ProgramDiverged when it ends otherwise, SandboxLost when the jail does not last until then.
+    """
+    try:
+        came = await jail.exchange(frame, wall_s=_FACTOR * recorded.wall_s + _GRACE_S)
+    except ProgramCrashed as crash:
+        raise SandboxLost(f"the jail was lost while it was fed its last round: {crash.message}") from None
+    if came != recorded.came:
+        raise ProgramDiverged("last round: the program ends otherwise than before")
+
+
 def _compare(rounds: Sequence[Round], came: bytes, tools: AbstractSet[str], limits: Limits) -> None:
     """Raise ProgramDiverged unless the frame asks for what the last of these rounds asked for."""
     number, first_call = len(rounds) - 1, 0

@@ -9,7 +9,7 @@ from typing import Self
 
 from backstay.errors import ImageMissing, SandboxLost
 from sandbox.cgroups import Cgroups
-from sandbox.feeding import feed
+from sandbox.feeding import feed, feed_last
 from sandbox.frames import Done, read_frame
 from sandbox.halted import Halted
 from sandbox.image import Image, find_image
@@ -152,15 +152,20 @@ class Sandbox:
         rounds: Sequence[Round],
         *,
         tools: AbstractSet[str],
+        last: Round | None = None,
         progress: Callable[[], None] | None = None,
     ) -> None:
         """Feed a journal to a new jail and forget the jail; nothing is raised when it leads to the same place.
+
+        `last` is the round in which the program ended, which must end in the same bytes.
 
         Raises ProgramDiverged when it leads elsewhere, SandboxLost and ImageMissing when that could not be found out.
         """
         jail = await self._new(image_hash)
         try:
             await feed(jail, start_frame, rounds, tools=tools, limits=self.limits, progress=progress)
+            if last is not None:
+                await feed_last(jail, last.sent if rounds else start_frame, last)
         finally:
             self._end(jail)
 
@@ -174,9 +179,9 @@ class Sandbox:
         if halted.jail is not None:
             self._shelf.discard(halted.jail)
 
-    async def forget(self, prefix: str) -> None:
-        """End every kept jail whose key begins so."""
-        self._shelf.forget(prefix)
+    async def forget(self, prefix: str) -> int:
+        """End every kept jail whose key begins so; return how many there were."""
+        return self._shelf.forget(prefix)
 
     async def _halted(self, jail: Jail, sent: bytes, tools: AbstractSet[str], *, first_call: int, fed: int) -> Halted:
         """Send one new frame and tell where it led."""

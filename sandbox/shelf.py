@@ -56,10 +56,12 @@ class Shelf:
         kept = self._kept.pop(key, None)
         return kept.jail if kept is not None and kept.jail.alive else None
 
-    def forget(self, prefix: str) -> None:
-        """End every jail whose key begins so."""
-        for key in [key for key in self._kept if key.startswith(prefix)]:
+    def forget(self, prefix: str) -> int:
+        """End every jail whose key begins so; return how many there were."""
+        keys = [key for key in self._kept if key.startswith(prefix)]
+        for key in keys:
             self._end(self._kept.pop(key).jail)
+        return len(keys)
 
     def discard(self, jail: Jail) -> None:
         """End this jail if it is here; one that is not may be going on."""

@@ -93,7 +93,7 @@ async def engine(
     *,
     env: dict[str, str] | None = None,
     policy: str | None = None,
-    sandboxed: bool = True,
+    sandboxed: bool = False,
     cached: int = 0,
     sandbox: Sandbox | None = None,
     **settings: Any,

@@ -2,26 +2,52 @@
 
 import json
 
-from benchmarks.steps import BEGIN, END, PAGE, RESULTS, SIZES, render
+import pytest
 
-MEASURED = json.loads(RESULTS.read_text(encoding="utf-8"))
+from benchmarks import calls, forms, programs, steps
+from benchmarks.page import PAGE, RESULTS
+from benchmarks.tasks import TASKS
+
+
+def measured(name):
+    return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+
+
+STEPS, CALLS, PROGRAMS, FORMS = measured("steps"), measured("calls"), measured("programs"), measured("forms")
 
 
 def test_every_size_was_measured_beside_the_floor_in_cpu_wall_events_and_bytes():
-    assert tuple(row["steps"] for row in MEASURED["rows"]) == SIZES == (10, 50, 200)
-    for row in MEASURED["rows"]:
+    assert tuple(row["steps"] for row in STEPS["rows"]) == steps.SIZES == (10, 50, 200)
+    for row in STEPS["rows"]:
         for part in ("floor", "engine"):
             assert set(row[part]) == {"wall_ms", "cpu_worker_ms", "cpu_server_ms", "events", "bytes"}
-    assert MEASURED["parked_kb"] > 0
-    assert set(MEASURED["replay_50_ms"]) == {"floor", "engine"}
+    assert STEPS["parked_kb"] > 0
+    assert set(STEPS["replay_50_ms"]) == {"floor", "engine"}
 
 
-def test_the_published_table_is_that_of_the_last_run():
-    published = PAGE.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0]
+@pytest.mark.parametrize("bench", [steps, calls, programs, forms])
+def test_the_published_table_is_that_of_the_last_run(bench):
+    name = bench.__name__.rpartition(".")[2]
+    begin, end = (f"<!-- {name}: {mark} -->" for mark in ("begin", "end"))
+    published = PAGE.read_text(encoding="utf-8").partition(begin)[2].partition(end)[0]
 
-    assert published.strip() == render(MEASURED)
+    assert published.strip() == bench.render(measured(name))
 
 
 def test_in_a_run_of_200_steps_a_step_took_at_most_one_and_a_half_times_the_cpu_of_the_floor():
-    assert MEASURED["rows"][-1]["steps"] == 200
-    assert MEASURED["rows"][-1]["cpu_ratio"] <= 1.5
+    assert STEPS["rows"][-1]["steps"] == 200
+    assert STEPS["rows"][-1]["cpu_ratio"] <= 1.5
+
+
+def test_a_call_of_a_program_took_at_most_1_3_times_as_long_as_on_the_floor():
+    assert [row["shape"] for row in CALLS["rows"]] == list(calls.SHAPES)
+    assert all(row["wall_ratio"] <= 1.3 for row in CALLS["rows"])
+
+
+def test_both_forms_came_to_the_same_answer_and_the_program_asked_its_model_less():
+    for task in TASKS:
+        single, program = (
+            next(row for row in FORMS["rows"] if (row["task"], row["form"]) == (task, form)) for form in forms.FORMS
+        )
+        assert single["tool_calls"] > 0 < program["tool_calls"]
+        assert program["model_calls"] <= single["model_calls"]

@@ -71,6 +71,15 @@ TABLE: dict[str, Options] = {
         schedule_to_start=timedelta(seconds=60),
         writes_events=False,
     ),
+    # A check beside the run: where it cannot be made soon, the next sample is checked.
+    "verify_program": Options(
+        start_to_close=timedelta(seconds=300),
+        heartbeat=HEARTBEAT,
+        retry=ONCE,
+        schedule_to_start=timedelta(seconds=10),
+        writes_events=False,
+    ),
+    "forget_program": Options(heartbeat=HEARTBEAT, retry=ONCE, writes_events=False),
     "digest": Options(heartbeat=HEARTBEAT),
     "announce": Options(heartbeat=HEARTBEAT, retry=RetryPolicy(maximum_attempts=3)),
     "close_run": Options(start_to_close=timedelta(seconds=60), heartbeat=HEARTBEAT),

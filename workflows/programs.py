@@ -1,5 +1,9 @@
 """Run a program: every batch of calls it makes goes through the one path."""
 
+import asyncio
+from contextlib import suppress
+
+from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 from backstay import calls
@@ -17,6 +21,7 @@ from workflows.perform import Perform
 
 RUN_PROGRAM = Tool(name="engine.run_program", safety=Safety.READ_ONLY)
 """A program changes nothing by itself: each of its calls is ruled on when it is made."""
+_CHECK_S = 30
 LOST = frozenset({"WorkerLost", "SandboxLost", "IsolationUnavailable"})
 
 
@@ -27,6 +32,8 @@ class Programs:
         """Work at the run's desk, through its one path."""
         self.desk = desk
         self.perform = perform
+        self._kept: tuple[str, str] | None = None
+        self._checks: list[asyncio.Task[None]] = []
 
     async def run(self, action: RunProgram) -> ToolResult:
         """Run one program; what goes wrong in it is an answer for the model.
@@ -43,7 +50,34 @@ class Programs:
         self.desk.record("program.started", one_line(action.reason or action.source, 120)[0], program=action.program)
         halt = await self._to_its_end(action)
         self.desk.record("program.ended", halt.error or f"finished after {halt.rounds} rounds", rounds=halt.rounds)
-        return await self._kept(halt)
+        if halt.sampled:
+            self._checks.append(asyncio.create_task(self._check(action, halt)))
+        return await self._stored(halt)
+
+    async def leave(self) -> None:
+        """Leave nothing behind when the run ends: no check under way, and no jail that waits for an answer."""
+        if self._checks:
+            _, late = await workflow.wait(self._checks, timeout=_CHECK_S)
+            for check in late:
+                check.cancel()
+        if self._kept is not None:
+            queue, program = self._kept
+            ask = calls.ForgetProgram(run=self.desk.state.run, program=program)
+            with suppress(ApplicationError):
+                await self.desk.menu.order_once(calls.forget_program, ask, queue=queue, counted=False)
+
+    async def _check(self, action: RunProgram, halt: Halt) -> None:
+        """Have a program run again from its journal, beside the run; only a difference is worth a word."""
+        state = self.desk.state
+        ask = calls.VerifyProgram(run=state.run, program=action.program, journal=halt.journal, image=halt.image)
+        queue = "" if state.opened is None else state.opened.sandbox_queue
+        with suppress(ApplicationError, asyncio.CancelledError):
+            again = await self.desk.menu.order_once(
+                calls.verify_program, ask, summary="run the program again", queue=queue, counted=False
+            )
+            if again.differs:
+                told = f"run again from its journal, {again.differs}"
+                self.desk.record("program.diverged", told, program=action.program)
 
     async def _to_its_end(self, action: RunProgram) -> Halt:
         halt = Halt(kind="waiting")
@@ -57,6 +91,7 @@ class Programs:
                     if error.type not in {"IsolationUnavailable", "ImageMissing", "ProgramDiverged"}:
                         raise
                     return Halt(kind="crashed", error=error.message, error_type=error.type, rounds=halt.rounds)
+            self._kept = (halt.queue, action.program) if halt.kind == "waiting" else None
             if halt.kind != "waiting":
                 return halt
             await self.desk.gate()
@@ -101,7 +136,7 @@ class Programs:
                 answers[int(one.call.id)] = _answer(int(one.call.id), one.result)
         return tuple(answers[int(call.id)] for call in halt.calls)
 
-    async def _kept(self, halt: Halt) -> ToolResult:
+    async def _stored(self, halt: Halt) -> ToolResult:
         if halt.payload is None:
             return ToolResult(success=False, error=halt.error, error_type=halt.error_type)
         ask = calls.DigestPayload(run=self.desk.state.run, label="program", payload=halt.payload)

@@ -61,6 +61,7 @@ class RunTask(Doors):
             await workflow.wait([driving])
         self.desk.menu.stopping = False
         ended = _ended(driving, cancelled=cancelled)
+        await _shielded(self.programs.leave())
         result = await _shielded(Ending(self.desk).close(ended))
         self.result = result.plain()
         self.show()

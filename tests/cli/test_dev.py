@@ -29,6 +29,10 @@ def descendants_of(folder):
     return found
 
 
+def children(process):
+    return [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+
+
 async def nothing_left(folder, seconds=20):
     async with asyncio.timeout(seconds):
         while descendants_of(folder):
@@ -100,8 +104,7 @@ async def test_dev_brings_temporal_a_web_ui_and_a_worker_and_ctrl_c_ends_all_of_
 async def test_nothing_is_left_when_dev_itself_is_killed_and_a_dead_worker_is_replaced(tmp_path):
     async with dev(tmp_path, "--port", str(free_port()), "--headless") as (process, _):
         await said(process, "backstay worker ready:")
-        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-        (first,) = [pid for pid, line in descendants_of(tmp_path) if b"worker.py" in line and str(pid) in children]
+        (first,) = [pid for pid, line in descendants_of(tmp_path) if b"worker.py" in line and pid in children(process)]
         os.kill(first, signal.SIGKILL)
         lines = await said(process, "backstay worker ready:")
         process.kill()

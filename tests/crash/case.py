@@ -122,14 +122,18 @@ async def open_case(
     faults: Faults | None = None,
     declared: dict[str, Any] | None = None,
     ceiling_usd: float = 0.5,
+    rules: Any = None,
     **settings: str,
 ) -> AsyncGenerator[Case]:
-    """Lay out one run; at the end no worker of it is left. `declared` replaces what is declared of `send_email`."""
+    """Lay out one run; at the end no worker of it is left.
+
+    `declared` replaces what is declared of `send_email`, and `rules` the script of the model.
+    """
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
     database = folder / "mailbox.db"
     script = Script(folder / "witness", amid=amid_model, success=shape != "rollback")
     async with AsyncExitStack() as stack:
-        model = await stack.enter_async_context(ScriptedModel(script))
+        model = await stack.enter_async_context(ScriptedModel(rules or script))
         toolbox = toolbox_of(folder, database, **({"MAILBOX_DIE_AFTER_SEND": "2"} if shape == "lost" else {}))
         data = json.loads(toolbox.read_text(encoding="utf-8"))
         if transport == "http":

@@ -29,18 +29,19 @@ class Person:
 
     async def attend(self, handle: WorkflowHandle[Any, Any]) -> Any:
         """Return the run's Result."""
-        ending = asyncio.create_task(self._result(handle))
+        ending = asyncio.create_task(self.result(handle))
         try:
             async with asyncio.timeout(self.patience_s):
                 while not ending.done():
                     await asyncio.wait([ending], timeout=0.3)
-                    for request in [] if ending.done() else await self._pending(handle):
-                        await self._decide(handle, request)
+                    for request in [] if ending.done() else await self.pending(handle):
+                        await self.decide(handle, request)
             return ending.result()
         finally:
             ending.cancel()
 
-    async def _result(self, handle: WorkflowHandle[Any, Any]) -> Any:
+    async def result(self, handle: WorkflowHandle[Any, Any]) -> Any:
+        """Wait for the Result, however long the server is away."""
         # Temporal's client gives up on a server that is away for ten seconds; one that starts again may take longer.
         while True:
             try:
@@ -50,13 +51,15 @@ class Person:
                     raise
             await asyncio.sleep(0.3)
 
-    async def _pending(self, handle: WorkflowHandle[Any, Any]) -> list[dict[str, Any]]:
+    async def pending(self, handle: WorkflowHandle[Any, Any]) -> list[dict[str, Any]]:
+        """Return the open requests, as far as anybody tells."""
         # While no worker lives nobody answers; that is no fault of the run.
         with suppress(RPCError, WorkflowQueryFailedError):
             return await handle.query("pending", rpc_timeout=timedelta(seconds=2))
         return []
 
-    async def _decide(self, handle: WorkflowHandle[Any, Any], request: dict[str, Any]) -> None:
+    async def decide(self, handle: WorkflowHandle[Any, Any], request: dict[str, Any]) -> None:
+        """Answer one request."""
         verdict = self._verdict(request)
         decision = {"request_id": request["id"], "verdict": verdict, "by": "ana", "event_id": f"{request['id']}-ana"}
         if verdict == "retry" and request["calls"] and request["id"] not in self.asked:

@@ -213,7 +213,7 @@ async def test_a_fault_of_our_own_ends_the_run_as_an_internal_error_with_its_eff
 
     monkeypatch.setattr(Perform, "batch", faulty)
     script = [Reply(calls=[mail()]), READ]
-    async with open_engine(script, policy=ALLOWING, sandboxed=False) as running:
+    async with open_engine(script, policy=ALLOWING) as running:
         handle = await running.start("send, then break")
         with pytest.raises(WorkflowFailureError) as failed:
             await asyncio.wait_for(handle.result(), 60)
@@ -233,7 +233,7 @@ async def test_code_that_no_longer_fits_a_history_fails_a_workflow_task_and_neve
     async def no_search(desk, query, **options):
         return None
 
-    async with open_engine(script, policy=ASKING, sandboxed=False) as running:
+    async with open_engine(script, policy=ASKING) as running:
         handle = await running.start("send")
         (request,) = await pending(handle)
         with monkeypatch.context() as patched:

@@ -17,7 +17,7 @@ async def history_of(open_engine, sandbox, folder, source, calls):
             return Reply(calls=[("run_program", {"code": source.format(calls=calls)})])
         return Reply(calls=[("finish", {"summary": "done", "outputs": {"answer": talk.answers()[-1]}})])
 
-    async with open_engine(rules, sandbox=sandbox, folder=folder, cached=10, sandboxed=False) as engine:
+    async with open_engine(rules, sandbox=sandbox, folder=folder, cached=10) as engine:
         handle = await engine.start({"text": "read on", "budget": {"max_tool_calls": 500}})
         result = await asyncio.wait_for(handle.result(), 110)
         history = await handle.fetch_history()

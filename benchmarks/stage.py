@@ -1,0 +1,69 @@
+"""What benchmarks through Temporal stand on: a dev server, and processes for everything that is measured."""
+
+import sys
+import tempfile
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+from temporalio.client import Client
+from temporalio.testing import WorkflowEnvironment
+
+from backstay.calls import DATA_CONVERTER
+from benchmarks.processes import process, worker_environment
+
+
+@asynccontextmanager
+async def temporal() -> AsyncGenerator[tuple[Client, str, int]]:
+    """Run a dev server; yield a client, the address and the server's process id."""
+    binary = str(Path(sys.executable).parent / "temporal")
+    async with await WorkflowEnvironment.start_local(
+        data_converter=DATA_CONVERTER, dev_server_existing_path=binary
+    ) as environment:
+        address = environment.client.service_client.config.target_host
+        yield environment.client, address, _pid_of(address)
+
+
+@contextmanager
+def home_of_jails() -> Iterator[Path]:
+    """Make a home for as long as the block runs; jails are other users than root, and must reach their image."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+@contextmanager
+def floor(address: str) -> Iterator[int]:
+    """Run the worker of the floor; yield its process id."""
+    with process([sys.executable, "-m", "benchmarks.floor", address], "ready") as (started, _):
+        yield started.pid
+
+
+@contextmanager
+def model(script: str) -> Iterator[str]:
+    """Run a scripted model; yield its address."""
+    command = [sys.executable, "-m", "backstay.testing", "--script", script, "--port", "0"]
+    with process(command, "ready") as (_, line):
+        yield line.rpartition(" ")[2]
+
+
+@contextmanager
+def engine(home: Path, address: str, model_url: str, role: str = "runs", **more: str) -> Iterator[int]:
+    """Run a worker of ours in a role; yield its process id."""
+    environment = worker_environment(home, address, model_url) | more
+    ready = "programs in jails" if role == "all" else "backstay worker ready"
+    with process([sys.executable, "worker.py", "--role", role], ready, **environment) as (started, _):
+        yield started.pid
+
+
+def _pid_of(address: str) -> int:
+    port = address.rpartition(":")[2]
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                command = (entry / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if b"start-dev" in command and port.encode() in command:
+                return int(entry.name)
+    raise SystemExit(f"no dev server on port {port}")
