@@ -1,4 +1,8 @@
-"""The worker: the only file where all roots meet."""
+"""The worker: the only file where all roots meet.
+
+What only the runs role needs is imported where it is used: the sandbox role starts in a third of the time, and holds no
+code that knows a model, a tool or a database.
+"""
 
 import argparse
 import asyncio
@@ -10,10 +14,8 @@ import uuid
 from collections.abc import AsyncGenerator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-import httpx2
-import openai
 import yaml
 from temporalio.api.enums.v1 import IndexedValueType, TaskQueueType
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest, ListSearchAttributesRequest
@@ -23,6 +25,11 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
+
+if TYPE_CHECKING:
+    import openai
+
+    from activities.resources import Resources
 
 HERE = Path(__file__).resolve().parent
 
@@ -40,9 +47,8 @@ def refuse_foreign_rooms() -> None:
 
 refuse_foreign_rooms()
 
-import workflows
-from activities import Confined, Resources, bodies, confined_bodies
-from backstay.cli.sandbox_child import sandbox_child
+from activities.confined import Confined
+from activities.programs import confined_bodies
 from backstay.client import connect
 from backstay.errors import BackstayError, SettingsInvalid
 from backstay.logs import configure_logs
@@ -52,10 +58,7 @@ from backstay.settings import Settings
 from sandbox.limits import Limits
 from sandbox.opening import open_sandbox
 from sandbox.sandbox import Sandbox
-from store import open_store
 from store.shown_blobs import ShownBlobs
-from toolbox import open_toolbox
-from toolbox.load import load
 
 Role = Literal["all", "runs", "sandbox"]
 PROGRAMS_AT_ONCE = 8
@@ -75,8 +78,11 @@ def read_policy(path: Path) -> Policy:
     return Policy.admit(data)
 
 
-def open_model(settings: Settings) -> openai.AsyncOpenAI:
+def open_model(settings: Settings) -> "openai.AsyncOpenAI":
     """Return the one model client of this process; retries are the workflow's, so that they are visible and charged."""
+    import httpx2
+    import openai
+
     key = settings.openai_api_key
     return openai.AsyncOpenAI(
         api_key=key.get_secret_value() if key is not None else "none",
@@ -87,8 +93,12 @@ def open_model(settings: Settings) -> openai.AsyncOpenAI:
 
 
 @contextlib.asynccontextmanager
-async def open_resources(settings: Settings, client: Client) -> AsyncGenerator[Resources]:
+async def open_resources(settings: Settings, client: Client) -> AsyncGenerator["Resources"]:
     """Open store, toolbox and model for one worker, and close them at the end."""
+    from activities.resources import Resources
+    from store.opening import open_store
+    from toolbox.toolbox import open_toolbox
+
     policy = read_policy(settings.policy)
     keys = [key.get_secret_value() for key in settings.encryption_keys]
     async with (
@@ -111,18 +121,21 @@ async def open_resources(settings: Settings, client: Client) -> AsyncGenerator[R
         )
 
 
-def open_worker(client: Client, resources: Resources, *, sandboxed: bool = False, **options: Any) -> Worker:
+def open_worker(client: Client, resources: "Resources", *, sandboxed: bool = False, **options: Any) -> Worker:
     """Return a worker that serves the whole menu.
 
     Temporal's workflow sandbox looks for nondeterminism at run time; it loads the workflow code anew for every run,
-    which costs half a megabyte each. The house rules and the tests, which run sandboxed, look for it instead.
+    which costs half a megabyte each. The house rules and the tests of replay, which run sandboxed, look for it instead.
     """
+    from activities.bodies import bodies
+    from workflows import WORKFLOWS
+
     restrictions = SandboxRestrictions.default.with_passthrough_modules("backstay", "pydantic_core", "annotated_types")
     runner = SandboxedWorkflowRunner(restrictions=restrictions) if sandboxed else UnsandboxedWorkflowRunner()
     return Worker(
         client,
         task_queue=resources.settings.task_queue,
-        workflows=workflows.WORKFLOWS,
+        workflows=WORKFLOWS,
         activities=bodies(resources),
         workflow_runner=runner,
         graceful_shutdown_timeout=DRAIN,
@@ -215,6 +228,8 @@ async def serve(role: Role) -> int:
     configure_logs(Redactor(settings.secrets()))
     if role != "sandbox":
         # What is wrong with the operator's files is said first: it needs no server to be seen.
+        from toolbox.load import load
+
         read_policy(settings.policy)
         load(settings.toolbox, settings.environment)
     stop = asyncio.Event()
@@ -230,6 +245,8 @@ async def serve(role: Role) -> int:
             await stack.enter_async_context(open_sandbox_worker(client, settings, confined))
             ready = f"backstay sandbox ready: {client.namespace} {sandbox_queue(settings)}"
         else:
+            from backstay.cli.sandbox_child import sandbox_child
+
             command = [sys.executable, str(HERE / "worker.py"), "--role", "sandbox"]
             starting = (
                 await stack.enter_async_context(sandbox_child(settings, command, DRAIN)) if role == "all" else None

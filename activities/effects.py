@@ -18,11 +18,11 @@ from backstay.errors import OutcomeUnknown, StoreUnavailable, ToolUnavailable
 from backstay.event import Event
 from backstay.shown import one_line
 from backstay.tool import ToolResult
-from store import Store
 from store.begun import Begun
 from store.bound_undo import BoundUndo
 from store.effect_row import EffectRow
 from store.intent import Intent
+from store.store import Store
 from toolbox.answer import Answer
 from toolbox.outcome import NotSent
 

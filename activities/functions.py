@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from toolbox import Catalog
+from toolbox.catalog import Catalog
 
 
 def _function(name: str, description: str, parameters: dict[str, Any]) -> dict[str, Any]:

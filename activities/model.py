@@ -25,7 +25,7 @@ from backstay.event import Event
 from backstay.shown import one_line
 from backstay.trimming import BYTES_PER_TOKEN, weight
 from backstay.usage import ModelUsage
-from toolbox import Catalog
+from toolbox.catalog import Catalog
 
 HALVINGS = 3
 Answered = tuple[Completion, int, int]

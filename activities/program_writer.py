@@ -10,8 +10,9 @@ from backstay.program import Program
 from sandbox.check import check_program
 from sandbox.image import importable
 from store.shown_blobs import ShownBlobs
-from toolbox import Catalog, Definition
 from toolbox.bindings import bindings_of, signatures_of
+from toolbox.catalog import Catalog
+from toolbox.definition import Definition
 
 MOST_TOOLS = 200
 MOST_SOURCE_BYTES = 65_536

@@ -1,7 +1,7 @@
 """Run programs in jails, one round at a time."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC
 from typing import Any
 
@@ -179,6 +179,12 @@ class Programs:
             error=line,
             error_type=error["type"],
         )
+
+
+def confined_bodies(confined: Confined) -> list[Callable[..., Any]]:
+    """Return the bodies that the sandbox role does."""
+    programs = Programs(confined)
+    return [programs.resume_program, programs.verify_program, programs.forget_program]
 
 
 def _start(program: Program) -> bytes:

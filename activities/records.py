@@ -7,8 +7,8 @@ from activities.payloads import Payloads, apart
 from backstay.clean import clean_json
 from backstay.redaction import Redactor
 from backstay.secret import handle_for
-from store import Store
 from store.secret_value import SecretValue
+from store.store import Store
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from backstay.decision import Action, AskPerson, CallTools, Finish, ReadResult, 
 from backstay.errors import ArgumentsInvalid
 from backstay.shown import one_line
 from backstay.tool import ToolCall
-from toolbox import Catalog
+from toolbox.catalog import Catalog
 
 MOST_CALLS = 64
 OUTPUT_BYTES = 16_384

@@ -8,7 +8,7 @@ from activities.prompting import prompt
 from activities.transcript import Item, Transcript
 from backstay.canonical import canonical
 from backstay.trimming import trim
-from toolbox import Catalog
+from toolbox.catalog import Catalog
 
 CLOSING_TOKENS = 6000
 CLOSING_OUTPUT = 400

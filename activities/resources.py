@@ -9,8 +9,8 @@ from temporalio.client import Client
 from backstay.policy import Policy
 from backstay.redaction import Redactor
 from backstay.settings import Settings
-from store import Store
-from toolbox import Toolbox
+from store.store import Store
+from toolbox.toolbox import Toolbox
 
 
 async def no_sandbox() -> str:

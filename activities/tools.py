@@ -18,7 +18,10 @@ from backstay.tool import Tool, ToolResult
 from store.bound_undo import BoundUndo
 from store.effect_row import EffectRow
 from store.intent import Intent
-from toolbox import Catalog, Definition, NotSent, holds, render
+from toolbox.catalog import Catalog
+from toolbox.definition import Definition
+from toolbox.outcome import NotSent
+from toolbox.template import holds, render
 
 
 class Tools(Body):

@@ -8,7 +8,7 @@ from typing import Any
 
 from backstay.errors import StoreUnavailable
 from store.directory import Directory
-from store.faults import faults
+from store.disk_faults import disk_faults
 from store.identity import StoreIdentity
 from store.seal import Seal
 from store.shown_blobs import DAMAGED, DIGITS, ShownBlobs, decode, encode, found
@@ -42,14 +42,14 @@ class Blobs(ShownBlobs):
 
     def _close(self, data: bytes) -> str:
         ref = self._keyed_hash(data)
-        with faults():
+        with disk_faults():
             old = self._sealed.read(ref)
             if old is None or not self._holds(old, data):
                 self._sealed.write(ref, self._seal.close(data))
         return ref
 
     def _open(self, ref: str) -> bytes:
-        with faults():
+        with disk_faults():
             sealed = found(self._sealed.read(ref), ref)
         data = self._seal.open(sealed)
         if not hmac.compare_digest(self._keyed_hash(data), ref):

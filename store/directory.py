@@ -6,7 +6,7 @@ import secrets
 from pathlib import Path
 
 from backstay.errors import ArgumentsInvalid
-from store.place import make_private_directory
+from store.private import make_private_directory
 
 _REF = re.compile(r"[0-9a-f]{40}")
 

@@ -1,4 +1,4 @@
-"""Turn what a database or a disk raises into what the rest of backstay understands."""
+"""Turn what a database or its disk raises into what the rest of backstay understands."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -6,17 +6,7 @@ from contextlib import contextmanager
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
 from backstay.errors import StoreUnavailable
-
-_FIXES = (
-    ("locked", "another process holds it; find out which one keeps a transaction open"),
-    ("full", "free some disk space"),
-    ("readonly", "give this user the right to write the file and its directory"),
-    ("read-only", "give this user the right to write the file and its directory"),
-    ("unable to open", "check that the directory exists and may be written"),
-    ("not a database", "the file is not a SQLite database; restore it or name another"),
-    ("malformed", "the file is damaged; restore it from a backup"),
-    ("no such table", "the file was replaced under a running worker; restart the worker"),
-)
+from store.disk_faults import unavailable, words
 
 
 class Collision(StoreUnavailable):
@@ -29,14 +19,11 @@ def faults() -> Generator[None]:
     try:
         yield
     except IntegrityError as error:
-        raise Collision(f"store: {_cause(error)}; try again") from error
+        raise Collision(f"store: {words(_root(error))}; try again") from error
     except (SQLAlchemyError, OSError) as error:
-        cause = _cause(error)
-        fix = next((fix for sign, fix in _FIXES if sign in cause.lower()), "check that the database is reachable")
-        raise StoreUnavailable(f"store: {cause}; {fix}") from error
+        raise unavailable(_root(error)) from error
 
 
-def _cause(error: Exception) -> str:
-    """Say only the driver's own words: those of SQLAlchemy repeat the statement."""
-    root = error.orig if isinstance(error, DBAPIError) else error
-    return " ".join(str(root).split())[:300] or type(root).__name__
+def _root(error: Exception) -> BaseException:
+    """Return the driver's own error: that of SQLAlchemy repeats the statement."""
+    return error.orig or error if isinstance(error, DBAPIError) else error

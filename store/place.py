@@ -9,6 +9,7 @@ from sqlalchemy.exc import ArgumentError
 
 from backstay.errors import SettingsInvalid
 from store.mounts import network_filesystem_here
+from store.private import make_private_directory
 
 _DRIVERS = {
     "sqlite+aiosqlite": "sqlite",
@@ -80,10 +81,3 @@ def make_ready(file: Path) -> None:
         os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
     except OSError as error:
         raise SettingsInvalid(f"BACKSTAY_DATABASE_URL: cannot use {file}: {error.strerror}") from error
-
-
-def make_private_directory(directory: Path) -> None:
-    """Create a directory, and the missing ones above it, for this user only; leave existing ones as they are."""
-    if not directory.is_dir():
-        make_private_directory(directory.parent)
-        directory.mkdir(mode=0o700, exist_ok=True)

@@ -9,7 +9,7 @@ from typing import Any
 from backstay.canonical import canonical
 from backstay.errors import ArgumentsInvalid, StoreUnavailable
 from store.directory import Directory
-from store.faults import faults
+from store.disk_faults import disk_faults
 from store.recent import Recent
 
 DIGITS = 40
@@ -52,12 +52,12 @@ class ShownBlobs:
         return decode(await self.get(ref))
 
     def _put(self, ref: str, data: bytes) -> None:
-        with faults():
+        with disk_faults():
             if self._shown.read(ref) != data:
                 self._shown.write(ref, data)
 
     def _get(self, ref: str) -> bytes:
-        with faults():
+        with disk_faults():
             data = found(self._shown.read(ref), ref)
         if _hash(data) != ref:
             raise StoreUnavailable(DAMAGED.format(ref))

@@ -447,6 +447,7 @@ PROGRAMS = (
     row("jail:image", "design 13", "images are reproducible and named by their content", "sandbox/image::builds_in_different_folders_have_the_same_hash_and_bytes", "sandbox/image::every_change_below_the_root_changes_the_content_hash"),
     row("jail:ordinary", "issue 3 Done 6", "ordinary programs run unchanged", "ordinary/tasks::nearly_every_task_runs_unchanged_in_the_image"),
     row("jail:orphans", "issue 3", "no jail outlives a killed worker", "sandbox/jail::no_jail_outlives_a_worker_that_is_killed_whether_it_computes_pauses_or_waits"),
+    row("jail:role", "design 13", "jails are started by a process without secrets, which is started again when it dies", "cli/roles::the_sandbox_role_is_told_no_secret_and_is_started_again_when_it_dies", "cli/roles::the_sandbox_role_loads_no_code_that_knows_a_model_a_tool_or_a_database"),
     row("jail:caps", "issue 3", "every cap has its own name in the error", "sandbox/jail::each_way_to_die_has_its_own_name_in_one_line_and_the_sandbox_goes_on"),
 )
 SEED_000 = (

@@ -6,7 +6,10 @@ from typing import Any, cast, get_type_hints
 from temporalio import activity, workflow
 
 import workflows
-from activities import Confined, Resources, bodies, confined_bodies
+from activities.bodies import bodies
+from activities.confined import Confined
+from activities.programs import confined_bodies
+from activities.resources import Resources
 from backstay.calls import MENU, OfRun
 from backstay.noun import Noun
 from workflows.menu import name_of

@@ -6,7 +6,7 @@ from activities.arguments import Arguments
 from activities.records import Records
 from activities.transcript import Transcripts
 from backstay.redaction import Redactor
-from store import open_store
+from store.opening import open_store
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from backstay.canonical import canonical, digest_of
 from backstay.errors import ArgumentsInvalid
 from backstay.redaction import Redactor
 from backstay.secret import MARK
-from store import open_store
+from store.opening import open_store
 
 RUN = "workflow/run"
 LEAVES = st.one_of(

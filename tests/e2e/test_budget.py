@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from backstay.testing import Reply, Tokens
-from store import open_store
+from store.opening import open_store
 from tests.engine import PRICES, assert_no_task_failure, pending
 
 READ = Reply(calls=[("mail__list_customers", {"offset": 0, "limit": 1})], usage=Tokens(prompt=1000, completion=50))

@@ -2,17 +2,13 @@
 
 import asyncio
 import json
-import os
-import tempfile
 import textwrap
-import threading
-from contextlib import contextmanager
 
 import pytest
 from temporalio.client import WorkflowFailureError
 
 from backstay.testing import Reply
-from tests.engine import ROOT, assert_no_task_failure, pending
+from tests.engine import assert_no_task_failure, pending
 
 ADDRESSES = [f"c{n}@example.com" for n in range(3)]
 
@@ -196,46 +192,15 @@ async def test_a_program_reads_an_earlier_answer_whole(open_engine, sandbox):
         assert answer["data"]["result"] == min(count, 100)
 
 
-@contextmanager
-def filling_up(folder):
-    """Take a little more of the disk all the time."""
-    stop = threading.Event()
-
-    def fill(file):
-        for size in range(1, 400):
-            os.posix_fallocate(file.fileno(), 0, size << 20)
-            if stop.wait(0.02):
-                return
-
-    with tempfile.TemporaryFile(dir=folder) as file:
-        filling = threading.Thread(target=fill, args=(file,))
-        filling.start()
-        try:
-            yield
-        finally:
-            stop.set()
-            filling.join()
-
-
 async def test_one_in_so_many_programs_is_run_again_and_a_difference_is_an_event(open_engine, sandbox):
-    source = """
-import os
-before = os.statvfs("/").f_bfree
-await mail.list_customers(limit=1)
-return {}
-"""
-    async with open_engine(one_program(source.replace("{}", "1")), sandbox=sandbox, program_sample_every=1) as engine:
-        same, _ = await answer_of(engine)
-    # What is free on the disk is the one thing a jail sees that moves by itself.
-    async with open_engine(
-        one_program(source.replace("{}", "before")), sandbox=sandbox, program_sample_every=1
-    ) as engine:
-        with filling_up(ROOT / "build"):
-            other, _ = await answer_of(engine)
+    # Its default seed is one of the few things that nothing rules.
+    source = "import _random\nawait mail.list_customers(limit=1)\nreturn _random.Random().random()"
+    for sampled, diverged in ((source, 1), ("return 1", 0)):
+        async with open_engine(one_program(sampled), sandbox=sandbox, program_sample_every=1) as engine:
+            result, _ = await answer_of(engine)
 
-    assert same["outcome"] == other["outcome"] == "completed"
-    assert "program.diverged" not in [event["name"] for event in same["events"]]
-    assert "program.diverged" in [event["name"] for event in other["events"]]
+            assert result["outcome"] == "completed"
+            assert [event["name"] for event in result["events"]].count("program.diverged") == diverged
 
 
 async def test_no_jail_waits_for_a_run_that_has_ended(open_engine, sandbox):

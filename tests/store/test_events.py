@@ -3,7 +3,7 @@
 import asyncio
 
 from backstay.event import Event
-from store import open_store
+from store.opening import open_store
 
 
 def event(n: int, second: int = 0, text: str = "") -> Event:

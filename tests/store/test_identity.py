@@ -6,7 +6,7 @@ import hmac
 import pytest
 
 from backstay.errors import StoreMismatch
-from store import open_store
+from store.opening import open_store
 
 
 async def test_another_store_is_refused_and_both_are_named(tmp_path):

@@ -15,15 +15,15 @@ from sqlalchemy import create_engine
 
 import store.place
 from backstay.errors import SettingsInvalid, StoreUnavailable
-from store import open_store
 from store.mounts import network_filesystem
+from store.opening import open_store
 from store.schema import metadata
 
 ROOT = Path(__file__).parents[2]
 OPEN_AND_PRINT = """
 import asyncio, sys
 from pathlib import Path
-from store import open_store
+from store.opening import open_store
 
 async def main():
     async with open_store(database_url=None, home=Path(sys.argv[1])) as store:

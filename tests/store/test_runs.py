@@ -1,6 +1,6 @@
 """The runs a store has seen."""
 
-from store import open_store
+from store.opening import open_store
 
 
 class Clock:

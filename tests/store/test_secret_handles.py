@@ -6,7 +6,7 @@ import pytest
 from cryptography.fernet import Fernet
 
 from backstay.errors import SettingsInvalid, StoreUnavailable
-from store import open_store
+from store.opening import open_store
 from store.secret_value import SecretValue
 
 KEY, OTHER = (Fernet.generate_key().decode() for _ in range(2))

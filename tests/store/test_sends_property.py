@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from backstay.effect import EffectState
 from backstay.errors import BackstayError
-from store import open_store
 from store.intent import Intent
+from store.opening import open_store
 
 LEASE = 30
 TTL = 70

@@ -6,9 +6,9 @@ import pytest
 
 from backstay.effect import Effect, EffectState
 from backstay.errors import ArgumentsInvalid, EffectConflict
-from store import open_store
 from store.bound_undo import BoundUndo
 from store.intent import Intent
+from store.opening import open_store
 
 FIRST = Intent(
     effect_id="w/r/1", run="w/r", n=1, tool="mail.send", args_digest="d1", step=2, send=1, lease=130, user_id="ana"

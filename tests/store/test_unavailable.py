@@ -8,8 +8,8 @@ import pytest
 from backstay.effect import EffectState
 from backstay.errors import StoreUnavailable
 from backstay.event import Event
-from store import open_store
 from store.intent import Intent
+from store.opening import open_store
 
 FIRST = Intent(effect_id="w/r/1", run="w/r", n=1, tool="mail.send", args_digest="d1", lease=1e12, user_id="ana")
 ONCE = {"idempotency_ttl": None, "attempt": 1, "epoch_differs": False}

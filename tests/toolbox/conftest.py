@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import uvicorn
 
-from toolbox import open_toolbox
+from toolbox.toolbox import open_toolbox
 
 SERVERS = Path(__file__).parent / "servers"
 

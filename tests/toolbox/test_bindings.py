@@ -13,9 +13,9 @@ from inline_snapshot import snapshot
 
 from backstay.safety import Safety
 from backstay.tool import Tool
-from toolbox import Definition
 from toolbox.bindings import bindings_of, describe, render_package, signatures_of, tool_names
 from toolbox.declaration import Declaration
+from toolbox.definition import Definition
 
 HOSTILE = (
     *('x"): pass\nimport os #', '"""', "\\", '\\"""\n', "class", "None", "call", "UNSET", "Any", "__init__", "a\\"),

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from backstay.errors import ToolboxInvalid
-from toolbox import open_toolbox
+from toolbox.toolbox import open_toolbox
 
 
 async def refused(folder, text, **environment):

@@ -1,0 +1,40 @@
+"""What the runs role does of the menu."""
+
+from collections.abc import Callable
+from typing import Any
+
+from activities.effects import Effects
+from activities.model import Model
+from activities.notices import Notices
+from activities.outcomes import Outcomes
+from activities.records import Records
+from activities.resources import Resources
+from activities.runs import Runs
+from activities.searches import Searches
+from activities.tools import Tools
+from activities.transcript import Transcripts
+
+
+def bodies(resources: Resources) -> list[Callable[..., Any]]:
+    """Return the bodies that the runs role does, bound to the worker's resources, in the order of the menu."""
+    records = Records(resources.store, resources.redactor)
+    transcripts = Transcripts(records)
+    runs = Runs(resources, records, transcripts)
+    searches = Searches(resources, records)
+    tools = Tools(resources, records, Effects(resources.store, records))
+    outcomes = Outcomes(resources)
+    notices = Notices(resources)
+    return [
+        runs.open_run,
+        Model(resources, records, transcripts).ask_model,
+        searches.search_tools,
+        searches.read_result,
+        tools.check_call,
+        tools.call_tool,
+        outcomes.settle_effect,
+        outcomes.load_effects,
+        notices.check_proof,
+        searches.digest,
+        notices.announce,
+        runs.close_run,
+    ]

@@ -1,0 +1,76 @@
+"""The roles of a worker: programs run in a process that holds no secret and knows no tool."""
+
+import asyncio
+import os
+import signal
+import sys
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+from tests.cli.commands import HOUSE, bare
+from tests.cli.test_dev import descendants_of, nothing_left, said
+from tests.engine import share_images, toolbox_of
+
+SECRETS = {
+    "OPENAI_API_KEY": "made-up-key-of-a-model",
+    "BACKSTAY_APPROVER_KEY": "made-up-key-of-an-approver",
+    "BACKSTAY_NOTIFY_URLS": "http://127.0.0.1:9/made-up-token-of-a-receiver",
+    "MAIL_TOKEN": "made-up-token-of-a-mailbox",
+}
+FOREIGN = ("aiosqlite", "alembic", "mcp", "openai", "sqlalchemy", "workflows")
+
+
+@asynccontextmanager
+async def worker_of_all_roles(folder, temporal):
+    environment = bare(
+        TEMPORAL_ADDRESS=temporal.service_client.config.target_host,
+        BACKSTAY_HOME=str(share_images(folder / "home")),
+        BACKSTAY_TOOLBOX=str(toolbox_of(folder, folder / "mailbox.db")),
+        BACKSTAY_TASK_QUEUE=f"queue-of-{folder.name}",
+        **SECRETS,
+    )
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, str(HOUSE / "worker.py"), env=environment, cwd=folder, stderr=asyncio.subprocess.PIPE
+    )
+    try:
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            process.terminate()
+        await asyncio.wait_for(process.wait(), 50)
+        await nothing_left(folder)
+
+
+def sandbox_role_of(folder):
+    """Return the process that starts jails, and what it was told."""
+    for pid, line in descendants_of(folder):
+        if b"worker.py --role sandbox" in line and b"lifeline" not in line:
+            with suppress(OSError):
+                return pid, Path(f"/proc/{pid}/environ").read_bytes().decode()
+    return None, ""
+
+
+async def test_the_sandbox_role_is_told_no_secret_and_is_started_again_when_it_dies(temporal, tmp_path):
+    async with worker_of_all_roles(tmp_path, temporal) as process:
+        (*_, ready) = await said(process, "backstay worker ready:")
+        first, told = sandbox_role_of(tmp_path)
+        os.kill(first, signal.SIGKILL)
+        async with asyncio.timeout(50):
+            while sandbox_role_of(tmp_path)[0] in (first, None):
+                await asyncio.sleep(0.1)
+
+    assert ready.endswith("programs in jails")
+    assert "BACKSTAY_HOME=" in told
+    assert "TEMPORAL_ADDRESS=" in told
+    assert [secret for secret in SECRETS.values() if secret in told] == []
+    assert [name for name in SECRETS if f"{name}=" in told] == []
+
+
+async def test_the_sandbox_role_loads_no_code_that_knows_a_model_a_tool_or_a_database():
+    code = f"import sys, worker; print([name for name in {FOREIGN} if name in sys.modules])"
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", code, cwd=HOUSE, env=bare(), stdout=asyncio.subprocess.PIPE
+    )
+    out, _ = await process.communicate()
+
+    assert out.decode() == "[]\n"
