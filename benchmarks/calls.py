@@ -17,6 +17,8 @@ from benchmarks.page import publish
 from benchmarks.stage import engine, floor, home_of_jails, model, temporal
 
 CALLS = 100
+ASIDE = "floor-aside"
+"""Programs run in a process of their own, and so does what stands for them on the floor."""
 SHAPES = {"one after the other": ("program", CALLS, 1), "gathered": ("gather", 1, CALLS)}
 
 
@@ -34,7 +36,9 @@ class Bench:
         name = f"{kind}-{word}-{self.number}"
         began = time.perf_counter()
         if kind == "floor":
-            handle = await self.client.start_workflow("Floor", args=[steps, together], id=name, task_queue="floor")
+            handle = await self.client.start_workflow(
+                "Floor", args=[steps, together, ASIDE], id=name, task_queue="floor"
+            )
             await handle.result()
         else:
             budget = {"max_tool_calls": 2000, "max_llm_cost_usd": None}
@@ -56,6 +60,7 @@ async def measure(rounds: int) -> dict[str, Any]:
     async with temporal() as (client, address, _):
         with ExitStack() as stack:
             stack.enter_context(floor(address))
+            stack.enter_context(floor(address, ASIDE))
             url = stack.enter_context(model("benchmarks.reader:Reader"))
             home = stack.enter_context(home_of_jails())
             stack.enter_context(engine(home, address, url, "all"))

@@ -23,23 +23,23 @@ async def act(text: str) -> str:
 @workflow.defn
 class Floor:
     @workflow.run
-    async def run(self, steps: int, together: int = 1) -> int:
-        """Think once and act, one act after the other or so many together."""
+    async def run(self, steps: int, together: int = 1, aside: str | None = None) -> int:
+        """Think once and act, one after the other or so many together; think in another process where one is named."""
         for _ in range(steps):
-            await self._do(think)
+            await self._do(think, aside)
             await asyncio.gather(*(self._do(act) for _ in range(together)))
         return steps
 
-    def _do(self, call: Callable[[str], Awaitable[str]]) -> Awaitable[str]:
-        return workflow.execute_activity(call, "x" * 64, start_to_close_timeout=timedelta(seconds=30))
+    def _do(self, call: Callable[[str], Awaitable[str]], queue: str | None = None) -> Awaitable[str]:
+        return workflow.execute_activity(call, "x" * 64, task_queue=queue, start_to_close_timeout=timedelta(seconds=30))
 
 
-async def main(address: str) -> None:
+async def main(address: str, queue: str) -> None:
     client = await Client.connect(address)
-    async with Worker(client, task_queue="floor", workflows=[Floor], activities=[think, act]):
+    async with Worker(client, task_queue=queue, workflows=[Floor], activities=[think, act]):
         print("ready", flush=True)
         await asyncio.Event().wait()
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1]))
+    asyncio.run(main(sys.argv[1], sys.argv[2]))

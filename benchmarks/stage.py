@@ -33,9 +33,9 @@ def home_of_jails() -> Iterator[Path]:
 
 
 @contextmanager
-def floor(address: str) -> Iterator[int]:
-    """Run the worker of the floor; yield its process id."""
-    with process([sys.executable, "-m", "benchmarks.floor", address], "ready") as (started, _):
+def floor(address: str, queue: str = "floor") -> Iterator[int]:
+    """Run a worker of the floor; yield its process id."""
+    with process([sys.executable, "-m", "benchmarks.floor", address, queue], "ready") as (started, _):
         yield started.pid
 
 

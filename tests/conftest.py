@@ -1,5 +1,6 @@
 """What all tests share: one real Temporal server, and engines made to order."""
 
+import signal
 import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager
@@ -7,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
 import pytest_asyncio
 from temporalio.client import Client
 from temporalio.common import SearchAttributeKey
@@ -24,6 +26,27 @@ KEYS = [
     SearchAttributeKey.for_int("BackstayPending"),
     SearchAttributeKey.for_float("BackstayCostUsd"),
 ]
+
+
+LONGEST_FIRST = (
+    "tests/hostile",
+    "tests/crash",
+    "tests/cli",
+    "tests/docs",
+    "tests/e2e",
+    "tests/client",
+    "tests/sandbox",
+)
+
+# What a shell starts in the background ignores Ctrl-C, and so would the programs of which tests ask that they do not.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes longest: no process shall be left alone with it in the end."""
+    places = {place: number for number, place in enumerate(LONGEST_FIRST)}
+    items.sort(key=lambda item: places.get("/".join(item.nodeid.split("/")[:2]), len(places)))
 
 
 @pytest_asyncio.fixture(scope="session")

@@ -14,7 +14,7 @@ from sandbox.program_crashed import ProgramCrashed
 from tests.sandbox.forging import KINDS, LIMITS, Forger, hold_plain, judged
 from tests.sandbox.peers import ENDINGS, LONGEST_S, SAYING, converse, framed, led, meeting, started, wire
 
-FRAMES = 18_800
+FRAMES = 19_200
 CONVERSATIONS = 800
 PROCESSES = 200
 AT_ONCE = 8
