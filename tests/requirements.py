@@ -445,6 +445,7 @@ PROGRAMS = (
     row("jail:system-calls", "issue 3 Done 1", "31 system calls, tried by machine code, are deadly or not permitted", "sandbox/isolation::calls_by_machine_code_are_deadly_or_not_permitted_to_programs"),
     row("jail:proven", "design 13", "every property of a jail is proven through the profile, or no program runs", "sandbox/isolation::every_property_is_proven_for_any_user", "sandbox/isolation::a_weaker_profile_is_seen_for_what_it_is"),
     row("jail:image", "design 13", "images are reproducible and named by their content", "sandbox/image::builds_in_different_folders_have_the_same_hash_and_bytes", "sandbox/image::every_change_below_the_root_changes_the_content_hash"),
+    row("jail:image-gone", "issue 3", "a program whose image is gone waits for the operator; it does not guess", "e2e/programs::a_program_whose_image_is_gone_waits_for_the_operator_and_goes_on_in_no_other"),
     row("jail:ordinary", "issue 3 Done 6", "ordinary programs run unchanged", "ordinary/tasks::nearly_every_task_runs_unchanged_in_the_image"),
     row("jail:orphans", "issue 3", "no jail outlives a killed worker", "sandbox/jail::no_jail_outlives_a_worker_that_is_killed_whether_it_computes_pauses_or_waits"),
     row("jail:role", "design 13", "jails are started by a process without secrets, which is started again when it dies", "cli/roles::the_sandbox_role_is_told_no_secret_and_is_started_again_when_it_dies", "cli/roles::the_sandbox_role_loads_no_code_that_knows_a_model_a_tool_or_a_database"),

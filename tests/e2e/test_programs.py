@@ -8,7 +8,10 @@ import pytest
 from temporalio.client import WorkflowFailureError
 
 from backstay.testing import Reply
-from tests.engine import assert_no_task_failure, pending
+from sandbox.nsjail import Nsjail
+from sandbox.sandbox import Sandbox
+from tests.engine import assert_no_task_failure, pending, sandbox_role
+from tests.sandbox.places import image, shared
 
 ADDRESSES = [f"c{n}@example.com" for n in range(3)]
 
@@ -215,4 +218,30 @@ async def test_no_jail_waits_for_a_run_that_has_ended(open_engine, sandbox):
 
         assert sandbox.kept == 0
         assert engine.mailbox.requests("send_email") == 0
+        assert_no_task_failure(await handle.fetch_history())
+
+
+async def test_a_program_whose_image_is_gone_waits_for_the_operator_and_goes_on_in_no_other(
+    open_engine, sandbox, tmp_path
+):
+    source = "sent = await mail.send_email(to='a@example.com', subject='s', body='b')\nreturn sent['to']"
+    images = tmp_path / "images"
+    images.mkdir()
+    another = Sandbox(nsjail=Nsjail.find(), image=image("data"), images=images, folder=tmp_path, ready=0)
+    async with open_engine(one_program(source), transient_seconds=0.5) as engine, another:
+        async with sandbox_role(engine.client, engine.settings, sandbox):
+            handle = await engine.start({"text": "write"})
+            (request,) = await pending(handle)
+            await sandbox.forget("")
+        async with sandbox_role(engine.client, engine.settings, another):
+            await handle.execute_update("decide", {"request_id": request["id"], "verdict": "approve", "by": "ann"})
+            (request,) = await pending(handle)
+            (images / sandbox.image_hash).symlink_to(shared() / "images" / sandbox.image_hash)
+            await handle.execute_update("decide", {"request_id": request["id"], "verdict": "retry", "by": "ann"})
+            result = await asyncio.wait_for(handle.result(), 60)
+
+        assert request["kind"] == "outcome"
+        assert f"the image {sandbox.image_hash} is not in {images}; bring it back" in request["question"]
+        assert result["raw_outputs"]["answer"]["data"]["result"] == "a@example.com"
+        assert engine.mailbox.requests("send_email") == 1
         assert_no_task_failure(await handle.fetch_history())
