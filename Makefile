@@ -11,7 +11,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 STAMP := $(VENV)/installed
 # Tests wait about as long as they compute: three processes keep two cores busy. A file's tests stay together, and files
-# are begun in the order of tests/conftest.py, the longest first.
+# are begun in the order of tests/conftest.py, the short ones last.
 PYTEST := env -u OPENAI_API_KEY -u OPENAI_BASE_URL $(RUN) -m pytest
 PARALLEL := -n 3 --dist loadfile --no-loadscope-reorder
 MATRIX := 3.11 3.12 3.13

@@ -28,15 +28,8 @@ KEYS = [
 ]
 
 
-LONGEST_FIRST = (
-    "tests/hostile",
-    "tests/crash",
-    "tests/cli",
-    "tests/docs",
-    "tests/e2e",
-    "tests/client",
-    "tests/sandbox",
-)
+ORDER = ("tests/hostile", "tests/e2e", "tests/crash", "tests/cli", "tests/docs", "tests/client", "tests/sandbox")
+"""What keeps every core busy does not stand together, and what is short comes last."""
 
 # What a shell starts in the background ignores Ctrl-C, and so would the programs of which tests ask that they do not.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -44,8 +37,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes longest: no process shall be left alone with it in the end."""
-    places = {place: number for number, place in enumerate(LONGEST_FIRST)}
+    """Leave what is short for the end: no process shall be left alone there with what takes long."""
+    places = {place: number for number, place in enumerate(ORDER)}
     items.sort(key=lambda item: places.get("/".join(item.nodeid.split("/")[:2]), len(places)))
 
 

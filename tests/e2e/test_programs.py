@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import tempfile
 import textwrap
+from pathlib import Path
 
 import pytest
 from temporalio.client import WorkflowFailureError
@@ -221,13 +223,19 @@ async def test_no_jail_waits_for_a_run_that_has_ended(open_engine, sandbox):
         assert_no_task_failure(await handle.fetch_history())
 
 
+@pytest.fixture
+def images():
+    """A folder for images that every user can reach: jails are other users."""
+    with tempfile.TemporaryDirectory(dir=shared()) as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
 async def test_a_program_whose_image_is_gone_waits_for_the_operator_and_goes_on_in_no_other(
-    open_engine, sandbox, tmp_path
+    open_engine, sandbox, images
 ):
     source = "sent = await mail.send_email(to='a@example.com', subject='s', body='b')\nreturn sent['to']"
-    images = tmp_path / "images"
-    images.mkdir()
-    another = Sandbox(nsjail=Nsjail.find(), image=image("data"), images=images, folder=tmp_path, ready=0)
+    another = Sandbox(nsjail=Nsjail.find(), image=image("data"), images=images, folder=images, ready=0)
     async with open_engine(one_program(source), transient_seconds=0.5) as engine, another:
         async with sandbox_role(engine.client, engine.settings, sandbox):
             handle = await engine.start({"text": "write"})
