@@ -55,7 +55,7 @@ class Arguments:
 
     async def _unfolded(self, value: Any) -> Any:
         match value:
-            case {"$ref": str(ref), **rest} if set(rest) == {"bytes"}:
+            case {"$ref": str(ref), **rest} if {"bytes"} <= set(rest) <= {"bytes", "handles"}:
                 leaf = await self.blobs.get_json(ref)
                 if not isinstance(leaf, dict) or set(leaf) != {"leaf"}:
                     raise ArgumentsInvalid(f"arguments: {ref[:80]!r} names no stored argument")

@@ -4,10 +4,13 @@ from typing import Any
 
 from backstay.canonical import canonical
 from backstay.errors import ArgumentsInvalid
+from backstay.secret import handles_in
 from store.shown_blobs import ShownBlobs
 
 BIG_LEAF_BYTES = 4096
 MAX_BYTES = 1_000_000
+CALLS_BYTES = 131_072
+"""Of the folded arguments of calls that are made together: history holds them."""
 DEEPEST = 64
 
 
@@ -30,7 +33,10 @@ async def folded(blobs: ShownBlobs, value: Any) -> Any:
             return [await folded(blobs, item) for item in value]
         case str() if len(value.encode("utf-8", "replace")) > BIG_LEAF_BYTES:
             ref = await blobs.put_json({"leaf": value})
-            return {"$ref": ref, "bytes": len(value.encode("utf-8", "replace"))}
+            size = len(value.encode("utf-8", "replace"))
+            # The policy must see whose secrets would leave, also where it does not see the text they stand in.
+            handles = handles_in(value)
+            return {"$ref": ref, "bytes": size, **({"handles": handles} if handles else {})}
         case _:
             return value
 

@@ -19,6 +19,8 @@ class Journal:
     rounds: int = 0
     calls: int = 0
     """How many calls the program has made so far; the next one bears this number."""
+    computed_s: float = 0.0
+    """How long the program has computed so far."""
     last: Round | None = None
 
 
@@ -34,7 +36,7 @@ class Journals:
         if not ref:
             return Journal()
         link = await self._link(ref)
-        return Journal(ref, link["rounds"], link["calls"], _round(link))
+        return Journal(ref, link["rounds"], link["calls"], link["computed_s"], _round(link))
 
     async def rounds(self, ref: str) -> Sequence[Round]:
         """Return all rounds, oldest first."""
@@ -54,11 +56,12 @@ class Journals:
             "calls": journal.calls + calls,
             "sent": done.sent.decode(),
             "came": done.came.decode(),
+            "computed_s": round(journal.computed_s + done.wall_s, 3),
             "cpu_s": done.cpu_s,
             "wall_s": done.wall_s,
         }
         ref = await self._blobs.put_json(link)
-        return Journal(ref, link["rounds"], link["calls"], done)
+        return Journal(ref, link["rounds"], link["calls"], link["computed_s"], done)
 
     async def _link(self, ref: str) -> dict[str, Any]:
         link = await self._blobs.get_json(ref)

@@ -1,6 +1,7 @@
 """Run programs in jails, one round at a time."""
 
 import json
+import time
 from collections.abc import Callable, Sequence
 from datetime import UTC
 from typing import Any
@@ -9,19 +10,26 @@ from temporalio import activity
 
 from activities.confined import Confined
 from activities.failures import body
-from activities.folding import folded, refuse_unfit
+from activities.folding import CALLS_BYTES, folded, refuse_unfit
 from activities.journals import Journal, Journals
 from activities.payloads import Payloads
 from backstay import calls
-from backstay.errors import ArgumentsInvalid, ProgramDiverged
+from backstay.canonical import canonical
+from backstay.errors import ArgumentsInvalid, IsolationUnavailable, ProgramDiverged
 from backstay.halt import Halt
 from backstay.program import Program
 from backstay.program_answer import ProgramAnswer
 from backstay.tool import ToolCall
 from sandbox.halted import Halted
 from sandbox.program_call import ProgramCall
+from sandbox.round import Round
 from toolbox.schema import compile_schema, fault_of
 
+LONGEST_S = 240.0
+"""How long a program may compute in all. Feeding it takes up to three times as long, and must fit into an activity."""
+AT_A_TIME_S = 60.0
+ANSWERS_BYTES = 16 << 20
+"""Of the answers to one batch: they are held several times over, by the worker and by the jail."""
 DIVERGED = "backstay_programs_diverged"
 RESULT = "engine.result"
 """The call by which a program reads an earlier stored result; answered here, it is no effect."""
@@ -42,19 +50,27 @@ class Programs:
     @body(calls.resume_program)
     async def resume_program(self, ask: calls.ResumeProgram) -> Halt:
         """Run a program in a jail until it waits for calls or ends."""
-        program = Program.model_validate(await self.resources.blobs.get_json(ask.program))
-        journal = await self.journals.load(ask.journal)
+        program, journal = await self._loaded(ask.program, ask.journal)
         answers = {answer.i: answer for answer in ask.append}
         image = ask.image or self.resources.sandbox.image_hash
+        begun = time.monotonic()
         while True:
+            if journal.computed_s > LONGEST_S:
+                await self.resources.sandbox.forget(f"{ask.program}/")
+                return await self._ended(_too_long(journal), journal, image)
             frame = None if journal.last is None else await self._frame(journal, answers)
             halted = await self._advanced(ask.program, program, image, journal, frame)
-            journal = await self.journals.extend(journal, halted.round, len(halted.calls))
+            try:
+                journal = await self.journals.extend(journal, halted.round, len(halted.calls))
+            except BaseException:
+                self.resources.sandbox.discard(halted)
+                raise
             if halted.kind != "waiting":
                 ended = await self._ended(halted, journal, image)
                 return ended.model_copy(update={"sampled": True}) if self._is_sampled(halted) else ended
             self.resources.sandbox.keep(_key(ask.program, journal), halted)
-            if any(call.tool != RESULT for call in halted.calls):
+            # What only reads stored results is answered here, but not for ever in one activity.
+            if any(call.tool != RESULT for call in halted.calls) or time.monotonic() - begun > AT_A_TIME_S:
                 return await self._waiting(program, halted, journal, image)
 
     @body(calls.verify_program)
@@ -92,13 +108,32 @@ class Programs:
             first_call=journal.calls,
         )
 
+    async def _loaded(self, program: str, journal: str) -> tuple[Program, Journal]:
+        try:
+            bundle = await self.resources.blobs.get_json(program)
+            return Program.model_validate(bundle), await self.journals.load(journal)
+        except ArgumentsInvalid as error:
+            raise IsolationUnavailable(
+                cause=f"this sandbox worker does not find what the run has stored ({error})",
+                fix="give the sandbox role the same BACKSTAY_BLOBS, or BACKSTAY_HOME, as the runs role",
+            ) from error
+
     async def _frame(self, journal: Journal, answers: dict[int, ProgramAnswer]) -> bytes:
         """Return the answers to the last batch, as the program gets them."""
         asked: Sequence[dict[str, Any]] = json.loads(journal.last.came)["calls"] if journal.last is not None else ()
-        results = [await self._result(call, answers) for call in asked]
-        info = activity.info()
-        ordered = info.scheduled_time.astimezone(UTC).timestamp()
-        return _encoded({"now": round(ordered, 3), "results": results})
+        results: list[bytes] = []
+        left = ANSWERS_BYTES
+        for call in asked:
+            answer = _encoded(await self._result(call, answers))
+            if len(answer) > left:
+                message = (
+                    f"the answers of one batch may have {ANSWERS_BYTES} bytes, and this one {len(answer)}; read less"
+                )
+                answer = _encoded({"i": call["i"], "error": {"type": "AnswerTooLarge", "message": message}})
+            left -= len(answer)
+            results.append(answer)
+        ordered = round(activity.info().scheduled_time.astimezone(UTC).timestamp(), 3)
+        return b'{"now":%s,"results":[%s]}' % (json.dumps(ordered).encode(), b",".join(results))
 
     async def _result(self, call: dict[str, Any], answers: dict[int, ProgramAnswer]) -> dict[str, Any]:
         i = call["i"]
@@ -120,12 +155,20 @@ class Programs:
     async def _waiting(self, program: Program, halted: Halted, journal: Journal, image: str) -> Halt:
         made: list[ToolCall] = []
         refused: dict[int, str] = {}
+        left = CALLS_BYTES
         for call in halted.calls:
             if call.tool == RESULT:
                 continue
             arguments, fault = await self._arguments(program, call)
+            size = len(canonical(arguments).encode())
+            if fault is None and size > left:
+                fault = (
+                    f"{call.tool}: the arguments of one batch may take {CALLS_BYTES} bytes beside long texts; pass less"
+                )
             if fault is not None:
-                refused[len(made)] = fault
+                arguments, refused[len(made)] = {}, fault
+            else:
+                left -= size
             made.append(ToolCall(id=str(call.i), tool=program.tools[call.tool], arguments=arguments))
         more: dict[str, Any] = {"refused": refused} if refused else {}
         return Halt(
@@ -146,21 +189,11 @@ class Programs:
             return {}, f"{call.tool}: {error}"
         validator = compile_schema(program.parameters.get(call.tool, {}))
         fault = validator if isinstance(validator, str) else fault_of(validator, call.arguments)
-        if fault is None and self._holds_secret(call.arguments):
+        if fault is None and self.resources.redactor.secret_in(canonical(call.arguments)) is not None:
             fault = LITERAL
         if fault is not None:
             return {}, f"{call.tool}: {fault}"
         return await folded(self.resources.blobs, call.arguments), None
-
-    def _holds_secret(self, arguments: dict[str, Any]) -> bool:
-        found: list[str] = []
-
-        def note(kind: str, _value: Any) -> str:
-            found.append(kind)
-            return f"[REDACTED:{kind}]"
-
-        self.resources.redactor.replace(arguments, note)
-        return bool(found)
 
     async def _ended(self, halted: Halted, journal: Journal, image: str) -> Halt:
         printed = {"output": halted.output} if halted.output else {}
@@ -197,6 +230,12 @@ def _start(program: Program) -> bytes:
         "calls_from": 0,
     }
     return _encoded(start)
+
+
+def _too_long(journal: Journal) -> Halted:
+    said = f"wall: the program computed for more than {LONGEST_S:g} s in all; leave work to tools, or split it"
+    nothing = Round(sent=b"", came=b"", cpu_s=0.0, wall_s=0.0)
+    return Halted(kind="crashed", round=journal.last or nothing, error={"type": "WallLimit", "message": said})
 
 
 def _declared(program: Program) -> frozenset[str]:

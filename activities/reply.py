@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from activities.arguments import Arguments
+from activities.folding import CALLS_BYTES, folded
 from activities.functions import NAMES
 from activities.tools import facts_of
 from activities.transcript import Item
@@ -19,7 +20,6 @@ from toolbox.catalog import Catalog
 
 MOST_CALLS = 64
 OUTPUT_BYTES = 16_384
-CALLS_BYTES = 131_072
 SHOWN_SOURCE = 2000
 WriteProgram = Callable[[str, str], Awaitable[str]]
 """Takes source and call id, stores the program, returns its ref."""
@@ -130,11 +130,7 @@ class ReplyReader:
     ) -> dict[str, Any]:
         if name in NAMES:
             # What a finish holds goes nowhere but into the Result: there it may look like anything.
-            shown = (
-                (await self.arguments.records.show(self.run, arguments, "model")).payload
-                if name == "finish"
-                else await self.arguments.show(self.run, "model", arguments)
-            )
+            shown = await self._shown(name, arguments)
             await self._built_in(reply, call_id, name, shown)
             return shown
         definition = self.catalog.by_function.get(name) or self.catalog.definitions.get(name)
@@ -153,6 +149,21 @@ class ReplyReader:
         facts = facts_of(self.catalog, definition)
         reply.calls.append(ToolCall(id=call_id, tool=facts, arguments=folded, reason=reason))
         return folded
+
+    async def _shown(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments of one of our own functions without their secrets."""
+        if name == "finish":
+            return (await self.arguments.records.show(self.run, arguments, "model")).payload
+        if name != "run_program" or not isinstance(code := arguments.get("code"), str):
+            return await self.arguments.show(self.run, "model", arguments)
+        # A program runs as it was written or not at all.
+        if (found := self.arguments.records.redactor.secret_in(code)) is not None:
+            line = code.count("\n", 0, found[0]) + 1
+            raise ArgumentsInvalid(
+                f"code: line {line}: a secret ({found[2]}) cannot stand in a program; use its handle"
+            )
+        rest = {key: value for key, value in arguments.items() if key != "code"}
+        return {"code": code, **await self.arguments.show(self.run, "model", rest)}
 
     async def _built_in(self, reply: Reply, call_id: str, name: str, arguments: dict[str, Any]) -> None:
         match name:
@@ -186,7 +197,9 @@ class ReplyReader:
         source = _required(arguments, "code")
         reason = one_line(str(arguments.get("reason") or ""), 300)[0]
         ref = await self.write_program(source, call_id)
-        return RunProgram(call_id=call_id, program=ref, source=source[:SHOWN_SOURCE], reason=reason)
+        source_shown = (await folded(self.arguments.blobs, {"source": source}))["source"]
+        begins = source[:SHOWN_SOURCE] if source_shown != source else ""
+        return RunProgram(call_id=call_id, program=ref, source=source_shown, begins=begins, reason=reason)
 
     async def _finish(self, call_id: str, arguments: dict[str, Any]) -> Finish:
         outputs = arguments.get("outputs")

@@ -50,8 +50,10 @@ class RunProgram(_Act):
     call_id: str
     program: str
     """Ref of the stored bundle."""
-    source: str
-    """The beginning of it, for the person who is asked about it."""
+    source: str | dict[str, Any]
+    """For the person who is asked about it; a long one is folded, as the arguments of calls are."""
+    begins: str = ""
+    """How a folded source begins."""
     reason: str = ""
 
 

@@ -149,6 +149,10 @@ class ProgramDiverged(Final):
     """The program, fed what its journal holds, asks for something else than it asked for then."""
 
 
+class ProgramCancelled(Final):
+    """The program was ended, because a person had effects undone while it waited; begin anew."""
+
+
 class InternalError(Final):
     """backstay itself failed; effects are kept and listed."""
 

@@ -57,6 +57,15 @@ class Redactor:
         """Return the text with every secret masked; for logs and error lines."""
         return _Walk(self._names, self._known, mask, knows_any=self._knows_any).value(clean_text(text), None, 0)
 
+    def secret_in(self, text: str) -> Span | None:
+        """Return the first secret in a text that is known here or has a form of its own; names tell nothing.
+
+        For programs: in code, what stands beside a telling name is mostly no secret but an expression.
+        """
+        known = self._known.finditer(text) if self._knows_any else ()
+        found = [*((one.start(), one.end(), "known") for one in known), *shapes_in(text)]
+        return min(found, default=None)
+
     def replace(self, payload: Any, substitute: Substitute) -> Any:
         """Return the payload as strict JSON with every secret replaced by what `substitute` says.
 

@@ -107,9 +107,9 @@ class Settings(BaseSettings):
     """What programs may import: the standard library, or numpy and pandas too."""
     program_memory_mb: int = Field(default=512, ge=64, le=65_536)
     """Memory of one program."""
-    program_cpu_seconds: int = Field(default=20, ge=1, le=3600)
+    program_cpu_seconds: int = Field(default=20, ge=1, le=200)
     """Processor time of one program, over its whole life."""
-    program_round_seconds: float = Field(default=30, gt=0, le=600, allow_inf_nan=False)
+    program_round_seconds: float = Field(default=30, gt=0, le=200, allow_inf_nan=False)
     """How long a program may compute between two calls."""
     program_rounds: int = Field(default=200, ge=1, le=10_000)
     """How often a program may pause for calls."""

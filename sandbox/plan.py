@@ -4,6 +4,7 @@ import ast
 import asyncio
 import contextlib
 import json
+import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 from backstay.canonical import digest_of
 from backstay.errors import TaskInvalid
 from sandbox.halted import Halted
+from sandbox.limits import Limits
 from sandbox.opening import open_sandbox
 from sandbox.program_call import ProgramCall
 from sandbox.round import Round
@@ -45,7 +47,11 @@ async def run_python_plan(
     )
     seed = digest_of([user_id, code_body])[:32]
     start = {"source": code_body, "bindings": bindings, "seed": seed, "now": round(time.time(), 3), "calls_from": 0}
-    async with open_sandbox(nsjail=None, home=toolbox_root / ".sandbox", image="python", ready=0) as sandbox:
+    seconds = math.ceil(timeout_sec)
+    limits = Limits(cpu_s=max(Limits().cpu_s, seconds), wall_s=max(Limits().wall_s, timeout_sec))
+    async with open_sandbox(
+        nsjail=None, home=toolbox_root / ".sandbox", image="python", ready=0, limits=limits
+    ) as sandbox:
         try:
             async with asyncio.timeout(timeout_sec):
                 return _result(await _run(sandbox, json.dumps(start).encode(), tools, user_id))
@@ -93,7 +99,8 @@ def _result(halted: Halted) -> SandboxResult:
     if halted.kind == "finished":
         return SandboxResult(success=True, result=halted.result, logs=logs)
     error = halted.error or {"type": "SandboxLost", "message": "it ended without a word"}
-    timed_out = "wall" in error["message"]
+    # A program may raise errors of any name; what ends a jail is told without a frame.
+    timed_out = error["type"] in {"WallLimit", "CpuLimit"} and not halted.round.came
     return SandboxResult(success=False, logs=logs, error=f"{error['type']}: {error['message']}", timed_out=timed_out)
 
 

@@ -240,6 +240,8 @@ class Sandbox:
             async with self._starting:
                 self._refuse_when_closing()
                 return await self._started_in(image, self._slots.lease())
+        except OSError as error:
+            raise SandboxLost(f"a jail could not be made: {error}") from error
         finally:
             self._ends.discard(under_way)
             under_way.set_result(None)

@@ -1,7 +1,7 @@
 """Find out which calls may go: by rule, and where a rule asks, by a person."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -32,6 +32,11 @@ Answered = dict[int, ToolCall | ToolResult]
 """By index: the call that may go, perhaps modified, or the result that says why it may not."""
 
 
+def never() -> bool:
+    """Say that what is asked about is always needed."""
+    return False
+
+
 @dataclass(frozen=True)
 class Ruled:
     """Hold one call of a batch with its ruling."""
@@ -47,6 +52,8 @@ class Consent:
     def __init__(self, desk: Desk) -> None:
         """Work at the run's desk."""
         self.desk = desk
+        self.withdrawn: Callable[[], bool] = never
+        """Whether what is asked about is no longer needed."""
 
     @property
     def policy(self) -> Policy:
@@ -133,7 +140,7 @@ class Consent:
                 for index, verdict in named.items()
             }
 
-        decided = await self.desk.board.ask(request, ruling, check_changes)
+        decided = await self.desk.board.ask(request, ruling, check_changes, self.withdrawn)
         if decided.verdict is None and decided.on_expiry == "fail":
             raise errors.Expired(f"nobody decided about {request.question} in time")
         if decided.stop:

@@ -32,6 +32,8 @@ class Desk:
         self.menu.ask_about_fault = self._ask_about_fault
         self.calls_in_flight = 0
         self.undoing = False
+        self.undos = 0
+        """How often a person had effects undone while the run went on."""
         self.ending = False
 
     def record(self, name: str, text: str, *, written: bool = False, **data: Any) -> Event:

@@ -201,6 +201,7 @@ class Doors:
         try:
             await workflow.wait_condition(lambda: desk.calls_in_flight == 0)
             undone = await Rollback(desk).run(said.to_step)
+            desk.undos += 1
         finally:
             desk.undoing = False
         listed = "; ".join(f"{one.tool}: {one.state}" for one in undone) or "nothing"

@@ -2,27 +2,32 @@
 
 import asyncio
 from contextlib import suppress
+from typing import Any
 
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 from backstay import calls
 from backstay.approval import RequestKind
-from backstay.budget import code_runs_refused, program_calls_refused
+from backstay.budget import code_runs_refused, first_limit_hit, program_calls_refused
 from backstay.decision import RunProgram
+from backstay.errors import ProgramCancelled
 from backstay.halt import Halt
 from backstay.program_answer import ProgramAnswer
 from backstay.safety import Safety
 from backstay.shown import one_line
 from backstay.status import State
 from backstay.tool import Tool, ToolCall, ToolResult
+from workflows.consent import never
 from workflows.desk import Desk
+from workflows.menu import TRANSIENT
 from workflows.perform import Perform
 
 RUN_PROGRAM = Tool(name="engine.run_program", safety=Safety.READ_ONLY)
 """A program changes nothing by itself: each of its calls is ruled on when it is made."""
+REFUSED = frozenset({"IsolationUnavailable", "ImageMissing", "ProgramDiverged"})
+"""What ends a program and not its run, once a person has given up waiting for it to be mended."""
 _CHECK_S = 30
-LOST = frozenset({"WorkerLost", "SandboxLost", "IsolationUnavailable"})
 
 
 class Programs:
@@ -32,7 +37,7 @@ class Programs:
         """Work at the run's desk, through its one path."""
         self.desk = desk
         self.perform = perform
-        self._kept: tuple[str, str] | None = None
+        self._kept: set[tuple[str, str]] = set()
         self._checks: list[asyncio.Task[None]] = []
 
     async def run(self, action: RunProgram) -> ToolResult:
@@ -42,26 +47,36 @@ class Programs:
         """
         state = self.desk.state
         await self.desk.afford(lambda: code_runs_refused(state.budget, state.usage))
-        call = ToolCall(id=action.call_id, tool=RUN_PROGRAM, arguments={"source": action.source}, reason=action.reason)
+        call = ToolCall(id=action.call_id, tool=RUN_PROGRAM, arguments=_shown(action), reason=action.reason)
         consent = (await self.perform.consent.obtain([call], kind=RequestKind.PROGRAM))[0]
         if isinstance(consent, ToolResult):
             return consent
         state.usage = state.usage.model_copy(update={"code_runs": state.usage.code_runs + 1})
-        self.desk.record("program.started", one_line(action.reason or action.source, 120)[0], program=action.program)
-        halt = await self._to_its_end(action)
+        why = one_line(action.reason or action.begins or str(action.source), 120)[0]
+        self.desk.record("program.started", why, program=action.program)
+        undos = self.desk.undos
+        self.perform.consent.withdrawn = lambda: self.desk.undos != undos
+        try:
+            halt = await self._to_its_end(action)
+        finally:
+            self.perform.consent.withdrawn = never
         self.desk.record("program.ended", halt.error or f"finished after {halt.rounds} rounds", rounds=halt.rounds)
         if halt.sampled:
             self._checks.append(asyncio.create_task(self._check(action, halt)))
         return await self._stored(halt)
 
-    async def leave(self) -> None:
+    async def leave(self, *, patient: bool) -> None:
         """Leave nothing behind when the run ends: no check under way, and no jail that waits for an answer."""
         if self._checks:
-            _, late = await workflow.wait(self._checks, timeout=_CHECK_S)
+            _, late = await workflow.wait(self._checks, timeout=_CHECK_S if patient else 0)
             for check in late:
                 check.cancel()
-        if self._kept is not None:
-            queue, program = self._kept
+        await self._forget()
+
+    async def _forget(self) -> None:
+        """End the jails in which a program may still wait, wherever it was kept."""
+        kept, self._kept = sorted(self._kept), set()
+        for queue, program in kept:
             ask = calls.ForgetProgram(run=self.desk.state.run, program=program)
             with suppress(ApplicationError):
                 await self.desk.menu.order_once(calls.forget_program, ask, queue=queue, counted=False)
@@ -88,15 +103,24 @@ class Programs:
                 try:
                     halt = await self._resumed(action, halt, answers)
                 except ApplicationError as error:
-                    if error.type not in {"IsolationUnavailable", "ImageMissing", "ProgramDiverged"}:
+                    # In the first round nothing was done yet, so the model may go another way.
+                    if error.type not in REFUSED and not (error.type in TRANSIENT and not halt.journal):
                         raise
                     return Halt(kind="crashed", error=error.message, error_type=error.type, rounds=halt.rounds)
-            self._kept = (halt.queue, action.program) if halt.kind == "waiting" else None
             if halt.kind != "waiting":
                 return halt
+            self._kept.add((halt.queue, action.program))
             await self.desk.gate()
+            await self.desk.afford(self._time_refused)
             answers = await self._answers(halt, made)
             made += len(halt.calls)
+            if self.perform.consent.withdrawn():
+                await self._forget()
+                return Halt(kind="crashed", error=str(ProgramCancelled()), error_type="ProgramCancelled")
+
+    def _time_refused(self) -> str | None:
+        state = self.desk.state
+        return first_limit_hit(state.budget, state.usage, self.desk.stopwatch.seconds, decisions=False)
 
     async def _resumed(self, action: RunProgram, halt: Halt, answers: tuple[ProgramAnswer, ...]) -> Halt:
         """Go on where the program is kept; anywhere else its journal is fed to a new one first."""
@@ -108,12 +132,16 @@ class Programs:
         order = self.desk.menu
         if halt.queue:
             try:
-                return await order.order_once(calls.resume_program, ask, summary=summary, queue=halt.queue)
+                gone_on = await order.order_once(calls.resume_program, ask, summary=summary, queue=halt.queue)
             except ApplicationError as error:
-                if error.type not in LOST:
+                # Whatever keeps that worker from going on, another one may; only a person waits out what lasts.
+                if error.type == "ProgramDiverged":
                     raise
+            else:
+                self._kept.discard((halt.queue, action.program))
+                return gone_on
         common = "" if state.opened is None else state.opened.sandbox_queue
-        # Nothing was done yet in the first round: the model may go another way. Later a person is asked first.
+        # Later than in the first round a person is asked before it is given up.
         begin = order.order_once if not halt.journal else order.order
         return await begin(calls.resume_program, ask, summary=summary, queue=common)
 
@@ -144,6 +172,11 @@ class Programs:
         if halt.kind == "finished":
             return kept
         return ToolResult(success=False, ref=kept.ref, error=halt.error, error_type=halt.error_type)
+
+
+def _shown(action: RunProgram) -> dict[str, Any]:
+    """Return the source as a policy and a person see it: what is approved is the whole of it."""
+    return {"source": action.source, **({"begins_with": action.begins} if action.begins else {})}
 
 
 def _answer(i: int, result: ToolResult) -> ProgramAnswer:

@@ -12,6 +12,7 @@ from backstay.canonical import canonical
 from backstay.context import ContextItem
 from backstay.decision import Action, AskPerson, CallTools, Finish, ReadResult, RunProgram, SearchTools
 from backstay.errors import TaskInvalid
+from backstay.result import Outcome
 from backstay.shown import one_line
 from backstay.status import State
 from backstay.task import Task
@@ -61,8 +62,13 @@ class RunTask(Doors):
             await workflow.wait([driving])
         self.desk.menu.stopping = False
         ended = _ended(driving, cancelled=cancelled)
-        await _shielded(self.programs.leave())
+        # What must be taken back does not wait for what only must be left tidy.
+        tidy = ended.outcome is Outcome.COMPLETED
+        leaving = asyncio.ensure_future(self.programs.leave(patient=tidy))
+        if tidy:
+            await _shielded(_done(leaving))
         result = await _shielded(Ending(self.desk).close(ended))
+        await _shielded(_done(leaving))
         self.result = result.plain()
         self.show()
         await workflow.wait_condition(workflow.all_handlers_finished)
@@ -203,6 +209,10 @@ def _ended(driving: "asyncio.Task[Finish]", *, cancelled: bool) -> Ended:
         return ended_by(asyncio.CancelledError(), cancelled=True)
     error = driving.exception()
     return ended_with(driving.result()) if error is None else ended_by(error, cancelled=cancelled)
+
+
+async def _done(task: "asyncio.Task[None]") -> None:
+    await task
 
 
 async def _shielded(work: Coroutine[Any, Any, Value]) -> Value:

@@ -253,3 +253,124 @@ async def test_a_program_whose_image_is_gone_waits_for_the_operator_and_goes_on_
         assert result["raw_outputs"]["answer"]["data"]["result"] == "a@example.com"
         assert engine.mailbox.requests("send_email") == 1
         assert_no_task_failure(await handle.fetch_history())
+
+
+async def decide(handle, request, verdict, **more):
+    decision = {"request_id": request["id"], "verdict": verdict, "by": "ann", "args_digest": request["args_digest"]}
+    return await handle.execute_update("decide", {**decision, **more})
+
+
+async def test_code_runs_as_it_was_written_whatever_its_names_are_and_no_secret_stands_in_it(open_engine, sandbox):
+    source = """
+token, password = 0, "password: 1"
+while token is not None and token < 4:
+    page = await mail.list_customers(offset=token, limit=2)
+    token = token + 2 if page["has_more"] else None
+session_id = f"token={token}"
+return [token, len(session_id), len(password)]
+"""
+    async with open_engine(one_program(source), sandbox=sandbox) as engine:
+        _, answer = await answer_of(engine)
+        assert answer["data"]["result"] == [4, 7, 11], answer
+
+    key = "sk-" + "a1B2" * 10
+    async with open_engine(one_program(f"x = 1\ny = '{key}'"), sandbox=sandbox) as engine:
+        handle = await engine.start({"text": "run it"})
+        result = await asyncio.wait_for(handle.result(), 60)
+        assert "line 2: a secret (openai_key)" in json.dumps(result["raw_outputs"])
+        assert key not in (await handle.fetch_history()).to_json()
+
+
+async def test_what_is_approved_of_a_long_program_is_all_of_it(open_engine, sandbox):
+    policy = "ask: [engine.run_program]\ndeny: [{tool: engine.run_program, when: {source: {contains: evil}}}]\n"
+    digests = []
+    for end in ("1", "2"):
+        source = f"x = '{'a' * 5000}'\nreturn {end}  # evil"
+        async with open_engine(one_program(source), sandbox=sandbox, policy=policy) as engine:
+            handle = await engine.start({"text": "run it"})
+            (request,) = await pending(handle)
+            shown = request["calls"][0]
+            digests.append(request["args_digest"])
+            await decide(handle, request, "reject")
+            await asyncio.wait_for(handle.result(), 60)
+
+        assert shown["arguments"]["begins_with"].startswith("x = 'aaa")
+        assert shown["arguments"]["source"]["bytes"] == len(source)
+        assert "deny[0]" in request["rule"], request
+    assert digests[0] != digests[1]
+
+
+async def test_a_program_ends_when_a_person_takes_back_what_it_did(open_engine, sandbox):
+    source = """
+await mail.send_email(to="a@example.com", subject="s", body="b")
+await mail.send_email(to="b@example.com", subject="s", body="b")
+return "sent"
+"""
+    async with open_engine(one_program(source), sandbox=sandbox) as engine:
+        handle = await engine.start({"text": "write"})
+        (request,) = await pending(handle)
+        await decide(handle, request, "approve")
+        async with asyncio.timeout(30):
+            while (request := (await pending(handle))[0])["calls"][0]["arguments"]["to"] != "b@example.com":
+                await asyncio.sleep(0.05)
+        await handle.execute_update("undo", {"by": "ann"})
+        result = await asyncio.wait_for(handle.result(), 60)
+
+        assert result["raw_outputs"]["answer"]["type"] == "ProgramCancelled", result["raw_outputs"]
+        assert engine.mailbox.sent() == []
+        assert engine.mailbox.requests("send_email") == 1
+        assert sandbox.kept == 0
+        assert_no_task_failure(await handle.fetch_history())
+
+
+async def test_time_runs_out_between_the_calls_of_a_program_too(open_engine, sandbox):
+    source = """
+import select
+for n in range(20):
+    await mail.list_customers(limit=1)
+    select.select([], [], [], 1)
+"""
+    async with open_engine(one_program(source), sandbox=sandbox) as engine:
+        handle = await engine.start({"text": "read", "budget": {"max_wall_seconds": 8}})
+        result = await asyncio.wait_for(handle.result(), 60)
+
+        assert result["outcome"] == "budget_exceeded"
+        assert "max_wall_seconds" in result["final_summary"]
+        assert 0 < engine.mailbox.requests("list_customers") < 20
+
+
+async def test_what_is_too_much_for_one_batch_is_an_error_that_the_program_can_catch(open_engine, sandbox):
+    source = """
+import asyncio
+from sandbox_py.client import ToolError
+async def one(n):
+    try:
+        await mail.search_messages(query="ab cd " * 30 + str(n) + " " * (n // 1000))
+    except ToolError as error:
+        return error.error_type
+    return "ok"
+small = await asyncio.gather(*(one(n) for n in range(3)))
+many = {str(n): ["x" * 1000] * 20 for n in range(20)}
+try:
+    await mail.send_email(to="a@example.com", subject="s", body=many)
+except ToolError as error:
+    return [small, error.error_type, str(error)]
+"""
+    async with open_engine(one_program(source), sandbox=sandbox) as engine:
+        _, answer = await answer_of(engine)
+
+        small, kind, said = answer["data"]["result"]
+        assert small == ["ok"] * 3
+        assert kind == "ArgumentsInvalid"
+        assert "body" in said or "131072" in said
+
+
+async def test_a_sandbox_worker_that_does_not_see_what_the_run_stored_says_so(open_engine, sandbox, tmp_path):
+    async with open_engine(one_program("return 1"), folder=tmp_path / "runs") as engine:
+        elsewhere = engine.settings.model_copy(update={"blobs": tmp_path / "elsewhere"})
+        async with sandbox_role(engine.client, elsewhere, sandbox):
+            result, answer = await answer_of(engine)
+
+        assert result["outcome"] == "completed"
+        assert answer["type"] == "IsolationUnavailable"
+        assert "BACKSTAY_BLOBS" in answer["error"]
