@@ -9,8 +9,11 @@ from activities.folding import BIG_LEAF_BYTES, DEEPEST, MAX_BYTES
 from activities.records import Records
 from backstay.canonical import canonical, digest_of
 from backstay.errors import ArgumentsInvalid
+from backstay.policy import Policy, rule
 from backstay.redaction import Redactor
+from backstay.safety import Safety
 from backstay.secret import MARK
+from backstay.tool import Tool
 from store.opening import open_store
 
 RUN = "workflow/run"
@@ -83,3 +86,19 @@ async def test_what_is_too_large_or_too_deep_is_refused(opened):
             await arguments.fold(RUN, "desk", deep)
         with pytest.raises(ArgumentsInvalid, match="larger than"):
             await arguments.fold(RUN, "desk", {"a": "x" * MAX_BYTES})
+
+
+async def test_whose_secrets_stand_in_a_long_text_is_seen_by_the_policy_that_does_not_see_the_text(tmp_path):
+    tool = Tool(name="web.search", safety=Safety.READ_ONLY)
+    async with open_store(database_url=None, home=tmp_path) as store:
+        arguments = Arguments(Records(store, Redactor(())))
+        answered = (await arguments.records.show(RUN, {"password": "hunter2hunter2"}, "mail")).payload
+        long = f"{answered['password']} {'x' * BIG_LEAF_BYTES}"
+        folded = await arguments.fold(RUN, "web", {"query": long})
+
+        assert MARK not in folded["query"]["$ref"]
+        assert rule(Policy(), tool, {"query": "x"}).verdict == "allow"
+        assert rule(Policy(), tool, folded).verdict == "ask"
+        assert await arguments.unfold(RUN, folded, {}) == {
+            "query": long.replace(answered["password"], "hunter2hunter2")
+        }

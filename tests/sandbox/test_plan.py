@@ -81,3 +81,9 @@ async def test_a_program_that_takes_too_long_says_so(toolbox):
 async def test_a_timeout_that_is_no_time_is_refused_by_name(toolbox):
     with pytest.raises(TaskInvalid, match="timeout_sec"):
         await run_python_plan("return 1", user_id="ann", toolbox_root=toolbox, timeout_sec=0)
+
+
+async def test_what_a_program_says_of_time_is_not_taken_for_a_timeout(toolbox):
+    done = await run_python_plan("raise ValueError('wall: no such wallet')", user_id="ann", toolbox_root=toolbox)
+
+    assert (done.success, done.timed_out) == (False, False), done
