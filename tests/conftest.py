@@ -28,8 +28,17 @@ KEYS = [
 ]
 
 
-ORDER = ("tests/hostile", "tests/e2e", "tests/crash", "tests/cli", "tests/docs", "tests/client", "tests/sandbox")
-"""What keeps every core busy does not stand together, and what is short comes last."""
+ORDER = (
+    "tests/crash/test_kill_points",
+    "tests/e2e",
+    "tests/crash",
+    "tests/cli",
+    "tests/hostile",
+    "tests/docs",
+    "tests/client",
+    "tests/sandbox",
+)
+"""What keeps every core busy by itself stands apart, and what is short comes last."""
 
 # What a shell starts in the background ignores Ctrl-C, and so would the programs of which tests ask that they do not.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -38,8 +47,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave what is short for the end: no process shall be left alone there with what takes long."""
-    places = {place: number for number, place in enumerate(ORDER)}
-    items.sort(key=lambda item: places.get("/".join(item.nodeid.split("/")[:2]), len(places)))
+
+    def place(item: pytest.Item) -> int:
+        return next((number for number, start in enumerate(ORDER) if item.nodeid.startswith(start)), len(ORDER))
+
+    items.sort(key=place)
 
 
 @pytest_asyncio.fixture(scope="session")
