@@ -63,6 +63,8 @@ from store.shown_blobs import ShownBlobs
 Role = Literal["all", "runs", "sandbox"]
 PROGRAMS_AT_ONCE = 8
 """Programs that compute at the same time; paused ones do not count."""
+_TRIES = 3
+"""A server that is busy for a moment must not leave a whole run without programs."""
 DRAIN = timedelta(seconds=35)
 """Longer than the request deadline, so that what was sent is also settled."""
 
@@ -194,11 +196,11 @@ async def find_sandbox(client: Client, settings: Settings) -> str:
         task_queue=TaskQueue(name=sandbox_queue(settings)),
         task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY,
     )
-    try:
-        described = await client.workflow_service.describe_task_queue(ask, timeout=timedelta(seconds=5))
-    except RPCError:
-        return ""
-    return sandbox_queue(settings) if described.pollers else ""
+    for _ in range(_TRIES):
+        with contextlib.suppress(RPCError):
+            described = await client.workflow_service.describe_task_queue(ask, timeout=timedelta(seconds=5))
+            return sandbox_queue(settings) if described.pollers else ""
+    return ""
 
 
 async def register_search_attributes(client: Client) -> bool:

@@ -94,7 +94,7 @@ async def _policy(settings: Settings) -> AsyncGenerator[Finding]:
 
 
 async def _toolbox(settings: Settings) -> AsyncGenerator[Finding]:
-    open_toolbox: Any = room("toolbox").open_toolbox
+    open_toolbox: Any = room("toolbox.toolbox").open_toolbox
     async with open_toolbox(settings.toolbox, environment=settings.environment, home=settings.home) as toolbox:
         catalog = await toolbox.catalog("singleton")
         providers = sorted({one.provider for one in catalog.definitions.values()} | catalog.unavailable.keys())

@@ -29,7 +29,7 @@ async def books(settings: Settings) -> AsyncGenerator[Any]:
     """Open the store that the worker of the same settings uses."""
     quiet(settings)
     keys = [key.get_secret_value() for key in settings.encryption_keys]
-    async with room("store").open_store(
+    async with room("store.opening").open_store(
         database_url=settings.database_url_text, home=settings.home, blobs=settings.blobs, encryption_keys=keys
     ) as opened:
         yield opened

@@ -67,7 +67,7 @@ async def search(
 async def _catalog(user: str) -> AsyncGenerator[Any]:
     settings = Settings.load()
     quiet(settings)
-    async with room("toolbox").open_toolbox(
+    async with room("toolbox.toolbox").open_toolbox(
         settings.toolbox, environment=settings.environment, home=settings.home
     ) as toolbox:
         yield await toolbox.catalog(user)
