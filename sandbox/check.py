@@ -9,7 +9,7 @@ from inspect import Parameter, Signature
 from typing import NamedTuple
 
 from sandbox.image_files import MISSING_MODULES
-from sandbox.jail.source import prepare
+from sandbox.jail.source import Prepared, prepare
 from sandbox.reading import Imported, Reading, Used
 
 MOST_FAULTS = 10
@@ -47,12 +47,20 @@ class Fault(NamedTuple):
 def check_program(source: str, *, functions: Functions, importable: frozenset[str]) -> list[str]:
     """Return what is wrong with a program, one line each with its line number, at most ten; nothing is executed."""
     try:
-        reading = Reading(prepare(source).tree)
+        reading = Reading(_prepared(source).tree)
     except SyntaxError as error:
         where = f"line {error.lineno}: " if error.lineno else ""
         return [where + " ".join(str(error.msg).split())[:300]]
     faults = {*_imports(reading, functions, importable), *_names(reading, functions), *_uses(reading, functions)}
     return [fault.said() for fault in sorted(faults)[:MOST_FAULTS]]
+
+
+def _prepared(source: str) -> Prepared:
+    """Prepare a program; Python 3.11 takes what its collector runs amid the parsing for a fault of the parser."""
+    try:
+        return prepare(source)
+    except SystemError:
+        return prepare(source)
 
 
 def _imports(reading: Reading, functions: Functions, importable: frozenset[str]) -> Iterator[Fault]:

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from sandbox import check
 from sandbox.check import MOST_FAULTS, check_program
+from sandbox.jail.source import prepare
 
 STANDARD = frozenset(sys.stdlib_module_names) - {"subprocess", "socket"}
 
@@ -272,3 +274,15 @@ def test_ordinary_code_of_the_standard_library_is_not_faulted():
         found = check(source, frozenset(sys.stdlib_module_names)) if len(source) < 60_000 else []
         faults |= {name: found} if found and "main is called without" not in found[0] else {}
     assert faults == {}
+
+
+def test_what_the_collector_does_amid_the_parsing_is_no_fault_of_the_program(monkeypatch):
+    faults = [SystemError("AST constructor recursion depth mismatch")]
+
+    def parsing(source):
+        if faults:
+            raise faults.pop()
+        return prepare(source)
+
+    monkeypatch.setattr(check, "prepare", parsing)
+    assert check.check_program("return 1", functions={}, importable=frozenset()) == []
