@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from sandbox import check
+from sandbox import check as checking
 from sandbox.check import MOST_FAULTS, check_program
 from sandbox.jail.source import prepare
 
@@ -284,5 +284,5 @@ def test_what_the_collector_does_amid_the_parsing_is_no_fault_of_the_program(mon
             raise faults.pop()
         return prepare(source)
 
-    monkeypatch.setattr(check, "prepare", parsing)
-    assert check.check_program("return 1", functions={}, importable=frozenset()) == []
+    monkeypatch.setattr(checking, "prepare", parsing)
+    assert check_program("return 1", functions={}, importable=frozenset()) == []
