@@ -31,9 +31,8 @@ async def folded(blobs: ShownBlobs, value: Any) -> Any:
             return {key: await folded(blobs, item) for key, item in value.items()}
         case list():
             return [await folded(blobs, item) for item in value]
-        case str() if len(value.encode("utf-8", "replace")) > BIG_LEAF_BYTES:
+        case str() if (size := len(value.encode("utf-8", "replace"))) > BIG_LEAF_BYTES:
             ref = await blobs.put_json({"leaf": value})
-            size = len(value.encode("utf-8", "replace"))
             # The policy must see whose secrets would leave, also where it does not see the text they stand in.
             handles = handles_in(value)
             return {"$ref": ref, "bytes": size, **({"handles": handles} if handles else {})}

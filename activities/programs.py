@@ -20,6 +20,7 @@ from backstay.halt import Halt
 from backstay.program import Program
 from backstay.program_answer import ProgramAnswer
 from backstay.tool import ToolCall
+from sandbox.frames import RESULT
 from sandbox.halted import Halted
 from sandbox.program_call import ProgramCall
 from sandbox.round import Round
@@ -31,8 +32,6 @@ AT_A_TIME_S = 60.0
 ANSWERS_BYTES = 16 << 20
 """Of the answers to one batch: they are held several times over, by the worker and by the jail."""
 DIVERGED = "backstay_programs_diverged"
-RESULT = "engine.result"
-"""The call by which a program reads an earlier stored result; answered here, it is no effect."""
 LITERAL = "arguments: what looks like a secret cannot be passed; pass the handle that a tool's answer holds"
 
 
@@ -69,7 +68,7 @@ class Programs:
                 ended = await self._ended(halted, journal, image)
                 return ended.model_copy(update={"sampled": True}) if self._is_sampled(halted) else ended
             self.resources.sandbox.keep(_key(ask.program, journal), halted)
-            # What only reads stored results is answered here, but not for ever in one activity.
+            # What only reads stored results is no effect and is answered here, but not for ever in one activity.
             if any(call.tool != RESULT for call in halted.calls) or time.monotonic() - begun > AT_A_TIME_S:
                 return await self._waiting(program, halted, journal, image)
 
@@ -79,7 +78,9 @@ class Programs:
         program = Program.model_validate(await self.resources.blobs.get_json(ask.program))
         *before, last = await self.journals.rounds(ask.journal)
         try:
-            await self.resources.sandbox.verify(ask.image, _start(program), before, tools=_declared(program), last=last)
+            await self.resources.sandbox.verify(
+                ask.image, _start(program), before, tools=program.tools.keys(), last=last
+            )
         except ProgramDiverged as error:
             activity.metric_meter().create_counter(DIVERGED, "Programs that did not end in the same way twice").add(1)
             return calls.Reproduced(differs=str(error))
@@ -104,7 +105,7 @@ class Programs:
             key=_key(ref, journal) if journal.ref else None,
             frame=frame,
             rounds=lambda: self.journals.rounds(journal.ref),
-            tools=_declared(program),
+            tools=program.tools.keys(),
             first_call=journal.calls,
         )
 
@@ -236,10 +237,6 @@ def _too_long(journal: Journal) -> Halted:
     said = f"wall: the program computed for more than {LONGEST_S:g} s in all; leave work to tools, or split it"
     nothing = Round(sent=b"", came=b"", cpu_s=0.0, wall_s=0.0)
     return Halted(kind="crashed", round=journal.last or nothing, error={"type": "WallLimit", "message": said})
-
-
-def _declared(program: Program) -> frozenset[str]:
-    return frozenset({*program.tools, RESULT})
 
 
 def _key(program: str, journal: Journal) -> str:

@@ -1,7 +1,7 @@
 """RunTask: one task as one durable workflow."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable
 from typing import Any, TypeVar
 
 from temporalio import workflow
@@ -66,9 +66,9 @@ class RunTask(Doors):
         tidy = ended.outcome is Outcome.COMPLETED
         leaving = asyncio.ensure_future(self.programs.leave(patient=tidy))
         if tidy:
-            await _shielded(_done(leaving))
+            await _shielded(leaving)
         result = await _shielded(Ending(self.desk).close(ended))
-        await _shielded(_done(leaving))
+        await _shielded(leaving)
         self.result = result.plain()
         self.show()
         await workflow.wait_condition(workflow.all_handlers_finished)
@@ -211,11 +211,7 @@ def _ended(driving: "asyncio.Task[Finish]", *, cancelled: bool) -> Ended:
     return ended_with(driving.result()) if error is None else ended_by(error, cancelled=cancelled)
 
 
-async def _done(task: "asyncio.Task[None]") -> None:
-    await task
-
-
-async def _shielded(work: Coroutine[Any, Any, Value]) -> Value:
+async def _shielded(work: Awaitable[Value]) -> Value:
     """Finish the work even when the run is cancelled meanwhile."""
     task = asyncio.ensure_future(work)
     while not task.done():
