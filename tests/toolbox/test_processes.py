@@ -132,7 +132,7 @@ async def test_servers_end_when_the_process_that_opened_them_is_killed(tmp_path,
     (tmp_path / "toolbox.json").write_text(json.dumps({"mcpServers": {"raw": entry}}))
     program = tmp_path / "owner.py"
     program.write_text(
-        "import asyncio, pathlib, sys\nsys.path.insert(0, sys.argv[2])\nfrom toolbox import open_toolbox\n"
+        "import asyncio, pathlib, sys\nsys.path.insert(0, sys.argv[2])\nfrom toolbox.toolbox import open_toolbox\n"
         "async def main():\n    folder = pathlib.Path(sys.argv[1])\n"
         "    async with open_toolbox(folder / 'toolbox.json', environment={}, home=folder) as toolbox:\n"
         "        await toolbox.catalog('anyone')\n        print('ready', flush=True)\n"
