@@ -17,7 +17,9 @@ from temporalio.client import Client, WorkflowHandle, WorkflowHistory
 import worker
 from backstay.settings import Settings
 from backstay.testing import Conversation, Reply, ScriptedModel
+from examples.mailbox.faults import Faults
 from sandbox.sandbox import Sandbox
+from tests.mailbox_server import open_mailbox
 
 ROOT = Path(__file__).resolve().parent.parent
 NO_FAILURES = (
@@ -64,12 +66,14 @@ class Engine:
         )
 
 
-def toolbox_of(folder: Path, database: Path, **env: str) -> Path:
-    """Write a toolbox.json whose mailbox keeps its mail in `database`."""
+def toolbox_of(folder: Path, database: Path, *, address: str = "", **env: str) -> Path:
+    """Write a toolbox.json whose mailbox answers at an address, or is a child that keeps its mail in `database`."""
     data = json.loads((ROOT / "examples/toolbox.json").read_text(encoding="utf-8"))
     mail = data["mcpServers"]["mail"]
     mail.update(command=sys.executable, args=[str(ROOT / "examples/mailbox/server.py")])
     mail["env"] = {**mail.get("env", {}), "MAILBOX_DB": str(database), **env}
+    if address:
+        data["mcpServers"]["mail"] = {"url": address}
     path = folder / "toolbox.json"
     path.write_text(json.dumps(data), encoding="utf-8")
     return path
@@ -98,10 +102,16 @@ async def engine(
     sandbox: Sandbox | None = None,
     **settings: Any,
 ) -> AsyncGenerator[Engine]:
-    """Open an engine on a queue of its own; with nothing cached, every workflow task replays from the beginning."""
+    """Open an engine on a queue of its own; with nothing cached, every workflow task replays from the beginning.
+
+    Unless a toolbox is given, its mailbox speaks HTTP from this process, which costs no start of another one.
+    """
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
     database = folder / "mailbox.db"
     async with AsyncExitStack() as stack:
+        if "toolbox" not in settings:
+            address = await stack.enter_async_context(open_mailbox(database, Faults.read(env or {})))
+            settings["toolbox"] = toolbox_of(folder, database, address=address)
         model = await stack.enter_async_context(ScriptedModel(rules))
         policy_path = folder / "policy.yaml"
         policy_path.write_text(
@@ -110,7 +120,6 @@ async def engine(
         )
         values: dict[str, Any] = {
             "home": folder / "home",
-            "toolbox": toolbox_of(folder, database, **(env or {})),
             "policy": policy_path,
             "model": "scripted",
             "openai_base_url": model.base_url,

@@ -14,12 +14,12 @@ from temporalio.client import Client, WorkflowHandle
 
 from backstay.testing import ScriptedModel
 from examples.mailbox.faults import Faults
-from tests.crash.mailbox_server import open_mailbox
 from tests.crash.person import Person
 from tests.crash.points import Point, Shape, Transport
 from tests.crash.processes import Nursery, WorkerProcess, plain_environment
 from tests.crash.script import MAILS, Script, plan
 from tests.engine import PRICES, ROOT, Mailbox, assert_no_task_failure, toolbox_of
+from tests.mailbox_server import open_mailbox
 
 BILL = {"scripted": (1.0, 0.1, 4.0)}
 
@@ -134,11 +134,12 @@ async def open_case(
     script = Script(folder / "witness", amid=amid_model, success=shape != "rollback")
     async with AsyncExitStack() as stack:
         model = await stack.enter_async_context(ScriptedModel(rules or script))
-        toolbox = toolbox_of(folder, database, **({"MAILBOX_DIE_AFTER_SEND": "2"} if shape == "lost" else {}))
-        data = json.loads(toolbox.read_text(encoding="utf-8"))
+        address = ""
         if transport == "http":
             address = await stack.enter_async_context(open_mailbox(database, faults or Faults()))
-            data["mcpServers"]["mail"] = {"url": address}
+        dying = {"MAILBOX_DIE_AFTER_SEND": "2"} if shape == "lost" else {}
+        toolbox = toolbox_of(folder, database, address=address, **dying)
+        data = json.loads(toolbox.read_text(encoding="utf-8"))
         if declared is not None:
             data["providers"]["mail"]["tools"]["send_email"] = declared
         toolbox.write_text(json.dumps(data), encoding="utf-8")

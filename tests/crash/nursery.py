@@ -4,6 +4,8 @@ Reads one JSON object a line, {"id", "environment", "log"}; writes {"id", "pid"}
 {"id", "status"} when it died. At the end of the input every worker is killed.
 """
 
+import gc
+import importlib
 import json
 import os
 import select
@@ -14,8 +16,24 @@ from typing import Any
 
 from tests.crash import worker_process
 
+OPENED = (
+    "activities.bodies",
+    "anyio._backends._asyncio",
+    "httpcore2",
+    "openai.resources.chat.completions",
+    "sqlalchemy.dialects.sqlite",
+    "store.opening",
+    "toolbox.toolbox",
+    "truststore",
+    "workflows",
+)
+"""What a worker imports only when it opens; it would cost every fork two seconds."""
+
 
 def main() -> None:
+    for name in OPENED:
+        importlib.import_module(name)
+    gc.freeze()
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
     os.set_blocking(writing, False)
