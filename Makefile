@@ -10,10 +10,10 @@ SHELL := /bin/bash
 VENV := .venv
 RUN := $(VENV)/bin/python
 STAMP := $(VENV)/installed
-# Two processes suit the two cores that the figures in docs/ are for; a file's tests stay together in one of them, and
-# files are begun in the order of tests/conftest.py, the short ones last.
+# Much of a test is waiting, so three processes suit two cores; a file's tests stay together in one of them, and files
+# are begun in the order of tests/conftest.py, the short ones last.
 PYTEST := env -u OPENAI_API_KEY -u OPENAI_BASE_URL $(RUN) -m pytest
-PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
+PARALLEL := -n 3 --dist loadfile --no-loadscope-reorder
 MATRIX := 3.11 3.12 3.13
 # Pure tests only: no server, no worker, no process of another program.
 QUICK := $(wildcard tests/backstay tests/test_house.py tests/test_menu.py tests/test_requirements.py \

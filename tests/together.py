@@ -24,7 +24,7 @@ def together(scenario: Scenario) -> Any:
 
 @asynccontextmanager
 async def started(
-    request: pytest.FixtureRequest, start: Callable[[Scenario], Awaitable[None]], at_once: int = 8
+    request: pytest.FixtureRequest, start: Callable[[Scenario], Awaitable[None]], at_once: int = 4
 ) -> AsyncGenerator[dict[str, asyncio.Task[None]]]:
     """Start every selected scenario of the requesting module; yields them by name."""
     turns = asyncio.Semaphore(at_once)

@@ -11,7 +11,7 @@ from tests.crash.case import killed_at, open_case
 from tests.crash.points import Point
 from tests.crash.processes import Nursery
 
-AT_ONCE = 8
+AT_ONCE = 4
 
 
 async def _take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
