@@ -38,9 +38,9 @@ ONE_PARTITION = [
 ORDER = (
     "tests/crash/test_kill_points",
     "tests/e2e",
+    "tests/hostile",
     "tests/crash",
     "tests/cli",
-    "tests/hostile",
     "tests/docs",
     "tests/client",
     "tests/sandbox",
