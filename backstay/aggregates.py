@@ -7,6 +7,9 @@ _MOST_COLUMNS = 200
 _MOST_DISTINCT = 1000
 _LONGEST_VALUE = 100
 _DEEPEST_TABLE = 4
+_LONGEST_DATE = 35
+_LEAST_FOR_OUTLIERS = 20
+_FAR = 10
 _NOT_NUMBERS = frozenset(("NaN", "Infinity", "-Infinity"))
 
 
@@ -21,24 +24,22 @@ class Column:
         self.least: Any = None
         self.most: Any = None
         self.earliest = self.latest = ""
-        self.dates = self.longest = self.not_numbers = 0
+        self.dates = self.not_numbers = 0
         self.values: Counter[str] = Counter()
         self.many = False
 
     def add(self, value: Any) -> None:
-        """Take one value that is not null."""
-        match value:
-            case bool():
-                self.kinds["boolean"] += 1
-                self._count("true" if value else "false")
-            case int() | float():
-                self._add_number(value)
-            case str():
-                self._add_text(value)
-            case dict():
-                self.kinds["object"] += 1
-            case _:
-                self.kinds["array"] += 1
+        """Take one value of strict JSON that is not null."""
+        kind = type(value)
+        if kind is str:
+            self._add_text(value)
+        elif kind is int or kind is float:
+            self._add_number(value)
+        elif kind is bool:
+            self.kinds["boolean"] += 1
+            self._count("true" if value else "false")
+        else:
+            self.kinds["object" if kind is dict else "array"] += 1
 
     @property
     def filled(self) -> int:
@@ -70,6 +71,9 @@ class Column:
             odd.append("mixed types: " + ", ".join(f"{kind} {count}" for kind, count in sorted(self.kinds.items())))
         if self.not_numbers:
             odd.append(f"{self.not_numbers} not a number")
+        mean = self._mean() if self.kinds["number"] >= _LEAST_FOR_OUTLIERS else None
+        if mean and self.most > _FAR * abs(mean):
+            odd.append(f"the largest, {self.most}, is {round(self.most / abs(mean))} times the mean")
         return odd
 
     def _add_number(self, value: float) -> None:
@@ -78,16 +82,19 @@ class Column:
             self.whole += value
         else:
             self.broken += value
-        self.least = value if self.least is None else min(self.least, value)
-        self.most = value if self.most is None else max(self.most, value)
+        if self.least is None:
+            self.least = self.most = value
+        elif value < self.least:
+            self.least = value
+        elif value > self.most:
+            self.most = value
 
     def _add_text(self, value: str) -> None:
         if value in _NOT_NUMBERS:
             self.not_numbers += 1
         self.kinds["string"] += 1
-        self.longest = max(self.longest, len(value))
         self._count(value[:_LONGEST_VALUE])
-        if _is_date(value):
+        if 10 <= len(value) <= _LONGEST_DATE and value[4] == "-" and _is_date(value):
             self.dates += 1
             day = value[:25]
             self.earliest = min(self.earliest or day, day)
@@ -170,8 +177,7 @@ def table_in(payload: Any) -> Table | None:
 def _is_date(text: str) -> bool:
     """Say whether a text begins as an ISO date does."""
     return (
-        10 <= len(text) <= 35
-        and text[4] == text[7] == "-"
+        text[4] == text[7] == "-"
         and f"{text[:4]}{text[5:7]}{text[8:10]}".isdecimal()
         and text[:10].isascii()
         and (len(text) == 10 or text[10] in "T ")

@@ -38,24 +38,33 @@ def clean_text(text: str) -> str:
 
 
 def _clean(value: Any, left: int, above: set[int]) -> Any:
+    # Nearly everything is of one of these types exactly; the rest may look like them and not behave so.
+    kind = type(value)
+    if kind is str:
+        return value if value.isascii() else clean_text(value)
+    if kind is dict or kind is list:
+        return _clean_inside(value, left, above)
+    if value is None or kind is bool:
+        return value
+    return _clean_other(value, left, above)
+
+
+def _clean_other(value: Any, left: int, above: set[int]) -> Any:
     match value:
         case Enum():
             return _clean(value.value, left, above)
         case str():
             return clean_text(value)
-        case bool() | None:
-            return value
         case int():
             return int(value) if value.bit_length() <= _MOST_BITS else f"a number of {value.bit_length()} bits"
         case float():
             return float(value) if value - value == 0 else _unending(value)
         case _:
-            return _clean_inside(_opened(value), left, above)
+            opened = _opened(value)
+            return _clean_inside(opened, left, above) if isinstance(opened, Mapping | list) else opened
 
 
-def _clean_inside(value: Any, left: int, above: set[int]) -> Any:
-    if not isinstance(value, Mapping | list):
-        return value
+def _clean_inside(value: Mapping[Any, Any] | list[Any], left: int, above: set[int]) -> Any:
     if left <= 0 or id(value) in above:
         return _OPAQUE
     above.add(id(value))
@@ -64,7 +73,8 @@ def _clean_inside(value: Any, left: int, above: set[int]) -> Any:
             return [_clean(item, left - 1, above) for item in value]
         cleaned: dict[str, Any] = {}
         for key, item in value.items():
-            cleaned[unique_key(_key(key), cleaned)] = _clean(item, left - 1, above)
+            name = key if type(key) is str and key.isascii() else _key(key)
+            cleaned[unique_key(name, cleaned)] = _clean(item, left - 1, above)
         return cleaned
     finally:
         above.discard(id(value))

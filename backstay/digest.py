@@ -10,6 +10,7 @@ from backstay.aggregates import Table, table_in
 from backstay.canonical import canonical
 from backstay.clean import clean_json, clean_text
 from backstay.excerpt import Excerpt, read_json, representative
+from backstay.line_facts import LineFacts
 from backstay.shown import one_line
 
 __all__ = ["Purpose", "clean_json", "digest_of_result", "summarize_payload"]
@@ -90,6 +91,7 @@ class _Account:
             self.remarks.append(f"sha256 {hashlib.sha256(encoded).hexdigest()}")
         self.table: Table | None = table_in(self.data) if isinstance(self.data, dict | list) else None
         self.lines = self.data.splitlines() if isinstance(self.data, str) else []
+        self.said = LineFacts(self.lines)
 
     def fitting(self, max_chars: int, ref: str | None) -> dict[str, Any]:
         """Return the most detailed account that fits."""
@@ -141,7 +143,8 @@ class _Account:
     def _sentence(self) -> str:
         """Say in words what the payload is."""
         if isinstance(self.data, str):
-            return f"A text of {len(self.lines)} lines and {len(self.data)} characters."
+            what = "A log" if self.said.is_log else f"{self.said.mails} mails" if self.said.mails else "A text"
+            return f"{what} of {len(self.lines)} lines and {len(self.data)} characters."
         if self.table is None:
             return f"A record of {self.size} bytes."
         names = [one_line(name, 40)[0] for name in list(self.table.columns)[:8]]
@@ -191,7 +194,8 @@ class _Account:
     def _aggregates(self, detail: Detail) -> dict[str, Any]:
         if isinstance(self.data, str):
             longest = max(map(len, self.lines), default=0)
-            return {"characters": len(self.data), "lines": len(self.lines), "longest_line": longest}
+            size = {"characters": len(self.data), "lines": len(self.lines), "longest_line": longest}
+            return size | self.said.facts(detail.choices)
         if self.table is None:
             return {"entries": len(self.data)} if isinstance(self.data, dict) else {}
         rows = len(self.table.rows)
@@ -202,7 +206,7 @@ class _Account:
 
     def _oddities(self, detail: Detail) -> list[str]:
         if self.table is None:
-            return []
+            return self.said.oddities()
         rows = len(self.table.rows)
         told = list(self.table.columns.items())
         odd = [f"{one_line(name, 80)[0]}: {what}" for name, column in told for what in column.oddities(rows)]

@@ -1,26 +1,27 @@
 """Take every secret out of a payload and leave its structure."""
 
-import base64
 import json
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
-from urllib.parse import quote, quote_plus
 
 from backstay.clean import DEEPEST, clean_json, clean_text, unique_key
+from backstay.placeholder import is_placeholder, is_schema, is_sentence
 from backstay.secret import MARK, split_handles
 from backstay.sensitive import DEFAULT_SENSITIVE_KEYS, SensitiveNames
 from backstay.shapes import Span, elements_in, named_in, schemes_in, shapes_in
+from backstay.spellings import SHORTEST, spellings_of
+from backstay.spoken import spoken_in
 
 Substitute = Callable[[str, Any], str]
 """Takes the kind of a secret and its value; returns a mask or a SecretHandle."""
 
-_SHORTEST_KNOWN = 8
 _MOST_NAMES = 1000
 _MASK = re.compile(r"\[REDACTED:[a-z0-9_]{1,40}\]")
 _NAME_FIELDS = ("name", "key", "header", "field", "parameter", "param", "variable")
 _VALUE_FIELDS = ("value", "val", "values", "content", "data", "default")
+_PHRASES = ("passphrase", "mnemonic", "seed_phrase")
 _COLUMN_FIELDS = ("columns", "headers", "header", "fields")
 _ROW_FIELDS = ("rows", "values", "data", "records")
 
@@ -45,7 +46,7 @@ class Redactor:
     def __init__(self, known: Iterable[str], sensitive_keys: Iterable[str] = DEFAULT_SENSITIVE_KEYS) -> None:
         """Know secrets of at least 8 bytes, wherever they stand, also in the spellings of URLs, JSON and base64."""
         self._names = SensitiveNames(sensitive_keys)
-        spellings = {s for secret in known for s in _spellings(secret)}
+        spellings = {s for secret in known for s in spellings_of(secret)}
         self._known = re.compile("|".join(map(re.escape, sorted(spellings, key=lambda s: (-len(s), s)))) or r"(?!)")
         self._knows_any = bool(spellings)
 
@@ -112,9 +113,15 @@ class _Walk:
         columns = self.columns(items) if kind is None else {}
         for key, item in items.items():
             shown = self.name(key)
+            inherited = None if kind and self.names.tells_about(key) else kind
             beneath = (
-                kind or self.kind_of(key) or self.kind_of(shown) or (paired if key.lower() in _VALUE_FIELDS else None)
+                inherited
+                or self.kind_of(key)
+                or self.kind_of(shown)
+                or (paired if key.lower() in _VALUE_FIELDS else None)
             )
+            if beneath and kind is None and is_schema(item):
+                beneath = None
             if columns and not beneath and key.lower() in _ROW_FIELDS and isinstance(item, list):
                 redacted[unique_key(shown, redacted)] = [self.row(row, columns, depth + 1) for row in item]
             else:
@@ -132,16 +139,17 @@ class _Walk:
     def sequence(self, items: list[Any], kind: str | None, depth: int) -> list[Any]:
         redacted: list[Any] = []
         announced: str | None = None
-        for item in items:
+        for at, item in enumerate(items):
             redacted.append(self.value(item, kind or announced, depth))
-            announced = None if announced else self.announced(redacted[-1], len(items))
+            announced = None if announced else self.announced(redacted[-1], len(items), at)
         return redacted
 
-    def announced(self, shown: Any, count: int) -> str | None:
+    def announced(self, shown: Any, count: int, at: int) -> str | None:
         """Say which kind of secret must follow in a list: `["Authorization", ...]`, `["--password", ...]`."""
         if not isinstance(shown, str) or len(shown) > 100 or "=" in shown or " " in shown:
             return None
-        if count != 2 and not shown.startswith("--") and shown.lower() not in ("authorization", "cookie", "set-cookie"):
+        paired = count == 2 or (count % 2 == at % 2 == 0 and "-" in shown)
+        if not paired and not shown.startswith("--") and shown.lower() not in ("authorization", "cookie", "set-cookie"):
             return None
         return self.kind_of(shown)
 
@@ -181,7 +189,7 @@ class _Walk:
     def whole(self, text: str, kind: str) -> str:
         """Replace a text that is a secret as a whole, except what is replaced already."""
         return "".join(
-            part if is_done or not part.strip() else self.substitute(kind, part)
+            part if is_done or not part.strip() or _is_harmless(part, kind) else self.substitute(kind, part)
             for part, is_done in _split(text, self.is_forged)
         )
 
@@ -215,7 +223,7 @@ class _Walk:
 
     def line(self, text: str) -> str:
         """Replace the secrets in a plain text until nothing more is found."""
-        if len(text) < _SHORTEST_KNOWN and "=" not in text and ":" not in text and "--" not in text:
+        if len(text) < SHORTEST and "=" not in text and ":" not in text and "--" not in text:
             return text
         parts = _split(text, self.is_forged)
         while True:
@@ -250,8 +258,14 @@ class _Walk:
         yield from schemes_in(text)
         if "=" in text or ":" in text or "--" in text:
             yield from named_in(text, self.names)
+        yield from spoken_in(text, self.names)
         if "</" in text:
             yield from elements_in(text, self.names)
+
+
+def _is_harmless(part: str, kind: str) -> bool:
+    """Say whether what stands under a sensitive name only refers to a secret or speaks of one."""
+    return is_placeholder(part) or (kind not in _PHRASES and is_sentence(part))
 
 
 def _split(text: str, is_forged: Callable[[str], bool]) -> list[tuple[str, bool]]:
@@ -272,18 +286,3 @@ def _split(text: str, is_forged: Callable[[str], bool]) -> list[tuple[str, bool]
             at = found.end()
         parts += [(part[at:], False)] if at < len(part) else []
     return parts
-
-
-def _spellings(secret: str) -> set[str]:
-    """Return the forms in which a secret may stand in a text."""
-    data = secret.encode("utf-8", "surrogatepass")
-    if len(data) < _SHORTEST_KNOWN:
-        return set()
-    coded = base64.b64encode(data).decode("ascii").rstrip("=")
-    quoted = {
-        quote(data, safe=""),
-        quote_plus(data),
-        json.dumps(secret)[1:-1],
-        json.dumps(secret, ensure_ascii=False)[1:-1],
-    }
-    return {secret, *quoted, coded, coded.replace("+", "-").replace("/", "_")}

@@ -6,7 +6,10 @@ from collections.abc import Iterable
 DEFAULT_SENSITIVE_KEYS = (
     "password", "passwd", "passphrase", "passcode", "authorization", "api_key", "app_key", "access_key", "secret_key",
     "private_key", "signing_key", "encryption_key", "master_key", "shared_key", "account_key", "subscription_key",
-    "storage_key", "service_key", "session_key", "auth_key", "ssh_key", "deploy_key", "secret", "token", "credential",
+    "storage_key", "service_key", "session_key", "auth_key", "ssh_key", "deploy_key", "admin_key", "license_key",
+    "licence_key", "integration_key", "ingest_key", "write_key", "server_key", "fernet_key", "hmac_key", "aes_key",
+    "cipher_key", "root_key", "tls_key", "ssl_key", "host_key", "mnemonic", "seed_phrase", "recovery_code",
+    "backup_code", "sessid", "secret", "token", "credential",
     "cookie", "session_id", "csrf", "xsrf", "connection_string", "bearer", "webhook_url",
     "auth", "pass", "pwd", "pin", "otp", "psk", "cvv", "cvc", "dsn", "jwt", "creds",
 )  # fmt: skip
@@ -17,11 +20,18 @@ _ABOUT = frozenset((
     "type", "types", "count", "counts", "limit", "limits", "usage", "used", "budget", "length", "len", "size", "total",
     "totals", "num", "number", "max", "min", "per", "cost", "costs", "price", "expires", "expiry", "expiration", "ttl",
     "lifetime", "method", "methods", "policy", "algorithm", "alg", "format", "name", "names", "rotation",
+    "ref", "refs", "reference", "changed", "updated", "created", "expired", "rotated", "days", "hours", "seconds",
+    "enabled", "required", "strength", "hint", "label", "title", "placeholder", "help", "path", "file", "env", "dir",
+    "create", "revoke", "reset", "confirm", "confirmation", "error", "errors",
 ))  # fmt: skip
 """A key with one of these words tells something about a secret, not the secret."""
 _PLACE = frozenset(("url", "uri", "endpoint"))
 _OWNERS = ("access", "refresh", "auth", "api", "session", "bearer", "id", "security", "device", "bot", "user")
-_LOOK_ALIKES = ("secretary", "secretariat", "tokenizer", "tokenize", "tokenise", "tokenization", "tokenisation")
+_LOOK_ALIKES = (
+    "bostoken", "eostoken", "unktoken", "padtoken", "masktoken", "septoken", "clstoken", "specialtoken",
+    "imagepullsecret", "secretsmanager", "secretmanager", "secretary", "secretariat", "tokenizer", "tokenize",
+    "tokenise", "tokenization", "tokenisation",
+)  # fmt: skip
 _MOST_REMEMBERED = 10_000
 
 
@@ -42,6 +52,11 @@ class SensitiveNames:
                 self._known.clear()
             self._known[name] = self._look(name)
         return self._known[name]
+
+    def tells_about(self, name: str) -> bool:
+        """Say whether a name speaks of a secret without holding it: `secretName`, `password_changed_at`."""
+        compact = _compact(name[:200])
+        return not _ABOUT.isdisjoint(_words(name[:200])) and any(fragment in compact for fragment in self._kinds)
 
     def _look(self, name: str) -> str | None:
         compact = _compact(name)

@@ -5,50 +5,41 @@ import binascii
 import re
 from collections.abc import Iterator
 
+from backstay.forms import FORMS, INFIXES
+from backstay.placeholder import is_placeholder, starts_as_no_secret
 from backstay.sensitive import SensitiveNames
 
 Span = tuple[int, int, str]
 """Where a secret begins and ends, and of which kind it is."""
 
-_FORMS = tuple(
-    (prefix, kind, re.compile(pattern))
-    for kind, prefixes, pattern in (
-        ("openai_key", "sk-", r"sk-[A-Za-z0-9_-]{16,}"),
-        ("slack_token", "xox xapp-", r"(?:xox[a-z]|xapp)-[A-Za-z0-9-]{8,}"),
-        ("github_token", "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_", r"(?:gh[a-z]|github_pat)_[A-Za-z0-9_]{16,}"),
-        ("gitlab_token", "glpat-", r"glpat-[A-Za-z0-9_-]{16,}"),
-        ("aws_key", "AKIA ASIA ABIA ACCA", r"A[A-Z]{3}[A-Z0-9]{16}(?![A-Za-z0-9])"),
-        ("google_key", "AIza ya29. GOCSPX-", r"(?:AIza|ya29\.|GOCSPX-)[A-Za-z0-9_.-]{16,}"),
-        ("stripe_key", "sk_live_ sk_test_ rk_live_ rk_test_ pk_live_ pk_test_", r"[a-z]k_[a-z]{4}_[A-Za-z0-9]{8,}"),
-        ("stripe_key", "whsec_", r"whsec_[A-Za-z0-9+/=]{8,}"),
-        ("vendor_key", "npm_ hf_ shpat_ dop_v1_", r"[a-z0-9_]{2,6}_[A-Za-z0-9]{20,}"),
-        ("vendor_key", "pypi- key- SG.", r"(?:pypi-|key-|SG\.)[A-Za-z0-9_.-]{24,}"),
-        ("jwt", "eyJ", r"eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{4,}+(?:\.[A-Za-z0-9_-]*+){0,3}"),
-    )
-    for prefix in prefixes.split()
-)
-"""Prefix, kind and form of tokens. Looking for the prefix first is what makes long texts cheap."""
 _PRIVATE_KEY = re.compile(
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:[^-]|-(?!----))*(?:-----END[^\n-]{0,60}-----)?"
 )
-_WEBHOOK = re.compile(r"(?:hooks\.slack\.com/services/|/api/webhooks/)([A-Za-z0-9/_-]{8,})")
+_WEBHOOK = re.compile(
+    r"(?:hooks\.slack\.com/(?:services|workflows|triggers)/|/api/webhooks/|/hooks/catch/|/webhookb2/)([A-Za-z0-9/_@-]{8,})"
+)
 _USER_PASSWORD = re.compile(r"://[^\s/@:]{0,256}+:([^\s/]{1,256})@")
 _USER_TOKEN = re.compile(r"://([^\s/@:]{16,256}+)@")
 _SHORTEST_FORM = 12
+_LONGEST_NAME = 200
 _LONG = 200
 _RUN = re.compile(r"[A-Za-z0-9_.+/=-]{12}")
 """Every form has such a run; few short texts have, so most are done with here."""
+_ESCAPED = re.compile(r"%[0-9A-Fa-f]{2}|\\[nrt]")
 _SCHEME = re.compile(r"(?<![A-Za-z0-9])(bearer|basic|digest|token)[ \t]{1,4}([A-Za-z0-9._~+/=-]{8,}+)", re.IGNORECASE)
 _NAMED = re.compile(
     r"""(?<![\w.-])(?:--(?P<flag>[A-Za-z][\w-]{0,40}+)[ \t]{1,3}(?=[^\s-])
-      |(?P<name>[A-Za-z_-][\w.-]{0,63}+)(?:\[\])?[\\]{0,8}+["'`]?[ \t]{0,3}(?P<sign>=>|[:=])[ \t]{0,3})""",
+      |(?P<name>[A-Za-z_-][\w.-]{0,63}+)(?:\[\])?[\\]{0,8}+["'`]?[ \t]{0,3}
+       (?P<sign>=>|:=|:[ \t]{0,2}[&*]?(?:'static[ \t])?[A-Za-z_][\w.:<>\[\]?]{0,40}[ \t]{1,3}=(?!=)|[:=]|%3[AaDd])
+       [ \t]{0,3})""",
     re.VERBOSE,
 )
+"""What stands between colon and equals sign is the type of a variable."""
 _OPENING = re.compile(r"""[\\]{0,8}["'`]""")
 _BARE = re.compile(r"""(?:(?:bearer|basic|digest|token|apikey)[ \t]{1,4})?[^\s"'`,;&<>{}\[\]\\|]+""", re.IGNORECASE)
 _REST_OF_LINE = re.compile(r"""[^\r\n"'`<>{}\[\]\\|]+""")
 _ELEMENT = re.compile(r"<([A-Za-z_][\w:.-]{0,63}+)(?:[ \t][^<>]{0,200})?>([^<>]{1,4096})(?=</)")
-_CALL = re.compile(r"[A-Za-z_][\w.]{0,80}+\(")
+_AFTER_WORD = ")!?,;]}"
 _NO_SECRET = frozenset((
     "none", "null", "nil", "true", "false", "undefined", "str", "string", "int", "integer", "float", "bool", "boolean",
     "bytes", "optional", "any", "required", "yes", "no", "secretstr",
@@ -62,15 +53,21 @@ def shapes_in(text: str) -> Iterator[Span]:
     if len(text) < _SHORTEST_FORM:
         return
     if len(text) > _LONG or _RUN.search(text):
-        for prefix, kind, form in _FORMS:
-            if prefix in text:
-                yield from _tokens(text, prefix, kind, form)
+        for sign, forms in FORMS:
+            for prefix, kind, form in forms if sign in text else ():
+                if prefix in text:
+                    yield from _tokens(text, prefix, kind, form)
+        for kind, infix, form in INFIXES:
+            if infix.search(text):
+                yield from ((*found.span(), kind) for found in form.finditer(text))
     if "-----BEGIN " in text:
         yield from ((found.start(), found.end(), "private_key") for found in _PRIVATE_KEY.finditer(text))
-    if "/services/" in text or "/webhooks/" in text:
+    if "hook" in text:
         yield from ((*found.span(1), "webhook_url") for found in _WEBHOOK.finditer(text))
     if "://" in text and "@" in text:
-        yield from ((*found.span(1), "url_password") for found in _USER_PASSWORD.finditer(text))
+        for found in _USER_PASSWORD.finditer(text):
+            if not is_placeholder(found.group(1)):
+                yield *found.span(1), "url_password"
         yield from ((*found.span(1), "url_token") for found in _USER_TOKEN.finditer(text))
 
 
@@ -80,6 +77,7 @@ def _tokens(text: str, prefix: str, kind: str, form: re.Pattern[str]) -> Iterato
         # Only at the left edge of a word: otherwise one long word would be scanned once per letter.
         before = text[at - 1] if at else " "
         inside = (before.isascii() and before.isalnum()) or (kind == "jwt" and before in "_-")
+        inside = inside and _ESCAPED.match(text, max(at - 3, 0)) is None
         found = None if inside else form.match(text, at)
         if found is not None:
             yield at, found.end(), kind
@@ -102,11 +100,17 @@ def named_in(text: str, names: SensitiveNames) -> Iterator[Span]:
         at = found.end()
         in_query = found.group("sign") == "=" and text[max(found.start() - 1, 0)] in "?&;"
         kind = names.kind_of(name) or ("signature" if in_query and name.lower() in _IN_QUERIES else None)
-        if kind is None:
+        if kind is None or _in_resource_name(text, found.start()):
             continue
         start, end, at = _value_at(text, at, kind)
-        if end > start and not _is_plain(text, start, end):
+        if end > start and not _is_plain(text, start, end, name):
             yield start, end, kind
+
+
+def _in_resource_name(text: str, at: int) -> bool:
+    """Say whether a place is inside a name such as `arn:aws:secretsmanager:...:secret:checkout`."""
+    start = text.rfind("arn:", max(at - _LONGEST_NAME, 0), at)
+    return start >= 0 and not any(map(str.isspace, text[start:at]))
 
 
 def elements_in(text: str, names: SensitiveNames) -> Iterator[Span]:
@@ -134,9 +138,10 @@ def _value_at(text: str, at: int, kind: str) -> tuple[int, int, int]:
     return start, end, end
 
 
-def _is_plain(text: str, start: int, end: int) -> bool:
+def _is_plain(text: str, start: int, end: int, name: str) -> bool:
     """Say whether the value is a word of a program or a form: a type, a constant, a call."""
-    return text[start:end].strip().lower() in _NO_SECRET or _CALL.match(text, start) is not None
+    word = text[start:end].strip().rstrip(_AFTER_WORD).lower()
+    return word in _NO_SECRET or starts_as_no_secret(text, start, name)
 
 
 def _is_basic(token: str) -> bool:

@@ -132,9 +132,10 @@ async def engine(
         }
         opened = Settings.load(None, **values)
         resources = await stack.enter_async_context(worker.open_resources(opened, client))
-        await stack.enter_async_context(
-            worker.open_worker(client, resources, sandboxed=sandboxed, max_cached_workflows=cached)
-        )
+        # Model, mailbox, test and worker share one interpreter here: where it is busy, a look at how long a workflow
+        # task takes would measure the others. Workers in processes of their own keep that look.
+        options = {"max_cached_workflows": cached, "debug_mode": not sandboxed}
+        await stack.enter_async_context(worker.open_worker(client, resources, sandboxed=sandboxed, **options))
         if sandbox is not None:
             await stack.enter_async_context(sandbox_role(client, opened, sandbox))
         yield Engine(client, opened, Mailbox(database), model)

@@ -108,6 +108,51 @@ def test_a_text_is_told_by_its_head_and_tail():
     assert text.endswith(digest["sample"]["tail"])
 
 
+def test_a_log_is_told_by_levels_times_and_what_its_lines_have_in_common():
+    level = ["INFO"] * 7 + ["ERROR"] + ["INFO"] * 92
+    lines = [
+        f"2026-03-0{1 + n // 1000}T10:{n % 60:02d}:00.{n % 10}Z {level[n % 100]} job {n} took {n % 9} ms"
+        for n in range(2500)
+    ]
+    digest = summarize_payload("log", "\n".join(lines), purpose="for_user")
+    told = digest["aggregates"]
+    assert told["levels"] == {"error": 25, "info": 2475}
+    assert (told["earliest"], told["latest"]) == ("2026-03-01T10:00:00", "2026-03-03T10:59:00")
+    assert told["frequent"] == {"INFO job # took # ms": 2475, "ERROR job # took # ms": 25}
+    assert digest["notes"][0].startswith("A log of 2500 lines")
+    assert digest["notes"][1].startswith(f"25 of 2500 lines report errors; the first: {lines[7][:40]}")
+
+
+@pytest.mark.parametrize(
+    "line", ["[error] it broke", "level=error msg=broke", '{"level": "error"} x', "12:00 FATAL: no"]
+)
+def test_a_level_is_read_as_loggers_write_it(line):
+    told = summarize_payload("log", "\n".join([line] * 9))["aggregates"]
+    assert told["levels"] == {"critical" if "FATAL" in line else "error": 9}
+
+
+def test_words_that_only_look_like_levels_make_no_log():
+    text = "\n".join(f"The error of line {n} is a matter of INFO/desk and of warnings." for n in range(50))
+    assert summarize_payload("letter", text)["aggregates"].keys() == {"characters", "lines", "longest_line"}
+
+
+def test_a_thread_of_mails_is_told_by_who_wrote_about_what():
+    mails = [f"From: {who}@example.com\nDate: today\nSubject: Re: the boat\n\nAye." for who in ("ana", "bo", "ana")]
+    told = summarize_payload("thread", "\n\n".join(mails))["aggregates"]
+    assert told["mails"] == 3
+    assert told["from"] == {"ana@example.com": 2, "bo@example.com": 1}
+    assert told["subjects"] == {"Re: the boat": 3}
+
+
+def test_what_lies_far_out_is_noted():
+    amounts = [{"amount": 10 + n % 5} for n in range(99)]
+    assert summarize_payload("calm", amounts)["notes"] == []
+    assert (
+        "amount: the largest, 90000, is 99 times the mean"
+        in summarize_payload("odd", [*amounts, {"amount": 90_000}])["notes"]
+    )
+
+
 def test_a_text_that_holds_json_is_told_like_json():
     digest = summarize_payload("x", json.dumps(ROWS))
     assert digest["original_size"]["rows"] == 1000

@@ -1,0 +1,101 @@
+"""Say what a log or a thread of mails in plain text is about, without a model."""
+
+import re
+from collections import Counter
+from typing import Any
+
+_LEAST_LINES = 5
+_MOST_SHAPES = 1000
+_MOST_COMPARED = 10_000
+_LONGEST_LINE = 300
+_LONGEST_SHAPE = 100
+_LEVELS = ("trace", "debug", "info", "notice", "warn", "warning", "error", "critical", "fatal", "panic")
+_LEVEL = re.compile(
+    rf"[^\w./](?:({'|'.join(map(str.upper, _LEVELS))})[\]\s:,|]|(?:\[|level\"?[=:] ?\"?)({'|'.join(_LEVELS)})[\]\s\",])"
+)
+_MOMENT = re.compile(
+    r"\[?([0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2})?)(?:[.,][0-9]+)?(?:Z|[+-][0-9:]{4,5})?\]?"
+)
+_VARYING = re.compile(r"0x[0-9a-fA-F]+|[0-9a-f]{8}-[0-9a-f-]{27}|[0-9]+(?:[.:,-][0-9]+)*|\"[^\"]*\"|'[^']*'")
+_SAME = {"warning": "warn", "fatal": "critical", "panic": "critical"}
+_GRAVE = ("critical", "error")
+_MAIL = re.compile(r"(?:^|>\s?)(From|Subject|Date):\s*(.{1,200})", re.IGNORECASE)
+
+
+class LineFacts:
+    """Gather what the lines of one text say about it."""
+
+    def __init__(self, lines: list[str]) -> None:
+        """Read every line once."""
+        self.levels: Counter[str] = Counter()
+        self.shapes: Counter[str] = Counter()
+        self.mail: dict[str, Counter[str]] = {"from": Counter(), "subject": Counter(), "date": Counter()}
+        self.earliest = self.latest = self.first_grave = ""
+        self.moments = 0
+        self.lines = len(lines)
+        # Lines are compared with each other at the price of ten times reading them.
+        self.compared_each = 1 + self.lines // _MOST_COMPARED
+        for number, line in enumerate(lines if self.lines >= _LEAST_LINES else ()):
+            self._add(line[:_LONGEST_LINE], compared=number % self.compared_each == 0)
+
+    @property
+    def is_log(self) -> bool:
+        """Say whether most lines carry a moment or a level."""
+        return max(self.moments, self.levels.total()) * 2 > self.lines >= _LEAST_LINES
+
+    @property
+    def mails(self) -> int:
+        """Return how many mails the text holds: each has at least who wrote it and what about."""
+        return min(self.mail["from"].total(), self.mail["subject"].total())
+
+    def facts(self, choices: int) -> dict[str, Any]:
+        """Return what is known; `choices` is how many of the most frequent lines or writers may be named."""
+        if self.is_log:
+            facts: dict[str, Any] = {"levels": dict(sorted(self.levels.items()))}
+            if self.moments:
+                facts |= {"earliest": self.earliest, "latest": self.latest}
+            counted = {} if self.compared_each == 1 else {"compared_each": self.compared_each}
+            return facts | {"frequent": _frequent(self.shapes, choices)} | counted
+        if self.mails:
+            return {"mails": self.mails, "from": _frequent(self.mail["from"], choices),
+                    "subjects": _frequent(self.mail["subject"], choices)}  # fmt: skip
+        return {}
+
+    def oddities(self) -> list[str]:
+        """Return what a reader should be warned of."""
+        grave = sum(self.levels[level] for level in _GRAVE)
+        if not self.is_log or not grave:
+            return []
+        return [f"{grave} of {self.lines} lines report errors; the first: {self.first_grave[:_LONGEST_SHAPE]}"]
+
+    def _add(self, line: str, *, compared: bool) -> None:
+        moment = _MOMENT.match(line)
+        if moment is not None:
+            self.moments += 1
+            at = moment.group(1).replace(" ", "T")
+            self.earliest = min(self.earliest or at, at)
+            self.latest = max(self.latest, at)
+        level = _LEVEL.search(f" {line[:80]} ")
+        if level is not None:
+            word = (level.group(1) or level.group(2)).lower()
+            name = _SAME.get(word, word)
+            self.levels[name] += 1
+            if name in _GRAVE and not self.first_grave:
+                self.first_grave = line
+        if moment is not None or level is not None:
+            if compared:
+                _count(self.shapes, _VARYING.sub("#", line[moment.end() if moment else 0 :]).strip())
+        elif ":" in line[:12] and (header := _MAIL.match(line)):
+            _count(self.mail[header.group(1).lower()], header.group(2).strip())
+
+
+def _count(counted: Counter[str], line: str) -> None:
+    shape = line[:_LONGEST_SHAPE]
+    if shape in counted or len(counted) < _MOST_SHAPES:
+        counted[shape] += 1
+    else:
+        counted[""] += 1
+
+
+def _frequent(counted: Counter[str], choices: int) -> dict[str, int]:
+    return dict(sorted(counted.items(), key=lambda entry: (not entry[0], -entry[1], entry[0]))[:choices])
