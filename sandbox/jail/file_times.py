@@ -18,6 +18,9 @@ class FileTimes:
         """Take the program's start from this clock."""
         self._clock = clock
         self._image = os.lstat("/").st_dev
+        # Nothing has been written yet: this is when the jail was made, by the kernel's clock. The run's clock may be
+        # anywhere else.
+        self._made_ns = os.lstat("/tmp").st_ctime_ns
 
     def install(self) -> None:
         """Replace them, and wherever the module says what they can do."""
@@ -39,11 +42,12 @@ class FileTimes:
     def _told(self, facts: os.stat_result) -> os.stat_result:
         """Return the facts with times that are the same in every run; what a program itself dated far back stays."""
         start, inside = self._clock.start_ns, facts.st_dev == self._image
+        recent = min(start, self._made_ns) - _DAY_NS
         known = {name: getattr(facts, name) for name in dir(facts) if name.startswith("st_")}
         modified = known["st_mtime_ns"]
         accessed = modified if inside else known["st_atime_ns"]
         for kind, age in (("mtime", modified), ("atime", accessed), ("ctime", start)):
-            known[f"st_{kind}_ns"] = start if age > start - _DAY_NS else age
+            known[f"st_{kind}_ns"] = start if age > recent else age
             known[f"st_{kind}"] = known[f"st_{kind}_ns"] / 1e9
         whole = [known[f"st_{kind}_ns"] // 10**9 for kind in ("atime", "mtime", "ctime")]
         # Devices are numbered by the machine as they come.

@@ -32,6 +32,7 @@ SUMMARY = Path(SETTINGS.get("SOAK_PROGRAMS_SUMMARY", "build/soak-programs.json")
 PROGRAMS_AT_ONCE = 3
 PEERS_AT_ONCE = 8
 MOST_SHOWN = 20
+WRITTEN_EVERY = 500
 
 
 @pytest_asyncio.fixture(scope="module")
@@ -56,6 +57,8 @@ async def test_programs_say_the_same_live_and_fed_up_to_any_round_on_another_wor
             kinds[live.end()["kind"]] += 1
             rounds["all"] += len(live.rounds)
             rounds["most"] = max(rounds["most"], len(live.rounds))
+            if kinds.total() % WRITTEN_EVERY == 0:
+                write("programs", began, kinds=kinds, rounds=rounds, failures=failures[:MOST_SHOWN])
 
     await asyncio.gather(*(lane() for _ in range(PROGRAMS_AT_ONCE)))
     write("programs", began, kinds=kinds, rounds=rounds, failures=failures[:MOST_SHOWN])

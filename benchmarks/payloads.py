@@ -1,0 +1,112 @@
+"""Measure redaction and digests on large payloads.
+
+python -m benchmarks.payloads
+"""
+
+import json
+import random
+import time
+from collections.abc import Callable
+from typing import Any
+
+from backstay.digest import summarize_payload
+from backstay.redaction import redact_payload
+from benchmarks.page import publish
+
+BYTES = 20_000_000
+RUNS = 3
+WORDS = [
+    "the",
+    "invoice",
+    "was",
+    "paid",
+    "by",
+    "a",
+    "customer",
+    "with",
+    "path",
+    "parameter",
+    "token_count",
+    "request",
+    "id",
+    "update",
+    "issue",
+    "1/2",
+    "SKU",
+    "task",
+]
+
+
+def table(size: int) -> list[dict[str, Any]]:
+    dice = random.Random(1)
+    return [
+        {
+            "id": number,
+            "customer": {"id": dice.randrange(999), "name": f"customer {dice.randrange(9999)}"},
+            "when": f"2026-{dice.randrange(1, 13):02d}-{dice.randrange(1, 28):02d}T10:00:00Z",
+            "amount": dice.random() * 1000,
+            "note": " ".join(dice.choices(WORDS, k=6)),
+            "tags": ["a", "b"],
+        }
+        for number in range(size // 215)
+    ]
+
+
+def log(size: int) -> str:
+    dice = random.Random(2)
+    levels = dice.choices(["INFO", "WARN", "ERROR"], k=size // 58)
+    return "\n".join(
+        f"2026-11-22T10:{number % 60:02d}:00Z {level} desk request {number} took {dice.randrange(999)} ms"
+        for number, level in enumerate(levels)
+    )
+
+
+def prose(size: int) -> str:
+    dice = random.Random(3)
+    return "\n".join(" ".join(dice.choices(WORDS, k=30)) for _ in range(size // 190))
+
+
+def nested(size: int) -> dict[str, Any]:
+    return {"a": {"b": [{"c": {"d": [number] * 20}} for number in range(size // 160)]}}
+
+
+def least(work: Callable[[], Any]) -> float:
+    """Return the seconds of processor time of the fastest run."""
+    took: list[float] = []
+    for _ in range(RUNS):
+        began = time.process_time()
+        work()
+        took.append(time.process_time() - began)
+    return min(took)
+
+
+def measure() -> dict[str, Any]:
+    payloads = {"table": table(BYTES), "JSON text": json.dumps(table(BYTES)), "log": log(BYTES), "prose": prose(BYTES),
+                "nested lists": nested(BYTES), "bytes": log(BYTES).encode()}  # fmt: skip
+    rows: list[dict[str, Any]] = []
+    for name, payload in payloads.items():
+        megabytes = len(payload if isinstance(payload, str | bytes) else json.dumps(payload)) / 1e6
+        digest_s = least(lambda payload=payload: summarize_payload("payload", payload))
+        rows.append({"payload": name, "megabytes": round(megabytes, 1), "digest_s": round(digest_s, 2)})
+    small = {"table": table(BYTES // 20), "JSON text": json.dumps(table(BYTES // 20)), "log": log(BYTES // 20),
+             "prose": prose(BYTES // 20), "nested lists": nested(BYTES // 20)}  # fmt: skip
+    for row in rows:
+        payload = small.get(row["payload"])
+        if payload is not None:
+            megabytes = len(payload if isinstance(payload, str) else json.dumps(payload)) / 1e6
+            redact_s = least(lambda payload=payload: redact_payload(payload))
+            row["redact_s_per_mb"] = round(redact_s / megabytes, 2)
+    return {"rows": rows}
+
+
+def render(result: dict[str, Any]) -> str:
+    lines = ["| payload | MB | digest, s | redaction, s per MB |", "|---|---|---|---|"]
+    for row in result["rows"]:
+        cells = (row["payload"], row["megabytes"], row["digest_s"], row.get("redact_s_per_mb", "-"))
+        lines.append("| " + " | ".join(map(str, cells)) + " |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    found = measure()
+    publish("payloads", found, render(found))
