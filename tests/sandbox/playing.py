@@ -76,13 +76,14 @@ async def play(
     answer: Callable[[str, dict[str, Any]], Any] = lambda _tool, arguments: arguments,
     *,
     seed: str = "seed",
+    now: float = NOW,
     step_s: float = 10.0,
     feeding: bool = False,
     batches: int | None = None,
 ) -> Played:
     """Run a program to its end or through so many batches; with `feeding`, by a new jail in every round."""
-    played = Played(halted=None, start=start_frame(source, seed=seed))  # type: ignore[arg-type] # filled below
-    frame, made, now = None, 0, NOW
+    played = Played(halted=None, start=start_frame(source, seed=seed, now=now))  # type: ignore[arg-type] # filled below
+    frame, made = None, 0
 
     async def rounds() -> list[Round]:
         return played.rounds

@@ -2,6 +2,7 @@
 
 from inspect import cleandoc
 
+import pytest
 import pytest_asyncio
 
 from tests.sandbox.playing import NOW, opened, play
@@ -69,7 +70,8 @@ async def test_the_chance_of_a_database_comes_from_the_seed(sandbox):
     assert live.result[1][2] == 1
 
 
-async def test_files_are_as_old_as_the_program_unless_it_dated_them_itself(sandbox):
+@pytest.mark.parametrize("now", [NOW, 4e9], ids=["behind the machine's clock", "ahead of it"])
+async def test_files_are_as_old_as_the_program_unless_it_dated_them_itself(sandbox, now):
     source = """
         import os, pathlib, shutil
         place = pathlib.Path("/tmp/file")
@@ -79,8 +81,8 @@ async def test_files_are_as_old_as_the_program_unless_it_dated_them_itself(sandb
         shutil.copy2(place, "/tmp/copy")
         return [now, place.stat().st_mtime, os.stat("/tmp/copy").st_mtime, place.stat().st_size]
     """
-    start = [NOW, NOW, int(NOW * 1e9), int(NOW)]
-    assert (await play(sandbox, cleandoc(source))).result == [start, 1e9, 1e9, 1]
+    start = [now, now, int(now * 1e9), int(now)]
+    assert (await play(sandbox, cleandoc(source), now=now)).result == [start, 1e9, 1e9, 1]
 
 
 async def test_an_archive_has_the_same_bytes_in_every_run(sandbox):
