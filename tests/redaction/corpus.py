@@ -1,0 +1,151 @@
+"""The labelled corpus that a redactor of secrets is judged by: what it must take away and what it must leave alone."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from random import Random
+from typing import Any
+
+from tests.redaction.negatives import hard_negatives
+from tests.redaction.placing import Context, Kind, contexts, kinds
+
+SEED = 20_310_502
+LEAST_SECRET = 8
+UNFILLED = ("{put:", "{pick:", "{made:", "{int:", "{hex:", "{alnum:", "{base64")
+# How many values of a kind stand in each placement; a kind without a fitting context gets more embedded ones instead.
+OPEN_PLAN = {"alone": 1, "named": 4, "embedded": 7}
+HELD_OUT_PLAN = {"alone": 1, "named": 2, "embedded": 6}
+# Known kinds in held-out contexts: what was learned from formats.yaml has to hold in places nobody has seen.
+CROSSED_PLAN = {"named": 1, "embedded": 1}
+
+
+@dataclass(frozen=True)
+class Positive:
+    """A payload with a secret, whose exact text must not be found in the redacted payload."""
+
+    kind: str
+    context: str
+    payload: Any
+    secret: str
+
+
+@dataclass(frozen=True)
+class Negative:
+    """A payload without a secret, which must come through redaction unchanged."""
+
+    kind: str
+    payload: Any
+
+
+def positives(held_out: bool) -> list[Positive]:
+    """Return one half of the positives, always the same."""
+    places = contexts(held_out=held_out)
+    if not held_out:
+        return list(planted(kinds(held_out=False), places, OPEN_PLAN, "open"))
+    own = planted(kinds(held_out=True), places, HELD_OUT_PLAN, "held out")
+    return [*own, *planted(kinds(held_out=False), places, CROSSED_PLAN, "crossed")]
+
+
+def negatives(held_out: bool) -> list[Negative]:
+    """Return one half of the negatives, always the same."""
+    return [Negative(kind, payload) for kind, payload in hard_negatives(held_out=held_out)]
+
+
+def planted(known: list[Kind], places: list[Context], plan: dict[str, int], part: str) -> Iterator[Positive]:
+    """Put values of every kind into contexts as the plan says, so that all contexts have their turn."""
+    used: Counter[str] = Counter()
+    for kind in known:
+        generator = Random(f"{SEED}:{part}:{kind.kind}")
+        for placement, count in plan.items():
+            for _ in range(count):
+                place = least_used(kind, placement, places, used, generator)
+                used[place.context] += 1
+                used[f"{kind.kind} {place.context}"] += 1
+                payload, secret = place.filled(kind, generator)
+                yield Positive(kind.kind, place.context, payload, secret)
+
+
+def least_used(kind: Kind, placement: str, places: list[Context], used: Counter[str], generator: Random) -> Context:
+    """Choose the context that this kind, and then every kind, has stood in least often."""
+    fitting = [place for place in places if place.holds(kind)]
+    wanted = [place for place in fitting if place.placement == placement] or [
+        place for place in fitting if place.placement == "embedded"
+    ]
+    generator.shuffle(wanted)
+    return min(wanted, key=lambda place: (used[f"{kind.kind} {place.context}"], used[place.context]))
+
+
+@cache
+def embedding() -> frozenset[str]:
+    """Name the contexts that put the value inside of prose, code, an address or a string of JSON."""
+    every = [*contexts(held_out=False), *contexts(held_out=True)]
+    return frozenset(place.context for place in every if place.placement == "embedded")
+
+
+def strings(payload: Any) -> Iterator[str]:
+    """Yield every text of a payload, keys included."""
+    match payload:
+        case dict():
+            for key, value in payload.items():
+                yield key
+                yield from strings(value)
+        case list():
+            for value in payload:
+                yield from strings(value)
+        case str():
+            yield payload
+        case _:
+            pass
+
+
+def check() -> None:
+    """Assert what the corpus promises: counts, halves, and secrets exactly where they are said to be."""
+    halves = {half: (positives(half), negatives(half)) for half in (False, True)}
+    check_counts(halves)
+    check_halves()
+    secrets = {one.secret for planted_ones, _ in halves.values() for one in planted_ones}
+    for planted_ones, harmless in halves.values():
+        for one in (*planted_ones, *harmless):
+            text = json.dumps(one.payload)
+            assert text.isascii(), one
+            assert not any(sign in text for sign in UNFILLED), one
+        for one in planted_ones:
+            assert len(one.secret) >= LEAST_SECRET, one
+            assert one.secret in json.dumps(one.payload), one
+            assert any(one.secret in part for part in strings(one.payload)), one
+        for one in harmless:
+            text = json.dumps(one.payload)
+            assert not any(secret in text for secret in secrets), one
+    assert positives(held_out=True) == halves[True][0]
+    assert negatives(held_out=False) == halves[False][1]
+
+
+def check_counts(halves: dict[bool, tuple[list[Positive], list[Negative]]]) -> None:
+    """Assert that there are as many examples and kinds as promised, and that three in ten are held out."""
+    known, unseen = halves[False][0], halves[True][0]
+    assert len(known) + len(unseen) >= 2400
+    assert 0.3 <= len(unseen) / (len(known) + len(unseen)) <= 0.32
+    assert len({one.kind for one in (*known, *unseen)}) >= 190
+    for half in (known, unseen):
+        assert sum(one.context in embedding() for one in half) * 2 >= len(half)
+        assert len({json.dumps(one.payload) for one in half}) == len(half)
+    harmless, unseen_harmless = halves[False][1], halves[True][1]
+    every = [json.dumps(one.payload) for one in (*harmless, *unseen_harmless)]
+    assert len(every) >= 3500
+    assert len(set(every)) == len(every)
+    assert 0.3 <= len(unseen_harmless) / len(every) <= 0.32
+
+
+def check_halves() -> None:
+    """Assert that no kind, no issuer, no name of a context and no template stands in both halves."""
+    # Forms without an issuer, such as a key of an RFC, may have relatives in both halves.
+    issuers, unseen_issuers = ({one.issuer for one in kinds(held_out=half)} - {"any"} for half in (False, True))
+    assert issuers.isdisjoint(unseen_issuers)
+    names = [one.kind for half in (False, True) for one in kinds(held_out=half)]
+    places = [one for half in (False, True) for one in contexts(held_out=half)]
+    assert len(set(names)) == len(names)
+    assert len({place.context for place in places}) == len(places)
+    assert len({json.dumps(place.payload) for place in places}) == len(places)
+    assert 0.2 <= len(kinds(held_out=True)) / len(names) <= 0.3
