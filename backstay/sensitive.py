@@ -9,7 +9,7 @@ DEFAULT_SENSITIVE_KEYS = (
     "storage_key", "service_key", "session_key", "auth_key", "ssh_key", "deploy_key", "admin_key", "license_key",
     "licence_key", "integration_key", "ingest_key", "write_key", "server_key", "fernet_key", "hmac_key", "aes_key",
     "cipher_key", "root_key", "tls_key", "ssl_key", "host_key", "mnemonic", "seed_phrase", "recovery_code",
-    "backup_code", "sessid", "secret", "token", "credential",
+    "backup_code", "sessid", "connect_sid", "secret", "token", "credential",
     "cookie", "session_id", "csrf", "xsrf", "connection_string", "bearer", "webhook_url",
     "auth", "pass", "pwd", "pin", "otp", "psk", "cvv", "cvc", "dsn", "jwt", "creds",
 )  # fmt: skip

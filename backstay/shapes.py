@@ -29,7 +29,7 @@ _ESCAPED = re.compile(r"%[0-9A-Fa-f]{2}|\\[nrt]")
 _SCHEME = re.compile(r"(?<![A-Za-z0-9])(bearer|basic|digest|token)[ \t]{1,4}([A-Za-z0-9._~+/=-]{8,}+)", re.IGNORECASE)
 _NAMED = re.compile(
     r"""(?<![\w.-])(?:--(?P<flag>[A-Za-z][\w-]{0,40}+)[ \t]{1,3}(?=[^\s-])
-      |(?P<name>[A-Za-z_-][\w.-]{0,63}+)(?:\[\])?[\\]{0,8}+["'`]?[ \t]{0,3}
+      |(?P<name>[A-Za-z_-][\w.-]{0,63}+)(?:\[\])?[\\]{0,8}+["'`]?[ \t]{0,24}
        (?P<sign>=>|:=|:[ \t]{0,2}[&*]?(?:'static[ \t])?[A-Za-z_][\w.:<>\[\]?]{0,40}[ \t]{1,3}=(?!=)|[:=]|%3[AaDd])
        [ \t]{0,3})""",
     re.VERBOSE,
