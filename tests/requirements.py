@@ -474,6 +474,8 @@ SEED_000 = (
     row("s000:summarize", "seed 000 §5", "summarize_payload with its eight keys and three purposes", "backstay/digest::a_digest_has_eight_keys_and_fits_whatever_the_payload", "backstay/digest::the_purposes_tell_different_things"),
     row("s000:persist", "seed 000 §5", "the full payload is persisted and referred to", "backstay/digest::a_small_result_passes_whole_and_a_large_one_by_its_digest"),
     row("s000:redact", "seed 000 §5", "redact_payload before logs, prompts and files, with own keys", "backstay/redaction::own_names_replace_the_usual_ones", "backstay/redaction::redaction_is_total_idempotent_and_keeps_the_structure"),
+    row("s000:redact-corpus", "design 6", "secrets of a labelled corpus are found in every place, and little else is taken for one", "redaction/corpus::most_secrets_are_found_in_every_place_and_little_else_is_taken_for_one", "redaction/corpus::the_corpus_is_as_large_and_as_mixed_as_it_says"),
+    row("s000:summarize-lines", "seed 000 §5", "logs and mail threads are told by what their lines say", "backstay/digest::a_log_is_told_by_levels_times_and_what_its_lines_have_in_common", "backstay/digest::a_thread_of_mails_is_told_by_who_wrote_about_what"),
     row("s000:codegen", "seed 000 §6", "generated Python bindings per tool", deferred=TOOLBOX),
     row("s000:run-plan", "seed 000 §6", "run_python_plan and SandboxResult", "sandbox/plan::a_host_program_runs_a_program_with_its_own_tools"),
     row("s000:no-network", "seed 000 §9", "sandboxed code has no network and reaches tools only", "hostile/corpus::everything_holds_when_the_worker_is_root"),
