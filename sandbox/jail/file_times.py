@@ -20,7 +20,7 @@ class FileTimes:
         self._image = os.lstat("/").st_dev
         # Nothing has been written yet: this is when the jail was made, by the kernel's clock. The run's clock may be
         # anywhere else.
-        self._made_ns = os.lstat("/tmp").st_ctime_ns
+        self._made_ns = os.lstat("/tmp").st_ctime_ns  # noqa: S108 - the jail has one of its own
 
     def install(self) -> None:
         """Replace them, and wherever the module says what they can do."""
