@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from benchmarks import calls, forms, programs, steps
+from benchmarks import calls, forms, payloads, programs, steps
 from benchmarks.page import PAGE, RESULTS
 from benchmarks.tasks import TASKS
 
@@ -25,7 +25,7 @@ def test_every_size_was_measured_beside_the_floor_in_cpu_wall_events_and_bytes()
     assert set(STEPS["replay_50_ms"]) == {"floor", "engine"}
 
 
-@pytest.mark.parametrize("bench", [steps, calls, programs, forms])
+@pytest.mark.parametrize("bench", [steps, calls, programs, forms, payloads])
 def test_the_published_table_is_that_of_the_last_run(bench):
     name = bench.__name__.rpartition(".")[2]
     begin, end = (f"<!-- {name}: {mark} -->" for mark in ("begin", "end"))
