@@ -9,6 +9,7 @@ from sandbox.jail.clock import Clock
 _DAY_NS = 86_400 * 10**9
 _SETS = (os.supports_dir_fd, os.supports_fd, os.supports_follow_symlinks)
 _SHOWN = 10
+_IN_SEQUENCE = ("st_mode", "st_ino", "st_dev", "st_nlink", "st_uid", "st_gid", "st_size")
 
 
 class FileTimes:
@@ -51,4 +52,6 @@ class FileTimes:
             known[f"st_{kind}"] = known[f"st_{kind}_ns"] / 1e9
         whole = [known[f"st_{kind}_ns"] // 10**9 for kind in ("atime", "mtime", "ctime")]
         # Devices are numbered by the machine as they come.
-        return os.stat_result([*facts[:2], 1 if inside else 2, *facts[3 : _SHOWN - 3], *whole], known)
+        shown = [*facts[:2], 1 if inside else 2, *facts[3 : _SHOWN - 3], *whole]
+        # From 3.13 on, what stands in the sequence may not be named again.
+        return os.stat_result(shown, {name: value for name, value in known.items() if name not in _IN_SEQUENCE})
