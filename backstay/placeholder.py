@@ -11,7 +11,8 @@ _REFERENCE = re.compile(
       | \((?:sensitive|redacted|hidden|masked|known|none|empty|not|no|secret)\b[a-z ]{0,40}\)""",
     re.VERBOSE,
 )
-_VARIABLE = re.compile(r"\$[A-Za-z_]\w{0,80}")
+# No digit: `$ecret1` is a password, whatever it begins with.
+_VARIABLE = re.compile(r"\$[A-Za-z_]{1,80}(?![0-9])")
 _SCHEME = re.compile(r"(?:bearer|basic|token|digest)[ \t]{1,4}", re.IGNORECASE)
 _CODE = re.compile(
     r"""(?:await|new|async|not|yield|typeof|lambda|return)\s
@@ -31,6 +32,13 @@ _FUNCTION_WORDS = frozenset((
     "for", "from", "has", "have", "if", "in", "is", "it", "its", "must", "need", "no", "not", "of", "on", "or",
     "should", "than", "that", "the", "their", "then", "this", "to", "use", "was", "were", "when", "which", "will",
     "with", "you", "your",
+))  # fmt: skip
+
+# People take sentences for passwords too; only one that speaks of rules or of secrets is a sentence about them.
+_MATTERS = frozenset((
+    "blank", "character", "characters", "credential", "credentials", "digit", "digits", "empty", "expired", "incorrect",
+    "invalid", "key", "keys", "letter", "letters", "long", "match", "maximum", "minimum", "missing", "password",
+    "passwords", "required", "secret", "secrets", "short", "token", "tokens", "weak", "wrong",
 ))  # fmt: skip
 
 _SCHEMA_TYPES = ("string", "integer", "number", "boolean", "array", "object", "null")
@@ -69,7 +77,8 @@ def is_sentence(text: str) -> bool:
     """Say whether a text under a sensitive name is a sentence about it, and not words to remember."""
     words = text.split()
     plain = [word.strip(_MARKS).lower() for word in words]
-    return len(words) >= _FEWEST_WORDS and sum(word in _FUNCTION_WORDS for word in plain) >= _FEWEST_FUNCTION_WORDS
+    joined = sum(word in _FUNCTION_WORDS for word in plain)
+    return len(words) >= _FEWEST_WORDS and joined >= _FEWEST_FUNCTION_WORDS and not _MATTERS.isdisjoint(plain)
 
 
 def is_schema(item: Any) -> bool:

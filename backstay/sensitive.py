@@ -20,11 +20,13 @@ _ABOUT = frozenset((
     "type", "types", "count", "counts", "limit", "limits", "usage", "used", "budget", "length", "len", "size", "total",
     "totals", "num", "number", "max", "min", "per", "cost", "costs", "price", "expires", "expiry", "expiration", "ttl",
     "lifetime", "method", "methods", "policy", "algorithm", "alg", "format", "name", "names", "rotation",
-    "ref", "refs", "reference", "changed", "updated", "created", "expired", "rotated", "days", "hours", "seconds",
-    "enabled", "required", "strength", "hint", "label", "title", "placeholder", "help", "path", "file", "env", "dir",
-    "create", "revoke", "reset", "confirm", "confirmation", "error", "errors",
 ))  # fmt: skip
 """A key with one of these words tells something about a secret, not the secret."""
+_ABOUT_AT_THE_END = frozenset((
+    "ref", "refs", "reference", "at", "days", "hours", "seconds", "enabled", "required", "strength", "label", "title",
+    "placeholder", "help", "path", "file", "env", "dir", "create", "revoke", "error", "errors",
+))  # fmt: skip
+"""The same for what comes last: `token_file` holds a path, `file_token` and `revoke_token` hold secrets."""
 _PLACE = frozenset(("url", "uri", "endpoint"))
 _OWNERS = ("access", "refresh", "auth", "api", "session", "bearer", "id", "security", "device", "bot", "user")
 _LOOK_ALIKES = (
@@ -56,14 +58,14 @@ class SensitiveNames:
     def tells_about(self, name: str) -> bool:
         """Say whether a name speaks of a secret without holding it: `secretName`, `password_changed_at`."""
         compact = _compact(name[:200])
-        return not _ABOUT.isdisjoint(_words(name[:200])) and any(fragment in compact for fragment in self._kinds)
+        return _is_about(_words(name[:200])) and any(fragment in compact for fragment in self._kinds)
 
     def _look(self, name: str) -> str | None:
         compact = _compact(name)
         if compact in self._kinds:
             return self._kinds[compact]
         words = _words(name)
-        if not words or not _ABOUT.isdisjoint(words):
+        if not words or _is_about(words):
             return None
         for look_alike in _LOOK_ALIKES:
             compact = compact.replace(look_alike, " ")
@@ -84,6 +86,10 @@ class SensitiveNames:
         if "tokens" in compact and "token" not in compact.replace("tokens", ""):
             return any(owner + "tokens" in compact for owner in _OWNERS)
         return True
+
+
+def _is_about(words: list[str]) -> bool:
+    return not _ABOUT.isdisjoint(words) or (len(words) > 1 and words[-1] in _ABOUT_AT_THE_END)
 
 
 def _compact(name: str) -> str:

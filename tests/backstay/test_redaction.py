@@ -153,6 +153,35 @@ def test_what_is_no_secret_stays(payload):
     assert redact_payload(payload) == payload
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *((name, "Hunter2hunter2") for name in (
+            "password_confirmation", "confirm_password", "password_reset_token", "confirmationToken",
+            "updated_password", "revoke_token", "file_token", "password_hint",
+        )),
+        ("password", "to be or not to be on the moon"),
+        ("DB_PASSWORD", "$uperSecret1"),
+    ],
+)  # fmt: skip
+def test_words_beside_a_name_and_sentences_do_not_hide_a_secret(name, value):
+    assert value not in str(redact_payload({name: value}))
+    if " " not in value:
+        assert value not in redact_payload(f"{name}={value}")
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {"token_file": "/run/secrets/token", "passwordChangedAt": "2026-01-01", "secretKeyRef": {"name": "desk"}},
+        {"errors": {"password": ["is too short (minimum is 12 characters)"]}},
+        {"api_key": "${API_KEY}", "secret": "<your-secret>"},
+    ],
+)
+def test_what_only_refers_to_a_secret_or_speaks_of_one_stays(payload):
+    assert redact_payload(payload) == payload
+
+
 def test_masks_say_what_was_there():
     assert redact_payload({"apiKey": "v", "url": "postgres://u:v@h/d"}) == {
         "apiKey": "[REDACTED:api_key]",
