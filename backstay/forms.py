@@ -116,7 +116,6 @@ _TABLE = (
     ("mapbox_token", "sk.eyJ", r"sk\.eyJ[A-Za-z0-9_-]{30,}\.[A-Za-z0-9_-]{16,}"),
     ("elevenlabs_key", "sk_", r"sk_[0-9a-f]{40,}(?![A-Za-z0-9])"),
     ("asana_token", "1/ 2/", r"[12]/[0-9]{10,}(?:/[0-9]{10,})?:[0-9a-f]{32}"),
-    ("zapier_key", "sk-ak-", rf"sk-ak-{_WORD}{{20,}}"),
     ("clickhouse_key", "4b1d", r"4b1d[A-Za-z0-9]{38}(?![A-Za-z0-9])"),
     ("definednet_key", "dnkey-", rf"dnkey-{_WORD}{{26,}}"),
     ("harness_token", "pat.", rf"pat\.{_WORD}{{22}}\.[0-9a-f]{{24}}\.[A-Za-z0-9]{{20}}"),

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 
 from backstay.placeholder import is_placeholder
 from backstay.sensitive import SensitiveNames
-
-Span = tuple[int, int, str]
+from backstay.shapes import Span
 
 _CUE = re.compile(
     r"(?:key|secret|token|password|passphrase|passcode|passwd|pwd|credential)s?(?![A-Za-z0-9])", re.IGNORECASE

@@ -1,6 +1,7 @@
 """Forged frames, by the ten thousand: the host reads calls of the declared set, an end, or refuses in one line."""
 
 import asyncio
+import gc
 import json
 import tracemalloc
 from collections import Counter
@@ -152,6 +153,7 @@ async def _told(peer, *pieces: bytes) -> bytes:
 
 
 def _files() -> int:
+    gc.collect()
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
