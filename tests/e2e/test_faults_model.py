@@ -47,10 +47,13 @@ async def ended(handle):
     return result
 
 
+async def decide(handle, request, verdict="retry"):
+    await handle.execute_update("decide", {"request_id": request["id"], "verdict": verdict, "by": "ana"})
+
+
 async def decided(handle, verdict="retry"):
     (request,) = await pending(handle)
-    decision = {"request_id": request["id"], "verdict": verdict, "by": "ana"}
-    await handle.execute_update("decide", decision)
+    await decide(handle, request, verdict)
     return request
 
 
@@ -74,18 +77,20 @@ async def waiting(handle, seconds):
 
 async def test_a_page_of_html_is_tried_thrice_and_then_asked_about(endpoint):
     handle = await endpoint.start("<html>")
-    request = await decided(handle)
+    (request,) = await pending(handle)
     assert request["kind"] == "outcome"
     assert "not a chat completion; check OPENAI_BASE_URL" in request["question"]
     assert SCRIPTS.asked["html"] == 3
+    await decide(handle, request)
     assert (await ended(handle))["outcome"] == "completed"
 
 
 async def test_a_refused_key_is_asked_about_at_once_and_never_shown(endpoint):
     handle = await endpoint.start("<refused>")
-    request = await decided(handle)
+    (request,) = await pending(handle)
     assert "HTTP 401; check OPENAI_API_KEY" in request["question"]
     assert SCRIPTS.asked["refused"] == 1
+    await decide(handle, request)
     result = await ended(handle)
     assert result["outcome"] == "completed"
     history = b"".join(event.SerializeToString() for event in (await handle.fetch_history()).events)
