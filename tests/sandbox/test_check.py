@@ -168,7 +168,6 @@ def test_at_most_ten_faults_are_named_in_the_order_of_lines():
         "a" + "()" * 30_000,
         "x = " + "[" * 30_000,
         "lambda:" * 9000 + "1",
-        "if 1:\n pass\n" + "elif 1:\n pass\n" * 4000,
         "import a" + ".a" * 30_000,
         "a" + " . a" * 10_000,
         "x = 1\0",
@@ -183,6 +182,12 @@ def test_at_most_ten_faults_are_named_in_the_order_of_lines():
 def test_a_program_that_breaks_the_parser_is_a_clear_fault(source):
     (fault,) = check(source)
     assert len(fault) < 320
+
+
+def test_a_chain_of_branches_as_long_as_a_program_may_be_is_compiled_or_a_clear_fault():
+    faults = check("if 1:\n pass\n" + "elif 1:\n pass\n" * 4000)
+    # Python 3.13 compiles it, older versions say that it is nested too deeply.
+    assert [len(fault) < 320 for fault in faults] in ([], [True])
 
 
 @pytest.mark.parametrize("source", ["return 1 is 1", "return '\\d'", "return () < (1, )\nassert (1, 'x')", "1()"])
