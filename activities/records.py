@@ -1,5 +1,6 @@
 """Keep results: the raw form sealed, the shown form and its digest for everybody."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,9 +29,16 @@ class Records(Payloads):
         self.store = store
         self.redactor = redactor
 
-    async def keep(self, run: str, label: str, payload: Any, provider: str) -> str:
-        """Seal a payload, store what may be shown of it, and return the record's ref."""
-        clean = await apart(payload, lambda: clean_json(payload))
+    async def keep(
+        self, run: str, label: str, payload: Any, provider: str, files: Mapping[str, bytes] | None = None
+    ) -> str:
+        """Seal a payload and its files, store what may be shown of it, and return the record's ref.
+
+        What stands for a file in the payload gets the ref of the sealed file beside its hash.
+        """
+        refs = {name: await self.store.blobs.seal(data) for name, data in (files or {}).items()}
+        whole = payload if not refs else [_with_ref(part, refs) for part in payload]
+        clean = await apart(whole, lambda: clean_json(whole))
         shown = await self.show(run, clean, provider)
         raw = await self.store.blobs.seal_json(clean) if shown.secrets else None
         return await self.write(label, shown.payload, raw)
@@ -49,3 +57,8 @@ class Records(Payloads):
         if secrets:
             await self.store.secrets.remember(run, secrets)
         return Shown(replaced, secrets)
+
+
+def _with_ref(part: Any, refs: Mapping[str, str]) -> Any:
+    name = str(part.get("sha256")) if isinstance(part, dict) else ""
+    return {**part, "ref": refs[name]} if name in refs else part

@@ -8,7 +8,7 @@ from typing import Any
 from activities.arguments import Arguments
 from activities.folding import CALLS_BYTES, folded
 from activities.functions import NAMES
-from activities.tools import facts_of
+from activities.tool_facts import facts_of
 from activities.transcript import Item
 from backstay.canonical import canonical
 from backstay.clean import clean_text

@@ -5,21 +5,24 @@ from typing import Any
 
 from activities.arguments import Arguments
 from activities.effects import Effects, Send
-from activities.failures import body, ordered_at
+from activities.failures import body, ordered_at, tell_progress
+from activities.questions import Questions
 from activities.records import Records
 from activities.resources import Body, Resources
+from activities.tool_facts import facts_of
 from backstay import calls
 from backstay.canonical import canonical, digest_of
 from backstay.effect import EffectState
 from backstay.errors import ArgumentsInvalid, OutcomeUnknown, ToolChanged, ToolNotFound, ToolUnavailable
 from backstay.event import Event
 from backstay.shown import one_line
-from backstay.tool import Tool, ToolResult
+from backstay.tool import ToolResult
 from store.bound_undo import BoundUndo
 from store.effect_row import EffectRow
 from store.intent import Intent
 from toolbox.catalog import Catalog
 from toolbox.definition import Definition
+from toolbox.interview import Reply
 from toolbox.outcome import NotSent
 from toolbox.template import holds, render
 
@@ -33,6 +36,7 @@ class Tools(Body):
         self.records = records
         self.effects = effects
         self.arguments = Arguments(records)
+        self.questions = Questions(records)
 
     @body(calls.check_call)
     async def check_call(self, ask: calls.CheckCall) -> calls.CheckedCall:
@@ -75,8 +79,13 @@ class Tools(Body):
             raise ToolChanged(f"{ask.tool} is no longer the tool that was ruled on")
         arguments = await self.arguments.unfold(ask.run, ask.arguments, ask.results)
         _validate(definition, arguments)
+        try:
+            reply = await self.questions.reply(ask)
+        except ArgumentsInvalid as error:
+            question = await self.questions.again(ask, definition.provider)
+            return ToolResult(success=False, error=str(error)[:500], error_type="AnswerInvalid", question=question)
         if ask.effect is None:
-            return await self._read(ask.run, definition, arguments, ask.deadline_s)
+            return await self._read(ask.run, definition, arguments, ask.deadline_s, reply)
         if digest_of(ask.arguments) != ask.args_digest:
             raise ArgumentsInvalid(f"{ask.tool}: the arguments are not the ones that were ruled on")
         effect_id = f"{ask.run}/{ask.effect}"
@@ -97,10 +106,17 @@ class Tools(Body):
         async def bind(result: Any) -> BoundUndo | None:
             return await self._bound(ask.run, catalog, definition, _variables(effect_id, arguments, result))
 
-        return await self._send(ask, definition, arguments, intent, bind)
+        return await self._send(ask, definition, arguments, intent, bind, reply=reply)
 
     async def _send(
-        self, ask: calls.CallTool, definition: Definition, arguments: dict[str, Any], intent: Intent, bind: Any
+        self,
+        ask: calls.CallTool,
+        definition: Definition,
+        arguments: dict[str, Any],
+        intent: Intent,
+        bind: Any,
+        *,
+        reply: Reply | None = None,
     ) -> ToolResult:
         declared = definition.declaration
         ttl = None if not declared.idempotent else declared.idempotency_ttl or float("inf")
@@ -115,27 +131,38 @@ class Tools(Body):
                 deadline_s=max(0.1, intent.lease - time.time()),
                 effect_id=intent.effect_id,
                 before_send=before_send,
+                on_progress=self._tell,
+                reply=reply,
             ),
             bind=bind,
         )
         return await self.effects.send(send, epoch_differs=self.store.epoch_differs(ask.store))
 
-    async def _read(self, run: str, definition: Definition, arguments: dict[str, Any], deadline_s: float) -> ToolResult:
+    def _tell(self, progress: str) -> None:
+        tell_progress(self.records.redactor.text(progress))
+
+    async def _read(
+        self, run: str, definition: Definition, arguments: dict[str, Any], deadline_s: float, reply: Reply | None
+    ) -> ToolResult:
         """Call a read-only tool; a lost connection is retried, a timeout is an answer."""
         try:
-            answer = await self.toolbox.call(definition, arguments, deadline_s=deadline_s)
+            answer = await self.toolbox.call(
+                definition, arguments, deadline_s=deadline_s, on_progress=self._tell, reply=reply
+            )
         except NotSent as error:
             raise ToolUnavailable(str(error), retry_after=getattr(error, "retry_after_s", None)) from error
         except OutcomeUnknown as error:
             if error.facts.get("timed_out"):
                 return ToolResult(success=False, error=f"no answer within {deadline_s:g} s", error_type="ToolError")
             raise ToolUnavailable(f"{definition.name}: {error}") from error
+        if answer.question is not None:
+            question = await self.questions.keep(run, definition.provider, answer.question)
+            return ToolResult(success=answer.success, error="its server asks", question=question)
         if not answer.success:
             shown = await self.records.show(run, answer.error or "", definition.provider)
             return ToolResult(success=False, error=str(shown.payload)[:500], error_type="ToolError")
-        return ToolResult(
-            success=True, ref=await self.records.keep(run, definition.name, answer.data, definition.provider)
-        )
+        ref = await self.records.keep(run, definition.name, answer.data, definition.provider, answer.files)
+        return ToolResult(success=True, ref=ref)
 
     async def _verify(self, ask: calls.CallTool) -> ToolResult:
         """Run the declared check of an effect; a positive one records the effect as applied."""
@@ -251,19 +278,6 @@ def _called(ask: calls.CallTool) -> tuple[Event, ...]:
 async def _nothing(_result: Any) -> BoundUndo | None:
     """Bind no compensation to a compensation."""
     return None
-
-
-def facts_of(catalog: Catalog, definition: Definition) -> Tool:
-    """Return what the workflow must know of a tool in order to rule on it."""
-    undo = catalog.undo_of(definition)
-    by_id = catalog.undo_by_effect_id_of(definition)
-    facts = definition.tool.model_dump(exclude_defaults=True) | {"safety": definition.tool.safety}
-    if (target := undo or by_id) is not None:
-        facts["undo_tool"] = target.name
-    if by_id is not None:
-        facts["undo_by_effect_id"] = True
-    # Only what is set is passed on, so that defaults do not reach history.
-    return Tool.model_validate(facts)
 
 
 def _validate(definition: Definition, arguments: dict[str, Any]) -> None:

@@ -99,6 +99,10 @@ class CallTool(OfRun):
     """Counts deliberate sends; above 1 the row must show that the earlier send is settled as not sent."""
     results: dict[int, str] = Field(default_factory=dict)
     """Stored results by plan step, for references in the arguments."""
+    question: str = ""
+    """Ref of the sealed question that the tool asked when it was called before."""
+    reply: Any = None
+    """What a person answered to it; None declines."""
     deadline_s: float = 30
     event: int = 0
     step: int = 0

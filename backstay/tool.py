@@ -4,6 +4,7 @@ from typing import Any
 
 from pydantic import Field
 
+from backstay.elicitation import Elicitation
 from backstay.noun import Noun
 from backstay.safety import Safety
 
@@ -28,6 +29,8 @@ class Tool(Noun):
     """Whether a negative check proves that nothing happened."""
     serial: bool = False
     """Whether calls to this tool's provider run one after another."""
+    deadline_s: float | None = None
+    """How long it may take to answer, when the operator says so."""
 
     @property
     def provider(self) -> str:
@@ -67,5 +70,7 @@ class ToolResult(Noun):
     """For an unknown outcome: how long until the request can no longer be under way."""
     recorded: bool = False
     """Whether an earlier send's recorded outcome was returned instead of sending."""
+    question: Elicitation | None = None
+    """What the tool's server asks before it goes on; the call is made again with the answer."""
     verified: bool | None = None
     """For a verify: whether the check says that the effect took place."""

@@ -80,7 +80,9 @@ class Effects:
         To say again what is recorded changes nothing. Raises EffectConflict while it may still be sent and when the
         row says otherwise, ArgumentsInvalid when there is no row.
         """
-        values = {"state": state, "outcome": outcome, "result_ref": result_ref, **_undo_columns(undo)}
+        values: dict[str, Any] = {"state": state, "outcome": outcome, **_undo_columns(undo)}
+        # Who settles without an answer of its own leaves the one that was kept.
+        values |= {} if result_ref is None else {"result_ref": result_ref}
         return await self._database.write(partial(self._move, effect_id=effect_id, state=state, values=values))
 
     async def mark(self, effect_id: str, state: EffectState) -> EffectRow:
@@ -120,6 +122,9 @@ class Effects:
             "lease": intent.lease,
             "outcome": None,
             "result_ref": None,
+            "undo_tool": None,
+            "undo_sealed": None,
+            "undo_shown": None,
         }
         changed = self._change(connection, row, values)
         return Begun(kind="go", token=changed.token, row=changed)

@@ -2,15 +2,15 @@
 
 import base64
 import binascii
+import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from mcp.types import CallToolResult
 
 from toolbox.plain import plain
-
-_KEPT = 8 * 1024
+from toolbox.question import Question
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +20,10 @@ class Answer:
     success: bool
     data: Any = None
     error: str | None = None
+    files: dict[str, bytes] = field(default_factory=dict, repr=False)
+    """Pictures, sounds and other bytes, by the sha256 that stands for them in the data."""
+    question: Question | None = None
+    """What the server wants to know before it answers; None when it has answered."""
 
 
 def refused(reason: str) -> Answer:
@@ -35,44 +39,51 @@ def one_line(text: str) -> str:
 
 def answer_of(result: CallToolResult) -> Answer:
     """Return the structured content, else the text read as JSON when it is JSON, else the text."""
+    files: dict[str, bytes] = {}
     if result.is_error:
         texts = [part.text for part in result.content if part.type == "text"]
         reason = "\n".join(texts) or (_dump(result.structured_content) if result.structured_content else "")
-        return Answer(success=False, data=_parts(result.content), error=refused(reason).error)
+        return Answer(success=False, data=_parts(result.content, files), error=refused(reason).error, files=files)
     if result.structured_content is not None:
         return Answer(success=True, data=plain(result.structured_content))
-    return Answer(success=True, data=_parts(result.content))
+    return Answer(success=True, data=_parts(result.content, files), files=files)
 
 
-def _parts(content: Any) -> Any:
+def _parts(content: Any, files: dict[str, bytes]) -> Any:
     if not content:
         return None
     if all(part.type == "text" for part in content):
         return _parse("\n".join(part.text for part in content))
-    return [_part(part) for part in content]
+    return [_part(part, files) for part in content]
 
 
-def _part(part: Any) -> Any:
+def _part(part: Any, files: dict[str, bytes]) -> Any:
     match part.type:
         case "text":
             return _parse(part.text)
         case "image" | "audio":
-            return {"type": part.type, "mime": part.mime_type, **_binary(part.data)}
+            return {"type": part.type, "mime": part.mime_type, **_file(part.data, files)}
         case "resource":
             found = part.resource
             shown = {"type": "resource", "uri": str(found.uri), "mime": found.mime_type}
-            return shown | ({"text": found.text} if hasattr(found, "text") else _binary(found.blob))
+            return shown | ({"text": found.text} if hasattr(found, "text") else _file(found.blob, files))
+        case "resource_link":
+            told = {"name": part.name, "title": part.title, "description": part.description, "bytes": part.size}
+            link = {"type": "resource_link", "uri": str(part.uri), "mime": part.mime_type}
+            return plain(link | {key: value for key, value in told.items() if value is not None})
         case _:
-            return {"type": part.type, "uri": str(getattr(part, "uri", "")), "mime": getattr(part, "mime_type", None)}
+            return {"type": str(part.type)}
 
 
-def _binary(encoded: str) -> dict[str, Any]:
-    if len(encoded) > _KEPT * 4 // 3 + 4:
-        return {"bytes": len(encoded) * 3 // 4 - encoded[-2:].count("=")}
+def _file(encoded: str, files: dict[str, bytes]) -> dict[str, Any]:
+    """Keep the bytes apart and return what stands for them."""
     try:
-        return {"bytes": len(base64.b64decode(encoded, validate=True)), "base64": encoded}
+        data = base64.b64decode(encoded, validate=True)
     except (binascii.Error, ValueError):
-        return {"bytes": 0}
+        return {"bytes": 0, "fault": "it is no base64"}
+    name = hashlib.sha256(data).hexdigest()
+    files[name] = data
+    return {"bytes": len(data), "sha256": name}
 
 
 def _parse(text: str) -> Any:

@@ -2,32 +2,44 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints, field_validator, model_validator
+from pydantic import AliasChoices, Field, StringConstraints, field_validator, model_validator
 
 from toolbox.declaration import Declaration
 from toolbox.strict import Strict
 
 ProviderName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9 _-]{0,47}$")]
 
+FOREIGN = frozenset(
+    {"alwaysAllow", "autoApprove", "description", "gallery", "icon", "initTimeout", "name", "note", "timeout", "trust"}
+    | {"version"}
+)
+"""What other hosts write beside a server and only they obey: nothing here lets a call go unasked."""
+
 
 class ServerEntry(Strict):
     """Hold one entry of `mcpServers`, as other hosts write them; its values never show in a repr."""
 
-    type: Literal["stdio", "http", "streamable-http", "streamableHttp", "streamable_http"] | None = None
+    type: Literal["stdio", "http", "streamable-http", "streamableHttp", "streamable_http", "sse"] | None = Field(
+        default=None, validation_alias=AliasChoices("type", "transport", "transportType")
+    )
     command: str | None = Field(default=None, min_length=1, repr=False)
     args: list[str] = Field(default_factory=list, repr=False)
     env: dict[str, str] = Field(default_factory=dict, repr=False)
     cwd: str | None = None
-    url: str | None = Field(default=None, min_length=1, repr=False)
+    url: str | None = Field(
+        default=None, min_length=1, repr=False, validation_alias=AliasChoices("url", "serverUrl", "httpUrl")
+    )
     headers: dict[str, str] = Field(default_factory=dict, repr=False)
     disabled: bool = False
+    include: list[str] | None = Field(default=None, validation_alias=AliasChoices("includeTools", "enabledTools"))
+    """The only tools that are offered; None offers all."""
+    exclude: list[str] = Field(default_factory=list, validation_alias=AliasChoices("excludeTools", "disabledTools"))
+    """Tools that are not offered."""
 
-    @field_validator("type", mode="before")
+    @model_validator(mode="before")
     @classmethod
-    def _refuse_sse(cls, value: Any) -> Any:
-        if value == "sse":
-            raise ValueError("not available in this version: sse; give the streamable HTTP url")
-        return value
+    def _without_foreign(cls, data: Any) -> Any:
+        return {key: value for key, value in data.items() if key not in FOREIGN} if isinstance(data, dict) else data
 
     @field_validator("args", "env", "headers", mode="before")
     @classmethod
@@ -38,11 +50,19 @@ class ServerEntry(Strict):
     def _one_way_in(self) -> "ServerEntry":
         if (self.command is None) == (self.url is None):
             raise ValueError("needs either `command` (stdio) or `url` (streamable HTTP), and not both")
+        if self.command is not None and self.type not in {None, "stdio"}:
+            raise ValueError("`type` says that it is reached over HTTP; give its `url`, or correct `type`")
+        if self.url is not None and self.type == "stdio":
+            raise ValueError("`type` says that it is started as a command; give its `command`, or correct `type`")
         if self.url is not None and (self.args or self.env or self.cwd):
             raise ValueError("`args`, `env` and `cwd` belong to `command`; remove them beside `url`")
         if self.command is not None and self.headers:
             raise ValueError("`headers` belong to `url`; remove them beside `command`")
         return self
+
+    def offers(self, tool: str) -> bool:
+        """Return whether a tool of the server is offered at all."""
+        return tool not in self.exclude and (self.include is None or tool in self.include)
 
 
 class ProviderEntry(Strict):
@@ -52,6 +72,10 @@ class ProviderEntry(Strict):
     """Whether the server's own annotations may lower the danger of its tools."""
     serial: bool = False
     """Whether its calls run one after another."""
+    concurrency: Annotated[int, Field(ge=1, le=1000)] | None = None
+    """How many of its calls may run at the same time; None sets no limit."""
+    timeout: Annotated[float, Field(gt=0, le=3600)] | None = None
+    """For how many seconds its tools may take to answer, where a tool says nothing of its own."""
     tools: dict[str, Declaration] = Field(default_factory=dict)
     uid: None = None
     """Accepted only as null until servers can run under another user."""

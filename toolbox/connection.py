@@ -2,21 +2,17 @@
 
 import asyncio
 import contextvars
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from pathlib import Path
+from contextlib import suppress
 from typing import Any
 
-import httpx2
 from mcp import Client, MCPError
-from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CONNECTION_CLOSED, Implementation, ServerNotification, ToolListChangedNotification
 
 from backstay.errors import ToolUnavailable
-from toolbox.configuration import ServerEntry
-from toolbox.exchange import CAP, Exchange, Observed, current
-from toolbox.outcome import describe_fault, unwrap
-from toolbox.stdio import open_stdio
+from toolbox.exchange import Exchange, current
+from toolbox.interview import Interview
+from toolbox.outcome import describe_fault, of_status, unwrap
+from toolbox.transports import Transport
 
 _CONNECT_S = 15.0
 _CLOSE_S = 5.0
@@ -25,14 +21,16 @@ _CLOSE_S = 5.0
 class Connection:
     """Hold one client; every call may use it, only its own task opens and closes it."""
 
-    def __init__(self, transport: Callable[[asyncio.Event], AbstractAsyncContextManager[Any]], changed: Any) -> None:
+    def __init__(self, transport: Transport, changed: Any) -> None:
         self._ended = asyncio.Event()
         self._closing = asyncio.Event()
         self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._changed = changed
         self.seen = Exchange()
+        self.interview = Interview()
         self._client = Client(
             transport(self._ended),
+            elicitation_callback=self.interview.elicit,
             message_handler=self._hear,
             client_info=Implementation(name="backstay", version="1"),
             cache=None,
@@ -116,33 +114,7 @@ class Connection:
         if isinstance(error, ToolUnavailable):
             return error
         if self.seen.status is not None and self.seen.status >= 400:
-            return ToolUnavailable(f"the server refused the connection with HTTP {self.seen.status}")
+            return ToolUnavailable(of_status(self.seen.status))
         if isinstance(error, MCPError) and error.code == CONNECTION_CLOSED and self.seen.fault is None:
             return ToolUnavailable("the server ended before it answered; its own words are in logs/<provider>.stderr")
         return ToolUnavailable(f"the server cannot be reached: {self.seen.fault or describe_fault(error)}")
-
-
-def stdio_transport(
-    server: ServerEntry, *, environment: Mapping[str, str], folder: Path, log: Path
-) -> Callable[[asyncio.Event], AbstractAsyncContextManager[Any]]:
-    """Return what starts the server and opens its streams."""
-    return lambda ended: open_stdio(server, environment=environment, folder=folder, log=log, ended=ended)
-
-
-def http_transport(server: ServerEntry) -> Callable[[asyncio.Event], AbstractAsyncContextManager[Any]]:
-    """Return what opens the streams of a streamable HTTP server."""
-
-    @asynccontextmanager
-    async def open_http(_: asyncio.Event) -> AsyncGenerator[Any]:
-        async with (
-            httpx2.AsyncClient(
-                transport=Observed(),
-                headers=server.headers,
-                timeout=httpx2.Timeout(None, connect=10, pool=10),
-                trust_env=False,  # a proxy from the environment would go around the observing transport
-            ) as http,
-            streamable_http_client(str(server.url), http_client=http, max_sse_event_size=CAP) as streams,
-        ):
-            yield streams
-
-    return open_http

@@ -37,6 +37,8 @@ class Declaration(Strict):
     """Which argument carries the effect id; the model never sees it."""
     idempotency_ttl: Annotated[float, Field(gt=0)] | None = None
     """For how many seconds `idempotent` holds; None says for ever."""
+    timeout: Annotated[float, Field(gt=0, le=3600)] | None = None
+    """For how many seconds it may take to answer; None leaves it to the provider and then to the engine."""
     undo: CallTemplate | None = None
     """What takes the effect back; its templates may use `result`, `arguments` and `effect`."""
     undo_by_effect_id: CallTemplate | None = None

@@ -51,7 +51,15 @@ class Definition:
         return compile_schema(self.parameters)
 
 
-def define(provider: str, listed: Listed, declaration: Declaration, *, trusted: bool, serial: bool) -> Definition:
+def define(
+    provider: str,
+    listed: Listed,
+    declaration: Declaration,
+    *,
+    trusted: bool,
+    serial: bool,
+    timeout: float | None = None,
+) -> Definition:
     """Return the definition of a listed tool; its hash covers all that server and operator say of it."""
     undo = declaration.undo
     said = {
@@ -60,7 +68,7 @@ def define(provider: str, listed: Listed, declaration: Declaration, *, trusted: 
         "input": listed.input_schema,
         "output": listed.output_schema,
         "annotations": asdict(listed.hints),
-        "declaration": declaration.model_dump(mode="json"),
+        "declaration": declaration.model_dump(mode="json", exclude={"timeout"}),
     }
     tool = Tool(
         name=f"{provider}.{listed.name}",
@@ -70,6 +78,7 @@ def define(provider: str, listed: Listed, declaration: Declaration, *, trusted: 
         verify=declaration.verify is not None,
         verify_is_final=declaration.verify is not None and declaration.verify.verify_is_final,
         serial=serial,
+        deadline_s=declaration.timeout or timeout,
     )
     return Definition(
         tool=tool,

@@ -1,7 +1,7 @@
 """What our own HTTP client sees of one request; the MCP client hides it."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 
@@ -32,17 +32,22 @@ current: ContextVar[Exchange | None] = ContextVar("exchange", default=None)
 class Observed(httpx2.AsyncBaseTransport):
     """Carry requests, note what came back, and keep one failed request from ending all others."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, refused: Callable[[], None] | None = None) -> None:
+        """Tell `refused` of every request that was not accepted."""
+        self._refused = refused
         self._inner = httpx2.AsyncHTTPTransport(limits=httpx2.Limits(max_connections=100, keepalive_expiry=30))
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send one request; a failed connection becomes a JSON-RPC error for this request alone."""
-        exchange = (current.get() if request.method == "POST" else None) or Exchange()
+        # Whose requests end the connection wants to know of the stream that carries the answers, too.
+        noted = request.method == "POST" or self._refused is not None
+        exchange = (current.get() if noted else None) or Exchange()
         request.headers["accept-encoding"] = "identity"
         try:
             response = await self._inner.handle_async_request(request)
         except httpx2.HTTPError as error:
             exchange.fault = f"{type(error).__name__}: {error}"
+            self._tell(request)
             return _failure(exchange.fault)
         exchange.status = response.status_code
         exchange.retry_after_s = _seconds(response.headers.get("retry-after"))
@@ -56,7 +61,12 @@ class Observed(httpx2.AsyncBaseTransport):
         )
         if seen.status_code >= 400 and request.method == "POST":
             exchange.answered = await _is_answer(seen)
+            self._tell(request)
         return seen
+
+    def _tell(self, request: httpx2.Request) -> None:
+        if self._refused is not None and request.method == "POST":
+            self._refused()
 
     async def aclose(self) -> None:
         """Close the connections."""

@@ -1,24 +1,26 @@
 """An MCP server as a provider: connect, list, call, and say what its silence means."""
 
 import asyncio
+import random
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
 import structlog
-from mcp import MCPError
-from mcp.types import CallToolResult
 
-from backstay.errors import OutcomeUnknown, ToolUnavailable
-from toolbox.answer import Answer, answer_of, refused
+from backstay.errors import ToolUnavailable
+from toolbox.answer import Answer
 from toolbox.connection import Connection
-from toolbox.exchange import CAP, Exchange, current
+from toolbox.exchange import Exchange, current
 from toolbox.listed import Listing
-from toolbox.outcome import TOO_LARGE, describe_fault, of_fault, of_protocol_error
+from toolbox.mcp_request import McpRequest
+from toolbox.outcome import NotSent, describe_fault, of_status
 from toolbox.provider import Call
 from toolbox.roll import read_roll
+from toolbox.transports import NOT_SPOKEN_HERE, Transport
+from toolbox.turns import Turns
 
 _FRESH_S = 60.0
 _LIST_S = 15.0
@@ -32,28 +34,30 @@ class McpProvider:
     def __init__(
         self,
         name: str,
-        transport: Callable[[asyncio.Event], AbstractAsyncContextManager[Any]],
+        transports: tuple[Transport, ...],
         *,
-        serial: bool = False,
+        most: int | None = None,
         url: str | None = None,
     ) -> None:
+        """Reach the server by the first of the transports that it speaks."""
         self.name = name
-        self._transport = transport
+        self._transports = transports
         self._url = url
-        self._turn = asyncio.Lock() if serial else None
+        self._turns = Turns(name, most)
         self._connection: Connection | None = None
         self._opening: asyncio.Task[Connection] | None = None
         self._reading: asyncio.Task[None] | None = None
         self._listing = Listing()
         self._read_at = float("-inf")
         self._failures = 0
+        self._pause_s = 0.0
         self._closed = False
 
     async def list(self, *, fresh: bool = False) -> Listing:
         """Return the tools, read again after 60 s or a change; a server that failed is tried in the background."""
         age = time.monotonic() - self._read_at
         if not fresh and self._listing.reason is not None:
-            if age >= min(_BACKOFF_S[0] * 2 ** (self._failures - 1), _BACKOFF_S[1]):
+            if age >= self._pause_s:
                 self._begin_reading()
             return self._listing
         if fresh or age >= _FRESH_S or (self._connection is not None and not self._connection.alive):
@@ -65,15 +69,24 @@ class McpProvider:
 
         The deadline counts from here: it is also the end of the lease under which an effect is sent.
         """
-        ends = time.monotonic() + call.deadline_s
-        async with self._in_turn(call.deadline_s):
+        ends = asyncio.get_running_loop().time() + call.deadline_s
+        async with self._turns.taken(call.deadline_s):
             connection = await self._connected_by(ends)
             if call.still_listed is not None:
                 call.still_listed(self._listing)
             if call.before_send is not None:
                 await self._reachable()
                 await call.before_send()
-            return await self._request(connection, call, max(0.1, ends - time.monotonic()))
+            try:
+                return await McpRequest(connection, call, ends, over_http=self._url is not None).answer()
+            except NotSent as error:
+                if error.login:
+                    connection.drop()
+                    self._fail(ToolUnavailable(str(error)))
+                raise
+            finally:
+                if connection.interview.asks:
+                    self._turns.one_at_a_time()
 
     async def close(self) -> None:
         """End the connection and the server behind it."""
@@ -86,57 +99,6 @@ class McpProvider:
             await asyncio.wait(tasks)
         if self._connection is not None:
             await self._connection.close()
-
-    async def _request(self, connection: Connection, call: Call, left_s: float) -> Answer:
-        exchange = Exchange() if self._url is not None else None
-        token = current.set(exchange)
-        try:
-            async with asyncio.timeout(left_s):
-                result = await connection.client.session.call_tool(
-                    call.tool,
-                    call.arguments,
-                    read_timeout_seconds=left_s + 1,
-                    meta={"backstay/effect-id": call.effect_id} if call.effect_id else None,  # type: ignore[typeddict-unknown-key]
-                    allow_input_required=True,
-                )
-        except TimeoutError:
-            raise OutcomeUnknown(f"no answer within {call.deadline_s:g} s", timed_out=True) from None
-        except MCPError as error:
-            return self._refusal(connection, call, error, exchange)
-        except Exception as error:  # whatever else is no answer: the request is already under way
-            raise of_fault(error) from None
-        finally:
-            current.reset(token)
-        if not isinstance(result, CallToolResult):
-            return refused("the server asks for further input, which is not available in this version")
-        return answer_of(result)
-
-    def _refusal(self, connection: Connection, call: Call, error: MCPError, exchange: Exchange | None) -> Answer:
-        if exchange is not None and exchange.status == 404:
-            connection.drop()  # the server forgot the session; the next call opens another
-        if error.code == TOO_LARGE or (exchange is not None and exchange.too_large):
-            reason = f"the answer is larger than {CAP // 1024**2} MB, which is the most one result may have"
-            if call.before_send is None:
-                return refused(reason)
-            raise OutcomeUnknown(reason) from None
-        try:
-            return of_protocol_error(error.code, error.message, exchange)
-        except Exception as known:  # the cause is an implementation's detail and may quote a payload
-            raise known from None
-
-    @asynccontextmanager
-    async def _in_turn(self, patience_s: float) -> AsyncGenerator[None]:
-        if self._turn is None:
-            yield
-            return
-        try:
-            await asyncio.wait_for(self._turn.acquire(), patience_s)
-        except TimeoutError:
-            raise ToolUnavailable(f"{self.name} is busy with another call") from None
-        try:
-            yield
-        finally:
-            self._turn.release()
 
     async def _reachable(self) -> None:
         """Find out before the intent that an HTTP server is gone: afterwards it would count as unknown."""
@@ -153,7 +115,7 @@ class McpProvider:
 
     async def _connected_by(self, ends: float) -> Connection:
         try:
-            async with asyncio.timeout(max(0.1, ends - time.monotonic())):
+            async with asyncio.timeout_at(ends):
                 return await self._connected()
         except TimeoutError:
             raise ToolUnavailable(f"{self.name} could not be connected in time") from None
@@ -176,17 +138,23 @@ class McpProvider:
         if self._connection is not None:
             await self._connection.close()
         self._connection = None
-        connection = Connection(self._transport, self._forget)
-        try:
-            await connection.wait_open()
-            await self._read(connection)
-        except BaseException as error:
-            await connection.close()
-            if isinstance(error, ToolUnavailable):
-                self._fail(error)
-            raise
-        self._connection = connection
-        return connection
+        for position, transport in enumerate(self._transports, 1):
+            connection = Connection(transport, self._forget)
+            try:
+                await connection.wait_open()
+                await self._read(connection)
+            except BaseException as error:
+                await connection.close()
+                if position < len(self._transports) and connection.seen.status in NOT_SPOKEN_HERE:
+                    continue
+                if isinstance(error, ToolUnavailable):
+                    self._fail(error)
+                raise
+            self._connection = connection
+            # Of several ways the one that led there is the one to take again.
+            self._transports = (transport,)
+            return connection
+        raise ToolUnavailable(f"{self.name} has no address")
 
     async def _read(self, connection: Connection) -> None:
         exchange = Exchange()
@@ -197,6 +165,8 @@ class McpProvider:
         except TimeoutError:
             raise ToolUnavailable(f"the server did not list its tools within {_LIST_S:g} s") from None
         except Exception as error:
+            if exchange.status == 401:
+                raise ToolUnavailable(of_status(401)) from None
             reason = f"HTTP {exchange.status}" if (exchange.status or 0) >= 400 else describe_fault(error)
             raise ToolUnavailable(f"the server cannot list its tools: {exchange.fault or reason}") from None
         finally:
@@ -226,6 +196,8 @@ class McpProvider:
         if self._listing.reason != reason:
             _log.warning("provider.unavailable", provider=self.name, reason=reason)
         self._failures += 1
+        # Workers that lost a server at the same moment must not all come back at the same moment.
+        self._pause_s = min(_BACKOFF_S[0] * 2 ** (self._failures - 1), _BACKOFF_S[1]) * random.uniform(0.75, 1.25)  # noqa: S311  # no secret
         self._listing = Listing(tools=self._listing.tools, reason=reason, generation=self._listing.generation)
         self._read_at = time.monotonic()
 

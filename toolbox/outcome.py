@@ -29,10 +29,11 @@ _BEFORE_EXECUTION = frozenset({PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, I
 class NotSent(Transient):
     """The server refused the request before the tool saw it."""
 
-    def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
-        """Say why, and for how long the server asks to wait."""
+    def __init__(self, message: str, *, retry_after_s: float | None = None, login: bool = False) -> None:
+        """Say why, for how long the server asks to wait, and whether it wants other credentials."""
         super().__init__(message)
         self.retry_after_s = retry_after_s
+        self.login = login
 
 
 def of_protocol_error(code: int, message: str, exchange: Exchange | None) -> Answer:
@@ -55,6 +56,13 @@ def of_fault(error: BaseException) -> Exception:
     return OutcomeUnknown(f"the answer cannot be used: {describe_fault(error)}")
 
 
+def of_status(status: int) -> str:
+    """Return why a server that answers with this HTTP status cannot be used."""
+    if status == 401:
+        return "needs login: the server answered HTTP 401; give it valid credentials under `headers`"
+    return f"the server refused the connection with HTTP {status}"
+
+
 def unwrap(error: Any) -> Any:
     """Return the first error within groups of groups."""
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
@@ -73,6 +81,8 @@ def describe_fault(error: Any) -> str:
 
 def _over_http(code: int, message: str, exchange: Exchange) -> Answer:
     status = exchange.status or 0
+    if not exchange.answered and status == 401:
+        raise NotSent(of_status(401), login=True)
     if not exchange.answered and status in _UNSENT:
         raise NotSent(f"HTTP {status}: the server refused the request", retry_after_s=exchange.retry_after_s)
     if not exchange.answered and status >= 300:

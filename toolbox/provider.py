@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from toolbox.answer import Answer
+from toolbox.interview import Reply
 from toolbox.listed import Listing
 
 Sent = Callable[[], Awaitable[None]]
@@ -21,6 +22,10 @@ class Call:
     deadline_s: float
     effect_id: str | None = None
     before_send: Sent | None = None
+    on_progress: Callable[[str], None] | None = None
+    """Told in one line how far the tool says it is."""
+    reply: Reply | None = None
+    """What a person answered when the tool was called before and asked."""
     still_listed: Callable[[Listing], None] | None = None
     """Raises when the tool is no longer the one that was ruled on; asked once the connection stands."""
 

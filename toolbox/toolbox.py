@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -12,14 +12,15 @@ from backstay.errors import ToolChanged
 from toolbox.answer import Answer
 from toolbox.catalog import Catalog, build
 from toolbox.configuration import Configuration, ServerEntry
-from toolbox.connection import http_transport, stdio_transport
 from toolbox.declaration import Declaration
 from toolbox.definition import Definition, define
+from toolbox.interview import Reply
 from toolbox.listed import Listing
 from toolbox.load import load
 from toolbox.mcp_provider import McpProvider
 from toolbox.naming import file_name, is_presentable
 from toolbox.provider import Call, Provider, Sent
+from toolbox.transports import http_transports, stdio_transport
 
 _SCHEMA_BYTES = 256 * 1024
 _KEPT = 8
@@ -67,6 +68,8 @@ class Toolbox:
         deadline_s: float,
         effect_id: str | None = None,
         before_send: Sent | None = None,
+        on_progress: Callable[[str], None] | None = None,
+        reply: Reply | None = None,
     ) -> Answer:
         """Call one tool.
 
@@ -81,6 +84,8 @@ class Toolbox:
             deadline_s=deadline_s,
             effect_id=effect_id,
             before_send=before_send,
+            on_progress=on_progress,
+            reply=reply,
             still_listed=lambda listing: self._compare(definition, listing),
         )
         return await self._providers[definition.provider].call(call)
@@ -105,14 +110,26 @@ class Toolbox:
         entry = self._configuration.of(name)
         definitions: list[Definition] = []
         problems: list[str] = []
+        server = self._configuration.servers[name]
         for listed in listing.tools:
+            if not server.offers(listed.name):
+                continue
             if not is_presentable(listed.name):
                 problems.append(f"{name}: a tool is left out because its name {listed.name[:60]!a} cannot be shown")
             elif len(str(listed.input_schema)) > _SCHEMA_BYTES:
                 problems.append(f"{name}.{listed.name[:60]}: left out because its schema passes {_SCHEMA_BYTES} bytes")
             else:
                 declared = entry.tools.get(listed.name) or Declaration()
-                definitions.append(define(name, listed, declared, trusted=entry.trusted, serial=entry.serial))
+                definitions.append(
+                    define(
+                        name,
+                        listed,
+                        declared,
+                        trusted=entry.trusted,
+                        serial=entry.serial,
+                        timeout=entry.timeout,
+                    )
+                )
         listed_names = {listed.name for listed in listing.tools}
         if listed_names:
             missing = [tool for tool in entry.tools if tool not in listed_names]
@@ -162,10 +179,10 @@ def _provider(
     path: Path,
     home: Path,
 ) -> McpProvider:
-    serial = configuration.of(name).serial
+    entry = configuration.of(name)
+    most = 1 if entry.serial else entry.concurrency
     if server.url is not None:
-        return McpProvider(name, http_transport(server), serial=serial, url=server.url)
+        return McpProvider(name, http_transports(server), most=most, url=server.url)
     log = home.absolute() / "logs" / f"{file_name(name)}.stderr"
-    return McpProvider(
-        name, stdio_transport(server, environment=environment, folder=path.absolute().parent, log=log), serial=serial
-    )
+    started = stdio_transport(server, environment=environment, folder=path.absolute().parent, log=log)
+    return McpProvider(name, (started,), most=most)

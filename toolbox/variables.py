@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from backstay.errors import ToolboxInvalid
 
 _REFERENCE = re.compile(r"\$\{([^}]*)\}?")
-_NAME = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
+_NAME = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 _PUBLIC = frozenset({"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "PWD", "TMPDIR", "LANG"})
 _SECRET_NAME = re.compile(r"token|secret|passw|api.?key|private.?key|credential|authorization|cookie", re.IGNORECASE)
 
@@ -24,7 +24,7 @@ class Variables:
         return frozenset(value for value in self._secrets if len(value.encode("utf-8", "surrogatepass")) >= 8)
 
     def resolve(self, text: str, field: str) -> str:
-        """Return the text with every `${NAME}` and `${NAME:-default}` replaced.
+        """Return the text with every `${NAME}`, `${env:NAME}` and `${NAME:-default}` replaced.
 
         Raises ToolboxInvalid naming the field and the variable that is missing.
         """

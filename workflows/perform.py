@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from backstay import calls
 from backstay.approval import RequestKind
 from backstay.budget import calls_refused
-from backstay.canonical import digest_of
 from backstay.compensation import Compensation
-from backstay.shown import one_line
 from backstay.status import State
 from backstay.tool import ToolCall, ToolResult
 from workflows.consent import Consent, refused
 from workflows.desk import Desk
 from workflows.reconcile import Reconcile
+from workflows.sending import Sending, summary_of
 
 
 @dataclass(frozen=True)
@@ -85,52 +84,20 @@ class Perform:
 
     async def _call(self, call: ToolCall, effect: int | None, deadline_s: float) -> Performed:
         lock = self.locks.setdefault(call.tool.provider, asyncio.Lock()) if call.tool.serial else nullcontext()
+        sending = Sending(self.desk, call, deadline_s)
         async with lock:
-            result = await self._send(call, effect, deadline_s)
+            result = await sending.first(effect)
             if result.error_type == "ToolChanged":
-                call, result = await self._send_changed(call, effect, deadline_s, result)
+                result = await self._send_changed(sending, effect, result)
+        call = sending.call
         if effect is not None:
-            result = await self.reconcile.settled(call, effect, result, self._resend(call, effect, deadline_s))
+            result = await self.reconcile.settled(call, effect, result, sending.again)
             self._note(call, effect, result)
         return Performed(call, result)
 
-    async def _send(self, call: ToolCall, effect: int | None, deadline_s: float, send: int = 1) -> ToolResult:
-        state = self.desk.state
-        summary = summary_of(call)
-        event = self.desk.record("action.called", summary, written=True, tool=call.tool.name, effect=effect)
-        ask = calls.CallTool(
-            run=state.run,
-            user_id=state.task.user_id,
-            tool=call.tool.name,
-            definition=call.tool.definition,
-            arguments=call.arguments,
-            event=event.n,
-            step=state.usage.steps,
-        )
-        more: dict[str, object] = {}
-        if effect is not None:
-            more |= {"effect": effect, "args_digest": digest_of(call.arguments)}
-        if send != 1:
-            more["send"] = send
-        if deadline_s != 30:
-            more["deadline_s"] = deadline_s
-        if state.step_results:
-            more["results"] = state.step_results
-        return await self.desk.menu.order(
-            calls.call_tool, ask.model_copy(update=more) if more else ask, summary=summary, deadline_s=deadline_s
-        )
-
-    def _resend(self, call: ToolCall, effect: int, deadline_s: float):  # noqa: ANN202  # a local continuation
-        async def resend(number: int, send: int) -> ToolResult:
-            return await self._send(call, number, deadline_s, send)
-
-        return resend
-
-    async def _send_changed(
-        self, call: ToolCall, effect: int | None, deadline_s: float, result: ToolResult
-    ) -> tuple[ToolCall, ToolResult]:
+    async def _send_changed(self, sending: Sending, effect: int | None, result: ToolResult) -> ToolResult:
         """Ask again about a tool that is no longer the one that was ruled on; nothing has been sent yet."""
-        state = self.desk.state
+        state, call = self.desk.state, sending.call
         ask = calls.CheckCall(
             run=state.run,
             user_id=state.task.user_id,
@@ -140,14 +107,15 @@ class Perform:
         )
         checked = await self.desk.menu.order(calls.check_call, ask, summary=f"look at the changed {call.tool.name}")
         if checked.tool is None or checked.error is not None:
-            return call, result.model_copy(update={"error": checked.error or result.error})
-        renewed = call.model_copy(update={"tool": checked.tool})
+            return result.model_copy(update={"error": checked.error or result.error})
+        sending.call = renewed = call.model_copy(update={"tool": checked.tool})
         answer = await self.consent.again(renewed, "the tool's definition has changed since it was ruled on")
         if isinstance(answer, ToolResult):
-            return renewed, answer
+            return answer
+        sending.call = answer
         if effect is not None:
             self._bind(answer, effect)
-        return answer, await self._send(answer, effect, deadline_s)
+        return await sending.first(effect)
 
     def _bind(self, call: ToolCall, effect: int) -> None:
         tool = call.tool
@@ -185,14 +153,6 @@ class Perform:
 
 async def _not_made(call: ToolCall, result: ToolResult) -> Performed:
     return Performed(call, result)
-
-
-def summary_of(call: ToolCall) -> str:
-    """Say in one line what is called, for operators: tool, the most telling argument, how it is undone."""
-    argument = next((str(value) for value in call.arguments.values() if isinstance(value, str | int | float)), "")
-    telling = f" -> {one_line(argument, 60)[0]}" if argument else ""
-    undoable = "" if not call.effectful else ", undoable" if call.tool.undo else ", cannot be undone"
-    return f"{one_line(call.tool.name, 80)[0]}{telling}{undoable}"
 
 
 __all__ = ["Perform", "Performed", "refused", "summary_of"]

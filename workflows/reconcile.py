@@ -14,8 +14,8 @@ from backstay.status import State
 from backstay.tool import ToolCall, ToolResult
 from workflows.desk import Desk
 
-Resend = Callable[[int, int], Awaitable[ToolResult]]
-"""Send again: effect number, send number."""
+Resend = Callable[[int], Awaitable[ToolResult]]
+"""Send the effect with this number again; a number of its own begins with its first send."""
 VERIFY_BACKOFF_S = (1, 2, 4)
 VERIFY_PATIENCE_S = 15
 """For all tries together: a server that is silent is silent for its checks too, and a person is to be asked soon."""
@@ -30,7 +30,6 @@ class Reconcile:
 
     async def settled(self, call: ToolCall, effect: int, result: ToolResult, resend: Resend) -> ToolResult:
         """Return a result that is known; only proof, or a person's word, sends the call again."""
-        send = 1
         while result.error_type in {"OutcomeUnknown", "EffectConflict"}:
             verdict, known = await self._verdict(call, effect, result)
             match verdict:
@@ -38,11 +37,10 @@ class Reconcile:
                     return known
                 case "resend" if result.error_type == "EffectConflict":
                     # The row of the other call is kept; this one gets a number of its own.
-                    effect, send = self._renumbered(effect), 1
-                    result = await resend(effect, send)
+                    effect = self._renumbered(effect)
+                    result = await resend(effect)
                 case _:
-                    send += 1
-                    result = await resend(effect, send)
+                    result = await resend(effect)
         return result
 
     async def check(self, tool: str, effect: int) -> ToolResult | None:

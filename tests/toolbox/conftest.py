@@ -59,19 +59,15 @@ def eventually():
     return wait
 
 
-@pytest.fixture(scope="session")
-async def office(tmp_path_factory, opened):
-    """One server on both transports: providers `office` (stdio) and `remote` (streamable HTTP)."""
+@asynccontextmanager
+async def listening(*arguments):
+    """Start the office on a free port and yield its address."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    remote = await asyncio.create_subprocess_exec(
-        sys.executable,
-        SERVERS / "office.py",
-        str(port),
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
+    command = (sys.executable, SERVERS / "office.py", str(port), *arguments)
+    quiet = {"stdout": asyncio.subprocess.DEVNULL, "stderr": asyncio.subprocess.DEVNULL}
+    process = await asyncio.create_subprocess_exec(*command, **quiet)
     try:
         async with asyncio.timeout(20):
             while True:
@@ -82,6 +78,16 @@ async def office(tmp_path_factory, opened):
                 else:
                     writer.close()
                     break
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.kill()
+        await process.wait()
+
+
+@pytest.fixture(scope="session")
+async def office(tmp_path_factory, opened):
+    """One server on all transports: providers `office` (stdio), `remote` (streamable HTTP) and `events` (SSE)."""
+    async with listening() as address, listening("sse") as events:
         configuration = {
             "mcpServers": {
                 "office": {
@@ -89,15 +95,13 @@ async def office(tmp_path_factory, opened):
                     "args": [str(SERVERS / "office.py"), "stdio"],
                     "env": {"KEY": "${KEY}"},
                 },
-                "remote": {"url": f"http://127.0.0.1:{port}/mcp"},
+                "remote": {"url": f"{address}/mcp"},
+                "events": {"url": f"{events}/sse"},
             },
             "providers": {"office": {"trusted": True, "tools": {"show_meta": {"idempotency_argument": "token"}}}},
         }
         async with opened(tmp_path_factory.mktemp("office"), configuration, KEY="k" * 12) as toolbox:
             yield toolbox
-    finally:
-        remote.kill()
-        await remote.wait()
 
 
 @pytest.fixture(scope="session")

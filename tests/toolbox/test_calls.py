@@ -1,10 +1,11 @@
 import asyncio
+import hashlib
 
 import pytest
 
 from backstay.errors import OutcomeUnknown
 
-BOTH = pytest.mark.parametrize("provider", ["office", "remote"])
+EVERY = pytest.mark.parametrize("provider", ["office", "remote", "events"])
 
 
 async def call(toolbox, name, arguments=None, *, before_send=None, deadline_s=20.0, effect_id=None):
@@ -19,26 +20,28 @@ async def intent():
     """Stand for a committed intent."""
 
 
-@BOTH
+@EVERY
 async def test_structured_content_is_the_data_and_keeps_its_types(office, provider):
     answer = await call(office, f"{provider}.structured", {"count": 3})
     assert (answer.success, answer.data, answer.error) == (True, {"count": 3, "id": "0012"}, None)
 
 
-@BOTH
+@EVERY
 async def test_text_is_read_as_json_when_it_is_json_and_else_stays_text(office, provider):
     assert (await call(office, f"{provider}.json_text")).data == {"rows": [1, 2, 3]}
     assert (await call(office, f"{provider}.plain_text")).data == "only words"
     assert (await call(office, f"{provider}.odd_text")).data == {"a": "nan", "b": "?"}
 
 
-async def test_a_picture_becomes_a_stand_in_that_names_its_size(office):
+async def test_pictures_and_other_bytes_are_kept_apart_and_links_keep_what_they_say(office):
     answer = await call(office, "office.picture")
-    image = {"type": "image", "mime": "image/png", "bytes": 5, "base64": "aGVsbG8="}
-    assert answer.data == ["see", image]
+    name = hashlib.sha256(b"hello").hexdigest()
+    image = {"type": "image", "mime": "image/png", "bytes": 5, "sha256": name}
+    link = {"type": "resource_link", "uri": "office://plan", "mime": "text/plain", "name": "plan", "bytes": 9}
+    assert (answer.data, answer.files) == (["see", image, link], {name: b"hello"})
 
 
-@BOTH
+@EVERY
 async def test_an_error_of_the_tool_is_an_answer_with_one_line(office, provider):
     answer = await call(office, f"{provider}.refuse", before_send=intent)
     assert answer.success is False
@@ -47,13 +50,17 @@ async def test_an_error_of_the_tool_is_an_answer_with_one_line(office, provider)
     assert len(answer.error) <= 500
 
 
-@BOTH
+LARGE = pytest.mark.parametrize("provider", ["office", "remote"])
+"""An event of a stream may have a megabyte, so that larger answers need another transport."""
+
+
+@LARGE
 async def test_twenty_megabytes_come_through(office, provider):
     answer = await call(office, f"{provider}.huge", {"megabytes": 20})
     assert len(answer.data) == 20 * 1024 * 1024
 
 
-@BOTH
+@LARGE
 async def test_an_answer_over_the_cap_is_named_and_the_connection_goes_on(office, provider):
     answer = await call(office, f"{provider}.huge", {"megabytes": 65}, deadline_s=60)
     assert answer.success is False
@@ -63,14 +70,14 @@ async def test_an_answer_over_the_cap_is_named_and_the_connection_goes_on(office
     assert (await call(office, f"{provider}.plain_text")).success
 
 
-@BOTH
+@EVERY
 async def test_a_call_that_hangs_is_unknown_at_its_deadline_and_others_go_on(office, provider):
     with pytest.raises(OutcomeUnknown):
         await call(office, f"{provider}.hang", before_send=intent, deadline_s=0.3)
     assert (await call(office, f"{provider}.plain_text")).success
 
 
-@BOTH
+@EVERY
 async def test_a_cancelled_call_leaves_the_connection_usable(office, provider):
     sent = asyncio.Event()
 
@@ -86,7 +93,7 @@ async def test_a_cancelled_call_leaves_the_connection_usable(office, provider):
     assert (await call(office, f"{provider}.plain_text")).success
 
 
-@BOTH
+@EVERY
 async def test_the_effect_id_travels_beside_the_arguments(office, provider):
     answer = await call(office, f"{provider}.show_meta", effect_id="task-1/run-1/4")
     assert answer.data["effect"] == "task-1/run-1/4"
@@ -100,7 +107,7 @@ async def test_the_declared_argument_carries_the_effect_id_and_the_model_never_s
     assert answer.data["token"] == "task-1/run-1/4"
 
 
-@BOTH
+@EVERY
 async def test_a_fault_before_the_intent_is_committed_sends_nothing(office, provider):
     async def fail():
         raise LookupError("the store is away")

@@ -54,7 +54,9 @@ async def test_a_key_written_twice_is_refused(tmp_path):
         ({"mcpServers": {"m": {"command": "x", "url": "http://h/"}}}, "mcpServers.m: needs either"),
         ({"mcpServers": {"m": {"url": "http://h/", "args": ["x"]}}}, "mcpServers.m: `args`, `env` and `cwd` belong"),
         ({"mcpServers": {"m": {"url": "ftp://h/"}}}, "mcpServers.m.url: not an http:// or https:// address"),
-        ({"mcpServers": {"m": {"url": "http://h/", "type": "sse"}}}, "not available in this version: sse"),
+        ({"mcpServers": {"m": {"command": "x", "type": "sse"}}}, "mcpServers.m: `type` says that it is reached over"),
+        ({"mcpServers": {"m": {"url": "http://h/", "type": "stdio"}}}, "mcpServers.m: `type` says that it is started"),
+        ({"mcpServers": {"m": {"url": "http://h/", "type": "smoke"}}}, "mcpServers.m.type:"),
         ({"mcpServers": {"m": {"command": 3}}}, "mcpServers.m.command:"),
         ({"mcpServers": {"a.b": {"command": "x"}}}, "mcpServers.a.b: not a usable provider name"),
         ({"mcpServers": {"engine": {"command": "x"}}}, "mcpServers.engine: this name belongs to the engine"),
@@ -116,3 +118,25 @@ async def test_values_of_variables_are_secrets_and_never_part_of_a_message(tmp_p
     assert "hunter22" not in await refused(
         tmp_path, {"mcpServers": {"m": {"command": "x", "env": {"P": ["hunter22"]}}}}
     )
+
+
+async def test_servers_as_other_hosts_write_them_work_unchanged(tmp_path, opened):
+    servers = {
+        "desktop": {"command": "npx", "args": ["-y", "some-server", "/data"], "env": {"TOKEN": "${TOKEN}"}},
+        "editor": {"type": "stdio", "command": "uvx", "args": ["a-server"], "env": {"KEY": "${env:TOKEN}"}},
+        "assistant": {"command": "x", "disabled": False, "autoApprove": ["send"], "alwaysAllow": [], "timeout": 60},
+        "web": {"serverUrl": "http://127.0.0.1:1/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}},
+        "console": {"httpUrl": "http://127.0.0.1:1/mcp", "trust": True, "includeTools": ["a"], "description": "d"},
+        "stream": {"url": "http://127.0.0.1:1/sse", "transport": "sse"},
+        "off": {"command": "${NOT_SET}", "disabled": True},
+    }
+    async with opened(tmp_path, {"mcpServers": servers}, TOKEN="token-of-the-host") as toolbox:
+        assert "token-of-the-host" in toolbox.secrets
+
+
+async def test_what_another_host_approves_by_itself_is_asked_about_here(tmp_path, opened, raw):
+    tools = [{"name": "send", "inputSchema": {}}, {"name": "drop", "inputSchema": {}}]
+    entry = raw(tools=tools, answers={}) | {"autoApprove": ["send"], "disabledTools": ["drop"]}
+    async with opened(tmp_path, {"mcpServers": {"m": entry}}) as toolbox:
+        definitions = (await toolbox.catalog("anyone")).definitions
+    assert {name: one.tool.safety for name, one in definitions.items()} == {"m.send": "restricted_write"}

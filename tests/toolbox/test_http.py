@@ -74,7 +74,17 @@ async def test_headers_are_filled_from_the_environment_and_never_shown(web, open
 async def test_a_server_that_wants_credentials_is_unavailable_and_says_so(web, opened, tmp_path):
     async with opened(tmp_path, {"mcpServers": {"web": {"url": f"{web.url}/closed"}}}) as toolbox:
         catalog = await toolbox.catalog("anyone")
-    assert "401" in catalog.unavailable["web"]
+    assert catalog.unavailable["web"].startswith("needs login: the server answered HTTP 401")
+
+
+async def test_a_server_that_wants_credentials_in_mid_run_becomes_unavailable_and_its_tools_stay_listed(toolbox):
+    before = await toolbox.catalog("anyone")
+    assert before.unavailable == {}
+    with pytest.raises(NotSent, match="needs login"):
+        await call(toolbox, "http_401")
+    catalog = await toolbox.catalog("anyone")
+    (hit,) = [hit for hit in catalog.search("web.fine") if hit.tool == "web.fine"]
+    assert (hit.available, hit.reason.partition(":")[0]) == (False, "needs login")
 
 
 async def test_a_refused_connection_is_a_reason_and_not_an_error(opened, tmp_path):

@@ -1,15 +1,16 @@
-"""An MCP server whose tools answer in every way a server can; argv: stdio, or the port to serve HTTP on."""
+"""An MCP server whose tools answer in every way a server can; argv: stdio, or a port for HTTP and perhaps `sse`."""
 
 import asyncio
 import os
 import signal
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver import Context, Elicit, ElicitationResult, MCPServer, Resolve
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp.types import CallToolResult, ImageContent, TextContent, ToolAnnotations
+from mcp.types import CallToolResult, ImageContent, ResourceLink, TextContent, ToolAnnotations
+from pydantic import BaseModel
 
 server = MCPServer("office")
 reading = ToolAnnotations(read_only_hint=True)
@@ -41,9 +42,10 @@ def odd_text() -> str:
 
 @server.tool()
 def picture() -> CallToolResult:
-    """Return words and a picture."""
+    """Return words, a picture and a link."""
     image = ImageContent(type="image", data="aGVsbG8=", mime_type="image/png")
-    return CallToolResult(content=[TextContent(type="text", text="see"), image])
+    link = ResourceLink(type="resource_link", name="plan", uri="office://plan", mime_type="text/plain", size=9)
+    return CallToolResult(content=[TextContent(type="text", text="see"), image, link])
 
 
 @server.tool()
@@ -98,6 +100,29 @@ async def grow(context: Context) -> str:
     return "grown"
 
 
+class Confirmation(BaseModel):
+    """What a person is asked before a room is given away."""
+
+    sure: bool
+
+
+async def _confirmed(room: str) -> Elicit[Confirmation]:
+    return Elicit(f"Give away {room}?", Confirmation)
+
+
+given: list[str] = []
+"""Rooms that were given away, one entry each time."""
+
+
+@server.tool()
+async def give_away(room: str, confirmation: Annotated[ElicitationResult[Confirmation], Resolve(_confirmed)]) -> str:
+    """Give a room away when a person is sure."""
+    if confirmation.action != "accept" or not confirmation.data.sure:
+        return "kept"
+    given.append(room)
+    return f"{room} given {given.count(room)} times"
+
+
 busy: list[int] = [0, 0]
 """How many calls run now, and how many ran at most."""
 
@@ -117,4 +142,5 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["stdio"]:
         server.run("stdio")
     else:
-        server.run("streamable-http", host="127.0.0.1", port=int(sys.argv[1]))
+        way = "sse" if sys.argv[2:] == ["sse"] else "streamable-http"
+        server.run(way, host="127.0.0.1", port=int(sys.argv[1]))

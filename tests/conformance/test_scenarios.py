@@ -1,0 +1,17 @@
+"""The conformance suite of MCP itself finds no fault with the client inside the toolbox."""
+
+import pytest
+
+from tests.conformance.scenarios import CLAIMED, offered, play, reason_for
+
+
+@pytest.mark.parametrize("scenario", CLAIMED)
+def test_every_scenario_of_what_is_offered_passes(scenario):
+    passed, told = play(scenario)
+    assert passed, told
+
+
+def test_every_other_scenario_has_a_reason():
+    scenarios = offered()
+    assert set(CLAIMED) <= set(scenarios)
+    assert [one for one in scenarios if one not in CLAIMED and reason_for(one) is None] == []

@@ -1,0 +1,145 @@
+"""Questions of tool servers wait for people like any request, and the call goes on with the answer."""
+
+import json
+from pathlib import Path
+
+import pytest_asyncio
+
+from backstay.testing import Reply
+from tests.e2e.labelled import DONE, Labelled
+from tests.engine import assert_no_task_failure, engine, pending
+
+SERVERS = Path(__file__).parent.parent / "toolbox" / "servers"
+POLICY = "default: {read_only: allow, write_safe: allow, restricted_write: allow}\nask: [office.structured]\n"
+
+
+SCRIPTS = Labelled(
+    cellar=[Reply(calls=[("office__give_away", {"room": "cellar"})]), DONE],
+    attic=[Reply(calls=[("office__give_away", {"room": "attic"})]), DONE],
+    roof=[Reply(calls=[("office__give_away", {"room": "roof"})]), DONE],
+    booked=[Reply(calls=[("older__book", {})]), DONE],
+    left=[Reply(calls=[("older__book", {})]), DONE],
+    failed=[Reply(calls=[("older__strict", {})]), DONE],
+    peeked=[Reply(calls=[("older__peek", {})]), DONE],
+)
+
+
+@pytest_asyncio.fixture(scope="module")
+async def office(temporal, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("elicitation")
+    servers = {
+        "office": {"command": "python", "args": [str(SERVERS / "office.py"), "stdio"]},
+        "older": {"command": "python", "args": [str(SERVERS / "older.py"), "2025-11-25", str(folder / "log")]},
+    }
+    toolbox = folder / "toolbox.json"
+    trusted = {"older": {"trusted": True}}
+    toolbox.write_text(json.dumps({"mcpServers": servers, "providers": trusted}), encoding="utf-8")
+    async with engine(temporal, folder, SCRIPTS, policy=POLICY, toolbox=toolbox, request_deadline_seconds=20) as opened:
+        yield opened, folder / "log"
+
+
+async def decide(handle, request, verdict, **more):
+    await handle.execute_update(
+        "decide", {"request_id": request["id"], "verdict": verdict, "by": "ana@example.com", **more}
+    )
+
+
+async def ended(handle):
+    result = await handle.result()
+    assert_no_task_failure(await handle.fetch_history())
+    return result
+
+
+async def test_a_servers_question_waits_for_a_person_and_the_call_is_made_once_with_the_answer(office):
+    opened, _ = office
+    handle = await opened.start({"text": "<cellar>"})
+    (request,) = await pending(handle)
+    assert (request["kind"], request["options"]) == ("elicitation", ["answer", "reject"])
+    assert "office.give_away asks: Give away cellar?" in request["question"]
+    assert request["schema"]["properties"]["sure"]["type"] == "boolean"
+    assert request["calls"][0]["arguments"] == {"room": "cellar"}
+    await decide(handle, request, "answer", answer={"sure": True})
+    result = await ended(handle)
+    assert [(effect["state"], effect["send"]) for effect in result["effects"]] == [("applied", 1)]
+    assert "cellar given 1 times" in told_in(opened, "<cellar>")
+
+
+async def test_an_answer_that_does_not_fit_is_asked_for_again_and_nothing_is_sent(office):
+    opened, _ = office
+    handle = await opened.start({"text": "<attic>"})
+    (request,) = await pending(handle)
+    await decide(handle, request, "answer", answer={"sure": "perhaps"})
+    again = await next_request(handle, request)
+    assert "The last answer does not fit (answer.sure: must be boolean, not string)" in again["question"]
+    await decide(handle, again, "answer", answer={"sure": True})
+    assert [effect["state"] for effect in (await ended(handle))["effects"]] == ["applied"]
+
+
+async def test_a_rejected_question_is_declined_and_the_model_is_told_what_the_server_did_then(office):
+    opened, _ = office
+    handle = await opened.start({"text": "<roof>"})
+    (request,) = await pending(handle)
+    await decide(handle, request, "reject")
+    result = await ended(handle)
+    assert result["outcome"] == "completed"
+    assert "kept" in told_in(opened, "<roof>")
+
+
+async def test_an_older_servers_call_is_made_again_on_a_persons_word(office):
+    opened, log = office
+    handle = await opened.start({"text": "<booked>"})
+    (request,) = await pending(handle)
+    assert "It went on without an answer and said: no day, no booking." in request["question"]
+    before = calls_of("book", log)
+    await decide(handle, request, "answer", answer={"day": "friday"})
+    result = await ended(handle)
+    assert [(effect["state"], effect["send"]) for effect in result["effects"]] == [("applied", 2)]
+    assert calls_of("book", log) == before + 1
+
+
+async def test_what_an_older_server_did_without_an_answer_stands_when_a_person_says_so(office):
+    opened, log = office
+    handle = await opened.start({"text": "<left>"})
+    (request,) = await pending(handle)
+    before = calls_of("book", log)
+    await decide(handle, request, "reject")
+    result = await ended(handle)
+    assert [(effect["state"], effect["send"]) for effect in result["effects"]] == [("applied", 1)]
+    assert calls_of("book", log) == before
+    assert "no day, no booking" in told_in(opened, "<left>")
+
+
+async def test_an_older_server_that_fails_without_an_answer_did_nothing_when_a_person_leaves_it_at_that(office):
+    opened, _ = office
+    handle = await opened.start({"text": "<failed>"})
+    (request,) = await pending(handle)
+    await decide(handle, request, "reject")
+    result = await ended(handle)
+    assert [effect["state"] for effect in result["effects"]] == ["not_sent"]
+
+
+async def test_a_question_about_a_call_that_only_reads_makes_no_effect(office):
+    opened, _ = office
+    handle = await opened.start({"text": "<peeked>"})
+    (request,) = await pending(handle)
+    await decide(handle, request, "answer", answer={"day": "monday"})
+    result = await ended(handle)
+    assert result["effects"] == []
+    assert "monday" in told_in(opened, "<peeked>")
+
+
+def told_in(opened, label):
+    """All that the model was told in one run."""
+    return json.dumps([one["messages"] for one in opened.model.requests if label in json.dumps(one["messages"])])
+
+
+def calls_of(tool, log):
+    return log.read_text(encoding="utf-8").splitlines().count(f"called {tool}")
+
+
+async def next_request(handle, before):
+    """Wait for the request that follows another."""
+    while True:
+        (request,) = await pending(handle)
+        if request["id"] != before["id"]:
+            return request

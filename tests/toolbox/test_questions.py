@@ -1,0 +1,121 @@
+"""Servers that ask a person before they answer, of the newest revision and of older ones."""
+
+import asyncio
+
+import pytest
+
+from backstay.errors import OutcomeUnknown
+from toolbox.interview import Reply
+from toolbox.question import question_of
+
+
+@pytest.fixture
+def older(tmp_path, opened, servers):
+    """Open a toolbox over a server of an older revision; what it did is in `tmp_path / "log"`."""
+
+    def open_older(revision="2025-06-18", **provider):
+        log = tmp_path / "log"
+        entry = {"command": "python", "args": [str(servers / "older.py"), revision, str(log)]}
+        return opened(tmp_path, {"mcpServers": {"older": entry}, "providers": {"older": provider}})
+
+    return open_older
+
+
+async def call(toolbox, name, arguments=None, *, deadline_s=20.0, **more):
+    catalog = await toolbox.catalog("anyone")
+    return await toolbox.call(catalog.definitions[name], arguments or {}, deadline_s=deadline_s, **more)
+
+
+def done(folder):
+    return (folder / "log").read_text(encoding="utf-8").splitlines()
+
+
+def kept(question):
+    """A question as the store hands it back."""
+    return question_of(question.plain())
+
+
+@pytest.mark.parametrize("provider", ["office", "remote"])
+async def test_a_question_comes_back_instead_of_an_answer_and_the_reply_makes_the_call_go_on(office, provider):
+    room = f"room of {provider}"
+    asked = (await call(office, f"{provider}.give_away", {"room": room})).question
+    assert [one.message for one in asked.asked] == [f"Give away {room}?"]
+    assert asked.in_call is False
+    answer = await call(office, f"{provider}.give_away", {"room": room}, reply=Reply(kept(asked), {"sure": True}))
+    assert (answer.success, answer.question) == (True, None)
+    assert f"{room} given 1 times" in str(answer.data)
+
+
+async def test_a_declined_question_lets_the_server_do_without(office):
+    asked = (await call(office, "office.give_away", {"room": "cellar"})).question
+    answer = await call(office, "office.give_away", {"room": "cellar"}, reply=Reply(kept(asked), None, declined=True))
+    assert "kept" in str(answer.data)
+
+
+async def test_an_answer_to_a_question_that_the_server_has_forgotten_is_given_to_the_same_question_anew(office):
+    asked = (await call(office, "office.give_away", {"room": "attic"})).question
+    forgotten = question_of({**asked.plain(), "state": "sealed by a server that is no more"})
+    answer = await call(office, "office.give_away", {"room": "attic"}, reply=Reply(forgotten, {"sure": True}))
+    assert "attic given 1 times" in str(answer.data)
+
+
+async def test_what_does_not_fit_the_form_is_named_before_anything_is_sent(office):
+    asked = (await call(office, "office.give_away", {"room": "roof"})).question
+    assert asked.fault({"sure": "perhaps"}) == "answer.sure: must be boolean, not string"
+    assert asked.fault({}) == "answer: 'sure' is required; add it"
+    assert asked.fault({"sure": False}) is None
+
+
+@pytest.mark.parametrize("revision", ["2024-11-05", "2025-03-26"])
+async def test_a_server_from_before_there_were_questions_is_called_as_ever(older, revision):
+    async with older(revision) as toolbox:
+        answer = await call(toolbox, "older.book")
+    assert (answer.data, answer.question) == ("no day, no booking", None)
+
+
+@pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25"])
+async def test_an_older_server_that_asks_in_mid_call_is_told_that_nobody_answered(older, tmp_path, revision):
+    async with older(revision) as toolbox:
+        answer = await call(toolbox, "older.book")
+        assert (answer.success, answer.data) == (True, "no day, no booking")
+        assert (answer.question.said, answer.question.failed) == ("no day, no booking", False)
+        assert answer.question.asked[0].form["required"] == ["day"]
+        again = await call(toolbox, "older.book", reply=Reply(kept(answer.question), {"day": "friday"}))
+    assert (again.data, again.question) == ({"booked": "friday"}, None)
+    assert done(tmp_path) == ["called book", "book was told cancel", "called book", "book was told accept"]
+
+
+async def test_an_older_server_that_fails_without_an_answer_is_asked_about_all_the_same(older):
+    async with older() as toolbox:
+        answer = await call(toolbox, "older.strict")
+    assert (answer.success, answer.question.failed) == (False, True)
+
+
+async def test_questions_of_calls_that_overlap_belong_to_nobody_and_the_calls_go_one_by_one_afterwards(older):
+    async with older() as toolbox:
+        both = await asyncio.gather(call(toolbox, "older.book"), call(toolbox, "older.peek"))
+        assert [one.data for one in both] == ["no day, no booking"] * 2
+        later = await asyncio.gather(call(toolbox, "older.book"), call(toolbox, "older.peek"))
+    assert all(one.question is not None for one in later)
+
+
+async def test_progress_is_told_in_one_line_and_a_call_that_takes_too_long_is_cancelled(older, tmp_path, eventually):
+    told = []
+    async with older() as toolbox:
+        with pytest.raises(OutcomeUnknown, match="no answer within 1 s"):
+            await call(toolbox, "older.climb", deadline_s=1, on_progress=told.append)
+        await eventually(lambda: "cancelled" in done(tmp_path))
+    assert told == ["3 of 8"]
+
+
+async def test_every_page_of_a_list_is_read(older):
+    async with older() as toolbox:
+        catalog = await toolbox.catalog("anyone")
+    assert sorted(catalog.definitions) == ["older.book", "older.climb", "older.peek", "older.strict"]
+
+
+async def test_no_more_calls_run_at_once_than_the_operator_allows(older, tmp_path):
+    async with older(concurrency=1) as toolbox:
+        both = await asyncio.gather(call(toolbox, "older.book"), call(toolbox, "older.book"))
+    assert all(one.question is not None for one in both)
+    assert done(tmp_path) == ["called book", "book was told cancel"] * 2
