@@ -9,6 +9,7 @@ BackstayError
 |   +-- OutcomeUnknown        EffectConflict       CompensationFailed
 |   +-- DecisionRefused       ModelRefused         RunOpen             RunNotFound
 |   +-- IsolationUnavailable  ImageMissing         ProgramDiverged
+|   +-- WorkspaceInvalid      WorkspaceBusy
 |   +-- InternalError
 +-- Transient                 trying again may help
     +-- ModelUnavailable      ToolUnavailable      StoreUnavailable    StoreMismatch
@@ -151,6 +152,14 @@ class ProgramDiverged(Final):
 
 class ProgramCancelled(Final):
     """The program was ended, because a person had effects undone while it waited; begin anew."""
+
+
+class WorkspaceInvalid(Final):
+    """The workspace cannot be used."""
+
+
+class WorkspaceBusy(Final):
+    """Another run works in this workspace."""
 
 
 class InternalError(Final):
