@@ -9,10 +9,11 @@ BackstayError
 |   +-- OutcomeUnknown        EffectConflict       CompensationFailed
 |   +-- DecisionRefused       ModelRefused         RunOpen             RunNotFound
 |   +-- IsolationUnavailable  ImageMissing         ProgramDiverged
+|   +-- SnapshotRefused       SnapshotDamaged
 |   +-- InternalError
 +-- Transient                 trying again may help
     +-- ModelUnavailable      ToolUnavailable      StoreUnavailable    StoreMismatch
-    +-- Unreachable           SandboxLost
+    +-- Unreachable           SandboxLost          WorkspaceChanging
 """
 
 from typing import Any, ClassVar
@@ -153,6 +154,14 @@ class ProgramCancelled(Final):
     """The program was ended, because a person had effects undone while it waited; begin anew."""
 
 
+class SnapshotRefused(Final):
+    """The workspace holds something that cannot be brought back, so no snapshot of it was taken."""
+
+
+class SnapshotDamaged(Final):
+    """The snapshot is gone, or is not what was written."""
+
+
 class InternalError(Final):
     """backstay itself failed; effects are kept and listed."""
 
@@ -179,3 +188,7 @@ class Unreachable(Transient):
 
 class SandboxLost(Transient):
     """The jail was lost before the program could go on; its journal brings it back anywhere."""
+
+
+class WorkspaceChanging(Transient):
+    """The workspace is being changed while it is read."""
