@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 
 class Taken(Protocol):
@@ -57,17 +57,50 @@ class Changed(Protocol):
         ...
 
 
+class Left(Protocol):
+    """Say why a path was not brought back."""
+
+    @property
+    def path(self) -> str:
+        """As it is, which may be no text."""
+        ...
+
+    @property
+    def why(self) -> str:
+        """In one line."""
+        ...
+
+
+class BroughtBack(Protocol):
+    """Tell what became of bringing something back."""
+
+    @property
+    def paths(self) -> Sequence[str]:
+        """What was written or removed."""
+        ...
+
+    @property
+    def conflicts(self) -> Sequence[Left]:
+        """What others changed since."""
+        ...
+
+    @property
+    def failed(self) -> Sequence[Left]:
+        """What could not be brought back."""
+        ...
+
+
 class Snapshotting(Protocol):
     """Take what a folder holds, tell what differs, and bring it back. All of it blocks."""
 
     def take(self, root: Path) -> Taken:
-        """Keep what the folder holds now."""
+        """Keep what the folder holds now. Raises SnapshotRefused for what cannot be kept."""
         ...
 
-    def changes(self, before: str, after: str, /) -> Sequence[Changed]:
+    def changes(self, before_id: str, after_id: str) -> Sequence[Changed]:
         """Return what differs between two snapshots, one entry for each path."""
         ...
 
-    def restore(self, root: Path, snapshot: str, /, only: Sequence[str] | None = None, expect: str | None = None) -> Any:
-        """Bring back what the folder held; with `expect`, only when what is brought back is still as it was then."""
+    def restore(self, root: Path, snapshot_id: str, *, expect: str | None = None) -> BroughtBack:
+        """Bring back what the folder held; with `expect`, only what differs between the two and is as it was then."""
         ...

@@ -43,4 +43,6 @@ async def open_workspaces(settings: WorkspaceSettings) -> Workspaces:
     jails = WorkspaceJails(
         nsjail, image, folder=folder, cgroups=cgroups, written_mb=settings.artifacts_mb, limits=limits
     )
-    return Workspaces(settings.workspaces.absolute(), state, jails, Snapshots(home / "snapshots"))
+    return Workspaces(
+        settings.workspaces.absolute(), state, jails, lambda workspace: Snapshots(home / "snapshots" / workspace.key)
+    )

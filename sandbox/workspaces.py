@@ -1,7 +1,7 @@
 """Do what runs ask for in workspaces: one call at a time in each, and each writing one can be taken back."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -10,8 +10,8 @@ from typing import Any
 from backstay.errors import ArgumentsInvalid
 from sandbox.durable_file import held
 from sandbox.jailed_command import Heard
-from sandbox.restoring import Restoring
 from sandbox.snapshotting import Snapshotting
+from sandbox.taking_back import TakingBack
 from sandbox.workspace import Workspace
 from sandbox.workspace_call import WorkspaceCall
 from sandbox.workspace_claims import Claims
@@ -30,7 +30,9 @@ _LOCK_S = 0.05
 class Workspaces:
     """Own the folder of workspaces, and what is known of each."""
 
-    def __init__(self, folder: Path, state: Path, jails: WorkspaceJails, snapshots: Snapshotting) -> None:
+    def __init__(
+        self, folder: Path, state: Path, jails: WorkspaceJails, snapshots: Callable[[Workspace], Snapshotting]
+    ) -> None:
         """Keep claims and records in the state folder, which no jail reaches."""
         self._folder = folder
         self._state = state.resolve()
@@ -48,20 +50,22 @@ class Workspaces:
         workspace = self._find(call.workspace)
         async with self._turn(workspace):
             records = WrittenEffects(self._state / "written" / workspace.key)
-            restoring = Restoring(workspace, self._snapshots, records)
+            snapshots = self._snapshots(workspace)
+            back = TakingBack(workspace, snapshots, records)
             if call.tool in (RESTORE, OUTCOME):
                 self._claims.demand_free(workspace, call.run)
             else:
                 self._claims.claim(workspace, call.run)
-            if await asyncio.to_thread(restoring.cut_off):
-                self._prepared.pop(workspace.key, None)
+            await asyncio.to_thread(back.cut_off)
             if call.tool == OUTCOME:
-                return {"ok": restoring.outcome(str(call.arguments.get("effect")))}
+                return {"ok": back.outcome(str(call.arguments.get("effect")))}
+            if call.tool == RESTORE:
+                return await asyncio.to_thread(back.restore, call.arguments)
             uid = await self._prepare(workspace)
             if call.tool in READING or not call.writable:
                 return await self._look(call, workspace, uid, heard)
-            return await Writing(workspace, self._snapshots, records, most_mb=call.artifacts_mb).write(
-                call, partial(self._do, call, workspace, uid, restoring, heard)
+            return await Writing(workspace, snapshots, records, most_mb=call.artifacts_mb).write(
+                call, partial(self._do, call, workspace, uid, heard)
             )
 
     async def show(self, call: WorkspaceCall) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from backstay.errors import ArgumentsInvalid, WorkspaceInvalid
+from backstay.errors import ArgumentsInvalid, SnapshotRefused
 from sandbox.snapshotting import Changed, Snapshotting
 from sandbox.workspace import Workspace
 from sandbox.workspace_call import WorkspaceCall
@@ -13,8 +13,6 @@ from sandbox.written import Written, WrittenEffects
 _MOST_CHANGES = 200
 _MOST_ARTIFACTS = 1000
 _MB = 1 << 20
-_TOO_MUCH = (WorkspaceInvalid,)
-"""What is raised when the workspace can no longer be taken in."""
 
 Doing = Callable[[], Awaitable[dict[str, Any]]]
 
@@ -47,7 +45,7 @@ class Writing:
         try:
             said = await do()
             return await asyncio.to_thread(self._finished, begun, said)
-        except _TOO_MUCH as error:
+        except SnapshotRefused as error:
             await asyncio.to_thread(self._take_back, begun)
             return {"error": f"{error}; nothing of it was kept"}
         except BaseException:
