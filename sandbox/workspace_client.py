@@ -12,9 +12,9 @@ from backstay import errors
 from backstay.errors import BackstayError, InternalError, SandboxLost, WorkspaceBusy
 from sandbox.host_frames import framed, read_frame
 from sandbox.spawn import guarded
-from sandbox.workspace_opening import WorkspaceSettings
+from sandbox.workspace_settings import WorkspaceSettings
 
-_OPEN_S = 120.0
+_OPEN_S = 180.0
 _CLOSE_S = 15.0
 Hearing = Callable[[str, str], None]
 """Is given `stdout` or `stderr`, and what a command said there."""
@@ -31,6 +31,7 @@ class WorkspaceClient:
         self._process: asyncio.subprocess.Process | None = None
         self._reading: asyncio.Task[None] | None = None
         self._starting = asyncio.Lock()
+        self._beginning: asyncio.Task[None] | None = None
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._hearing: dict[int, Hearing] = {}
         self._last = 0
@@ -51,6 +52,10 @@ class WorkspaceClient:
                 self.reason = str(error)
                 raise
             self.reason = None
+
+    def begin(self) -> None:
+        """Start the host in the background, so that the first who needs it need not wait; `reason` tells of faults."""
+        self._beginning = asyncio.create_task(self._begun())
 
     async def call(self, *, hearing: Hearing | None = None, **given: Any) -> dict[str, Any]:
         """Do one thing in a workspace; return `ok` with the answer, or `error` with the reason.
@@ -88,6 +93,9 @@ class WorkspaceClient:
 
     async def close(self) -> None:
         """End the host, which ends its jails and takes back what was under way."""
+        if self._beginning is not None:
+            self._beginning.cancel()
+            await asyncio.wait({self._beginning})
         process = self._process
         if process is None or process.stdin is None:
             return
@@ -103,6 +111,10 @@ class WorkspaceClient:
     def pid(self) -> int | None:
         """The process of the host, while there is one."""
         return None if self._process is None or self._process.returncode is not None else self._process.pid
+
+    async def _begun(self) -> None:
+        with suppress(BackstayError):
+            await self.start()
 
     async def _start(self) -> None:
         log = self._settings.home / "logs" / "workspaces.log"

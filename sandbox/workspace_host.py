@@ -15,7 +15,8 @@ from typing import Any
 from backstay.errors import BackstayError, ImageMissing, IsolationUnavailable
 from sandbox.host_frames import framed, read_frame
 from sandbox.workspace_call import WorkspaceCall
-from sandbox.workspace_opening import WorkspaceSettings, open_workspaces
+from sandbox.workspace_opening import open_workspaces
+from sandbox.workspace_settings import WorkspaceSettings
 from sandbox.workspaces import Workspaces
 
 _MOST_HEARD = 256 << 10

@@ -3,7 +3,6 @@
 import asyncio
 from pathlib import Path
 
-from backstay.noun import Noun
 from sandbox.cgroups import find_cgroups
 from sandbox.image import build_image
 from sandbox.isolation import prove_workspace
@@ -12,16 +11,8 @@ from sandbox.nsjail import Nsjail
 from sandbox.snapshots import Snapshots
 from sandbox.workspace_jails import WorkspaceJails
 from sandbox.workspace_owner import prepare
+from sandbox.workspace_settings import WorkspaceSettings
 from sandbox.workspaces import Workspaces
-
-
-class WorkspaceSettings(Noun):
-    """Say where workspaces are and how much one call may write."""
-
-    home: Path
-    workspaces: Path
-    nsjail: Path | None = None
-    artifacts_mb: int = 200
 
 
 async def open_workspaces(settings: WorkspaceSettings) -> Workspaces:

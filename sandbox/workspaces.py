@@ -106,20 +106,12 @@ class Workspaces:
             return {"error": f"{call.tool} is not possible while the workspace may only be read"}
         return _said(await self._jails.files(workspace, uid, call.tool, call.arguments, writable=False, show=False))
 
-    async def _do(
-        self, call: WorkspaceCall, workspace: Workspace, uid: int, restoring: Restoring, heard: Heard | None
-    ) -> dict[str, Any]:
-        match call.tool:
-            case "run":
-                return await self._shell(call, workspace, uid, heard, writable=True)
-            case "restore":
-                answer = await asyncio.to_thread(restoring.restore, call.arguments)
-                self._prepared.pop(workspace.key, None)
-                return answer
-            case tool if tool in WRITING:
-                return _said(await self._jails.files(workspace, uid, tool, call.arguments, writable=True, show=False))
-            case _:
-                raise ArgumentsInvalid(f"there is no tool {call.tool[:80]!r} in workspaces")
+    async def _do(self, call: WorkspaceCall, workspace: Workspace, uid: int, heard: Heard | None) -> dict[str, Any]:
+        if call.tool == SHELL:
+            return await self._shell(call, workspace, uid, heard, writable=True)
+        if call.tool not in WRITING:
+            raise ArgumentsInvalid(f"there is no tool {call.tool[:80]!r} in workspaces")
+        return _said(await self._jails.files(workspace, uid, call.tool, call.arguments, writable=True, show=False))
 
     async def _shell(
         self, call: WorkspaceCall, workspace: Workspace, uid: int, heard: Heard | None, *, writable: bool

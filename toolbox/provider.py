@@ -11,6 +11,15 @@ Sent = Callable[[], Awaitable[None]]
 """Awaited immediately before a request leaves; it commits the intent."""
 
 
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """Say in which workspace a call works, for which run, and whether it may write there."""
+
+    run: str
+    workspace: str
+    writable: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """Hold one request to a provider."""
@@ -23,6 +32,8 @@ class Call:
     before_send: Sent | None = None
     still_listed: Callable[[Listing], None] | None = None
     """Raises when the tool is no longer the one that was ruled on; asked once the connection stands."""
+    workplace: Workplace | None = None
+    """None: the run was given no workspace."""
 
 
 class Provider(Protocol):
