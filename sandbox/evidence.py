@@ -55,9 +55,7 @@ class Evidence:
     """How the process ended that made each deadly attempt."""
 
 
-async def gather_evidence(
-    command: Sequence[str], arguments: Sequence[str], *, named: Sequence[str] = ()
-) -> Evidence:
+async def gather_evidence(command: Sequence[str], arguments: Sequence[str], *, named: Sequence[str] = ()) -> Evidence:
     """Start jails by the command line: two that tell what they see, and one for each deadly attempt.
 
     The arguments are those of the interpreter with the self-test, to which the name of an attempt is added; `named`

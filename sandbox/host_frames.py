@@ -27,5 +27,5 @@ async def read_frame(stream: asyncio.StreamReader) -> dict[str, Any] | None:
     except (asyncio.IncompleteReadError, ConnectionError):
         return None
     if not isinstance(value, dict):
-        raise ValueError("a frame is an object")
+        raise ValueError("a frame is an object")  # noqa: TRY004 - it is data from a pipe
     return value

@@ -112,7 +112,11 @@ async def examine(
     properties = [_unchanged(image, found)]
     if evidence.first.inside is None:
         cause, fix = likely_cause(evidence.first.log, image, cgroups)
-        properties = [Property(name=_STARTS, proven=False, cause=cause, fix=fix), *properties, *unproven(cause, fix, rules)]
+        properties = [
+            Property(name=_STARTS, proven=False, cause=cause, fix=fix),
+            *properties,
+            *unproven(cause, fix, rules),
+        ]
     else:
         properties = [Property(name=_STARTS, proven=True), *properties, *judge(evidence, expected, rules)]
     return Proof(

@@ -236,7 +236,11 @@ WORKSPACE_RULES: tuple[Rule, ...] = (
     ("has no network", _network, _ASK),
     ("passes every system call through a filter", _filter, "use a kernel with CONFIG_SECCOMP_FILTER"),
     ("dies of an attack on the kernel", _deadly, _ASK),
-    ("writes nothing outside the workspace and /tmp", _attempts({"write_root": "EROFS", "write_library": "EROFS"}), _ASK),
+    (
+        "writes nothing outside the workspace and /tmp",
+        _attempts({"write_root": "EROFS", "write_library": "EROFS"}),
+        _ASK,
+    ),
     ("writes to a workspace only when it may", _attempts({"write_workspace": "EROFS"}), _ASK),
     ("executes nothing that it wrote to /tmp", _attempts({"execute": "EACCES"}), _ASK),
     ("makes no device", _attempts({"device": "ENOSYS"}), _ASK),

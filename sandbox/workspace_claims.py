@@ -56,8 +56,10 @@ class Claims:
     def _overlapping(self, workspace: Workspace) -> Iterator[tuple[Path, dict[str, Any]]]:
         for place in sorted(self._folder.glob("*.json")):
             said = read_json(place)
-            other = Path(said["root"]) if said else None
-            if other and (other.is_relative_to(workspace.root) or workspace.root.is_relative_to(other)):
+            if said is None:
+                continue
+            other = Path(said["root"])
+            if other.is_relative_to(workspace.root) or workspace.root.is_relative_to(other):
                 yield place, said
 
     def _place(self, workspace: Workspace) -> Path:

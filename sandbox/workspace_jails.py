@@ -91,9 +91,7 @@ class WorkspaceJails:
         self._demand_jail(ended)
         return ended
 
-    def _command(
-        self, workspace: Workspace, uid: int, limits: Limits, *, seconds: float, writable: bool
-    ) -> list[str]:
+    def _command(self, workspace: Workspace, uid: int, limits: Limits, *, seconds: float, writable: bool) -> list[str]:
         profile = render_profile(
             self.nsjail,
             self.image,

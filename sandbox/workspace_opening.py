@@ -1,7 +1,6 @@
 """Open the workspaces of one machine: find nsjail, build the image, prove that jails confine."""
 
 import asyncio
-from pathlib import Path
 
 from sandbox.cgroups import find_cgroups
 from sandbox.image import build_image

@@ -75,9 +75,7 @@ class Workspaces:
         workspace = self._find(call.workspace)
         async with self._turn(workspace):
             uid = await self._prepare(workspace)
-            return _said(
-                await self._jails.files(workspace, uid, call.tool, call.arguments, writable=False, show=True)
-            )
+            return _said(await self._jails.files(workspace, uid, call.tool, call.arguments, writable=False, show=True))
 
     def claim(self, name: str, run: str, instead_of: str | None = None) -> str:
         """Let the run have the workspace and return its whole name.
@@ -96,9 +94,7 @@ class Workspaces:
         """Return the run that has the workspace."""
         return self._claims.holder(self._find(name))
 
-    async def _look(
-        self, call: WorkspaceCall, workspace: Workspace, uid: int, heard: Heard | None
-    ) -> dict[str, Any]:
+    async def _look(self, call: WorkspaceCall, workspace: Workspace, uid: int, heard: Heard | None) -> dict[str, Any]:
         """Do what changes nothing, in a jail that cannot."""
         if call.tool == SHELL:
             return await self._shell(call, workspace, uid, heard, writable=False)
@@ -117,9 +113,7 @@ class Workspaces:
         self, call: WorkspaceCall, workspace: Workspace, uid: int, heard: Heard | None, *, writable: bool
     ) -> dict[str, Any]:
         line = str(call.arguments.get("command", ""))
-        ended = await self._jails.shell(
-            workspace, uid, line, writable=writable, seconds=call.seconds, heard=heard
-        )
+        ended = await self._jails.shell(workspace, uid, line, writable=writable, seconds=call.seconds, heard=heard)
         if ended.overfull:
             return {"error": f"the command was ended: {ended.reason}; nothing of it was kept"}
         note = f"\nbackstay: the command was ended: {ended.reason}" if ended.reason else ""

@@ -20,9 +20,7 @@ Doing = Callable[[], Awaitable[dict[str, Any]]]
 class Writing:
     """Surround what writes with two snapshots and a record."""
 
-    def __init__(
-        self, workspace: Workspace, snapshots: Snapshotting, records: WrittenEffects, *, most_mb: int
-    ) -> None:
+    def __init__(self, workspace: Workspace, snapshots: Snapshotting, records: WrittenEffects, *, most_mb: int) -> None:
         """Let one call write at most so many megabytes."""
         self._workspace = workspace
         self._snapshots = snapshots

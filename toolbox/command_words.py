@@ -9,7 +9,9 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
 _ENDS = frozenset({";", "&", "&&", "|", "||", "|&", "(", ")", "\n", "{", "}", "!", ";;"})
-_KEYWORDS = frozenset({"if", "then", "else", "elif", "fi", "while", "until", "do", "done", "time", "case", "esac", "in"})
+_KEYWORDS = frozenset(
+    {"if", "then", "else", "elif", "fi", "while", "until", "do", "done", "time", "case", "esac", "in"}
+)
 _ROUNDABOUT = ("$(", "`", "<(", ">(", "${", "$'")
 
 

@@ -40,9 +40,7 @@ class Toolbox:
         self._built: dict[tuple[tuple[str, int], ...], Catalog] = {}
         self._building = asyncio.Lock()
 
-    async def catalog(
-        self, user_id: str, *, fresh: bool = False, builtin: frozenset[str] = frozenset()
-    ) -> Catalog:
+    async def catalog(self, user_id: str, *, fresh: bool = False, builtin: frozenset[str] = frozenset()) -> Catalog:
         """Return what this user sees now; a server that cannot be reached is a reason, never an error.
 
         Of `fs` and `shell` a run sees what it asked for in `builtin`, as far as its user may.

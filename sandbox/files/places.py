@@ -159,7 +159,7 @@ def _entries(parts: Parts) -> list[tuple[str, os.stat_result]]:
     with folder(parts) as fd:
         reading = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=fd)
         try:
-            found = ((name, look(reading, name)) for name in os.listdir(reading))
+            found = ((name, look(reading, name)) for name in os.listdir(reading))  # noqa: PTH208 - of an open folder
             return [(name, facts) for name, facts in found if facts is not None]
         finally:
             os.close(reading)

@@ -8,6 +8,7 @@ import secrets
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from sandbox.files.differing import difference
@@ -125,17 +126,17 @@ def _remove(fd: int, name: str) -> int:
         else:
             left.pop()
             os.chdir("..")
-            os.rmdir(way.pop())
+            Path(way.pop()).rmdir()
             removed += 1
     return removed
 
 
 def _emptied() -> tuple[int, list[str]]:
     """Remove what is no folder from the working folder; return how many that were, and the folders."""
-    names = os.listdir()
+    names = os.listdir()  # noqa: PTH208 - of the folder that is worked in, whatever its path
     folders = [name for name in names if stat.S_ISDIR(os.lstat(name).st_mode)]
     for name in set(names) - set(folders):
-        os.unlink(name)
+        Path(name).unlink()
     return len(names) - len(folders), folders
 
 
