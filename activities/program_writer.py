@@ -51,7 +51,7 @@ class ProgramWriter:
 
     def _declared(self, visible: Sequence[str]) -> list[Definition]:
         """Return the tools of every provider of which the model sees a tool, the visible ones first."""
-        found = self._catalog.definitions
+        found = {name: one for name, one in self._catalog.definitions.items() if not one.hidden}
         first = [name for name in visible if name in found]
         providers = {found[name].provider for name in first}
         rest = sorted(name for name, one in found.items() if one.provider in providers and name not in first)

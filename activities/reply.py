@@ -134,7 +134,7 @@ class ReplyReader:
             await self._built_in(reply, call_id, name, shown)
             return shown
         definition = self.catalog.by_function.get(name) or self.catalog.definitions.get(name)
-        if definition is None:
+        if definition is None or definition.hidden:
             raise ArgumentsInvalid(f"there is no function {name!r}; search_tools finds what there is")
         folded = await self.arguments.fold(self.run, definition.provider, arguments)
         fault = definition.validate(arguments)

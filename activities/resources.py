@@ -9,6 +9,7 @@ from temporalio.client import Client
 from backstay.policy import Policy
 from backstay.redaction import Redactor
 from backstay.settings import Settings
+from sandbox.workspace_client import WorkspaceClient
 from store.store import Store
 from toolbox.toolbox import Toolbox
 
@@ -32,6 +33,8 @@ class Resources:
     search_attributes: bool = False
     find_sandbox: Callable[[], Awaitable[str]] = no_sandbox
     """Returns the queue of the sandbox role when a worker polls it."""
+    workspaces: WorkspaceClient | None = None
+    """Claims workspaces for runs, and lets them go."""
 
 
 class Body:

@@ -9,10 +9,12 @@ BackstayError
 |   +-- OutcomeUnknown        EffectConflict       CompensationFailed
 |   +-- DecisionRefused       ModelRefused         RunOpen             RunNotFound
 |   +-- IsolationUnavailable  ImageMissing         ProgramDiverged
+|   +-- WorkspaceInvalid      WorkspaceBusy
+|   +-- SnapshotRefused       SnapshotDamaged
 |   +-- InternalError
 +-- Transient                 trying again may help
     +-- ModelUnavailable      ToolUnavailable      StoreUnavailable    StoreMismatch
-    +-- Unreachable           SandboxLost
+    +-- Unreachable           SandboxLost          WorkspaceChanging
 """
 
 from typing import Any, ClassVar
@@ -153,6 +155,22 @@ class ProgramCancelled(Final):
     """The program was ended, because a person had effects undone while it waited; begin anew."""
 
 
+class WorkspaceInvalid(Final):
+    """The workspace cannot be used."""
+
+
+class WorkspaceBusy(Final):
+    """Another run works in this workspace."""
+
+
+class SnapshotRefused(Final):
+    """The workspace holds something that cannot be brought back, so no snapshot of it was taken."""
+
+
+class SnapshotDamaged(Final):
+    """The snapshot is gone, or is not what was written."""
+
+
 class InternalError(Final):
     """backstay itself failed; effects are kept and listed."""
 
@@ -179,3 +197,7 @@ class Unreachable(Transient):
 
 class SandboxLost(Transient):
     """The jail was lost before the program could go on; its journal brings it back anywhere."""
+
+
+class WorkspaceChanging(Transient):
+    """The workspace is being changed while it is read."""

@@ -55,14 +55,16 @@ class Evidence:
     """How the process ended that made each deadly attempt."""
 
 
-async def gather_evidence(command: Sequence[str], arguments: Sequence[str]) -> Evidence:
+async def gather_evidence(command: Sequence[str], arguments: Sequence[str], *, named: Sequence[str] = ()) -> Evidence:
     """Start jails by the command line: two that tell what they see, and one for each deadly attempt.
 
-    The arguments are those of the interpreter with the self-test, to which the name of an attempt is added.
+    The arguments are those of the interpreter with the self-test, to which the name of an attempt is added; `named`
+    are the same where a profile leaves open what is run.
     """
+    telling = [*command, "--quiet", *(("--", *named) if named else ())]
     async with asyncio.TaskGroup() as group:
-        first = group.create_task(_see(command, end=None))
-        second = group.create_task(_see(command, end=signal.SIGTERM))
+        first = group.create_task(_see(telling, end=None))
+        second = group.create_task(_see(telling, end=signal.SIGTERM))
         deadly = {name: group.create_task(_end_of([*command, "--", *arguments, name])) for name in DEADLY}
     return Evidence(first.result(), second.result(), {name: task.result() for name, task in deadly.items()})
 
@@ -70,7 +72,7 @@ async def gather_evidence(command: Sequence[str], arguments: Sequence[str]) -> E
 async def _see(command: Sequence[str], *, end: signal.Signals | None) -> Sighting:
     """Look at one jail, then end it: by closing its input, or by a signal to nsjail."""
     begun = time.monotonic()
-    started = await _start([*command, "--quiet"], stdin=True)
+    started = await _start(command, stdin=True)
     if isinstance(started, OSError):
         return _not_started(started)
     inside, child, outside = None, None, Outside()

@@ -15,12 +15,10 @@ from typing import Literal
 
 from backstay.errors import ImageMissing
 from sandbox.elf import Libraries, is_elf, read_elf, system_folders
+from sandbox.image_tools import Plan, plan_tools
 
-ImageKind = Literal["python", "data"]
-"""`python` is the interpreter and its library; `data` adds numpy and pandas."""
-
-Plan = dict[str, Path | bytes]
-"""Where a file stands in the image, and where it comes from or what it holds."""
+ImageKind = Literal["python", "data", "shell"]
+"""`python` is the interpreter and its library; `data` adds numpy and pandas, `shell` a shell and ordinary tools."""
 
 _REASONS = {
     "no network": (
@@ -51,7 +49,7 @@ _PRIVATE = frozenset(_PRIVATE_NAMES.split())
 _FOLDERS_OUT = frozenset({"__pycache__", "site-packages", "dist-packages", "lib-dynload", "test", "tests", "idle_test"})
 _ENDINGS_OUT = frozenset({".a", ".c", ".cpp", ".h", ".o", ".pxd", ".pxi", ".pyc", ".pyi", ".pyx"})
 _PACKAGES: Mapping[ImageKind, tuple[str, ...]] = MappingProxyType(
-    {"python": (), "data": ("numpy", "pandas", "python-dateutil")}
+    {"python": (), "data": ("numpy", "pandas", "python-dateutil"), "shell": ()}
 )
 _SYSTEM_ZONES = Path("/usr/share/zoneinfo")
 _JAIL = Path(__file__).parent / "jail"
@@ -90,6 +88,8 @@ def plan_image(kind: ImageKind) -> Plan:
         plan[f"{place}/ctypes.py"] = Path(__file__).parent / "no_ctypes.py"
     for package in _PACKAGES[kind]:
         plan |= {f"{place}/{name}": path for name, path in _package(package, libraries)}
+    if kind == "shell":
+        plan |= plan_tools(libraries)
     plan |= {f"usr/lib/{name}": path for name, path in libraries.found.items()}
     plan |= {f"usr/share/zoneinfo/{name}": path for name, path in _zones()}
     return plan | {f"usr/lib/backstay/{path.name}": path for path in sorted(_JAIL.glob("*.py"))}

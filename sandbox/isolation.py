@@ -12,7 +12,7 @@ from sandbox.image import Image, content_hash
 from sandbox.limits import Limits
 from sandbox.nsjail import Nsjail
 from sandbox.profile import SELF_TEST, command, environment, interpreter_arguments, outside_uid, render_profile
-from sandbox.properties import Expected, Property, judge, unproven
+from sandbox.properties import RULES, WORKSPACE_RULES, Expected, Property, Rule, judge, unproven
 
 _STARTS = "starts"
 _IMAGE = "has the image it is named by"
@@ -68,17 +68,57 @@ async def prove(
     return await examine(nsjail, image, profile, expected, cgroups)
 
 
-async def examine(nsjail: Nsjail, image: Image, profile: Path, expected: Expected, cgroups: Cgroups) -> Proof:
-    """Try every property through this very profile, whose program is the self-test."""
+async def prove_workspace(
+    nsjail: Nsjail, image: Image, folder: Path, workspace: Path, *, limits: Limits, cgroups: Cgroups
+) -> Proof:
+    """Try every property of the jails that commands get, over a folder that they may only read.
+
+    Never raises for what is missing: the proof says it.
+    """
+    uid = outside_uid()
+    profile = render_profile(
+        nsjail,
+        image,
+        folder=folder,
+        kind="shell",
+        limits=limits,
+        cgroups=cgroups,
+        outside_uid=uid,
+        workspace=workspace,
+    )
+    arguments = interpreter_arguments(SELF_TEST)
+    expected = Expected(limits=limits, environment=environment("shell", image), arguments=arguments, uid=uid)
+    return await examine(nsjail, image, profile, expected, cgroups, rules=WORKSPACE_RULES)
+
+
+async def examine(
+    nsjail: Nsjail,
+    image: Image,
+    profile: Path,
+    expected: Expected,
+    cgroups: Cgroups,
+    *,
+    rules: tuple[Rule, ...] = RULES,
+) -> Proof:
+    """Try every property through this very profile, whose program is the self-test.
+
+    Profiles of commands leave open what is run.
+    """
+    named = () if rules is RULES else expected.arguments
     evidence, found = await asyncio.gather(
-        gather_evidence(command(nsjail, profile), expected.arguments), asyncio.to_thread(_hash_of, image)
+        gather_evidence(command(nsjail, profile), expected.arguments, named=named),
+        asyncio.to_thread(_hash_of, image),
     )
     properties = [_unchanged(image, found)]
     if evidence.first.inside is None:
         cause, fix = likely_cause(evidence.first.log, image, cgroups)
-        properties = [Property(name=_STARTS, proven=False, cause=cause, fix=fix), *properties, *unproven(cause, fix)]
+        properties = [
+            Property(name=_STARTS, proven=False, cause=cause, fix=fix),
+            *properties,
+            *unproven(cause, fix, rules),
+        ]
     else:
-        properties = [Property(name=_STARTS, proven=True), *properties, *judge(evidence, expected)]
+        properties = [Property(name=_STARTS, proven=True), *properties, *judge(evidence, expected, rules)]
     return Proof(
         properties=(*properties, *_caps(evidence, cgroups)),
         nsjail=nsjail,

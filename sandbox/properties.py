@@ -10,6 +10,8 @@ from sandbox.limits import Limits
 
 _KILLED = 128 + 31
 _MB = 1 << 20
+_DEVICES = frozenset({"null", "zero", "full", "random", "urandom"})
+_ACCOUNTS = frozenset({"passwd", "group", "nsswitch.conf"})
 _ASK = "report this with the output of `backstay doctor`; programs stay switched off until it holds"
 _KERNEL = "use a kernel with seccomp filters and namespaces, and an nsjail of version 3.4 or newer"
 
@@ -56,11 +58,11 @@ Rule = tuple[str, Callable[[Case], list[str]], str]
 """A name, what speaks against it, and the fix."""
 
 
-def judge(evidence: Evidence, expected: Expected) -> list[Property]:
-    """Return every property, proven or with the reason why not."""
+def judge(evidence: Evidence, expected: Expected, rules: "tuple[Rule, ...] | None" = None) -> list[Property]:
+    """Return every property, proven or with the reason why not; without rules, those of programs."""
     case = Case(evidence, expected)
     judged: list[Property] = []
-    for name, against, fix in RULES:
+    for name, against, fix in RULES if rules is None else rules:
         try:
             faults = against(case)
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
@@ -69,9 +71,9 @@ def judge(evidence: Evidence, expected: Expected) -> list[Property]:
     return judged
 
 
-def unproven(cause: str, fix: str) -> list[Property]:
+def unproven(cause: str, fix: str, rules: "tuple[Rule, ...] | None" = None) -> list[Property]:
     """Return every property as not proven, because no jail started."""
-    return [Property(name=name, proven=False, cause=cause, fix=fix) for name, _, _ in RULES]
+    return [Property(name=name, proven=False, cause=cause, fix=fix) for name, _, _ in rules or RULES]
 
 
 def _differences(seen: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
@@ -136,12 +138,31 @@ def _seen(case: Case) -> list[str]:
     return [*seen, *_differences(told, {"pid": 1, "host": "jail", "files": [0, 1, 2]})]
 
 
+def _seen_by_commands(case: Case) -> list[str]:
+    told = case.inside
+    allowed = {"/dev": _DEVICES, "/etc": _ACCOUNTS}
+    seen = [
+        f"{path} holds {', '.join(sorted(more)[:5])}"
+        for path, names in told["seen"].items()
+        if (more := set(names) - allowed.get(path, frozenset()))
+    ]
+    return [*seen, *_differences(told, {"pid": 1, "host": "jail", "files": [0, 1, 2]})]
+
+
 def _environment(case: Case) -> list[str]:
     wanted = {"environment": dict(case.expected.environment), "arguments": list(case.expected.arguments)}
     return _differences(case.inside, wanted)
 
 
 def _limits(case: Case) -> list[str]:
+    return [*_numbers(case), *_attempts({"memory": "MemoryError", "raise_limit": "ValueError"})(case)]
+
+
+def _limits_of_commands(case: Case) -> list[str]:
+    return [*_numbers(case), *_attempts({"memory": "MemoryError", "raise_limit": "ENOSYS"})(case)]
+
+
+def _numbers(case: Case) -> list[str]:
     limits = case.expected.limits
     wanted = {
         "AS": limits.memory_mb * _MB,
@@ -154,8 +175,7 @@ def _limits(case: Case) -> list[str]:
         "NPROC": limits.processes,
         "STACK": limits.stack_mb * _MB,
     }
-    told = _differences(case.inside["limits"], {name: [value, value] for name, value in wanted.items()})
-    return [*told, *_attempts({"memory": "MemoryError", "raise_limit": "ValueError"})(case)]
+    return _differences(case.inside["limits"], {name: [value, value] for name, value in wanted.items()})
 
 
 def _space(case: Case) -> list[str]:
@@ -207,3 +227,28 @@ RULES: tuple[Rule, ...] = (
     ),
     ("ends when it is told to", _end, _ASK),
 )
+
+WORKSPACE_RULES: tuple[Rule, ...] = (
+    ("runs as a user without rights", _user, _KERNEL),
+    ("holds no capability", _capabilities, _KERNEL),
+    ("gains no privilege by executing a file", _privileges, _KERNEL),
+    ("has namespaces of its own", _namespaces, _KERNEL),
+    ("has no network", _network, _ASK),
+    ("passes every system call through a filter", _filter, "use a kernel with CONFIG_SECCOMP_FILTER"),
+    ("dies of an attack on the kernel", _deadly, _ASK),
+    (
+        "writes nothing outside the workspace and /tmp",
+        _attempts({"write_root": "EROFS", "write_library": "EROFS"}),
+        _ASK,
+    ),
+    ("writes to a workspace only when it may", _attempts({"write_workspace": "EROFS"}), _ASK),
+    ("executes nothing that it wrote to /tmp", _attempts({"execute": "EACCES"}), _ASK),
+    ("makes no device", _attempts({"device": "ENOSYS"}), _ASK),
+    ("becomes no other user", _attempts({"become_root": "EPERM"}), _ASK),
+    ("sees no process and no file of the machine", _seen_by_commands, _ASK),
+    ("finds nothing of the worker's environment", _environment, _ASK),
+    ("is bounded in memory, processor time, files and processes", _limits_of_commands, _ASK),
+    ("is bounded in what it writes to /tmp", _space, _ASK),
+    ("ends when it is told to", _end, _ASK),
+)
+"""What commands and file tools need; they may start processes, where programs may not."""

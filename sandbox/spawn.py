@@ -3,6 +3,7 @@
 import os
 import resource
 import signal
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,7 +32,7 @@ def spawn(command: list[str]) -> Spawned:
     The kernel ends it when the thread that called this ends, so call it from one that lives as long as the worker.
     A worker that dies before the kernel was told has also closed the control pipe, and a jail that reads its end exits.
     """
-    guarded = [str(_setpriv()), "--pdeathsig", "TERM", "--", *command]
+    whole = guarded(command)
     mine: list[int] = []
     theirs: list[int] = []
     try:
@@ -40,7 +41,7 @@ def spawn(command: list[str]) -> Spawned:
             mine.append(writing if place == 0 else reading)
             theirs.append(reading if place == 0 else writing)
         moves = [(os.POSIX_SPAWN_DUP2, fd, place) for place, fd in enumerate(theirs)]
-        pid = os.posix_spawn(guarded[0], guarded, {}, file_actions=moves, setsigdef=_RESET, setsigmask=(), setsid=True)
+        pid = os.posix_spawn(whole[0], whole, {}, file_actions=moves, setsigdef=_RESET, setsigmask=(), setsid=True)
         mine.append(_watched(pid))
     except OSError as error:
         _close(*mine, *theirs)
@@ -49,6 +50,14 @@ def spawn(command: list[str]) -> Spawned:
     for fd in mine[:_STREAMS]:
         os.set_blocking(fd, False)
     return Spawned(pid, mine[3], mine[0], mine[1], mine[2])
+
+
+def guarded(command: Sequence[str], sign: str = "TERM") -> list[str]:
+    """Return the command line that is sent a signal by the kernel when the thread that started it ends.
+
+    Raises IsolationUnavailable where that cannot be arranged.
+    """
+    return [str(_setpriv()), "--pdeathsig", sign, "--", *command]
 
 
 def allow_files(needed: int) -> None:

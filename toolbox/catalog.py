@@ -37,7 +37,7 @@ class Catalog:
         limit = max(1, min(limit, _LIMIT))
         wanted = query.strip()
         exact = [d.name for d in self._named(wanted)]
-        found = self.index.find(wanted, limit + _LIMIT) if wanted else sorted(self.definitions)
+        found = self.index.find(wanted, limit + _LIMIT) if wanted else sorted(_open(self.definitions.values()))
         rest = [self.definitions[name] for name in dict.fromkeys(found) if name not in exact]
         rest.sort(key=lambda definition: definition.provider in self.unavailable)
         ordered = [*(self.definitions[name] for name in exact), *rest]
@@ -61,9 +61,10 @@ class Catalog:
     def _named(self, wanted: str) -> list[Definition]:
         direct = self.definitions.get(wanted) or self.by_function.get(wanted)
         if direct is not None:
-            return [direct]
+            return [] if direct.hidden else [direct]
         folded = wanted.casefold()
         same = [d for d in self.definitions.values() if d.mcp_name.casefold() == folded or d.name.casefold() == folded]
+        same = [d for d in same if not d.hidden]
         return sorted(same, key=lambda d: (d.provider in self.unavailable, d.name))[:_LIMIT]
 
     def _hit(self, definition: Definition, detail_level: str) -> Hit:
@@ -90,7 +91,7 @@ def build(definitions: Iterable[Definition], problems: list[str], unavailable: d
     found = list(problems)
     checked = {name: _checked(definition, by_name, found) for name, definition in by_name.items()}
     by_function: dict[str, Definition] = {}
-    for definition in checked.values():
+    for definition in _open(checked.values()).values():
         other = by_function.setdefault(definition.function, definition)
         if other is not definition:
             raise ToolboxInvalid(
@@ -104,8 +105,13 @@ def build(definitions: Iterable[Definition], problems: list[str], unavailable: d
         by_function=by_function,
         problems=found,
         unavailable=unavailable,
-        index=Index(checked.values()),
+        index=Index(_open(checked.values()).values()),
     )
+
+
+def _open(definitions: Iterable[Definition]) -> dict[str, Definition]:
+    """Return by name what others than the engine may call."""
+    return {definition.name: definition for definition in definitions if not definition.hidden}
 
 
 def summary_of(schema: dict[str, Any]) -> dict[str, Any]:

@@ -1,9 +1,11 @@
 """The shape of toolbox.json."""
 
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, Field, StringConstraints, field_validator, model_validator
 
+from toolbox.command_lists import CommandLists
 from toolbox.declaration import Declaration
 from toolbox.strict import Strict
 
@@ -100,16 +102,17 @@ class Configuration(Strict):
     servers: dict[ProviderName, ServerEntry] = Field(default_factory=dict, alias="mcpServers")
     providers: dict[str, ProviderEntry] = Field(default_factory=dict)
     plugins: str | None = None
+    workspace: CommandLists = Field(default_factory=CommandLists)
+    """Which commands a shell may run."""
     users: dict[str, UserEntry] | None = None
 
     def of(self, provider: str) -> ProviderEntry:
         """Return what is said of a provider, or the defaults."""
         return self.providers.get(provider) or ProviderEntry()
 
-    def granted(self, user_id: str) -> frozenset[str]:
-        """Return the providers this user sees."""
-        active = frozenset(name for name, server in self.servers.items() if not server.disabled)
+    def granted(self, user_id: str, providers: Iterable[str]) -> frozenset[str]:
+        """Return which of the providers this user sees."""
         if self.users is None:
-            return active
+            return frozenset(providers)
         entry = self.users.get(user_id) or self.users.get("*")
-        return active & frozenset(entry.providers) if entry else frozenset()
+        return frozenset(providers) & frozenset(entry.providers) if entry else frozenset()

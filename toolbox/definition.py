@@ -29,6 +29,8 @@ class Definition:
     parameters: dict[str, Any] = field(repr=False)
     """The JSON Schema of the arguments, without the one that the engine fills in itself."""
     declaration: Declaration = field(repr=False)
+    hidden: bool = False
+    """Whether only the engine calls it."""
 
     @property
     def name(self) -> str:
@@ -87,6 +89,7 @@ def define(
         description=listed.description[:_DESCRIPTION],
         parameters=_without(listed.input_schema, declaration.idempotency_argument),
         declaration=declaration,
+        hidden=listed.hidden,
     )
 
 

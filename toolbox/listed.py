@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from toolbox.declaration import Declaration
+
 
 @dataclass(frozen=True, slots=True)
 class Hints:
@@ -23,6 +25,10 @@ class Listed:
     input_schema: dict[str, Any] = field(default_factory=dict)
     output_schema: dict[str, Any] | None = None
     hints: Hints = field(default_factory=Hints)
+    declared: Declaration | None = None
+    """What is said of a tool of our own; the operator's word goes before it."""
+    hidden: bool = False
+    """Whether only the engine calls it."""
 
 
 @dataclass(frozen=True, slots=True)

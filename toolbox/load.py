@@ -15,7 +15,9 @@ from toolbox.explain import explain
 from toolbox.template import check
 from toolbox.variables import Variables
 
-_RESERVED = frozenset({"engine"})
+BUILTIN = frozenset({"fs", "shell"})
+"""Providers of our own, which no server may be called like."""
+_RESERVED = frozenset({"engine", *BUILTIN})
 
 
 def load(path: Path, environment: Mapping[str, str]) -> tuple[Configuration, frozenset[str]]:
@@ -71,11 +73,11 @@ def _check_names(configuration: Configuration) -> None:
             raise ToolboxInvalid(f"mcpServers.{name}: this name belongs to the engine; choose another")
     known = ", ".join(configuration.servers) or "none"
     for name in configuration.providers:
-        if name not in configuration.servers:
+        if name not in configuration.servers and name not in BUILTIN:
             raise ToolboxInvalid(f"providers.{name}: there is no such entry in mcpServers (known: {known})")
     for user, entry in (configuration.users or {}).items():
         for name in entry.providers:
-            if name not in configuration.servers:
+            if name not in configuration.servers and name not in BUILTIN:
                 raise ToolboxInvalid(f"users.{user}.providers: unknown provider {name!r} (known: {known})")
 
 

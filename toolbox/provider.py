@@ -12,6 +12,15 @@ Sent = Callable[[], Awaitable[None]]
 """Awaited immediately before a request leaves; it commits the intent."""
 
 
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """Say in which workspace a call works, for which run, and whether it may write there."""
+
+    run: str
+    workspace: str
+    writable: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """Hold one request to a provider."""
@@ -28,6 +37,8 @@ class Call:
     """What a person answered when the tool was called before and asked."""
     still_listed: Callable[[Listing], None] | None = None
     """Raises when the tool is no longer the one that was ruled on; asked once the connection stands."""
+    workplace: Workplace | None = None
+    """None: the run was given no workspace."""
 
 
 class Provider(Protocol):

@@ -15,12 +15,13 @@ from toolbox.configuration import Configuration, ServerEntry
 from toolbox.declaration import Declaration
 from toolbox.definition import Definition, define
 from toolbox.interview import Reply
-from toolbox.listed import Listing
-from toolbox.load import load
+from toolbox.listed import Listed, Listing
+from toolbox.load import BUILTIN, load
 from toolbox.mcp_provider import McpProvider
 from toolbox.naming import file_name, is_presentable
-from toolbox.provider import Call, Provider, Sent
+from toolbox.provider import Call, Provider, Sent, Workplace
 from toolbox.transports import http_transports, stdio_transport
+from toolbox.workspace_provider import WorkspaceHost, WorkspaceProvider, workspace_providers
 
 _SCHEMA_BYTES = 256 * 1024
 _KEPT = 8
@@ -40,12 +41,15 @@ class Toolbox:
         self._built: dict[tuple[tuple[str, int], ...], Catalog] = {}
         self._building = asyncio.Lock()
 
-    async def catalog(self, user_id: str, *, fresh: bool = False) -> Catalog:
+    async def catalog(self, user_id: str, *, fresh: bool = False, builtin: frozenset[str] = frozenset()) -> Catalog:
         """Return what this user sees now; a server that cannot be reached is a reason, never an error.
+
+        Of `fs` and `shell` a run sees what it asked for in `builtin`, as far as its user may.
 
         Raises ToolboxInvalid when two tools would be called by one name.
         """
-        granted = sorted(self._configuration.granted(user_id) & self._providers.keys())
+        offered = self._providers.keys() - (BUILTIN - builtin)
+        granted = sorted(self._configuration.granted(user_id, offered))
         listings = await asyncio.gather(*(self._providers[name].list(fresh=fresh) for name in granted))
         found = dict(zip(granted, listings, strict=True))
         key = tuple((name, listing.generation) for name, listing in found.items())
@@ -70,8 +74,9 @@ class Toolbox:
         before_send: Sent | None = None,
         on_progress: Callable[[str], None] | None = None,
         reply: Reply | None = None,
+        workplace: Workplace | None = None,
     ) -> Answer:
-        """Call one tool.
+        """Call one tool; those of a workspace need to know which one, and for which run.
 
         Raises ToolUnavailable and ToolChanged before `before_send`, NotSent and OutcomeUnknown after it.
         """
@@ -87,8 +92,17 @@ class Toolbox:
             on_progress=on_progress,
             reply=reply,
             still_listed=lambda listing: self._compare(definition, listing),
+            workplace=workplace,
         )
         return await self._providers[definition.provider].call(call)
+
+    async def preview(
+        self, definition: Definition, arguments: dict[str, Any], *, deadline_s: float, workplace: Workplace
+    ) -> str | None:
+        """Return what a call would change in a workspace, as a unified diff; None where nothing can be shown."""
+        provider = self._providers[definition.provider]
+        call = Call(tool=definition.mcp_name, arguments=arguments, deadline_s=deadline_s, workplace=workplace)
+        return await provider.preview(call) if isinstance(provider, WorkspaceProvider) else None
 
     async def close(self) -> None:
         """Let go of every provider at once."""
@@ -110,16 +124,16 @@ class Toolbox:
         entry = self._configuration.of(name)
         definitions: list[Definition] = []
         problems: list[str] = []
-        server = self._configuration.servers[name]
+        server = self._configuration.servers.get(name)
         for listed in listing.tools:
-            if not server.offers(listed.name):
+            if server is not None and not server.offers(listed.name):
                 continue
             if not is_presentable(listed.name):
                 problems.append(f"{name}: a tool is left out because its name {listed.name[:60]!a} cannot be shown")
             elif len(str(listed.input_schema)) > _SCHEMA_BYTES:
                 problems.append(f"{name}.{listed.name[:60]}: left out because its schema passes {_SCHEMA_BYTES} bytes")
             else:
-                declared = entry.tools.get(listed.name) or Declaration()
+                declared = _declared(listed, entry.tools.get(listed.name))
                 definitions.append(
                     define(
                         name,
@@ -148,9 +162,18 @@ class Toolbox:
             raise ToolChanged(f"{definition.name} is no longer the tool that was ruled on; look at it again")
 
 
+def _declared(listed: Listed, operator: Declaration | None) -> Declaration:
+    """Return what is said of a tool: what the operator says goes before what we say of our own."""
+    if listed.declared is None or operator is None:
+        return operator or listed.declared or Declaration()
+    return listed.declared.model_copy(update={name: getattr(operator, name) for name in operator.model_fields_set})
+
+
 @asynccontextmanager
-async def open_toolbox(path: Path, *, environment: Mapping[str, str], home: Path) -> AsyncGenerator[Toolbox]:
-    """Open the toolbox that a toolbox.json describes; servers die with it.
+async def open_toolbox(
+    path: Path, *, environment: Mapping[str, str], home: Path, workspaces: WorkspaceHost | None = None
+) -> AsyncGenerator[Toolbox]:
+    """Open the toolbox that a toolbox.json describes; servers die with it. Files and shell need a host of workspaces.
 
     Raises ToolboxInvalid naming field, value and fix.
     """
@@ -158,12 +181,13 @@ async def open_toolbox(path: Path, *, environment: Mapping[str, str], home: Path
     for name in ("mcp", "client"):
         # The MCP client logs what servers send, which may hold secrets; what matters comes back as an error anyway.
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-    providers = {
+    providers: dict[str, Provider] = {
         name: _provider(name, server, configuration, environment=environment, path=path, home=home)
         for name, server in configuration.servers.items()
         if not server.disabled
     }
-    toolbox = Toolbox(configuration, providers, secrets)
+    builtin = {} if workspaces is None else workspace_providers(workspaces, configuration.workspace)
+    toolbox = Toolbox(configuration, providers | builtin, secrets)
     try:
         yield toolbox
     finally:

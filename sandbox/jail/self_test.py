@@ -112,6 +112,7 @@ ATTEMPTS: dict[str, Callable[[], object]] = {
     "socket_vsock": socket(40),
     "write_root": write("/x"),
     "write_library": write("/usr/lib/backstay/x.py"),
+    "write_workspace": write("/workspace/x"),
     "memory_file": lambda: os.memfd_create("x"),
     "machine_code": machine_code,
     "become_root": lambda: os.setuid(0),

@@ -1,0 +1,1 @@
+"""The file tools: what runs inside a jail to read and write one workspace. Nothing but the standard library."""

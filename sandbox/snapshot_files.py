@@ -1,0 +1,145 @@
+"""Open what lies in a hostile tree, never following a link, never waiting, never touching a device."""
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from backstay.errors import SnapshotRefused, WorkspaceChanging
+from backstay.shown import one_line
+
+DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+HANDLE = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+"""Stands for something without opening it, so that it needs no right to it."""
+OWNER_ALL = 0o700
+
+# What an open, a stat or a readlink says when something else stands there than a moment ago.
+_MOVED = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EISDIR, errno.EINVAL, errno.ENXIO, errno.ENODEV, errno.ESTALE}
+_CHUNK = 1 << 20
+_SYNCS_AT_ONCE = 16
+
+
+def shown(path: str) -> str:
+    """Return a path as people may see it."""
+    return one_line(path, 300)[0]
+
+
+@contextmanager
+def steady(path: str) -> Iterator[None]:
+    """Turn the signs of a tree that moves into WorkspaceChanging."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _MOVED:
+            raise
+        raise WorkspaceChanging(
+            f"{shown(path)} is being changed while it is read; end what writes to the workspace and try again"
+        ) from error
+
+
+@contextmanager
+def opened_root(root: Path, *, opening: bool) -> Iterator[int]:
+    """Open the directory of a workspace. Raises SnapshotRefused when it is none, or is a link."""
+    try:
+        try:
+            opened = os.open(root, DIRECTORY)
+        except PermissionError:
+            if not opening:
+                raise
+            unlock(os.fspath(root), None)
+            opened = os.open(root, DIRECTORY)
+    except OSError as error:
+        raise SnapshotRefused(
+            f"workspace {shown(str(root))}: {error.strerror}; name a directory that this user can open, not a link"
+        ) from error
+    try:
+        yield opened
+    finally:
+        os.close(opened)
+
+
+def unlock(name: str, parent: int | None) -> int:
+    """Give the owner of a directory all rights to it and return the mode it had."""
+    handle = os.open(name, HANDLE | os.O_DIRECTORY, dir_fd=parent)
+    try:
+        mode = stat.S_IMODE(os.fstat(handle).st_mode)
+        change_mode(handle, mode | OWNER_ALL)
+    finally:
+        os.close(handle)
+    return mode
+
+
+def change_mode(opened: int, mode: int) -> None:
+    """Set the mode of what a descriptor stands for, also when it may not be read."""
+    Path(f"/proc/self/fd/{opened}").chmod(mode)
+
+
+def chunks(opened: int, size: int) -> Iterator[bytes]:
+    """Yield the first `size` bytes of a file."""
+    left = size
+    while left > 0:
+        data = os.read(opened, min(left, _CHUNK))
+        if not data:
+            return
+        left -= len(data)
+        yield data
+
+
+def at_once(work: Callable[[str], None], names: Iterable[str]) -> None:
+    """Do the same to many files at a time: a journal commits what waits for the disk together."""
+    listed = list(names)
+    if len(listed) <= 1:
+        for name in listed:
+            work(name)
+        return
+    with ThreadPoolExecutor(min(len(listed), _SYNCS_AT_ONCE)) as pool:
+        list(pool.map(work, listed))
+
+
+def sync(name: str, folder: int | None = None) -> None:
+    """Wait until a file or directory is on the disk."""
+    opened = os.open(name, FILE, dir_fd=folder)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def names_in(folder: int) -> list[str]:
+    """List an open directory."""
+    with os.scandir(folder) as found:
+        return [one.name for one in found]
+
+
+def empty(folder: int) -> None:
+    """Remove everything in a directory, however deep it goes, with two descriptors.
+
+    Directories are moved up beside their parents before they are looked into, so no path gets long.
+    """
+    while names := names_in(folder):
+        for name in names:
+            if _unlinked(name, folder):
+                continue
+            unlock(name, folder)
+            inside = os.open(name, DIRECTORY, dir_fd=folder)
+            try:
+                for child in names_in(inside):
+                    if not _unlinked(child, inside):
+                        unlock(child, inside)
+                        os.rename(child, f"moved-{secrets.token_hex(8)}", src_dir_fd=inside, dst_dir_fd=folder)
+            finally:
+                os.close(inside)
+            os.rmdir(name, dir_fd=folder)
+
+
+def _unlinked(name: str, folder: int) -> bool:
+    with suppress(IsADirectoryError):
+        os.unlink(name, dir_fd=folder)
+        return True
+    return False

@@ -1,0 +1,225 @@
+"""Commands that try to get out of a workspace, or to take more than is theirs, and what must be true afterwards."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.sandbox.machine_code import CALLS, ENOSYS, EPERM, KILLED
+
+Told = dict[str, Any]
+MB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Attack:
+    """Hold one command; `holds` is given the answer and the folder of the workspace."""
+
+    name: str
+    command: str
+    holds: Callable[[Told, Path], bool]
+    writable: bool = True
+    seconds: float = 30.0
+    call: str = ""
+    """A binary that makes this one system call, written to `call` before."""
+
+
+def _out(told: Told) -> str:
+    return told["ok"]["stdout"]
+
+
+def _says(*texts: str) -> Callable[[Told, Path], bool]:
+    return lambda told, _: all(text in _out(told) + told["ok"]["stderr"] for text in texts)
+
+
+def _prints(text: str) -> Callable[[Told, Path], bool]:
+    return lambda told, _: _out(told).strip() == text
+
+
+def _ended(reason: str, code: int) -> Callable[[Told, Path], bool]:
+    return lambda told, _: told["ok"]["exit_code"] == code and reason in told["ok"]["stderr"]
+
+
+def _undone(reason: str) -> Callable[[Told, Path], bool]:
+    return lambda told, root: reason in told["error"] and "nothing of it was kept" in told["error"] and not held(root)
+
+
+def _changed_or_undone(number: int) -> Callable[[Told, Path], bool]:
+    return lambda told, root: told["ok"]["changed"] == number if "ok" in told else not held(root)
+
+
+def held(root: Path) -> list[str]:
+    """What is in a workspace beside what the driver put there."""
+    return sorted(path.name for path in root.iterdir() if path.name not in {"call", "sock"})
+
+
+def _python(source: str) -> str:
+    return f"python3 - <<'END'\n{source}\nEND\n"
+
+
+_TRIED = """
+import os, socket, stat, sys
+def tried(action):
+    try:
+        action()
+    except OSError as error:
+        return os.strerror(error.errno)
+    return "done"
+"""
+
+FILES = (
+    Attack("absolute link", "ln -s /etc/shadow x; cat x; cat /etc/passwd", _says("No such file", "jail:x:1000")),
+    Attack("relative link", "ln -s ../../../../../../etc/hostname x; cat x", _says("No such file")),
+    Attack("chain of links", "ln -s b a; ln -s c b; ln -s ../outside/secret.txt c; cat a", _says("No such file")),
+    Attack("loop of links", "ln -s b a; ln -s a b; cat a", _says("Too many levels of symbolic links")),
+    Attack("link to a folder", "ln -s / root; ls root/home root/root root/workspace/..", _says("No such file")),
+    Attack("processes", "ls /proc | wc -l; cat /proc/1/environ", lambda told, _: _out(told) == "0\n"),
+    Attack("environment", "env | grep -i token; echo ${WORKER_TOKEN-none}", _prints("none")),
+    Attack("hard link across", "ln /usr/bin/env x || ln /etc/passwd x", _says("ross-device link")),
+    Attack(
+        "write the system", "echo x > /usr/bin/x; echo x > /etc/passwd; echo x > /x", _says("Read-only file system")
+    ),
+    Attack("up and out", "echo x > /workspace/../outside; echo x > ../home", _says("Read-only file system")),
+    Attack("change of root", "cd ..; ls -d outside home workspaces 2>&1", _says("outside", "No such file")),
+    Attack(
+        "devices",
+        _python(
+            _TRIED + "print(tried(lambda: os.mknod('d', stat.S_IFCHR | 0o666, os.makedev(1, 1))),"
+            " tried(lambda: os.mknod('b', stat.S_IFBLK | 0o666, os.makedev(8, 0))))"
+        ),
+        _prints("Function not implemented Function not implemented"),
+    ),
+    Attack(
+        "disks", "ls /dev; cat /dev/mem /dev/sda", lambda told, _: "mem" not in _out(told) and "sda" not in _out(told)
+    ),
+    Attack(
+        "set-uid",
+        "cp /usr/bin/env x; chmod 4755 x; chmod u+s x; stat -c %a x",
+        _says("Function not implemented", "755"),
+    ),
+    Attack("set-gid folder", "mkdir d; chmod 2777 d; stat -c %a d", _says("Function not implemented")),
+    Attack("another owner", "echo x > x; python3 -c 'import os; os.chown(\"x\", 0, 0)'", _says("PermissionError")),
+    Attack(
+        "odd names",
+        "touch -- $'a\\nb' $'\\e[31mred' '-rf' ' ' $'\\xff\\xfe' '..a'; ls | wc -l",
+        lambda told, _: told["ok"]["exit_code"] == 0 and told["ok"]["changed"] == 6,
+    ),
+    Attack(
+        "ten thousand files",
+        "for i in $(seq 100); do mkdir d$i; touch d$i/{1..99}; done",
+        lambda told, _: told["ok"]["changed"] == 10_000 and len(told["ok"]["changes"]) == 200,
+        seconds=60.0,
+    ),
+    Attack("deep folders", "for i in $(seq 400); do mkdir d && cd d || break; done", _undone("")),
+    Attack(
+        "archive with ways out",
+        _python(
+            "import io, tarfile, zipfile\n"
+            "with tarfile.open('a.tar', 'w') as t:\n"
+            "    for n in ('../../tmp/pwned', '/usr/pwned', '../outside/pwned'):\n"
+            "        i = tarfile.TarInfo(n); i.size = 1; t.addfile(i, io.BytesIO(b'x'))\n"
+            "with zipfile.ZipFile('a.zip', 'w') as z:\n"
+            "    z.writestr('../../outside/pwned', 'x')\n"
+        )
+        + "tar -xPf a.tar; unzip -: a.zip; ls ..",
+        lambda told, root: not (root.parent.parent / "outside/pwned").exists() and held(root) == ["a.tar", "a.zip"],
+    ),
+    Attack(
+        "hooks of git",
+        "git init -q . && mkdir -p .git/hooks && for h in post-checkout pre-commit post-index-change fsmonitor; do"
+        " printf '#!/bin/sh\\ntouch ../outside/pwned /tmp/pwned\\n' > .git/hooks/$h; chmod +x .git/hooks/$h; done;"
+        " git config core.fsmonitor .git/hooks/fsmonitor; echo x > x; echo done",
+        lambda told, root: "done" in _out(told) and not (root.parent.parent / "outside/pwned").exists(),
+    ),
+    Attack(
+        "time turned back",
+        "echo b > x; touch -d 1970-01-02 x; stat -c %Y x",
+        lambda told, _: told["ok"]["changed"] == 1,
+    ),
+    Attack("core dump", "ulimit -c unlimited; bash -c 'kill -SEGV $$'; ls", lambda told, root: not held(root)),
+    Attack("unreadable", "mkdir d; echo x > d/x; chmod 000 d/x d", _changed_or_undone(2)),
+    Attack("pipe with a name", "mkfifo p; ls -l p", _says("prw")),
+)
+READ_ONLY = (
+    Attack("write", "echo x > x; touch y; mkdir z; ln -s a b", _says("Read-only file system"), writable=False),
+    Attack("rename", "mv call x; rm -rf call", _says("Read-only file system"), writable=False),
+    Attack(
+        "remount",
+        _python(_TRIED + "print(tried(lambda: os.open('/workspace', os.O_WRONLY | os.O_TMPFILE)))"),
+        _prints("Read-only file system"),
+        writable=False,
+    ),
+)
+RESOURCES = (
+    Attack("fork bomb", ":(){ :|:& };: ; sleep 1; echo over", lambda told, _: "ok" in told, seconds=4.0),
+    Attack(
+        "memory of many",
+        "for i in 1 2 3 4 5 6; do python3 -c 'a = b\"x\" * (300 << 20); import time; time.sleep(9)' & done; wait",
+        lambda told, _: any(sign in told["ok"]["stderr"] for sign in ("Killed", "MB of memory")),
+        seconds=40.0,
+    ),
+    Attack("memory of one", "python3 -c 'bytearray(4 << 30)'", _says("MemoryError")),
+    Attack("disk", "dd if=/dev/zero of=big bs=1M count=900; sleep 30", _undone("it wrote"), seconds=60.0),
+    Attack("disk of many", "for i in 1 2 3; do head -c 20000000 /dev/zero > $i; done", _undone("it wrote")),
+    Attack("one large file", "head -c 3G /dev/zero > /tmp/x; stat -c %s /tmp/x", _says("No space left")),
+    Attack("flood of output", "yes", _ended("it said more than", 137)),
+    Attack("flood of errors", "yes >&2", _ended("it said more than", 137)),
+    Attack("never ends", "while :; do :; done", _ended("it took longer than 2 s", 124), seconds=2.0),
+    Attack(
+        "deaf to signals",
+        "trap '' TERM INT HUP; sleep 300 & sleep 300",
+        _ended("it took longer than 2 s", 124),
+        seconds=2.0,
+    ),
+)
+PROCESSES = (
+    Attack("daemon", "(sleep 300 &) ; echo done", _prints("done")),
+    Attack(
+        "session of its own",
+        "setsid() { python3 -c 'import os,time; os.setsid(); os.fork() or time.sleep(300)' & }; setsid; echo done",
+        _prints("done"),
+    ),
+    Attack("holds the output", "sleep 300 & disown; echo done", _prints("done")),
+    Attack("kill all", "kill -9 -1; kill -9 {victim}; echo $?", lambda told, _: True),
+    Attack("kill the parent", "kill -9 $PPID; kill -STOP $PPID; echo $PPID", _says("0")),
+    Attack(
+        "terminal",
+        _python(_TRIED + "import fcntl\nprint(tried(lambda: fcntl.ioctl(0, 0x5412, b'x')))"),
+        lambda told, _: "done" not in _out(told),
+    ),
+)
+NETWORK = (
+    Attack("tcp", "exec 3<>/dev/tcp/127.0.0.1/{port}", _says("Operation not permitted")),
+    Attack(
+        "all families",
+        _python(
+            _TRIED
+            + "print({tried(lambda f=f, k=k: socket.socket(f, k)) for f in (1, 2, 10, 16, 17, 40) for k in (1, 2, 3)})"
+        ),
+        _prints("{'Operation not permitted'}"),
+    ),
+    Attack(
+        "socket in the workspace",
+        _python(_TRIED + "import _socket\nprint(tried(lambda: _socket.socket(1, 1).connect('sock')))"),
+        _prints("Operation not permitted"),
+    ),
+)
+_DEADLY = (
+    "ptrace",
+    "process_vm_readv",
+    "keyctl",
+    "bpf",
+    "unshare_user",
+    "mount",
+    "pivot_root",
+    "setns",
+    "io_uring_setup",
+)
+_REFUSED = ("clone_user", "clone3", "memfd_create", "personality", "setuid", "seccomp", "sethostname")
+KERNEL = tuple(Attack(f"call {name}", "./call; echo $?", _prints(str(KILLED)), call=name) for name in _DEADLY) + tuple(
+    Attack(f"call {name}", "./call; echo $?", lambda told, _: int(_out(told)) in (EPERM, ENOSYS), call=name)
+    for name in _REFUSED
+)
+ATTACKS = (*FILES, *READ_ONLY, *RESOURCES, *PROCESSES, *NETWORK, *KERNEL)
+
+assert {attack.call for attack in ATTACKS if attack.call} <= CALLS.keys()

@@ -1,0 +1,50 @@
+"""What the tests of workspaces share: real jails over folders that every user can reach."""
+
+import itertools
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sandbox.cgroups import find_cgroups, release_cgroups
+from sandbox.nsjail import Nsjail
+from sandbox.snapshots import Snapshots
+from sandbox.workspace_jails import WorkspaceJails
+from sandbox.workspaces import Workspaces
+from tests.sandbox.places import image, shared
+from tests.workspace.desk import Desk
+
+_NUMBERS = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def area() -> Iterator[Path]:
+    """A folder that every user can reach, with the images that all tests share."""
+    place = Path(tempfile.mkdtemp(prefix="backstay-"))
+    place.chmod(0o755)
+    image("shell")
+    (place / "images").symlink_to(shared() / "images")
+    yield place
+    shutil.rmtree(place, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def workspaces(area) -> Iterator[Workspaces]:
+    """Workspaces in this process, without a host."""
+    cgroups = find_cgroups()
+    jails = WorkspaceJails(Nsjail.find(), image("shell"), folder=area / "jails", cgroups=cgroups, written_mb=50)
+    yield Workspaces(
+        area / "workspaces", area / "state", jails, lambda workspace: Snapshots(area / "snapshots" / workspace.key)
+    )
+    release_cgroups(cgroups)
+
+
+@pytest.fixture
+def desk(area, workspaces) -> Desk:
+    """A fresh workspace of one run."""
+    name = f"w{next(_NUMBERS)}"
+    root = area / "workspaces" / name
+    root.mkdir(parents=True)
+    return Desk(workspaces, name, root)

@@ -1,0 +1,255 @@
+"""The file tools: what they answer, and that no path and no file leads them out of the workspace."""
+
+import asyncio
+import base64
+import os
+import socket
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.workspace.desk import Desk
+
+OUTSIDE = "only outside"
+
+
+async def test_a_file_is_written_edited_read_moved_and_deleted(desk: Desk):
+    assert (await desk.ask("write_file", path="a/b.txt", content="one\ntwo\n"))["size"] == 8
+    assert (await desk.ask("edit_file", path="a/b.txt", old="two", new="three"))["replaced"] == 1
+    read = await desk.ask("read_file", path="/workspace/a/b.txt")
+    assert read == {
+        "path": "a/b.txt", "size": 10, "encoding": "utf-8", "content": "one\nthree\n", "offset": 0, "next_offset": None,
+    }  # fmt: skip
+    assert (await desk.ask("move", source="a/b.txt", destination="c/d.txt"))["destination"] == "c/d.txt"
+    listed = await desk.ask("list_directory", recursive=True)
+    assert [(entry["path"], entry["kind"]) for entry in listed["entries"]] == [
+        ("a", "directory"), ("c", "directory"), ("c/d.txt", "file"),
+    ]  # fmt: skip
+    assert (await desk.ask("delete", path="c", recursive=True))["deleted"] == 2
+    assert (await desk.ask("delete", path="a"))["kind"] == "directory"
+    assert desk.held() == {}
+
+
+async def test_a_write_keeps_the_mode_of_the_file_and_no_other_name_of_it(desk: Desk):
+    (desk.root / "run.sh").write_text("old", encoding="ascii")
+    (desk.root / "run.sh").chmod(0o750)
+    os.link(desk.root / "run.sh", desk.root / "other")
+    await desk.ask("write_file", path="run.sh", content="new")
+    assert stat.S_IMODE((desk.root / "run.sh").stat().st_mode) == 0o750
+    assert (desk.root / "other").read_text(encoding="ascii") == "old"
+
+
+async def test_a_file_with_a_name_outside_keeps_there_what_it_holds(desk: Desk, area: Path):
+    outside = area / f"{desk.name}-outside"
+    outside.write_text(OUTSIDE, encoding="ascii")
+    os.link(outside, desk.root / "linked")
+    await desk.ask("write_file", path="linked", content="changed")
+    assert (desk.root / "linked").read_text(encoding="ascii") == "changed"
+    assert outside.read_text(encoding="ascii") == OUTSIDE
+
+
+async def test_an_edit_that_does_not_occur_as_often_as_said_changes_nothing(desk: Desk):
+    await desk.ask("write_file", path="a", content="x x x")
+    assert await desk.ask("edit_file", path="a", old="x", new="y") == (
+        "a: `old` occurs 3 times, not 1; nothing was changed"
+    )
+    assert (await desk.ask("edit_file", path="a", old="x", new="y", count=3))["replaced"] == 3
+
+
+async def test_parts_of_a_file_fit_together_and_never_cut_a_character(desk: Desk):
+    text = "äöü€🙂" * 40
+    (desk.root / "a").write_text(text, encoding="utf-8")
+    (desk.root / "a").chmod(0o644)
+    came, offset = "", 0
+    while offset is not None:
+        part = await desk.ask("read_file", path="a", offset=offset, limit=170)
+        came, offset = came + part["content"], part["next_offset"]
+    assert came == text
+
+
+@pytest.mark.parametrize(
+    ("data", "encoding", "used", "content"),
+    [
+        (b"\xff\x00\x01", None, "base64", base64.b64encode(b"\xff\x00\x01").decode()),
+        ("größe".encode("latin-1"), "latin-1", "latin-1", "größe"),
+        ("größe".encode("utf-16"), "utf-16", "utf-16", "größe"),
+        (b"", None, "utf-8", ""),
+    ],
+    ids=["binary", "latin", "wide", "empty"],
+)
+async def test_text_and_bytes_are_read_as_what_they_are(desk: Desk, data, encoding, used, content):
+    (desk.root / "a").write_bytes(data)
+    (desk.root / "a").chmod(0o644)
+    asked = {} if encoding is None else {"encoding": encoding}
+    read = await desk.ask("read_file", path="a", **asked)
+    assert (read["encoding"], read["content"]) == (used, content)
+
+
+async def test_a_search_finds_lines_by_expression_or_literally_in_files_of_a_name(desk: Desk):
+    for name, text in {"a.py": "x = 1\ny = a.b\n", "b.txt": "a.b\n", "c.py": "axb\0"}.items():
+        (desk.root / name).write_text(text, encoding="ascii")
+        (desk.root / name).chmod(0o644)
+    found = await desk.ask("search", pattern="a.b")
+    assert [(one["path"], one["line"]) for one in found["matches"]] == [("a.py", 2), ("b.txt", 1)]
+    found = await desk.ask("search", pattern="A.B", literal=True, ignore_case=True, glob="*.py")
+    assert found["matches"] == [{"path": "a.py", "line": 2, "text": "y = a.b"}]
+    assert "no regular expression" in await desk.ask("search", pattern="(")
+
+
+async def test_a_search_that_never_ends_is_ended(desk: Desk):
+    (desk.root / "a").write_text("a" * 5000 + "\n", encoding="ascii")
+    (desk.root / "a").chmod(0o644)
+    assert "search was ended" in await desk.ask("search", pattern="(a|a)*$^")
+
+
+async def test_ten_thousand_files_are_listed_in_order_and_in_parts(desk: Desk):
+    for number in range(10_000):
+        (desk.root / f"{number % 100:02}").mkdir(exist_ok=True)
+        (desk.root / f"{number % 100:02}/{number:05}").touch()
+    listed = await desk.ask("list_directory", recursive=True, limit=2000)
+    assert (listed["total"], len(listed["entries"]), listed["next_offset"]) == (10_100, 2000, 2000)
+    last = await desk.ask("list_directory", recursive=True, offset=10_099)
+    assert ([entry["path"] for entry in last["entries"]], last["next_offset"]) == (["99/09999"], None)
+
+
+PATHS = {
+    "up": "../x",
+    "up within": "a/../../x",
+    "elsewhere": "/etc/passwd",
+    "beside": "/workspaces/x",
+    "nul": "a\0b",
+    "long name": "n" * 300,
+    "link": "link",
+    "through a link": "folder/secret",
+    "link to nothing": "nowhere",
+    "loop": "loop",
+    "pipe": "pipe",
+    "socket": "socket",
+    "processes": "proc/self/environ",
+    "itself": "",
+    "itself spelt": "/workspace/./",
+}
+
+
+@pytest.fixture
+def trapped(desk: Desk, area: Path) -> Desk:
+    """A workspace full of things that lead out of it, or that never answer."""
+    outside = area / f"{desk.name}-outside"
+    outside.mkdir()
+    (outside / "secret").write_text(OUTSIDE, encoding="ascii")
+    (desk.root / "link").symlink_to(outside / "secret")
+    (desk.root / "folder").symlink_to(outside)
+    (desk.root / "nowhere").symlink_to(outside / "made")
+    (desk.root / "loop").symlink_to("loop")
+    (desk.root / "proc").symlink_to("/proc")
+    os.mkfifo(desk.root / "pipe")
+    here = Path.cwd()
+    os.chdir(desk.root)
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind("socket")
+    os.chdir(here)
+    return desk
+
+
+@pytest.mark.timeout(600)
+async def test_no_path_leads_a_file_tool_out_of_the_workspace(trapped: Desk, area: Path):
+    outside = area / f"{trapped.name}-outside"
+    before = trapped.held()
+    for name, path in PATHS.items():
+        for tool, given in (("read_file", {}), ("write_file", {"content": "x"})):
+            said = await trapped.ask(tool, path=path, **given)
+            assert isinstance(said, str), (tool, name, said)
+            assert OUTSIDE not in said
+    assert [path.name for path in outside.iterdir()] == ["secret"]
+    assert (outside / "secret").read_text(encoding="ascii") == OUTSIDE
+    assert trapped.held() == before
+
+
+async def test_links_are_moved_and_deleted_themselves_and_never_what_they_name(trapped: Desk, area: Path):
+    outside = area / f"{trapped.name}-outside"
+    assert (await trapped.ask("move", source="link", destination="moved"))["kind"] == "symlink"
+    for name in ("moved", "folder", "nowhere", "loop", "proc", "pipe", "socket"):
+        assert (await trapped.ask("delete", path=name, recursive=True))["deleted"] == 1
+    assert [path.name for path in outside.iterdir()] == ["secret"]
+    assert trapped.held() == {}
+
+
+async def test_a_search_and_a_listing_enter_no_link_and_wait_for_nothing(trapped: Desk):
+    found = await trapped.ask("search", pattern=OUTSIDE, literal=True)
+    assert found["matches"] == []
+    listed = await trapped.ask("list_directory", recursive=True)
+    assert {entry["path"]: entry["kind"] for entry in listed["entries"]} == {
+        "folder": "symlink", "link": "symlink", "loop": "symlink", "nowhere": "symlink", "pipe": "fifo",
+        "proc": "symlink", "socket": "socket",
+    }  # fmt: skip
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a device")
+async def test_a_device_is_not_opened(desk: Desk):
+    os.mknod(desk.root / "zero", stat.S_IFCHR | 0o666, os.makedev(1, 5))
+    assert await desk.ask("read_file", path="zero") == "zero is a device, and no plain file"
+    assert await desk.ask("write_file", path="zero", content="x") == "zero is a device, and no plain file"
+
+
+async def test_the_workspace_itself_is_neither_moved_nor_deleted_nor_moved_into_itself(desk: Desk):
+    await desk.ask("write_file", path="a/b", content="x")
+    before = desk.held()
+    for tool, given in (
+        ("delete", {"path": ".", "recursive": True}),
+        ("move", {"source": "/workspace", "destination": "a/c"}),
+        ("move", {"source": "a", "destination": "a/b/c"}),
+        ("move", {"source": "a", "destination": "../a"}),
+        ("write_file", {"path": "/workspace", "content": "x"}),
+    ):
+        assert isinstance(await desk.ask(tool, **given), str)
+    assert desk.held() == before
+
+
+async def test_names_that_are_no_text_are_shown_and_harm_nothing(desk: Desk):
+    for name in (b"a\nb", b"\xff\xfe", b"\x1b[31m"):
+        (desk.root / os.fsdecode(name)).write_bytes(b"x")
+    listed = await desk.ask("list_directory")
+    assert [entry["path"] for entry in listed["entries"]] == ["\x1b[31m", "a\nb", "\\xff\\xfe"]
+
+
+@pytest.mark.timeout(600)
+async def test_a_parent_that_is_swapped_for_a_link_while_files_are_written_leads_nowhere(desk: Desk, area: Path):
+    outside = area / f"{desk.name}-outside"
+    outside.mkdir()
+    swap = f"for i in $(seq 200); do mkdir d 2>/dev/null; rmdir d; ln -s {outside} d; rm d; done"
+    swapping = asyncio.create_task(desk.ask("run", command=swap))
+    for number in range(3):
+        await desk.ask("write_file", path=f"d{number}/x", content="x")
+        await desk.ask("write_file", path="d/x", content="x")
+    await swapping
+    assert list(outside.iterdir()) == []
+
+
+async def test_what_would_change_is_shown_and_nothing_is_changed(desk: Desk):
+    await desk.ask("write_file", path="a", content="one\ntwo\n")
+    before = desk.held()
+    assert await desk.diff("edit_file", path="a", old="two", new="three") == (
+        "--- a/a\n+++ b/a\n@@ -1,2 +1,2 @@\n one\n-two\n+three\n"
+    )
+    assert await desk.diff("write_file", path="n/b", content="x") == (
+        "--- /dev/null\n+++ b/n/b\n@@ -0,0 +1 @@\n+x\n\\ No newline at end of file\n"
+    )
+    assert await desk.diff("delete", path="a") == "--- a/a\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-one\n-two\n"
+    assert await desk.diff("move", source="a", destination="b") == "rename from a\nrename to b\n"
+    assert await desk.diff("write_file", path="a", content=base64.b64encode(b"\0").decode(), encoding="base64") == (
+        "binary file a: 8 bytes -> 1 bytes\n"
+    )
+    assert "occurs 0 times" in await desk.diff("edit_file", path="a", old="four", new="x")
+    assert desk.held() == before
+
+
+async def test_a_plan_that_is_being_made_reads_and_cannot_write(desk: Desk):
+    await desk.ask("write_file", path="a", content="x")
+    assert (await desk.ask("read_file", path="a", writable=False))["content"] == "x"
+    assert "Read-only file system" in await desk.ask("write_file", path="b", content="x", writable=False)
+    assert "Read-only file system" in await desk.ask("delete", path="a", writable=False)
+    ran = await desk.ask("run", command="cat a; echo y > a", writable=False)
+    assert ran["stdout"] == "x"
+    assert "Read-only file system" in ran["stderr"]
+    assert desk.held() == {"a": "100644 b'x'"}

@@ -1,0 +1,118 @@
+"""Files and shell in the toolbox: who sees them, what is declared of them, which commands the lists let through."""
+
+import json
+
+import pytest
+
+from backstay.errors import ToolboxInvalid
+from backstay.safety import Safety
+from toolbox.command_words import fault_of
+from toolbox.load import load
+from toolbox.toolbox import open_toolbox
+
+
+class NoHost:
+    """Nothing here is ever called."""
+
+    reason = None
+
+
+async def opened(path, toolbox):
+    path.write_text(json.dumps(toolbox), encoding="utf-8")
+    async with open_toolbox(path, environment={}, home=path.parent, workspaces=NoHost()) as tools:
+        both = frozenset({"fs", "shell"})
+        return await tools.catalog("ana"), await tools.catalog("ana", builtin=both)
+
+
+async def test_a_run_that_did_not_ask_for_files_or_shell_sees_none(tmp_path):
+    without, with_both = await opened(tmp_path / "toolbox.json", {})
+    assert without.definitions == {}
+    assert {"fs.read_file", "fs.edit_file", "shell.run"} <= with_both.definitions.keys()
+
+
+async def test_every_writing_tool_is_known_to_be_undone_and_checked(tmp_path):
+    _, catalog = await opened(tmp_path / "toolbox.json", {})
+    assert catalog.problems == []
+    for name, definition in catalog.definitions.items():
+        if definition.tool.safety is Safety.READ_ONLY or definition.hidden:
+            continue
+        undo, by_id, verify = (
+            catalog.undo_of(definition),
+            catalog.undo_by_effect_id_of(definition),
+            catalog.verify_of(definition),
+        )
+        assert undo is not None, name
+        assert by_id is not None, name
+        assert verify is not None, name
+        assert undo.name == by_id.name == f"{definition.provider}.restore"
+        assert definition.declaration.idempotent
+    safeties = {name: one.tool.safety for name, one in catalog.definitions.items()}
+    assert safeties["shell.run"] is Safety.RESTRICTED_WRITE
+    assert safeties["fs.write_file"] is Safety.WRITE_SAFE
+    assert safeties["fs.search"] is Safety.READ_ONLY
+
+
+async def test_the_tools_behind_the_undo_are_found_by_nobody(tmp_path):
+    _, catalog = await opened(tmp_path / "toolbox.json", {})
+    for query in ("restore", "fs.restore", "fs__restore", "shell.outcome", "bring back files", ""):
+        assert not {hit.tool for hit in catalog.search(query, limit=50)} & {"fs.restore", "fs.outcome", "shell.restore"}
+    assert "fs__restore" not in catalog.by_function
+
+
+async def test_users_get_only_what_they_are_granted_and_operators_may_raise_a_class(tmp_path):
+    toolbox = {
+        "users": {"ana": {"providers": ["fs"]}},
+        "providers": {"fs": {"tools": {"write_file": {"safety": "restricted_write"}}}},
+    }
+    _, catalog = await opened(tmp_path / "toolbox.json", toolbox)
+    assert {one.provider for one in catalog.definitions.values()} == {"fs"}
+    assert catalog.definitions["fs.write_file"].tool.safety is Safety.RESTRICTED_WRITE
+    assert catalog.undo_of(catalog.definitions["fs.write_file"]) is not None
+
+
+@pytest.mark.parametrize(
+    ("toolbox", "said"),
+    [
+        ({"mcpServers": {"fs": {"command": "x"}}}, "belongs to the engine"),
+        ({"workspace": {"deny": "rm"}}, "workspace.deny"),
+        ({"workspace": {"forbid": []}}, "workspace.forbid"),
+    ],
+)
+def test_a_toolbox_file_that_is_wrong_about_workspaces_is_refused(toolbox, said, tmp_path):
+    (tmp_path / "toolbox.json").write_text(json.dumps(toolbox), encoding="utf-8")
+    with pytest.raises(ToolboxInvalid, match=said):
+        load(tmp_path / "toolbox.json", {})
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["rm -rf x", "/bin/rm x", "ls; rm x", "ls && rm x", "ls | xargs rm", "A=1 rm x", "if true; then rm x; fi",
+     "find . -exec rm {} +", "(rm x)", "ls\nrm x", "sudo rm x", "git push origin", "env git push"],
+)  # fmt: skip
+def test_a_denied_command_is_found_wherever_it_stands(command):
+    assert "not allowed" in (fault_of(command, allow=None, deny=["rm", "git push"]) or "")
+
+
+@pytest.mark.parametrize("command", ["ls -la", "git pull", "echo 'rm x' > a", "grep rmdir a", "FOO=rm ls"])
+def test_what_is_not_denied_passes(command):
+    assert fault_of(command, allow=None, deny=["rm", "git push"]) is None
+
+
+@pytest.mark.parametrize(
+    ("command", "passes"),
+    [
+        ("ls -la | grep x > out", True),
+        ("A=1 ls 2>&1 && python3 a.py", True),
+        ("while true; do ls; done", True),
+        ("curl x", False),
+        ("ls; curl x", False),
+        ("ls $(curl x)", False),
+        ("ls `curl x`", False),
+        ("ls <(curl x)", False),
+        ("$SHELL -c ls", False),
+        ("'unclosed", False),
+        ("pythonx a", False),
+    ],
+)
+def test_with_a_list_of_allowed_commands_all_others_are_refused(command, passes):
+    assert (fault_of(command, allow=["ls", "grep", "python3", "true"], deny=[]) is None) is passes

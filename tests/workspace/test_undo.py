@@ -1,0 +1,140 @@
+"""Writing calls happen once, leave nothing half done, and are taken back to the last byte."""
+
+import pytest
+
+from backstay.errors import IsolationUnavailable, SandboxLost, WorkspaceBusy, WorkspaceInvalid
+from sandbox.durable_file import write_durably
+from sandbox.snapshots import Snapshots
+from sandbox.workspace import Workspace
+from sandbox.workspace_claims import Claims
+from tests.workspace.desk import Desk
+
+
+async def test_what_was_done_under_an_effect_is_not_done_again(desk: Desk):
+    first = await desk.ask("run", effect="e", command="date +%N > a; cat a")
+    assert await desk.ask("run", effect="e", command="date +%N > a; cat a") == first
+    assert (desk.root / "a").read_text(encoding="ascii") == first["stdout"]
+
+
+async def test_a_command_tells_what_it_wrote_and_how_it_ended(desk: Desk):
+    await desk.ask("write_file", path="old", content="x")
+    ran = await desk.ask("run", command="echo new > a; rm old; echo out; echo err >&2; exit 3")
+    assert (ran["exit_code"], ran["stdout"], ran["stderr"], ran["allowed"]) == (3, "out\n", "err\n", True)
+    assert ran["artifacts"] == [
+        {"path": "a", "sha256": "7aa7a5359173d05b63cfd682e3c38487f3cb4f7f1d60659fe59fab1505977d4c", "size": 4}
+    ]
+    assert {(one["path"], one["kind"]) for one in ran["changes"]} >= {("a", "added"), ("old", "removed")}
+
+
+@pytest.mark.timeout(900)
+async def test_a_run_that_wrote_edited_moved_and_deleted_two_hundred_files_is_taken_back_to_the_last_byte(desk: Desk):
+    for number in range(200):
+        place = desk.root / f"d{number % 7}" / f"{number}.txt"
+        place.parent.mkdir(exist_ok=True)
+        place.write_text(f"file {number}\n" * 5, encoding="ascii")
+        place.chmod(0o640 if number % 2 else 0o755)
+    (desk.root / "link").symlink_to("d1/1.txt")
+    await desk.ask("list_directory")
+    before = desk.held()
+    done = [
+        await desk.ask("run", command="for f in d0/*; do echo more >> $f; done; rm -r d1; ln -sfn d2 link"),
+        await desk.ask(
+            "run", command="mkdir n; mv d2/* n/; for i in $(seq 60); do echo $i > n/new$i; done; chmod 600 d3/*"
+        ),
+        await desk.ask("write_file", path="d4/4.txt", content="other"),
+        await desk.ask("edit_file", path="d5/5.txt", old="file 5\n", new="", count=5),
+        await desk.ask("move", source="d6", destination="n/six"),
+        await desk.ask("delete", path="n", recursive=True),
+    ]
+    assert desk.held() != before
+    for one in reversed(done):
+        restored = await desk.ask("restore", snapshot=one["before"], expect=one["after"])
+        assert isinstance(restored, dict), restored
+    assert desk.held() == before
+
+
+async def test_taking_back_an_effect_by_its_id_leaves_what_others_did_since(desk: Desk):
+    await desk.ask("write_file", effect="e1", path="mine", content="1")
+    await desk.ask("write_file", effect="e2", path="theirs", content="2")
+    assert (await desk.ask("restore", effect="e1"))["restored"] == ["mine"]
+    assert list(desk.held()) == ["theirs"]
+    assert await desk.ask("restore", effect="never happened") == {"restored": [], "count": 0}
+
+
+async def test_what_a_person_changed_since_is_not_overwritten_and_is_named(desk: Desk):
+    written = await desk.ask("write_file", path="a", content="1")
+    (desk.root / "a").unlink()
+    (desk.root / "a").write_text("a person's", encoding="ascii")
+    said = await desk.ask("restore", snapshot=written["before"], expect=written["after"])
+    assert "'a'" in said
+    assert (desk.root / "a").read_text(encoding="ascii") == "a person's"
+
+
+async def test_an_effect_that_was_cut_off_is_taken_back_before_anything_else_happens(desk: Desk, area):
+    await desk.ask("write_file", path="a", content="before")
+    workspace = Workspace(name=desk.name, root=desk.root)
+    snapshots = Snapshots(area / "snapshots" / workspace.key)
+    taken = snapshots.take(desk.root)
+    unfinished = {"effect": "cut", "tool": "run", "before": taken.id, "after": None, "answer": None}
+    write_durably(area / "state/written" / workspace.key / "unfinished", unfinished)
+    (desk.root / "half").write_text("half", encoding="ascii")
+    (desk.root / "a").write_text("half", encoding="ascii")
+    assert await desk.ask("outcome", effect="cut") == {"applied": False, "answer": None}
+    assert list(desk.held()) == ["a"]
+    assert (desk.root / "a").read_text(encoding="ascii") == "before"
+
+
+async def test_the_outcome_of_an_effect_is_known_with_its_answer(desk: Desk):
+    written = await desk.ask("write_file", effect="e", path="a", content="1")
+    assert await desk.ask("outcome", effect="e") == {"applied": True, "answer": written}
+
+
+async def test_a_workspace_belongs_to_one_run_until_it_is_released(desk: Desk, workspaces):
+    await desk.ask("write_file", path="a", content="1")
+    other = Desk(workspaces, desk.name, desk.root, run="run-2")
+    with pytest.raises(WorkspaceBusy, match="in use by run run-1") as refused:
+        await other.ask("read_file", path="a")
+    assert refused.value.facts["holder"] == "run-1"
+    with pytest.raises(WorkspaceBusy):
+        workspaces.claim(f"{desk.name}/inner", "run-2")
+    assert workspaces.holder(desk.name) == "run-1"
+    assert not workspaces.release(desk.name, "run-2")
+    assert workspaces.release(desk.name, "run-1")
+    assert (await other.ask("read_file", path="a"))["content"] == "1"
+
+
+async def test_a_claim_passes_from_a_run_that_is_known_to_be_over(area):
+    claims = Claims(area / "claims-alone")
+    workspace = Workspace(name="w", root=area / "w")
+    claims.claim(workspace, "old")
+    claims.claim(workspace, "old")
+    with pytest.raises(WorkspaceBusy):
+        claims.claim(workspace, "new", instead_of="another")
+    claims.claim(workspace, "new", instead_of="old")
+    assert claims.holder(workspace) == "new"
+
+
+@pytest.mark.parametrize(
+    "asked", ["", ".", "..", "../x", "a/../../x", "/etc", "a\0b", "a\nb", "x" * 300, "linked", "linked/in", "file"]
+)
+async def test_only_a_plain_folder_beneath_the_operators_is_a_workspace(asked, area):
+    folder = area / "named"
+    (folder / "real/in").mkdir(parents=True, exist_ok=True)
+    (folder / "file").touch()
+    if not (folder / "linked").is_symlink():
+        (folder / "linked").symlink_to("real")
+    with pytest.raises(WorkspaceInvalid):
+        Workspace.find(folder, asked)
+    assert Workspace.find(folder, str(folder / "real/in")).name == "real/in"
+    assert not (area / "x").exists()
+
+
+async def test_what_the_engine_keeps_is_no_workspace(workspaces, area):
+    inside = Workspace(name="w", root=area)
+    with pytest.raises(WorkspaceInvalid, match="are not apart"):
+        inside.demand_apart(area / "state")
+
+
+def test_the_errors_of_isolation_are_those_that_callers_expect():
+    assert issubclass(IsolationUnavailable, RuntimeError)
+    assert not SandboxLost.final
