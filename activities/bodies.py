@@ -7,6 +7,7 @@ from activities.effects import Effects
 from activities.model import Model
 from activities.notices import Notices
 from activities.outcomes import Outcomes
+from activities.previews import Previews
 from activities.records import Records
 from activities.resources import Resources
 from activities.runs import Runs
@@ -30,6 +31,7 @@ def bodies(resources: Resources) -> list[Callable[..., Any]]:
         searches.search_tools,
         searches.read_result,
         tools.check_call,
+        Previews(resources, records).preview_calls,
         tools.call_tool,
         outcomes.settle_effect,
         outcomes.load_effects,

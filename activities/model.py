@@ -73,7 +73,7 @@ class Model(Body):
 
     async def _prepared(self, ask: calls.AskModel) -> Prepared:
         self.store.check(ask.store)
-        catalog = await self.toolbox.catalog(ask.user_id)
+        catalog = await self.catalog(ask, ask.user_id)
         transcript = await self.transcripts.load(ask.context)
         added = await self.transcripts.items_of(ask.append)
         return Prepared(transcript, added, self.transcripts.ahead(transcript, added), catalog)

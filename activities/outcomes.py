@@ -1,6 +1,7 @@
 """Read and settle what is recorded of effects."""
 
 import time
+from collections.abc import Iterable
 
 from temporalio.client import WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
@@ -47,17 +48,18 @@ class Outcomes(Body):
     @body(calls.load_effects)
     async def load_effects(self, ask: calls.LoadEffects) -> calls.LoadedEffects:
         """Read the effects of a run, in shown form."""
-        run, user_id, opened = ask.run, "", None
+        run, user_id, opened, builtin = ask.run, "", None, ask.builtin
         if ask.workflow_id is not None:
             row = await self.store.runs.get(ask.workflow_id, ask.workflow_run_id)
             if row is None:
                 raise RunNotFound(f"workflow_id: this store knows no run of {ask.workflow_id[:100]!r}")
             await self._refuse_open(ask.workflow_id, row.run)
             run, user_id, opened = row.run, row.user_id, calls.Opened.model_validate(row.opened)
+            builtin = opened.builtin
         rows = [row for row in await self.store.effects.of_run(run) if not row.undo]
         if ask.open_only:
             rows = [row for row in rows if row.state in _COULD_BE_UNDONE]
-        effects = [await self._with_facts(row, user_id) for row in rows]
+        effects = [await self._with_facts(row, user_id, builtin) for row in rows]
         ref = None
         if len(effects) > 100:
             ref = await self.store.blobs.put_json([effect.plain() for effect in effects])
@@ -70,12 +72,12 @@ class Outcomes(Body):
             effects_ref=ref,
         )
 
-    async def _with_facts(self, row: EffectRow, user_id: str) -> Effect:
+    async def _with_facts(self, row: EffectRow, user_id: str, builtin: Iterable[str]) -> Effect:
         effect = shown(row)
         unknown = row.state in {EffectState.DISPATCHED, EffectState.UNKNOWN}
         if not unknown and (row.state is not EffectState.APPLIED or row.undo_shown is not None):
             return effect
-        catalog = await self.toolbox.catalog(user_id or row.user_id)
+        catalog = await self.toolbox.catalog(user_id or row.user_id, builtin=frozenset(builtin))
         definition = catalog.definitions.get(row.tool)
         if definition is None:
             return effect

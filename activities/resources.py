@@ -6,11 +6,13 @@ from dataclasses import dataclass
 import openai
 from temporalio.client import Client
 
+from backstay.asks import OfRun
 from backstay.policy import Policy
 from backstay.redaction import Redactor
 from backstay.settings import Settings
 from sandbox.workspace_client import WorkspaceClient
 from store.store import Store
+from toolbox.catalog import Catalog
 from toolbox.toolbox import Toolbox
 
 
@@ -47,3 +49,7 @@ class Body:
         self.store = resources.store
         self.toolbox = resources.toolbox
         self.transient_s = resources.settings.transient_seconds
+
+    async def catalog(self, ask: OfRun, user_id: str) -> Catalog:
+        """Return what a run's user sees now, with the workspace that the run was given."""
+        return await self.toolbox.catalog(user_id, builtin=frozenset(ask.builtin))

@@ -3,6 +3,10 @@
 import asyncio
 from typing import Any
 
+import structlog
+from temporalio.client import WorkflowExecutionStatus
+from temporalio.service import RPCError, RPCStatusCode
+
 from activities.failures import body
 from activities.outcomes import shown
 from activities.pricing import price_of
@@ -13,7 +17,7 @@ from activities.resources import Body, Resources
 from activities.transcript import Transcripts
 from backstay import calls
 from backstay.canonical import canonical
-from backstay.errors import PolicyInvalid, TaskInvalid
+from backstay.errors import BackstayError, IsolationUnavailable, PolicyInvalid, TaskInvalid
 from backstay.policy import Policy
 from backstay.shown import one_line
 from backstay.task import Task
@@ -21,6 +25,7 @@ from backstay.trimming import BYTES_PER_TOKEN
 
 FIRST_REQUEST_BYTES = 40_000
 """Room for the functions of a first search; a figure to begin with, corrected by the first refusal."""
+_log = structlog.get_logger("backstay.runs")
 
 
 class Runs(Body):
@@ -44,7 +49,8 @@ class Runs(Body):
                 f"model: no price is known for {one_line(model, 80)[0]!r}, so max_llm_cost_usd cannot be kept; "
                 "set BACKSTAY_PRICES for it, or budget.max_llm_cost_usd to null"
             )
-        catalog = await self.toolbox.catalog(task.user_id)
+        builtin = await self._with_workspace(ask)
+        catalog = await self.toolbox.catalog(task.user_id, builtin=frozenset(builtin))
         items = await self._first_items(ask.run, task)
         most = self.settings.max_completion_tokens
         size = len(canonical(items).encode("utf-8", "replace")) + FIRST_REQUEST_BYTES
@@ -66,10 +72,44 @@ class Runs(Body):
             transient_s=self.transient_s,
             wait_notices=bool(self.settings.notify_urls),
         )
+        if task.workspace is not None:
+            opened = opened.model_copy(update={"workspace": task.workspace, "builtin": builtin})
         if task.plan is None and (queue := await self.resources.find_sandbox()):
             opened = opened.model_copy(update={"sandbox_queue": queue})
         await self._remember(ask, opened)
         return opened
+
+    async def _with_workspace(self, ask: calls.OpenRun) -> tuple[str, ...]:
+        """Take the workspace for this run; raises WorkspaceInvalid, WorkspaceBusy and IsolationUnavailable."""
+        task, client = ask.task, self.resources.workspaces
+        if task.workspace is None:
+            return ()
+        if client is None:
+            raise IsolationUnavailable("this worker has no workspaces; run the task on one that has")
+        await client.claim(task.workspace, ask.run, is_closed=self._is_closed)
+        return task.builtin
+
+    async def _is_closed(self, run: str) -> bool:
+        """Return whether the run that holds a workspace has ended; a terminated one never said goodbye."""
+        workflow_id, _, workflow_run_id = run.rpartition("/")
+        row = await self.store.runs.get(workflow_id, workflow_run_id)
+        if row is not None and row.state == "closed":
+            return True
+        try:
+            handle = self.resources.temporal.get_workflow_handle(workflow_id, first_execution_run_id=workflow_run_id)
+            return (await handle.describe()).status is not WorkflowExecutionStatus.RUNNING
+        except RPCError as error:
+            return error.status is RPCStatusCode.NOT_FOUND
+
+    async def _let_go(self, ask: calls.CloseRun) -> None:
+        client = self.resources.workspaces
+        if client is None or not ask.workspace:
+            return
+        try:
+            await client.release(ask.workspace, ask.run)
+        except BackstayError as error:
+            # Whoever wants it next sees that this run is closed.
+            _log.warning("workspace.kept", run=ask.run, reason=str(error))
 
     async def _remember(self, ask: calls.OpenRun, opened: calls.Opened) -> None:
         workflow_id, _, _ = ask.run.rpartition("/")
@@ -114,6 +154,7 @@ class Runs(Body):
             "events_ref": events_ref,
         }
         await self.store.runs.closed(ask.run, ask.result.model_copy(update=update).plain())
+        await self._let_go(ask)
         return calls.Closed(effects=tuple(effects[-100:]), effects_ref=effects_ref, events_ref=events_ref)
 
 

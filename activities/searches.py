@@ -28,13 +28,21 @@ class Searches(Body):
         """Search the catalog of the run's user and store the hits."""
         self.store.check(ask.store)
         await self.store.events.append(ask.run, ask.events)
-        catalog = await self.toolbox.catalog(ask.user_id)
+        catalog = await self.catalog(ask, ask.user_id)
         hits = catalog.search(ask.query, ask.detail_level, ask.limit)
         if len(hits) < len(catalog.definitions) <= ask.limit:
             # So few tools need no choice: all of them are shown, the matching ones first.
             found = {hit.tool for hit in hits}
             every = catalog.search("", ask.detail_level, ask.limit)
             hits = [*hits, *(hit for hit in every if hit.tool not in found)]
+        if ask.builtin and not ask.step:
+            # Whoever was given a workspace is shown what it can do there, whatever the task's own words.
+            found = {hit.tool for hit in hits}
+            own = (catalog.search(f"{provider}.", ask.detail_level, ask.limit) for provider in ask.builtin)
+            hits = [
+                *(hit for some in own for hit in some if hit.provider in ask.builtin and hit.tool not in found),
+                *hits,
+            ]
         ref = await self.store.blobs.put_json({"hits": [hit.plain() for hit in hits]})
         text = f"searched tools: {one_line(ask.query, 60)[0]}"
         at = ordered_at()

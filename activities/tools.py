@@ -4,14 +4,15 @@ import time
 from typing import Any
 
 from activities.arguments import Arguments
+from activities.compensations import Compensations
 from activities.effects import Effects, Send
 from activities.failures import body, ordered_at, tell_progress
 from activities.questions import Questions
 from activities.records import Records
 from activities.resources import Body, Resources
-from activities.tool_facts import facts_of
+from activities.tool_facts import demand_valid, facts_of, workplace_of
 from backstay import calls
-from backstay.canonical import canonical, digest_of
+from backstay.canonical import digest_of
 from backstay.effect import EffectState
 from backstay.errors import ArgumentsInvalid, OutcomeUnknown, ToolChanged, ToolNotFound, ToolUnavailable
 from backstay.event import Event
@@ -37,6 +38,7 @@ class Tools(Body):
         self.effects = effects
         self.arguments = Arguments(records)
         self.questions = Questions(records)
+        self.compensations = Compensations(records)
 
     @body(calls.check_call)
     async def check_call(self, ask: calls.CheckCall) -> calls.CheckedCall:
@@ -44,7 +46,7 @@ class Tools(Body):
         self.store.check(ask.store)
         await self.store.events.append(ask.run, ask.events)
         try:
-            catalog, definition = await self._definition(ask.user_id, ask.tool)
+            catalog, definition = await self._callable(ask, ask.tool)
             whole = await self.arguments.whole(ask.arguments)
             folded = await self.arguments.fold(ask.run, definition.provider, whole)
         except (ToolNotFound, ArgumentsInvalid) as error:
@@ -74,18 +76,18 @@ class Tools(Body):
             return ToolResult(success=False, error=str(error)[:500], error_type=type(error).__name__)
 
     async def _call(self, ask: calls.CallTool) -> ToolResult:
-        catalog, definition = await self._definition(ask.user_id, ask.tool)
+        catalog, definition = await self._callable(ask, ask.tool)
         if ask.definition and definition.tool.definition != ask.definition:
             raise ToolChanged(f"{ask.tool} is no longer the tool that was ruled on")
         arguments = await self.arguments.unfold(ask.run, ask.arguments, ask.results)
-        _validate(definition, arguments)
+        demand_valid(definition, arguments)
         try:
             reply = await self.questions.reply(ask)
         except ArgumentsInvalid as error:
             question = await self.questions.again(ask, definition.provider)
             return ToolResult(success=False, error=str(error)[:500], error_type="AnswerInvalid", question=question)
         if ask.effect is None:
-            return await self._read(ask.run, definition, arguments, ask.deadline_s, reply)
+            return await self._read(ask, definition, arguments, reply)
         if digest_of(ask.arguments) != ask.args_digest:
             raise ArgumentsInvalid(f"{ask.tool}: the arguments are not the ones that were ruled on")
         effect_id = f"{ask.run}/{ask.effect}"
@@ -104,7 +106,9 @@ class Tools(Body):
         )
 
         async def bind(result: Any) -> BoundUndo | None:
-            return await self._bound(ask.run, catalog, definition, _variables(effect_id, arguments, result))
+            return await self.compensations.bound(
+                ask.run, catalog, definition, _variables(effect_id, arguments, result)
+            )
 
         return await self._send(ask, definition, arguments, intent, bind, reply=reply)
 
@@ -133,6 +137,7 @@ class Tools(Body):
                 before_send=before_send,
                 on_progress=self._tell,
                 reply=reply,
+                workplace=workplace_of(ask),
             ),
             bind=bind,
         )
@@ -142,12 +147,18 @@ class Tools(Body):
         tell_progress(self.records.redactor.text(progress))
 
     async def _read(
-        self, run: str, definition: Definition, arguments: dict[str, Any], deadline_s: float, reply: Reply | None
+        self, ask: calls.CallTool, definition: Definition, arguments: dict[str, Any], reply: Reply | None
     ) -> ToolResult:
         """Call a read-only tool; a lost connection is retried, a timeout is an answer."""
+        run, deadline_s = ask.run, ask.deadline_s
         try:
             answer = await self.toolbox.call(
-                definition, arguments, deadline_s=deadline_s, on_progress=self._tell, reply=reply
+                definition,
+                arguments,
+                deadline_s=deadline_s,
+                on_progress=self._tell,
+                reply=reply,
+                workplace=workplace_of(ask),
             )
         except NotSent as error:
             raise ToolUnavailable(str(error), retry_after=getattr(error, "retry_after_s", None)) from error
@@ -167,18 +178,18 @@ class Tools(Body):
     async def _verify(self, ask: calls.CallTool) -> ToolResult:
         """Run the declared check of an effect; a positive one records the effect as applied."""
         row = await self._row(ask)
-        catalog, definition = await self._definition(ask.user_id, row.tool)
+        catalog, definition = await self._definition(ask, row.tool)
         declared, checker = definition.declaration.verify, catalog.verify_of(definition)
         if declared is None or checker is None:
             return ToolResult(success=False, error=f"{row.tool} declares no check", error_type="ToolNotFound")
         arguments = await self._sent_arguments(row)
         variables = _variables(row.effect_id, arguments, None)
-        answer = await self._checked(checker, render(declared.arguments, variables), ask.deadline_s)
+        answer = await self._checked(ask, checker, render(declared.arguments, variables))
         if answer is None or not holds(declared.applied_if, variables | {"result": answer}):
             return ToolResult(success=True, verified=None if answer is None else False)
         data = answer if declared.result is None else render(declared.result, variables | {"result": answer})
         ref = await self.records.keep(ask.run, row.tool, data, definition.provider)
-        bound = await self._bound(ask.run, catalog, definition, variables | {"result": data})
+        bound = await self.compensations.bound(ask.run, catalog, definition, variables | {"result": data})
         settled = await self.store.effects.resolve(
             row.effect_id,
             state=EffectState.APPLIED,
@@ -188,11 +199,11 @@ class Tools(Body):
         )
         return ToolResult(success=True, ref=settled.result_ref or ref, verified=True, undo=settled.undo_shown)
 
-    async def _checked(self, checker: Definition, arguments: dict[str, Any], deadline_s: float) -> Any | None:
+    async def _checked(self, ask: calls.CallTool, checker: Definition, arguments: dict[str, Any]) -> Any | None:
         if checker.validate(arguments) is not None:
             return None
         try:
-            answer = await self.toolbox.call(checker, arguments, deadline_s=deadline_s)
+            answer = await self.toolbox.call(checker, arguments, deadline_s=ask.deadline_s, workplace=workplace_of(ask))
         except (NotSent, OutcomeUnknown, ToolUnavailable):
             return None
         return answer.data if answer.success else None
@@ -200,7 +211,7 @@ class Tools(Body):
     async def _undo(self, ask: calls.CallTool) -> ToolResult:
         """Make the declared compensation of an effect; it is an effect of its own, under `<effect>/undo`."""
         row = await self._row(ask)
-        catalog, definition = await self._definition(ask.user_id, row.tool)
+        catalog, definition = await self._definition(ask, row.tool)
         tool, sealed = row.undo_tool, row.undo_sealed
         if tool is not None and sealed is not None:
             arguments = await self.store.blobs.unseal_json(sealed)
@@ -212,8 +223,8 @@ class Tools(Body):
                 )
             tool = found.name
             arguments = render(declared.arguments, _variables(row.effect_id, await self._sent_arguments(row), None))
-        _, compensation = await self._definition(ask.user_id, tool)
-        _validate(compensation, arguments)
+        _, compensation = await self._definition(ask, tool)
+        demand_valid(compensation, arguments)
         intent = Intent(
             effect_id=f"{row.effect_id}/undo",
             run=ask.run,
@@ -237,26 +248,14 @@ class Tools(Body):
     async def _sent_arguments(self, row: EffectRow) -> dict[str, Any]:
         return {} if row.arguments_sealed is None else await self.store.blobs.unseal_json(row.arguments_sealed)
 
-    async def _bound(
-        self, run: str, catalog: Catalog, definition: Definition, variables: dict[str, Any]
-    ) -> BoundUndo | None:
-        """Render the compensation; one that cannot be rendered says that the effect cannot be undone."""
-        declared, found = definition.declaration.undo, catalog.undo_of(definition)
-        if declared is None or found is None:
-            return None
-        try:
-            arguments = render(declared.arguments, variables)
-            _validate(found, arguments)
-        except ArgumentsInvalid:
-            return None
-        shown = await self.records.show(run, arguments, found.provider)
-        line = f"{found.name}({', '.join(f'{key}={canonical(value)}' for key, value in shown.payload.items())})"
-        return BoundUndo(
-            tool=found.name, sealed_ref=await self.store.blobs.seal_json(arguments), shown=one_line(line, 300)[0]
-        )
+    async def _callable(self, ask: calls.CheckCall | calls.CallTool, tool: str) -> tuple[Catalog, Definition]:
+        catalog, definition = await self._definition(ask, tool)
+        if definition.hidden:
+            raise ToolNotFound(f"there is no tool {tool[:100]} that others than the engine may call")
+        return catalog, definition
 
-    async def _definition(self, user_id: str, tool: str) -> tuple[Catalog, Definition]:
-        catalog = await self.toolbox.catalog(user_id)
+    async def _definition(self, ask: calls.CheckCall | calls.CallTool, tool: str) -> tuple[Catalog, Definition]:
+        catalog = await self.catalog(ask, ask.user_id)
         definition = catalog.definitions.get(tool)
         if definition is not None:
             return catalog, definition
@@ -278,12 +277,6 @@ def _called(ask: calls.CallTool) -> tuple[Event, ...]:
 async def _nothing(_result: Any) -> BoundUndo | None:
     """Bind no compensation to a compensation."""
     return None
-
-
-def _validate(definition: Definition, arguments: dict[str, Any]) -> None:
-    fault = definition.validate(arguments)
-    if fault is not None:
-        raise ArgumentsInvalid(f"{definition.name}: {fault}")
 
 
 def _variables(effect_id: str, arguments: dict[str, Any], result: Any) -> dict[str, Any]:

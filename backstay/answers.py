@@ -34,6 +34,10 @@ class Opened(Noun):
     """How long a fault that may pass is waited out before a person is asked."""
     sandbox_queue: str = ""
     """Where programs run; empty when no worker there answers, so that none is offered."""
+    workspace: str = ""
+    """The workspace that the run holds until it ends."""
+    builtin: tuple[str, ...] = ()
+    """Which providers of the workspace the run may use."""
     wait_notices: bool = False
     """Whether there is anybody to announce requests to."""
 
@@ -54,6 +58,13 @@ class CheckedCall(Noun):
     error: str | None = None
     """What is wrong and how to fix it; None when the call may be ruled on."""
     error_type: str | None = None
+
+
+class Previewed(Noun):
+    """Hold what calls would change, in their order."""
+
+    diffs: tuple[str | None, ...] = ()
+    """Unified diffs, redacted and cut; None where nothing can be shown beforehand."""
 
 
 class LoadedEffects(Noun):

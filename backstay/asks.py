@@ -22,6 +22,10 @@ class OfRun(Noun):
     """`<store id>/<epoch>` as `open_run` found it; another store is refused."""
     events: tuple[Event, ...] = ()
     """Events of the workflow that no activity has written yet."""
+    workspace: str = ""
+    """The workspace of the run; empty when it has none."""
+    builtin: tuple[str, ...] = ()
+    """Which providers of the workspace the run may use."""
 
 
 class OpenRun(OfRun):
@@ -81,6 +85,22 @@ class CheckCall(OfRun):
     arguments: dict[str, Any] = Field(default_factory=dict)
     resolved: bool = True
     """False when references to later results remain, so that only the known part can be validated."""
+
+
+class PreviewedCall(Noun):
+    """Name one call that a person is to see the consequences of."""
+
+    tool: str
+    arguments: dict[str, Any] = Field(default_factory=dict)
+
+
+class PreviewCalls(OfRun):
+    """Say what calls would change, without making them."""
+
+    user_id: str
+    calls: tuple[PreviewedCall, ...]
+    results: dict[int, str] = Field(default_factory=dict)
+    """Stored results by plan step, for references in the arguments."""
 
 
 class CallTool(OfRun):

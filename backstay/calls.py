@@ -13,7 +13,7 @@ from temporalio import activity
 from temporalio.api.common.v1 import Payload
 from temporalio.contrib.pydantic import PydanticPayloadConverter, ToJsonOptions, pydantic_data_converter
 
-from backstay.answers import CheckedCall, Closed, Found, LoadedEffects, Opened, Proven, Reproduced
+from backstay.answers import CheckedCall, Closed, Found, LoadedEffects, Opened, Previewed, Proven, Reproduced
 from backstay.asks import (
     Announce,
     AskModel,
@@ -27,6 +27,8 @@ from backstay.asks import (
     LoadEffects,
     OfRun,
     OpenRun,
+    PreviewCalls,
+    PreviewedCall,
     ReadStored,
     ResumeProgram,
     SettleEffect,
@@ -57,6 +59,9 @@ __all__ = [
     "OfRun",
     "OpenRun",
     "Opened",
+    "PreviewCalls",
+    "Previewed",
+    "PreviewedCall",
     "Proven",
     "ReadStored",
     "Reproduced",
@@ -126,6 +131,12 @@ async def check_call(ask: CheckCall) -> CheckedCall:
 
 
 @activity.defn
+async def preview_calls(ask: PreviewCalls) -> Previewed:
+    """Say what calls would change, without making them."""
+    raise NotImplementedError
+
+
+@activity.defn
 async def call_tool(ask: CallTool) -> ToolResult:
     """Call one tool; an effect is recorded before it is sent and settled after."""
     raise NotImplementedError
@@ -191,6 +202,7 @@ MENU = (
     search_tools,
     read_result,
     check_call,
+    preview_calls,
     call_tool,
     settle_effect,
     load_effects,

@@ -29,6 +29,8 @@ class Tool(Noun):
     """Whether a negative check proves that nothing happened."""
     serial: bool = False
     """Whether calls to this tool's provider run one after another."""
+    previewed: bool = False
+    """Whether what a call would change can be shown before it is made."""
     deadline_s: float | None = None
     """How long it may take to answer, when the operator says so."""
 

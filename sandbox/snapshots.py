@@ -3,7 +3,7 @@
 import fcntl
 import os
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Generator
 from contextlib import contextmanager, suppress
 from functools import partial as with_arguments
 from hashlib import sha256
@@ -150,7 +150,7 @@ class Snapshots:
             )
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _alone(self) -> Generator[None]:
         """Hold the folder for as long as something is read from it or written to it."""
         with disk_faults(self._folder):
             for folder in (self._folder, self._folder / "manifests"):

@@ -3,8 +3,8 @@
 import asyncio
 import os
 import sys
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -190,6 +190,20 @@ def _error(said: Any) -> BackstayError:
     kind = getattr(errors, str(said.get("type")), None)
     known = kind if isinstance(kind, type) and issubclass(kind, BackstayError) else InternalError
     return known(str(said.get("message")), **said.get("facts", {}))
+
+
+@asynccontextmanager
+async def open_workspace_client(
+    settings: WorkspaceSettings, *, rooms: Path, environment: Mapping[str, str], at_once: bool
+) -> AsyncGenerator[WorkspaceClient]:
+    """Offer workspaces; their host is started in the background at once, or else when it is first needed."""
+    client = WorkspaceClient(settings, rooms=rooms, environment=plain_environment(environment))
+    if at_once:
+        client.begin()
+    try:
+        yield client
+    finally:
+        await client.close()
 
 
 def plain_environment(variables: Mapping[str, str]) -> dict[str, str]:

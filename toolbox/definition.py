@@ -80,6 +80,7 @@ def define(
         verify=declaration.verify is not None,
         verify_is_final=declaration.verify is not None and declaration.verify.verify_is_final,
         serial=serial,
+        previewed=listed.previewed,
         deadline_s=declaration.timeout or timeout,
     )
     return Definition(

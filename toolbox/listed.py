@@ -29,6 +29,8 @@ class Listed:
     """What is said of a tool of our own; the operator's word goes before it."""
     hidden: bool = False
     """Whether only the engine calls it."""
+    previewed: bool = False
+    """Whether what a call would change can be shown before it is made."""
 
 
 @dataclass(frozen=True, slots=True)

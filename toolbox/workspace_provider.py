@@ -20,7 +20,7 @@ from toolbox.command_words import fault_of
 from toolbox.listed import Listed, Listing
 from toolbox.outcome import NotSent
 from toolbox.provider import Call, Workplace
-from toolbox.workspace_tools import FS_TOOLS, SHELL_TOOLS
+from toolbox.workspace_tools import FS_TOOLS, PREVIEWED, SHELL_TOOLS
 
 NO_WORKSPACE = "this run has no workspace; its task names one in `workspace`"
 _COMMAND_S = 60.0
@@ -91,7 +91,7 @@ class WorkspaceProvider:
 
     async def preview(self, call: Call) -> str | None:
         """Return what a call would change, as a diff for people, or why it would change nothing; None for commands."""
-        if call.workplace is None or call.tool not in _SHOWN:
+        if call.workplace is None or call.tool not in PREVIEWED:
             return None
         try:
             said = await asyncio.wait_for(self._host.show(**_given(call, call.workplace)), call.deadline_s)
@@ -125,9 +125,6 @@ class WorkspaceProvider:
         except Final as error:
             return refused(f"{type(error).__name__}: {error}")
         return Answer(success=True, data=said["ok"]) if "ok" in said else refused(str(said["error"]))
-
-
-_SHOWN = frozenset({"write_file", "edit_file", "move", "delete"})
 
 
 def _given(call: Call, place: Workplace) -> dict[str, Any]:

@@ -23,10 +23,21 @@ _TEXT = {"type": "string", "maxLength": 16 << 20}
 _FLAG = {"type": "boolean"}
 _ENCODING = {"enum": ["utf-8", "utf-16", "latin-1", "cp1252", "base64"]}
 
+PREVIEWED = frozenset({"write_file", "edit_file", "move", "delete"})
+"""What can be shown beforehand; nobody knows what a command will do."""
+_COMMAND_S = 120.0
 
-def _writes(safety: Safety) -> Declaration:
+
+def _writes(safety: Safety, timeout: float | None = None) -> Declaration:
     """Return what is true of every tool that writes: it happens once, can be checked, and can be taken back."""
-    return Declaration(safety=safety, idempotent=True, undo=_UNDO, undo_by_effect_id=_UNDO_BY_ID, verify=_VERIFY)
+    return Declaration(
+        safety=safety,
+        idempotent=True,
+        timeout=timeout,
+        undo=_UNDO,
+        undo_by_effect_id=_UNDO_BY_ID,
+        verify=_VERIFY,
+    )
 
 
 def _tool(name: str, description: str, declared: Declaration, needed: str, /, **properties: Any) -> Listed:
@@ -36,8 +47,14 @@ def _tool(name: str, description: str, declared: Declaration, needed: str, /, **
         "required": needed.split(),
         "additionalProperties": False,
     }
-    hidden = name in {"restore", "outcome"}
-    return Listed(name=name, description=description, input_schema=schema, declared=declared, hidden=hidden)
+    return Listed(
+        name=name,
+        description=description,
+        input_schema=schema,
+        declared=declared,
+        hidden=name in {"restore", "outcome"},
+        previewed=name in PREVIEWED,
+    )
 
 
 _BEHIND = (
@@ -134,7 +151,7 @@ SHELL_TOOLS = (
     _tool(
         "run",
         "Run a command line of bash in the workspace, in a jail without network.",
-        _writes(Safety.RESTRICTED_WRITE),
+        _writes(Safety.RESTRICTED_WRITE, _COMMAND_S),
         "command",
         command={"type": "string", "minLength": 1, "maxLength": 100_000},
         timeout_s={"type": "number", "exclusiveMinimum": 0, "maximum": 600},

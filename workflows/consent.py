@@ -119,7 +119,8 @@ class Consent:
 
     async def _ask(self, group: list[Ruled], kind: RequestKind, purpose: Purpose = "call") -> Answered:
         most = max(200, min(2000, SHOWN_CHARACTERS // len(group)))
-        shown = tuple(_shown(one, most) for one in group)
+        diffs = await self._diffs(group) if purpose == "call" else {}
+        shown = tuple(_shown(one, most, diffs.get(one.index)) for one in group)
         by_index = {one.index: one for one in group}
         request = ApprovalRequest(
             id="",
@@ -146,6 +147,22 @@ class Consent:
         if decided.stop:
             raise rejected(decided)
         return {one.index: _outcome(one, decided) for one in group}
+
+    async def _diffs(self, group: list[Ruled]) -> dict[int, str | None]:
+        """Return by index what calls would change, for those whose provider can tell."""
+        told = [one for one in group if one.call.tool.previewed]
+        if not told:
+            return {}
+        state = self.desk.state
+        ask = calls.PreviewCalls(
+            run=state.run,
+            user_id=state.task.user_id,
+            calls=tuple(calls.PreviewedCall(tool=one.call.tool.name, arguments=one.call.arguments) for one in told),
+        )
+        if state.step_results:
+            ask = ask.model_copy(update={"results": state.step_results})
+        previewed = await self.desk.menu.order(calls.preview_calls, ask, summary="see what would change")
+        return {one.index: diff for one, diff in zip(told, previewed.diffs, strict=True)}
 
     async def _changed(self, one: Ruled, verdict: CallVerdict, shown: tuple[RequestedCall, ...]) -> CallVerdict:
         seen = next(call for call in shown if call.index == one.index).arguments
@@ -212,7 +229,7 @@ def _question(group: list[Ruled], kind: RequestKind, purpose: Purpose) -> str:
     return f"May the run make {what} of {one_line(listed, 300)[0]}?"
 
 
-def _shown(one: Ruled, most: int) -> RequestedCall:
+def _shown(one: Ruled, most: int, diff: str | None) -> RequestedCall:
     arguments, clipped = shown_arguments(one.call.arguments, most)
     tool = one.call.tool
     return RequestedCall(
@@ -222,6 +239,7 @@ def _shown(one: Ruled, most: int) -> RequestedCall:
         safety=tool.safety,
         undoable=tool.undo is not None,
         undo_how=None if tool.undo is None else one_line(tool.undo, 300)[0],
+        diff=diff,
         clipped=clipped,
         args_digest=digest_of(one.call.arguments),
     )

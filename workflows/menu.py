@@ -98,6 +98,8 @@ class Menu:
         common: dict[str, Any] = {"events": events} if events else {}
         if not ask.store and self.state.opened is not None:
             common["store"] = self.state.opened.store
+        if self.state.opened is not None and self.state.opened.workspace:
+            common |= {"workspace": self.state.opened.workspace, "builtin": self.state.opened.builtin}
         return common
 
 

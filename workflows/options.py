@@ -61,6 +61,7 @@ TABLE: dict[str, Options] = {
     "search_tools": Options(heartbeat=HEARTBEAT),
     "read_result": Options(heartbeat=HEARTBEAT),
     "check_call": Options(heartbeat=HEARTBEAT),
+    "preview_calls": Options(start_to_close=timedelta(seconds=60), heartbeat=HEARTBEAT),
     "call_tool": Options(heartbeat=HEARTBEAT, cancellation=WAIT),
     "settle_effect": Options(heartbeat=HEARTBEAT),
     "load_effects": Options(heartbeat=HEARTBEAT),

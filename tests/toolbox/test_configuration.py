@@ -135,7 +135,7 @@ async def test_servers_as_other_hosts_write_them_work_unchanged(tmp_path, opened
 
 
 async def test_what_another_host_approves_by_itself_is_asked_about_here(tmp_path, opened, raw):
-    tools = [{"name": "send", "inputSchema": {}}, {"name": "drop", "inputSchema": {}}]
+    tools = [{"name": name, "inputSchema": {"type": "object"}} for name in ("send", "drop")]
     entry = raw(tools=tools, answers={}) | {"autoApprove": ["send"], "disabledTools": ["drop"]}
     async with opened(tmp_path, {"mcpServers": {"m": entry}}) as toolbox:
         definitions = (await toolbox.catalog("anyone")).definitions
