@@ -122,7 +122,7 @@ async def opened(temporal, tmp_path_factory):
     }
     toolbox = folder / "toolbox.json"
     toolbox.write_text(json.dumps({"mcpServers": servers, "providers": PROVIDERS}), encoding="utf-8")
-    policy = "default: {read_only: allow, write_safe: ask, restricted_write: deny}\n"
+    policy = "default: {read_only: allow, write_safe: ask, restricted_write: ask}\ndeny: [git.git_commit]\n"
     more = {"policy": policy, "toolbox": toolbox, "request_deadline_seconds": 30}
     async with engine(temporal, folder, SCRIPTS, **more) as found:
         yield found, folder, repository(folder / "repository")
@@ -192,6 +192,7 @@ async def test_a_file_that_was_written_is_moved_away_again(opened):
     _, folder, _ = opened
     path = folder / "files" / "note.txt"
     handle, result, asked = await performed(opened, ("files.write_file", {"path": str(path), "content": "words"}))
+    assert result["outcome"] == "completed", result["error"]
     assert (len(asked), path.read_text(encoding="utf-8")) == (1, "words")
     assert [effect["state"] for effect in result["effects"]] == ["applied"]
     assert (await taken_back(opened, handle))["outcome"] == "rolled_back"
@@ -210,7 +211,7 @@ async def test_a_model_finds_a_tool_of_memory_and_what_it_remembered_is_forgotte
     assert "Ana" not in (folder / "memory.jsonl").read_text(encoding="utf-8")
 
 
-async def test_what_no_server_calls_harmless_and_nobody_declared_is_denied_by_this_policy(opened):
+async def test_what_the_policy_denies_is_not_called(opened):
     _, _, repository = opened
     _, result, asked = await performed(opened, ("git.git_commit", {"repo_path": str(repository), "message": "m"}))
     assert (result["outcome"], asked, result["effects"]) == ("failed", [], [])
