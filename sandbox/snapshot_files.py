@@ -102,9 +102,9 @@ def at_once(work: Callable[[str], None], names: Iterable[str]) -> None:
         list(pool.map(work, listed))
 
 
-def sync(name: str, folder: int | None = None) -> None:
+def sync(name: str) -> None:
     """Wait until a file or directory is on the disk."""
-    opened = os.open(name, FILE, dir_fd=folder)
+    opened = os.open(name, FILE)
     try:
         os.fsync(opened)
     finally:

@@ -266,6 +266,20 @@ UNDO = (
     row("undo:snapshot", "design 9", "workspace snapshots are a source of undo", deferred=WORKSPACE),
 )
 
+FILES = (
+    row("workspace:undo", "issue 4 Done 7", "undo of a run that wrote, edited, moved and deleted 200 files restores every byte, mode and symlink", "sandbox/snapshots::an_undo_of_a_run_that_wrote_edited_moved_and_deleted_200_files_restores_every_byte_mode_and_symlink"),
+    row("workspace:speed", "issue 4 Done 7", "a snapshot of 2,000 unchanged files took at most 60 ms, with 10 changed at most 120 ms", "sandbox/snapshots::files_that_did_not_change_are_not_read_again", by_hand="make bench, table of snapshots in docs/performance.md"),
+    row("workspace:sees", "design 12", "snapshots see ignored files, nested repositories and empty directories", "sandbox/snapshots::empty_directories_ignored_files_and_nested_repositories_are_in_it"),
+    row("workspace:racy", "facts sandbox 6", "a file rewritten in the tick of its snapshot is seen", "sandbox/snapshots::a_file_rewritten_in_the_tick_of_its_snapshot_is_seen", "sandbox/snapshots::files_that_go_in_the_tick_of_their_snapshot_are_missed"),
+    row("workspace:others", "design 12", "a restore leaves alone what others changed since, and reports it", "sandbox/snapshots::what_others_changed_since_is_left_alone_and_reported"),
+    row("workspace:crash", "design 12", "a snapshot or restore that is killed at any moment harms nothing and can be repeated", "sandbox/snapshots::a_restore_that_is_killed_at_any_moment_can_be_repeated", "sandbox/snapshots::a_snapshot_that_is_killed_at_any_moment_leaves_the_earlier_ones_whole"),
+    row("workspace:diff", "design 12", "a diff is capped, always the same, and nothing in it acts or hides", "sandbox/snapshots::a_diff_keeps_to_its_limit_and_says_what_it_left_out", "sandbox/snapshots::nothing_that_a_file_or_its_name_holds_acts_or_hides_in_a_diff"),
+    row("workspace:limits", "issue 4 Done 7", "what is over a limit is refused by name and limit", "sandbox/snapshots::what_is_over_a_limit_is_refused_by_name_and_limit_and_removed_all_the_same"),
+    row("workspace:attacks", "issue 4 Done 7", "links, other names, devices, FIFOs, sockets and races lead neither a snapshot nor a restore outside", "sandbox/snapshots_attacked::a_directory_swapped_for_a_link_during_the_walk_leads_nowhere", "sandbox/snapshots_attacked::a_directory_swapped_for_a_link_during_a_restore_takes_nothing_outside", "sandbox/snapshots_attacked::a_file_with_another_name_outside_is_replaced_and_not_written_through", "sandbox/snapshots_attacked::a_fifo_is_noted_and_never_opened"),
+    row("workspace:tampered", "design 12", "an altered manifest or blob is refused before anything is changed", "sandbox/snapshots_attacked::an_altered_manifest_is_refused_before_anything_is_changed", "sandbox/snapshots_attacked::an_altered_or_lost_blob_is_refused_before_anything_is_changed"),
+    row("workspace:ordinary", "design 13", "an ordinary user gets back what was closed with modes", "sandbox/snapshots_attacked::an_ordinary_user_gets_back_what_was_closed_with_modes"),
+)
+
 PLAN = (
     row("plan:order", "issue Plans", "steps run in order through the one path; all writes in one request", "e2e/plans::a_plan_asks_once_for_all_its_writes_and_performs_its_steps_in_order"),
     row("plan:references", "design 22", "references to input and earlier results; a lone one keeps its type", "e2e/plans::a_lone_reference_keeps_the_type_of_its_value"),
@@ -582,6 +596,7 @@ REQUIREMENTS = (
     *BUDGET,
     *APPROVALS,
     *UNDO,
+    *FILES,
     *PLAN,
     *TOOLS,
     *STORE,
