@@ -1,0 +1,141 @@
+"""Runs at work in workspaces: what a call would change is shown, what it changed is taken back, others stay out."""
+
+import pytest
+import pytest_asyncio
+
+from backstay.testing import Reply
+from tests.e2e.labelled import DONE, Labelled
+from tests.engine import ended, engine, pending, share_images
+
+POLICY = "default: {read_only: allow, write_safe: ask, restricted_write: ask}\n"
+SCRIPTS = Labelled(
+    shell=[
+        Reply(calls=[("shell__run", {"command": "sort -r names.txt > sorted.txt && cat sorted.txt"})]),
+        DONE,
+    ],
+    waiting=[Reply(calls=[("fs__delete", {"path": "names.txt"})]), DONE],
+    outside=[Reply(calls=[("fs__read_file", {"path": "names.txt"})]), DONE],
+)
+
+
+@pytest_asyncio.fixture(scope="module")
+async def opened(temporal, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("workspaces")
+    share_images(folder / "home")
+    async with engine(temporal, folder, SCRIPTS, policy=POLICY, workspaces=folder / "rooms") as found:
+        yield found, folder / "rooms"
+
+
+def plan(workspace, *steps, **fields):
+    listed = [{"tool": tool, "arguments": arguments} for tool, arguments in steps]
+    return {"plan": {"steps": listed}, "workspace": workspace, "filesystem": True, **fields}
+
+
+def room(opened, name, **files):
+    place = opened[1] / name
+    place.mkdir(parents=True)
+    for file, text in files.items():
+        (place / f"{file}.txt").write_text(text, encoding="utf-8")
+    return place
+
+
+async def approved(handle):
+    (request,) = await pending(handle)
+    await handle.execute_update("decide", {"request_id": request["id"], "verdict": "approve", "by": "ana"})
+    return request
+
+
+async def undone(opened, handle):
+    found, _ = opened
+    undoing = await found.client.start_workflow(
+        "UndoRun", {"workflow_id": handle.id}, id=f"undo-{handle.id}", task_queue=found.settings.task_queue
+    )
+    return await ended(undoing)
+
+
+async def test_people_see_what_would_change_and_an_undo_brings_every_byte_back(opened):
+    found, _ = opened
+    place = room(opened, "letters", draft="Dear Ana,\nsee you on monday\n", old="nothing\n")
+    steps = (
+        ("fs.edit_file", {"path": "draft.txt", "old": "monday", "new": "friday"}),
+        ("fs.write_file", {"path": "new/note.txt", "content": "a note\n"}),
+        ("fs.delete", {"path": "old.txt"}),
+    )
+    handle = await found.start(plan("letters", *steps))
+    diffs = [call["diff"] for call in (await approved(handle))["calls"]]
+    assert "-see you on monday\n+see you on friday" in diffs[0]
+    assert "+a note" in diffs[1]
+    assert "-nothing" in diffs[2]
+    result = await ended(handle)
+    assert [effect["state"] for effect in result["effects"]] == ["applied"] * 3
+    assert (place / "draft.txt").read_text(encoding="utf-8") == "Dear Ana,\nsee you on friday\n"
+    assert not (place / "old.txt").exists()
+    assert (await undone(opened, handle))["outcome"] == "rolled_back"
+    left = {str(path.relative_to(place)): path.read_text(encoding="utf-8") for path in place.rglob("*.txt")}
+    assert left == {"draft.txt": "Dear Ana,\nsee you on monday\n", "old.txt": "nothing\n"}
+
+
+async def test_a_model_runs_a_command_in_its_workspace_and_reads_what_it_said(opened):
+    found, _ = opened
+    place = room(opened, "sorting", names="ana\nbo\ncy\n")
+    handle = await found.start({"text": "<shell>", "workspace": "sorting", "shell": True})
+    request = await approved(handle)
+    assert request["calls"][0]["undoable"] is True
+    result = await ended(handle)
+    assert [effect["state"] for effect in result["effects"]] == ["applied"]
+    assert (place / "sorted.txt").read_text(encoding="utf-8") == "cy\nbo\nana\n"
+    told = [one["messages"] for one in found.model.requests if "<shell>" in str(one["messages"])]
+    assert "cy\\\\nbo\\\\nana" in str(told[-1]) or "cy\\nbo\\nana" in str(told[-1])
+
+
+async def test_a_second_run_is_kept_out_until_the_first_has_ended(opened):
+    found, _ = opened
+    place = room(opened, "shared", names="ana\n")
+    first = await found.start({"text": "<waiting>", "workspace": "shared", "filesystem": True})
+    (request,) = await pending(first)
+    second = await found.start(plan("shared", ("fs.read_file", {"path": "names.txt"})))
+    refused = await ended(second)
+    assert (refused["outcome"], refused["error"]["type"]) == ("failed", "WorkspaceBusy")
+    assert first.id in refused["error"]["message"]
+    await first.execute_update("decide", {"request_id": request["id"], "verdict": "reject", "by": "ana"})
+    await ended(first)
+    assert (place / "names.txt").exists()
+    third = await found.start(plan("shared", ("fs.read_file", {"path": "names.txt"})))
+    assert (await ended(third))["outcome"] == "completed"
+
+
+async def test_a_workspace_whose_run_was_terminated_is_free_again(opened):
+    found, _ = opened
+    room(opened, "left", names="ana\n")
+    first = await found.start({"text": "<waiting>", "workspace": "left", "filesystem": True})
+    await pending(first)
+    await first.terminate()
+    second = await found.start(plan("left", ("fs.read_file", {"path": "names.txt"})))
+    assert (await ended(second))["outcome"] == "completed"
+
+
+@pytest.mark.parametrize("tool", ["fs.restore", "fs.outcome"])
+async def test_what_only_the_engine_calls_is_no_tool_for_a_plan(opened, tool):
+    found, _ = opened
+    room(opened, f"own-{tool}")
+    handle = await found.start(plan(f"own-{tool}", (tool, {"effect": "anything"})))
+    result = await ended(handle)
+    assert (result["outcome"], result["effects"]) == ("failed", [])
+    assert "there is no tool" in result["error"]["message"]
+
+
+async def test_a_run_without_a_workspace_has_no_files(opened):
+    found, _ = opened
+    handle = await found.start({"plan": {"steps": [{"tool": "fs.read_file", "arguments": {"path": "x"}}]}})
+    result = await ended(handle)
+    assert result["outcome"] == "failed"
+    assert "there is no tool fs.read_file" in result["error"]["message"]
+
+
+@pytest.mark.parametrize("name", ["../letters", "/etc", "a/../../b", ".", "x" * 201])
+async def test_a_name_that_leads_out_is_refused(opened, name):
+    found, _ = opened
+    handle = await found.start(plan(name, ("fs.list_directory", {})))
+    result = await ended(handle)
+    assert result["outcome"] == "failed"
+    assert "workspace" in result["error"]["message"]
