@@ -37,7 +37,7 @@ class ManifestIndex:
     """Remember nodes with the facts they were found by. It is a cache: without it everything is read once more."""
 
     def __init__(self, known: dict[str, tuple[Facts, Node]], snapshot_id: str = "") -> None:
-        """Begin with what is known, and with the snapshot that holds exactly this."""
+        """Begin with what is known, and with the snapshot that holds exactly this; empty when none does."""
         self.known = known
         self.snapshot_id = snapshot_id
 
@@ -46,7 +46,7 @@ class ManifestIndex:
         """Read the index of this very directory; an empty one when there is none, or when it is damaged."""
         found = os.fstat(root)
         # ValueError covers bytes that are no JSON and no UTF-8.
-        with suppress(OSError, ValueError, KeyError, TypeError):
+        with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
             said = json.loads(place.read_bytes())
             if said["format"] == _FORMAT and said["root"] == [found.st_dev, found.st_ino]:
                 return cls({path: (facts, Node(*node)) for path, facts, node in said["known"]}, said["id"])

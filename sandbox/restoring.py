@@ -17,6 +17,7 @@ from sandbox.restoring_plan import Nodes, RestoringPlan
 from sandbox.snapshot_blobs import SnapshotBlobs
 from sandbox.snapshot_files import (
     DIRECTORY,
+    FILE,
     HANDLE,
     NEW_FILE,
     OWNER_ALL,
@@ -24,7 +25,6 @@ from sandbox.snapshot_files import (
     change_mode,
     empty,
     names_in,
-    sync,
     unlock,
 )
 
@@ -71,13 +71,14 @@ class Restoring:
                 self._write_beside()
                 self._put_back()
         finally:
-            self._set_modes()
-            self._return_to_root()
             if self._aside >= 0:
                 with suppress(OSError):
                     empty(self._aside)
                     os.rmdir(name, dir_fd=self._root)
                 os.close(self._aside)
+            # Last of all: it may take from this user the right to change anything more.
+            self._set_modes()
+            self._return_to_root()
 
     def _write_beside(self) -> None:
         """Write all files and links into the directory aside."""
@@ -96,11 +97,18 @@ class Restoring:
                 self._blobs.copy(node.content, opened)
                 if os.geteuid() == 0:
                     os.fchown(opened, node.uid, node.gid)
-                os.fchmod(opened, node.restorable().mode)
             finally:
                 os.close(opened)
-        files = [self._beside[path] for path in self._beside if self._wanted[path].kind == "file"]
-        at_once(lambda name: sync(name, self._aside), files)
+        at_once(self._finish, [path for path in self._beside if self._wanted[path].kind == "file"])
+
+    def _finish(self, path: str) -> None:
+        """Wait for the disk; the mode comes last, since it may close the file even to its owner."""
+        opened = os.open(self._beside[path], FILE, dir_fd=self._aside)
+        try:
+            os.fchmod(opened, self._wanted[path].restorable().mode)
+            os.fsync(opened)
+        finally:
+            os.close(opened)
 
     def _put_back(self) -> None:
         for path in reversed(self._paths):
@@ -182,9 +190,13 @@ class Restoring:
             # On the way to them more directories may have to be unlocked.
             with suppress(OSError):
                 self._parent(path)
-        removed = {path for path in self.done if path not in self._wanted}
-        for path in sorted({*wanted, *self._opened} - removed - self._given_up, reverse=True):
-            self._attempt(lambda path: self._set_mode(path, wanted.get(path)), path)
+        gone = set(self.done) - wanted.keys()
+        for path in sorted({*wanted, *self._opened} - gone, reverse=True):
+            if path in wanted:
+                self._attempt(lambda path: self._set_mode(path, wanted[path]), path)
+            else:
+                with suppress(OSError):
+                    self._set_mode(path, None)
         self.done = [path for path in self.done if path not in self._given_up]
 
     def _set_mode(self, path: str, wanted: Node | None) -> None:

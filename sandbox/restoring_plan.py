@@ -41,8 +41,10 @@ class RestoringPlan:
     def _completed(self, expected: Nodes) -> Nodes:
         """Take what lies in directories that could not be looked into then as what was left there."""
         closed = [path for path, node in expected.items() if node.lacks and node.kind == "directory"]
-        found = {path: node for path, node in self._current.items() if any(is_beneath(path, above) for above in closed)}
-        return {**expected, **found} if closed else expected
+        if not closed:
+            return expected
+        found = {path: node for path, node in self._current.items() if any(is_beneath(path, one) for one in closed)}
+        return {**expected, **found}
 
     def _chosen(self, only: Collection[str] | None) -> set[str]:
         paths = set(self._wanted) | set(self._current)
@@ -76,6 +78,12 @@ class RestoringPlan:
             return one == other
         return not self._owners and one._replace(uid=other.uid, gid=other.gid) == other
 
+    def _as_expected(self, current: Node | None, expected: Node | None) -> bool:
+        if current is not None and expected is not None and expected.lacks:
+            # Nobody knows what was in it then; its size and mode must do.
+            return self._same(current._replace(content="", lacks=""), expected._replace(content="", lacks=""))
+        return self._same(current, expected)
+
     def _is_ours(self, path: str, current: Node | None, wanted: Node | None) -> bool:
         """Say whether a path may be put back; what others changed is noted as a conflict, unless it is only theirs."""
         if self._expected is None:
@@ -86,7 +94,7 @@ class RestoringPlan:
             return True
         if not changed:
             return False
-        if self._same(current, expected):
+        if self._as_expected(current, expected):
             return True
         if current is None:
             # Half way: a directory had to go before a file could take its place, or the other way round.

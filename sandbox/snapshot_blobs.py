@@ -3,7 +3,7 @@
 import hashlib
 import os
 import secrets
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,7 +14,7 @@ _IN_MEMORY = 1 << 20
 
 
 @contextmanager
-def disk_faults(folder: Path) -> Iterator[None]:
+def disk_faults(folder: Path) -> Generator[None]:
     """Turn a full or broken disk into StoreUnavailable, which names the folder."""
     try:
         yield

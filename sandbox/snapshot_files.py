@@ -4,7 +4,7 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -31,7 +31,7 @@ def shown(path: str) -> str:
 
 
 @contextmanager
-def steady(path: str) -> Iterator[None]:
+def steady(path: str) -> Generator[None]:
     """Turn the signs of a tree that moves into WorkspaceChanging."""
     try:
         yield
@@ -44,7 +44,7 @@ def steady(path: str) -> Iterator[None]:
 
 
 @contextmanager
-def opened_root(root: Path, *, opening: bool) -> Iterator[int]:
+def opened_root(root: Path, *, opening: bool) -> Generator[int]:
     """Open the directory of a workspace. Raises SnapshotRefused when it is none, or is a link."""
     try:
         try:
@@ -102,9 +102,9 @@ def at_once(work: Callable[[str], None], names: Iterable[str]) -> None:
         list(pool.map(work, listed))
 
 
-def sync(name: str, folder: int | None = None) -> None:
+def sync(name: str) -> None:
     """Wait until a file or directory is on the disk."""
-    opened = os.open(name, FILE, dir_fd=folder)
+    opened = os.open(name, FILE)
     try:
         os.fsync(opened)
     finally:

@@ -2,10 +2,12 @@
 
 import fcntl
 import os
+import sys
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Generator
 from contextlib import contextmanager, suppress
-from functools import partial as with_arguments
+from dataclasses import replace
+from functools import partial as bind
 from hashlib import sha256
 from pathlib import Path
 
@@ -51,13 +53,13 @@ class Snapshots:
         with self._alone(), opened_root(root, opening=False) as top:
             index = ManifestIndex.load(self._folder / _INDEX, top)
             started = time.time_ns()
-            walk = self._walk(top, index, self._blobs.keep, partial=partial)
+            walk = self._walk(top, index, self._blobs.keep, self._limits, partial=partial)
             self._blobs.commit()
-            if walk.fresh or len(walk.nodes) != len(index.known) or not self._place(index.snapshot_id).is_file():
-                index = self._record(top, walk, started)
+            same = not walk.fresh and len(walk.nodes) == len(index.known) and self._place(index.snapshot_id).is_file()
+            snapshot_id = index.snapshot_id if same else self._record(top, walk, started)
         files = [node.size for node in walk.nodes.values() if node.kind == "file"]
         lacking = tuple(sorted(path for path, node in walk.nodes.items() if node.lacks))
-        return Snapshot(id=index.snapshot_id, files=len(files), size=sum(files), lacking=lacking)
+        return Snapshot(id=snapshot_id, files=len(files), size=sum(files), lacking=lacking)
 
     def changes(self, before_id: str, after_id: str) -> list[SnapshotChange]:
         """List what differs between two snapshots, by path. Raises SnapshotDamaged when one is gone or altered."""
@@ -85,7 +87,9 @@ class Snapshots:
             expected = None if expect is None else self._manifest(expect).nodes
             sweep_aside(top)
             index = ManifestIndex.load(self._folder / _INDEX, top)
-            walk = self._walk(top, index, _hash, partial=True, opening=True)
+            # What is there may be more than may be kept; it is only compared.
+            unbounded = replace(self._limits, total_bytes=sys.maxsize)
+            walk = self._walk(top, index, _hash, unbounded, opening=True)
             plan = RestoringPlan(walk.nodes, wanted, expected, only, owners=os.geteuid() == 0)
             restoring = Restoring(top, self._blobs, plan, wanted, walk)
             restoring.run()
@@ -105,15 +109,23 @@ class Snapshots:
             self._blobs.sweep(reachable)
 
     def _walk(
-        self, top: int, index: ManifestIndex, read: Read, *, partial: bool = False, opening: bool = False
+        self,
+        top: int,
+        index: ManifestIndex,
+        read: Read,
+        limits: SnapshotLimits,
+        *,
+        partial: bool = True,
+        opening: bool = False,
     ) -> Walk:
-        walk = with_arguments(Walk, top, index=index, read=read, limits=self._limits, partial=partial, opening=opening)
+        """Look at everything; what moves meanwhile is looked at again a few times."""
+        walk = bind(Walk, top, index=index, read=read, limits=limits, partial=partial, opening=opening)
         for _ in range(_TRIES - 1):
             with suppress(WorkspaceChanging):
                 return walk()
         return walk()
 
-    def _record(self, top: int, walk: Walk, started: int) -> ManifestIndex:
+    def _record(self, top: int, walk: Walk, started: int) -> str:
         """Write the manifest, and then the index that refers to it."""
         snapshot_id, data = Manifest(walk.nodes).encode()
         if not self._place(snapshot_id).is_file():
@@ -123,10 +135,11 @@ class Snapshots:
             for path, node in walk.nodes.items()
             if not node.lacks and settled(walk.facts[path], started)
         }
-        index = ManifestIndex(known, snapshot_id)
+        # An index that leaves something out holds less than the snapshot does, so it stands for none.
+        index = ManifestIndex(known, snapshot_id if len(known) == len(walk.nodes) else "")
         # Half an index is no index: then everything is read once more.
         write_whole(self._folder, _INDEX, index.encode(top), durable=False)
-        return index
+        return snapshot_id
 
     def _manifest(self, snapshot_id: str) -> Manifest:
         place = self._place(checked_id(snapshot_id))
@@ -150,7 +163,7 @@ class Snapshots:
             )
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _alone(self) -> Generator[None]:
         """Hold the folder for as long as something is read from it or written to it."""
         with disk_faults(self._folder):
             for folder in (self._folder, self._folder / "manifests"):
