@@ -16,6 +16,7 @@ from sandbox.workspace_settings import WorkspaceSettings
 
 _OPEN_S = 180.0
 _CLOSE_S = 15.0
+_END_S = 2.0
 Hearing = Callable[[str, str], None]
 """Is given `stdout` or `stderr`, and what a command said there."""
 
@@ -102,7 +103,7 @@ class WorkspaceClient:
         process.stdin.close()
         with suppress(TimeoutError):
             await asyncio.wait_for(process.wait(), _CLOSE_S)
-        with suppress(ProcessLookupError):
+        if process.returncode is None:
             process.kill()
         if self._reading is not None:
             await asyncio.wait({self._reading})
@@ -145,9 +146,10 @@ class WorkspaceClient:
         with suppress(ValueError):
             while (said := await read_frame(stream)) is not None:
                 self._take(said)
-        with suppress(ProcessLookupError):
+        with suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), _END_S)
+        if process.returncode is None:
             process.kill()
-        await process.wait()
         for answer in self._waiting.values():
             if not answer.done():
                 answer.set_exception(SandboxLost("the host of workspaces ended; it is started again"))

@@ -18,7 +18,7 @@ from sandbox.profile import interpreter_arguments, render_profile
 from sandbox.workspace import Workspace
 
 FILES = "/usr/lib/backstay/files/main.py"
-_FILES_S = 25.0
+_FILES_S = 20.0
 _BACKSTOP_S = 30
 _PREFIX = 4
 _FAILED = 255
@@ -26,7 +26,7 @@ _FAILED = 255
 
 def file_limits() -> Limits:
     """Return the limits of a jail in which one file tool works: one process, and little of anything."""
-    return Limits(memory_mb=1024, cpu_s=20, tmp_mb=1, tmp_inodes=16, file_mb=64, files=256, processes=4)
+    return Limits(memory_mb=1024, cpu_s=10, tmp_mb=1, tmp_inodes=16, file_mb=64, files=256, processes=4)
 
 
 class WorkspaceJails:

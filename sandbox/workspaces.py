@@ -69,10 +69,14 @@ class Workspaces:
             )
 
     async def show(self, call: WorkspaceCall) -> dict[str, Any]:
-        """Return what a file tool would change, as a unified diff under `diff`, without changing anything."""
+        """Return what a file tool would change, as a unified diff under `diff`, without changing anything.
+
+        Raises as `call` does.
+        """
         if call.tool not in WRITING:
             return {"ok": {"diff": ""}}
         workspace = self._find(call.workspace)
+        self._claims.demand_free(workspace, call.run)
         async with self._turn(workspace):
             uid = await self._prepare(workspace)
             return _said(await self._jails.files(workspace, uid, call.tool, call.arguments, writable=False, show=True))
@@ -130,8 +134,10 @@ class Workspaces:
 
     async def _prepare(self, workspace: Workspace) -> int:
         """Return the user of the workspace's jails, once it owns what it must."""
-        if workspace.key not in self._prepared:
-            self._prepared[workspace.key] = await asyncio.to_thread(prepare, workspace.root)
+        number = workspace.root.stat().st_ino  # noqa: ASYNC240 - one look
+        if self._prepared.get(workspace.key) != number:
+            await asyncio.to_thread(prepare, workspace.root)
+            self._prepared[workspace.key] = number
         return owner_of(workspace.root)
 
     @asynccontextmanager

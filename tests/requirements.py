@@ -280,6 +280,29 @@ FILES = (
     row("workspace:ordinary", "design 13", "an ordinary user gets back what was closed with modes", "sandbox/snapshots_attacked::an_ordinary_user_gets_back_what_was_closed_with_modes"),
 )
 
+WORKSPACES = (
+    row("jails:attacks", "issue 4 Done 7", "more than 40 hostile commands are contained, as root and as a user without rights", "workspace/attacks::what_a_hostile_command_reaches_for_stays_out_of_reach", "workspace/attacks::there_are_enough_attacks"),
+    row("jails:paths", "issue 4 Workspace", "links, pipes, sockets, devices and other names lead no file tool out of the workspace", "workspace/files::no_path_leads_a_file_tool_out_of_the_workspace", "workspace/files::links_are_moved_and_deleted_themselves_and_never_what_they_name", "workspace/files::a_device_is_not_opened", "workspace/files::a_file_with_a_name_outside_keeps_there_what_it_holds"),
+    row("jails:races", "issue 4 Workspace", "a parent that is swapped while files are written leads nowhere", "workspace/files::a_parent_that_is_swapped_for_a_link_while_files_are_written_leads_nowhere"),
+    row("jails:answers", "issue 4 Workspace", "a forged, oversized or broken answer of a jail is not believed", "workspace/answers::a_forged_answer_is_not_believed"),
+    row("jails:tools", "issue 4 Workspace", "files are read, listed, searched, written, edited, moved and deleted", "workspace/files::a_file_is_written_edited_read_moved_and_deleted", "workspace/files::text_and_bytes_are_read_as_what_they_are", "workspace/files::a_search_finds_lines_by_expression_or_literally_in_files_of_a_name"),
+    row("jails:many", "issue 4 Workspace", "trees of 10,000 files are listed", "workspace/files::ten_thousand_files_are_listed_in_order_and_in_parts"),
+    row("jails:plan", "design 12", "while a plan is made the workspace can only be read", "workspace/files::a_plan_that_is_being_made_reads_and_cannot_write"),
+    row("jails:diff", "design 12", "what would change is shown as a unified diff, and nothing is changed by it", "workspace/files::what_would_change_is_shown_and_nothing_is_changed"),
+    row("jails:undo", "issue 4 Done 7", "the undo of writing calls restores every byte, mode and link", "workspace/undo::a_run_that_wrote_edited_moved_and_deleted_two_hundred_files_is_taken_back_to_the_last_byte", "workspace/undo::taking_back_an_effect_by_its_id_leaves_what_others_did_since", "workspace/undo::what_a_person_changed_since_is_not_overwritten_and_is_named"),
+    row("jails:once", "design 4", "a writing call under one effect id happens once, and one that was cut off leaves nothing", "workspace/undo::what_was_done_under_an_effect_is_not_done_again", "workspace/undo::an_effect_that_was_cut_off_is_taken_back_before_anything_else_happens", "workspace/undo::the_outcome_of_an_effect_is_known_with_its_answer"),
+    row("jails:result", "issue 4 External processes", "a command tells exit code, outputs, duration and the files it wrote with hash and size", "workspace/undo::a_command_tells_what_it_wrote_and_how_it_ended"),
+    row("jails:lists", "issue 4 Workspace", "an operator's lists of commands are looked at before a jail starts", "workspace/toolbox::a_denied_command_is_found_wherever_it_stands", "workspace/toolbox::with_a_list_of_allowed_commands_all_others_are_refused", "workspace/host::a_provider_calls_shows_and_refuses"),
+    row("jails:claims", "issue 4 Workspace", "two runs on one workspace: the second is refused with the name of the first", "workspace/undo::a_workspace_belongs_to_one_run_until_it_is_released", "workspace/host::two_runs_on_one_workspace_are_told_apart_by_name_and_a_closed_one_makes_room"),
+    row("jails:host", "design 13", "jails are started by a process without secrets that ends with its worker and is started again", "workspace/host::the_host_holds_no_secret_of_its_worker", "workspace/host::a_host_that_dies_in_mid_command_is_started_again_and_nothing_half_done_is_left", "workspace/host::a_worker_that_is_killed_takes_host_and_jails_with_it"),
+    row("jails:streamed", "issue 4 Workspace", "what a command says is heard while it runs", "workspace/host::what_a_command_says_is_heard_while_it_runs"),
+    row("jails:isolation", "issue 4 Workspace", "without isolation there is no workspace, and the reason is given", "workspace/host::without_isolation_there_is_no_host_and_the_reason_is_given", "workspace/undo::the_errors_of_isolation_are_those_that_callers_expect"),
+    row("jails:names", "design 12", "only a plain folder beneath the operator's is a workspace", "workspace/undo::only_a_plain_folder_beneath_the_operators_is_a_workspace", "workspace/undo::what_the_engine_keeps_is_no_workspace"),
+    row("jails:declared", "design 9", "every writing tool of a workspace declares its undo and its check", "workspace/toolbox::every_writing_tool_is_known_to_be_undone_and_checked", "workspace/toolbox::the_tools_behind_the_undo_are_found_by_nobody"),
+    row("jails:opt-in", "design 12", "files and shell are seen only by runs that ask for them", "workspace/toolbox::a_run_that_did_not_ask_for_files_or_shell_sees_none"),
+    row("jails:page", "issue 4 Done 8", "the page about workspaces names every tool and its class", "workspace/toolbox::the_page_names_every_tool_and_its_class"),
+)
+
 PLAN = (
     row("plan:order", "issue Plans", "steps run in order through the one path; all writes in one request", "e2e/plans::a_plan_asks_once_for_all_its_writes_and_performs_its_steps_in_order"),
     row("plan:references", "design 22", "references to input and earlier results; a lone one keeps its type", "e2e/plans::a_lone_reference_keeps_the_type_of_its_value"),
@@ -597,6 +620,7 @@ REQUIREMENTS = (
     *APPROVALS,
     *UNDO,
     *FILES,
+    *WORKSPACES,
     *PLAN,
     *TOOLS,
     *STORE,

@@ -8,7 +8,6 @@ from typing import Any, Protocol
 from backstay.errors import (
     Final,
     InternalError,
-    IsolationUnavailable,
     OutcomeUnknown,
     SandboxLost,
     ToolUnavailable,
@@ -68,26 +67,15 @@ class WorkspaceProvider:
         return Listing(tools=self._tools, reason=self._host.reason)
 
     async def call(self, call: Call) -> Answer:
-        """Call one tool; what the lists, the workspace or another run do not allow is refused before `before_send`."""
-        place = call.workplace
-        if place is None:
-            return refused(NO_WORKSPACE)
-        if (fault := self._fault(call)) is not None:
-            told = ExecutionResult(exit_code=_NOT_ALLOWED, stderr=fault, allowed=False)
-            return Answer(success=False, data=told.plain(), error=f"not allowed: {fault}")
+        """Call one tool; what the lists, the workspace or another run do not allow never reaches a jail."""
         ends = time.monotonic() + call.deadline_s
-        try:
-            if call.still_listed is not None:
-                call.still_listed(await self.list())
-            if call.tool not in _BEHIND:
-                await self._host.claim(place.workspace, place.run)
-        except SandboxLost as error:
-            raise ToolUnavailable(str(error)) from None
-        except IsolationUnavailable as error:
-            return refused(f"IsolationUnavailable: {error}")
+        if call.still_listed is not None:
+            call.still_listed(await self.list())
+        refusal = await self._refusal(call)
+        # What is refused is recorded too: an effect that was tried and did not happen.
         if call.before_send is not None:
             await call.before_send()
-        return await self._send(call, place, ends)
+        return refusal or await self._send(call, ends)
 
     async def preview(self, call: Call) -> str | None:
         """Return what a call would change, as a diff for people, or why it would change nothing; None for commands."""
@@ -95,22 +83,40 @@ class WorkspaceProvider:
             return None
         try:
             said = await asyncio.wait_for(self._host.show(**_given(call, call.workplace)), call.deadline_s)
-        except (TimeoutError, SandboxLost) as error:
+        except (TimeoutError, SandboxLost, Final) as error:
             return f"(no diff: {error or 'it took too long'})"
         return str(said["ok"]["diff"]) if "ok" in said else f"(it would fail: {said['error']})"
 
     async def close(self) -> None:
         """Let go of nothing: the host is closed by the worker that opened it."""
 
+    async def _refusal(self, call: Call) -> Answer | None:
+        """Return why a call is not made, as far as that is known before it is."""
+        place = call.workplace
+        if place is None:
+            return refused(NO_WORKSPACE)
+        if (fault := self._fault(call)) is not None:
+            told = ExecutionResult(exit_code=_NOT_ALLOWED, stderr=fault, allowed=False)
+            return Answer(success=False, data=told.plain(), error=f"not allowed: {fault}")
+        try:
+            if call.tool not in _BEHIND:
+                await self._host.claim(place.workspace, place.run)
+        except SandboxLost as error:
+            raise ToolUnavailable(str(error)) from None
+        except Final as error:
+            return refused(f"{type(error).__name__}: {error}")
+        return None
+
     def _fault(self, call: Call) -> str | None:
         if self.name != "shell" or call.tool != "run":
             return None
         return fault_of(str(call.arguments.get("command", "")), allow=self._lists.allow, deny=self._lists.deny)
 
-    async def _send(self, call: Call, place: Workplace, ends: float) -> Answer:
+    async def _send(self, call: Call, ends: float) -> Answer:
+        assert call.workplace is not None  # noqa: S101 - refused before
         left = max(0.1, ends - time.monotonic())
         wanted = float(call.arguments.get("timeout_s", _COMMAND_S))
-        given = _given(call, place) | {"seconds": max(0.1, min(wanted, left - _MARGIN_S))}
+        given = _given(call, call.workplace) | {"seconds": max(0.1, min(wanted, left - _MARGIN_S))}
         try:
             said = await asyncio.wait_for(self._host.call(**given), left)
         except TimeoutError:

@@ -142,7 +142,7 @@ FILES = (
 )
 READ_ONLY = (
     Attack("write", "echo x > x; touch y; mkdir z; ln -s a b", _says("Read-only file system"), writable=False),
-    Attack("rename", "mv call x; rm -rf call", _says("Read-only file system"), writable=False),
+    Attack("rename", "mv sock x; rm -f sock", _says("Read-only file system"), writable=False),
     Attack(
         "remount",
         _python(_TRIED + "print(tried(lambda: os.open('/workspace', os.O_WRONLY | os.O_TMPFILE)))"),

@@ -27,6 +27,8 @@ class Desk:
         return said["ok"]["diff"] if "ok" in said else said["error"]
 
     def call(self, tool: str, *, writable: bool = True, effect: str | None = None, **arguments: Any) -> WorkspaceCall:
+        if tool in ("restore", "outcome") and effect is not None:
+            arguments["effect"] = effect
         return WorkspaceCall(
             workspace=self.name,
             run=self.run,

@@ -6,6 +6,7 @@ import pytest
 
 from backstay.errors import ToolboxInvalid
 from backstay.safety import Safety
+from tests.docs.blocks import names, table
 from toolbox.command_words import fault_of
 from toolbox.load import load
 from toolbox.toolbox import open_toolbox
@@ -68,6 +69,13 @@ async def test_users_get_only_what_they_are_granted_and_operators_may_raise_a_cl
     assert {one.provider for one in catalog.definitions.values()} == {"fs"}
     assert catalog.definitions["fs.write_file"].tool.safety is Safety.RESTRICTED_WRITE
     assert catalog.undo_of(catalog.definitions["fs.write_file"]) is not None
+
+
+async def test_the_page_names_every_tool_and_its_class(tmp_path):
+    _, catalog = await opened(tmp_path / "toolbox.json", {})
+    rows = table("docs/workspace.md", "## What a model can call")
+    said = {names(tool)[0]: safety for tool, safety, _ in rows}
+    assert said == {name: one.tool.safety.value for name, one in catalog.definitions.items() if not one.hidden}
 
 
 @pytest.mark.parametrize(
