@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from backstay.errors import BackstayError, ImageMissing, IsolationUnavailable
+from backstay.errors import BackstayError
 from sandbox.host_frames import framed, read_frame
 from sandbox.workspace_call import WorkspaceCall
 from sandbox.workspace_opening import open_workspaces
@@ -108,7 +108,7 @@ async def serve() -> int:
         return 0
     try:
         workspaces = await open_workspaces(WorkspaceSettings.model_validate(first))
-    except (IsolationUnavailable, ImageMissing) as error:
+    except BackstayError as error:
         send({"error": _plain(error)})
         out.close()
         return 2

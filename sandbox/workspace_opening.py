@@ -24,7 +24,8 @@ async def open_workspaces(settings: WorkspaceSettings) -> Workspaces:
     image = await asyncio.to_thread(build_image, "shell", home / "images")
     cgroups = await asyncio.to_thread(find_cgroups)
     folder, state = home / "jails", home / "workspace-state"
-    trial = folder / "trial"
+    # Where workspaces are is where it must be possible to work.
+    trial = settings.workspaces.absolute() / ".trial"
     trial.mkdir(parents=True, exist_ok=True)
     state.mkdir(parents=True, exist_ok=True)
     await asyncio.to_thread(prepare, trial)

@@ -1,5 +1,8 @@
 """Runs at work in workspaces: what a call would change is shown, what it changed is taken back, others stay out."""
 
+import tempfile
+from pathlib import Path
+
 import pytest
 import pytest_asyncio
 
@@ -14,16 +17,26 @@ SCRIPTS = Labelled(
         DONE,
     ],
     waiting=[Reply(calls=[("fs__delete", {"path": "names.txt"})]), DONE],
-    outside=[Reply(calls=[("fs__read_file", {"path": "names.txt"})]), DONE],
+    terminated=[Reply(calls=[("fs__delete", {"path": "names.txt"})]), DONE],
 )
 
 
+@pytest.fixture(scope="module")
+def rooms():
+    """A folder that the users of jails can reach."""
+    with tempfile.TemporaryDirectory(prefix="backstay-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder) / "rooms"
+
+
 @pytest_asyncio.fixture(scope="module")
-async def opened(temporal, tmp_path_factory):
+async def opened(temporal, tmp_path_factory, rooms):
     folder = tmp_path_factory.mktemp("workspaces")
     share_images(folder / "home")
-    async with engine(temporal, folder, SCRIPTS, policy=POLICY, workspaces=folder / "rooms") as found:
-        yield found, folder / "rooms"
+    toolbox = folder / "toolbox.json"
+    toolbox.write_text("{}", encoding="utf-8")
+    async with engine(temporal, folder, SCRIPTS, policy=POLICY, workspaces=rooms, toolbox=toolbox) as found:
+        yield found, rooms
 
 
 def plan(workspace, *steps, **fields):
@@ -107,7 +120,7 @@ async def test_a_second_run_is_kept_out_until_the_first_has_ended(opened):
 async def test_a_workspace_whose_run_was_terminated_is_free_again(opened):
     found, _ = opened
     room(opened, "left", names="ana\n")
-    first = await found.start({"text": "<waiting>", "workspace": "left", "filesystem": True})
+    first = await found.start({"text": "<terminated>", "workspace": "left", "filesystem": True})
     await pending(first)
     await first.terminate()
     second = await found.start(plan("left", ("fs.read_file", {"path": "names.txt"})))
@@ -132,7 +145,7 @@ async def test_a_run_without_a_workspace_has_no_files(opened):
     assert "there is no tool fs.read_file" in result["error"]["message"]
 
 
-@pytest.mark.parametrize("name", ["../letters", "/etc", "a/../../b", ".", "x" * 201])
+@pytest.mark.parametrize("name", ["../letters", "/etc", "a/../../b", "."])
 async def test_a_name_that_leads_out_is_refused(opened, name):
     found, _ = opened
     handle = await found.start(plan(name, ("fs.list_directory", {})))
