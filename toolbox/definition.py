@@ -61,6 +61,7 @@ def define(provider: str, listed: Listed, declaration: Declaration, *, trusted: 
         "output": listed.output_schema,
         "annotations": asdict(listed.hints),
         "declaration": declaration.model_dump(mode="json"),
+        **({"origin": listed.origin} if listed.origin else {}),
     }
     tool = Tool(
         name=f"{provider}.{listed.name}",

@@ -23,6 +23,8 @@ class Listed:
     input_schema: dict[str, Any] = field(default_factory=dict)
     output_schema: dict[str, Any] | None = None
     hints: Hints = field(default_factory=Hints)
+    origin: str = ""
+    """For a tool that calls another one: the hash of that one, as it stands behind this."""
 
 
 @dataclass(frozen=True, slots=True)
