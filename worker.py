@@ -55,6 +55,7 @@ from backstay.logs import configure_logs
 from backstay.policy import Policy
 from backstay.redaction import Redactor
 from backstay.settings import Settings
+from sandbox.command_jail import CommandJail
 from sandbox.limits import Limits
 from sandbox.opening import open_sandbox
 from sandbox.sandbox import Sandbox
@@ -107,7 +108,12 @@ async def open_resources(settings: Settings, client: Client) -> AsyncGenerator["
         open_store(
             database_url=settings.database_url_text, home=settings.home, blobs=settings.blobs, encryption_keys=keys
         ) as opened,
-        open_toolbox(settings.toolbox, environment=settings.environment, home=settings.home) as tools,
+        open_toolbox(
+            settings.toolbox,
+            environment=settings.environment,
+            home=settings.home,
+            confinement=CommandJail(nsjail=settings.nsjail, home=settings.home, image=settings.image),
+        ) as tools,
         open_model(settings) as model,
     ):
         yield Resources(

@@ -11,14 +11,14 @@ from typing import Any
 from backstay.errors import ToolChanged
 from toolbox.answer import Answer
 from toolbox.catalog import Catalog, build
-from toolbox.configuration import Configuration, ServerEntry
-from toolbox.connection import http_transport, stdio_transport
+from toolbox.configuration import Configuration
 from toolbox.declaration import Declaration
 from toolbox.definition import Definition, define
 from toolbox.listed import Listing
 from toolbox.load import load
-from toolbox.mcp_provider import McpProvider
-from toolbox.naming import file_name, is_presentable
+from toolbox.naming import is_presentable
+from toolbox.opening import open_providers
+from toolbox.plugins.plugin import Confinement
 from toolbox.provider import Call, Provider, Sent
 
 _SCHEMA_BYTES = 256 * 1024
@@ -44,7 +44,7 @@ class Toolbox:
 
         Raises ToolboxInvalid when two tools would be called by one name.
         """
-        granted = sorted(self._configuration.granted(user_id) & self._providers.keys())
+        granted = sorted(self._configuration.granted(user_id, self._providers))
         listings = await asyncio.gather(*(self._providers[name].list(fresh=fresh) for name in granted))
         found = dict(zip(granted, listings, strict=True))
         key = tuple((name, listing.generation) for name, listing in found.items())
@@ -132,8 +132,10 @@ class Toolbox:
 
 
 @asynccontextmanager
-async def open_toolbox(path: Path, *, environment: Mapping[str, str], home: Path) -> AsyncGenerator[Toolbox]:
-    """Open the toolbox that a toolbox.json describes; servers die with it.
+async def open_toolbox(
+    path: Path, *, environment: Mapping[str, str], home: Path, confinement: Confinement | None = None
+) -> AsyncGenerator[Toolbox]:
+    """Open the toolbox that a toolbox.json describes; servers die with it, and jailed plugins use the confinement.
 
     Raises ToolboxInvalid naming field, value and fix.
     """
@@ -141,31 +143,10 @@ async def open_toolbox(path: Path, *, environment: Mapping[str, str], home: Path
     for name in ("mcp", "client"):
         # The MCP client logs what servers send, which may hold secrets; what matters comes back as an error anyway.
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-    providers = {
-        name: _provider(name, server, configuration, environment=environment, path=path, home=home)
-        for name, server in configuration.servers.items()
-        if not server.disabled
-    }
-    toolbox = Toolbox(configuration, providers, secrets)
+    toolbox = Toolbox(
+        *await asyncio.to_thread(open_providers, configuration, path, environment, home, confinement), secrets
+    )
     try:
         yield toolbox
     finally:
         await toolbox.close()
-
-
-def _provider(
-    name: str,
-    server: ServerEntry,
-    configuration: Configuration,
-    *,
-    environment: Mapping[str, str],
-    path: Path,
-    home: Path,
-) -> McpProvider:
-    serial = configuration.of(name).serial
-    if server.url is not None:
-        return McpProvider(name, http_transport(server), serial=serial, url=server.url)
-    log = home.absolute() / "logs" / f"{file_name(name)}.stderr"
-    return McpProvider(
-        name, stdio_transport(server, environment=environment, folder=path.absolute().parent, log=log), serial=serial
-    )
