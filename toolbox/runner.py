@@ -74,10 +74,7 @@ class Runner:
         began = time.monotonic()
         process, report = await self._start((command, *argv[1:]), folder, environment or {}, limited=limited)
         kept = {"stdout": Kept(self._stdout_kept), "stderr": Kept(_STDERR_KEPT, last=True)}
-        pumps = [
-            asyncio.create_task(_pump(process.stdout, "stdout", kept["stdout"], printed)),
-            asyncio.create_task(_pump(process.stderr, "stderr", kept["stderr"], printed)),
-        ]
+        pumps = _pumps(process, kept, printed)
         try:
             async with asyncio.timeout(timeout_s):
                 if fault := await _reported(report):
@@ -146,6 +143,15 @@ async def _reported(report: int) -> str:
         return (await reader.read(1000)).decode("utf-8", "replace")
     finally:
         transport.close()
+
+
+def _pumps(
+    process: asyncio.subprocess.Process, kept: Mapping[str, Kept], printed: Printed | None
+) -> "list[asyncio.Task[None]]":
+    return [
+        asyncio.create_task(_pump(process.stdout, "stdout", kept["stdout"], printed)),
+        asyncio.create_task(_pump(process.stderr, "stderr", kept["stderr"], printed)),
+    ]
 
 
 async def _pump(

@@ -128,7 +128,8 @@ async def test_arguments_that_mean_nothing_are_refused_before_the_server_sees_th
 async def test_what_the_server_refuses_the_action_refuses(acting, shape):
     async with acting(shape) as toolbox:
         answer = await call(toolbox, "gmail.send_email", MAIL | {"subject": "refuse"}, intent=Intent())
-    assert (answer.success, answer.error) == (False, "the mailbox is full")
+    assert not answer.success
+    assert answer.error.endswith("the mailbox is full")
 
 
 @pytest.mark.promise("action:unknown")
@@ -180,11 +181,11 @@ async def test_an_action_writes_once_and_what_was_written_stands_when_the_action
             assert (answer.success, answer.data["message_id"]) == (True, "m1")
         undeclared = await call(toolbox, "own.count", {}, intent=intent)
         together = await call(toolbox, "own.together", {}, intent=intent)
-        with pytest.raises(OutcomeUnknown):
-            await call(toolbox, "own.leave", {}, intent=intent)
+        left = await call(toolbox, "own.leave", {}, intent=intent)
     assert "add it to `calls`" in undeclared.error
     assert (together.success, together.data["message_id"]) == (True, "m1")
-    assert intent.committed in {4, 5}  # what was left behind may not have begun
+    assert left.success
+    assert intent.committed == 5
 
 
 @pytest.mark.promise("action:own")

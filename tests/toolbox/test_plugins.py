@@ -46,7 +46,59 @@ async def test_a_plugins_schema_is_what_its_own_parser_takes(plugged, tmp_path):
     assert not (tmp_path / "plugins/convert/ran").exists()
     assert definition.description == "Convert cli.py files."
     assert definition.tool.safety is Safety.RESTRICTED_WRITE
-    assert definition.parameters == snapshot({'type': 'object', 'properties': {'source': {'type': 'string', 'description': 'what to read'}, 'extra': {'type': 'array', 'items': {'type': 'string'}, 'description': 'what else to read'}, 'count': {'type': 'integer', 'minimum': 1, 'maximum': 99, 'description': 'how many, 3', 'default': 3}, 'ratio': {'type': 'number'}, 'color': {'type': 'string', 'enum': ['red', 'blue'], 'default': 'red'}, 'level': {'type': 'string', 'enum': ['low', 'high']}, 'pair': {'type': 'array', 'items': {'type': 'integer'}, 'minItems': 2, 'maxItems': 2}, 'names': {'type': 'array', 'items': {'type': 'string'}, 'minItems': 1, 'default': ['a']}, 'tag': {'type': 'array', 'items': {'type': 'string'}}, 'point': {'type': 'array', 'items': {'type': 'array', 'items': {'type': 'number'}, 'minItems': 2, 'maxItems': 2}}, 'more': {'type': 'array', 'items': {'type': 'string'}}, 'log': {'anyOf': [{'type': 'string'}, {'const': True, 'description': 'the option alone, without a value'}]}, 'no_store': {'type': 'boolean'}, 'cache': {'type': 'boolean'}, 'v': {'type': 'integer', 'minimum': 0, 'maximum': 100}, 'filter': {}, 'strict': {'type': 'boolean'}, 'key': {'type': 'string', 'description': 'None'}, 'fast': {'type': 'boolean'}, 'within': {'type': 'integer'}}, 'additionalProperties': False, 'required': ['source', 'ratio'], 'if': {}, 'then': {'allOf': [{'not': {'allOf': [{'properties': {'fast': {'const': True}}, 'required': ['fast']}, {'required': ['within']}]}}, {'anyOf': [{'properties': {'fast': {'const': True}}, 'required': ['fast']}, {'required': ['within']}]}]}})
+    assert definition.parameters == snapshot(
+        {
+            "type": "object",
+            "properties": {
+                "source": {"type": "string", "description": "what to read"},
+                "extra": {"type": "array", "items": {"type": "string"}, "description": "what else to read"},
+                "count": {"type": "integer", "minimum": 1, "maximum": 99, "description": "how many, 3", "default": 3},
+                "ratio": {"type": "number"},
+                "color": {"type": "string", "enum": ["red", "blue"], "default": "red"},
+                "level": {"type": "string", "enum": ["low", "high"]},
+                "pair": {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2},
+                "names": {"type": "array", "items": {"type": "string"}, "minItems": 1, "default": ["a"]},
+                "tag": {"type": "array", "items": {"type": "string"}},
+                "point": {
+                    "type": "array",
+                    "items": {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2},
+                },
+                "more": {"type": "array", "items": {"type": "string"}},
+                "log": {
+                    "anyOf": [{"type": "string"}, {"const": True, "description": "the option alone, without a value"}]
+                },
+                "no_store": {"type": "boolean"},
+                "cache": {"type": "boolean"},
+                "v": {"type": "integer", "minimum": 0, "maximum": 100},
+                "filter": {},
+                "strict": {"type": "boolean"},
+                "key": {"type": "string", "description": "None"},
+                "fast": {"type": "boolean"},
+                "within": {"type": "integer"},
+            },
+            "additionalProperties": False,
+            "required": ["source", "ratio"],
+            "if": {},
+            "then": {
+                "allOf": [
+                    {
+                        "not": {
+                            "allOf": [
+                                {"properties": {"fast": {"const": True}}, "required": ["fast"]},
+                                {"required": ["within"]},
+                            ]
+                        }
+                    },
+                    {
+                        "anyOf": [
+                            {"properties": {"fast": {"const": True}}, "required": ["fast"]},
+                            {"required": ["within"]},
+                        ]
+                    },
+                ]
+            },
+        }
+    )
 
 
 @pytest.mark.promise("plugin:call")
@@ -72,7 +124,31 @@ async def test_every_kind_of_argument_reaches_the_program_as_it_was_meant(plugge
     }
     async with plugged("convert") as toolbox:
         answer = await call(toolbox, "convert.run", given)
-    assert answer.data == snapshot({'source': '-x', 'extra': ['--fast', '-1', ''], 'count': 7, 'ratio': 1.5, 'color': 'blue', 'level': 'high', 'pair': [-1, 2], 'names': ['x', 'y'], 'tag': ['-a', '--b=c'], 'point': [[-1e-07, 2.0]], 'more': ['-m', 'n'], 'log': 'all', 'store': False, 'caching': False, 'v': 2, 'filter': {'a': [1, None]}, 'strict': False, 'secret': None, 'key': None, 'fast': True, 'within': None})
+    assert answer.data == snapshot(
+        {
+            "source": "-x",
+            "extra": ["--fast", "-1", ""],
+            "count": 7,
+            "ratio": 1.5,
+            "color": "blue",
+            "level": "high",
+            "pair": [-1, 2],
+            "names": ["x", "y"],
+            "tag": ["-a", "--b=c"],
+            "point": [[-1e-07, 2.0]],
+            "more": ["-m", "n"],
+            "log": "all",
+            "store": False,
+            "caching": False,
+            "v": 2,
+            "filter": {"a": [1, None]},
+            "strict": False,
+            "secret": None,
+            "key": None,
+            "fast": True,
+            "within": None,
+        }
+    )
 
 
 @pytest.mark.promise("plugin:values")

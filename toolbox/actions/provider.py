@@ -9,15 +9,12 @@ from backstay.canonical import digest_of
 from backstay.errors import ArgumentsInvalid, BackstayError, OutcomeUnknown, ToolChanged
 from backstay.safety import Safety
 from toolbox.actions.shape import Shape, ShapedCall
-from toolbox.actions.tools import ActionError, Tools
+from toolbox.actions.tools import GRACE_S, ActionError, Tools
 from toolbox.actions.wrapper import Wrapper
 from toolbox.answer import Answer, refused
 from toolbox.listed import Hints, Listed, Listing
 from toolbox.plain import plain
 from toolbox.provider import Call, Provider
-
-_GRACE_S = 1.0
-"""So much longer than the provider behind it, whose own word on a deadline says more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +78,7 @@ class ActionProvider:
             await tools.commit()
         lost = timed_out = False
         try:
-            async with asyncio.timeout(call.deadline_s + _GRACE_S):
+            async with asyncio.timeout(call.deadline_s + GRACE_S):
                 answer = Answer(success=True, data=plain(await wrapper.run(tools, arguments)))
         except ActionError as error:
             answer = refused(str(error))
@@ -91,9 +88,7 @@ class ActionProvider:
             if isinstance(error, BackstayError) and not tools.begun:
                 raise
             answer, lost = refused(f"the action failed: {type(error).__name__}"), True
-        tools.ended = True
-        if tools.under_way:
-            raise OutcomeUnknown("the action ended before its write was answered; await it")
+        await tools.finish()
         if tools.fault is not None:
             raise tools.fault
         if tools.written and not answer.success:

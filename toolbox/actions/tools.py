@@ -3,11 +3,15 @@
 import asyncio
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from backstay.errors import OutcomeUnknown, ToolUnavailable
 from toolbox.actions.shape import ShapedCall
 from toolbox.provider import Call, Provider
+
+GRACE_S = 1.0
+"""So much longer than the provider behind it, whose own word on a deadline says more."""
 
 
 class ActionError(Exception):
@@ -35,9 +39,8 @@ class Tools:
         """Whether the intent was committed."""
         self.ended = False
         """Whether the action has returned; what it left behind may call nothing any more."""
-        self.under_way = False
-        """Whether a write waits for its answer."""
         self._asked = False
+        self._answered = asyncio.Event()
         self.written: list[Any] = []
         """What the write answered, once it has succeeded."""
         self.fault: Exception | None = None
@@ -51,7 +54,7 @@ class Tools:
         """Call the tool that changes something, once, and return its result. Raises ActionError when it refuses."""
         if self._asked:
             raise ActionError("an action writes once; make two actions of it")
-        self._asked = self.under_way = True
+        self._asked = True
         try:
             result = await self._ask(tool, arguments, writing=True)
         except ActionError:
@@ -64,9 +67,19 @@ class Tools:
             self.fault = error
             raise
         finally:
-            self.under_way = False
+            self._answered.set()
         self.written.append(result)
         return result
+
+    async def finish(self) -> None:
+        """Wait for a write that the action did not wait for; after this it may call nothing any more."""
+        if self._asked:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(max(0.1, self._ends - time.monotonic() + GRACE_S)):
+                    await self._answered.wait()
+            if not self._answered.is_set():
+                self.fault = OutcomeUnknown("its write has no answer", timed_out=True)
+        self.ended = True
 
     async def begin(self) -> None:
         """Commit the intent, unless that is done. Raises ToolUnavailable when nobody waits for the answer any more."""

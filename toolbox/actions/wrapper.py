@@ -65,7 +65,10 @@ class Wrapper:
         try:
             admitted = self.model.model_validate(arguments)
         except ValidationError as error:
-            faults = (f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors(include_input=False))
+            faults = (
+                f"{'.'.join(map(str, one['loc']))}: {one['msg'].removeprefix('Value error, ')}"
+                for one in error.errors(include_input=False)
+            )
             raise ArgumentsInvalid("; ".join(faults)[:500]) from None
         return {name: getattr(admitted, name) for name in self.model.model_fields}
 
