@@ -55,6 +55,7 @@ from backstay.logs import configure_logs
 from backstay.policy import Policy
 from backstay.redaction import Redactor
 from backstay.settings import Settings
+from sandbox.command_jail import CommandJail
 from sandbox.limits import Limits
 from sandbox.opening import open_sandbox
 from sandbox.sandbox import Sandbox
@@ -99,7 +100,6 @@ async def open_resources(settings: Settings, client: Client) -> AsyncGenerator["
     """Open store, toolbox and model for one worker, and close them at the end."""
     from activities.resources import Resources
     from sandbox.workspace_client import open_workspace_client
-    from sandbox.workspace_settings import WorkspaceSettings
     from store.opening import open_store
     from toolbox.toolbox import open_toolbox
 
@@ -110,17 +110,14 @@ async def open_resources(settings: Settings, client: Client) -> AsyncGenerator["
             database_url=settings.database_url_text, home=settings.home, blobs=settings.blobs, encryption_keys=keys
         ) as opened,
         open_workspace_client(
-            WorkspaceSettings(
-                home=settings.home,
-                workspaces=settings.workspaces or settings.home / "workspaces",
-                nsjail=settings.nsjail,
-            ),
-            rooms=HERE,
-            environment=settings.environment,
-            at_once=settings.workspaces is not None,
+            settings.workspaces, home=settings.home, nsjail=settings.nsjail, rooms=HERE, variables=settings.environment
         ) as workspaces,
         open_toolbox(
-            settings.toolbox, environment=settings.environment, home=settings.home, workspaces=workspaces
+            settings.toolbox,
+            environment=settings.environment,
+            home=settings.home,
+            confinement=CommandJail(nsjail=settings.nsjail, home=settings.home, image=settings.image),
+            workspaces=workspaces,
         ) as tools,
         open_model(settings) as model,
     ):

@@ -196,11 +196,12 @@ def _error(said: Any) -> BackstayError:
 
 @asynccontextmanager
 async def open_workspace_client(
-    settings: WorkspaceSettings, *, rooms: Path, environment: Mapping[str, str], at_once: bool
+    workspaces: Path | None, *, home: Path, nsjail: Path | None, rooms: Path, variables: Mapping[str, str]
 ) -> AsyncGenerator[WorkspaceClient]:
-    """Offer workspaces; their host is started in the background at once, or else when it is first needed."""
-    client = WorkspaceClient(settings, rooms=rooms, environment=plain_environment(environment))
-    if at_once:
+    """Offer workspaces; their host is started when it is first needed, at once where an operator named a folder."""
+    settings = WorkspaceSettings(home=home, workspaces=workspaces or home / "workspaces", nsjail=nsjail)
+    client = WorkspaceClient(settings, rooms=rooms, environment=plain_environment(variables))
+    if workspaces is not None:
         client.begin()
     try:
         yield client

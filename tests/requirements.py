@@ -8,13 +8,13 @@ Tests are written as `folder/file::name`, without the `test_` that both begin wi
 from dataclasses import dataclass
 
 WORKSPACE = "workspace, files and shell"
-TOOLBOX = "toolbox files, bindings and action wrappers"
+TOOLBOX = "toolbox files and bindings"
 CONNECTIONS = "connections: OAuth and Composio"
 PLANS = "plan lifecycle and review"
 PROFILES = "profiles and perception"
 MEMORY = "memory and learning"
 AUDIT = "audit ledger"
-PLUGINS = "plugin host and its newline-JSON daemon"
+PLUGINS = "newline-JSON daemon of plugins"
 DOORS = "Slack bot, approvals page and engine as an MCP server"
 REHEARSAL = "rehearsal"
 ENDLESS = "runs without end (continue-as-new)"
@@ -339,7 +339,43 @@ TOOLS = (
     row("tool:sse", "design 11", "MCP over SSE", deferred=TOOLBOX),
     row("tool:uid", "design 11", "a stdio server runs under its own uid", deferred=PRODUCTION),
     row("tool:manifest", "design 11", "the catalog is persisted as manifest.json and files", deferred=TOOLBOX),
-    row("tool:kinds", "design 11", "kinds action, plugin, builtin, composio", deferred=f"{TOOLBOX}; {PLUGINS}; {CONNECTIONS}"),
+    row("tool:kinds", "design 11", "kinds builtin and composio", deferred=f"{WORKSPACE}; {CONNECTIONS}"),
+    row("process:result", "issue External", "a command tells exit code, stdout, stderr and how long it took", "toolbox/runner::a_command_tells_its_exit_code_and_what_it_printed_on_either_stream"),
+    row("process:clean", "issue External", "a command sees no variable of the worker but harmless ones", "toolbox/runner::a_command_sees_its_own_folder_its_own_variables_and_no_others"),
+    row("process:limits", "issue External", "limits stand before the command's first instruction", "toolbox/runner::limits_stand_before_the_command_runs_and_no_memory_is_dumped", "toolbox/runner::a_command_that_passes_a_limit_is_ended_by_the_kernel", "toolbox/runner::signals_that_the_worker_ignores_are_not_ignored_by_a_command"),
+    row("process:timeout", "issue External", "nothing that a command started outlives it", "toolbox/runner::at_its_deadline_a_command_and_all_it_started_are_killed", "toolbox/runner::what_a_command_leaves_in_the_background_ends_with_it", "toolbox/runner::a_cancelled_call_leaves_no_process"),
+    row("process:orphans", "issue External", "a command ends with the worker that runs it", "toolbox/runner::a_command_ends_when_the_process_that_runs_it_is_killed"),
+    row("process:bounded", "issue External", "output is streamed, and kept within bounds", "toolbox/runner::only_the_beginning_of_the_output_and_the_end_of_the_errors_are_kept"),
+    row("process:lists", "issue External", "a command that is not allowed never runs", "toolbox/runner::a_command_that_the_lists_do_not_allow_never_runs"),
+    row("process:exists", "issue External", "a command that cannot be started is named, and is no result", "toolbox/runner::a_command_that_cannot_be_started_is_named_and_is_no_result"),
+    row("plugin:schema", "issue Plugins", "the schema is what the program's own parser takes; nothing behind the parsing runs", "toolbox/plugins::a_plugins_schema_is_what_its_own_parser_takes", "toolbox/plugins::arguments_that_the_parser_would_refuse_do_not_fit_the_schema"),
+    row("plugin:call", "issue Plugins", "every kind of argument reaches the program as it was meant", "toolbox/plugins::every_kind_of_argument_reaches_the_program_as_it_was_meant"),
+    row("plugin:values", "issue Plugins", "no value becomes an option or a file's content", "toolbox/plugins::no_value_becomes_an_option_or_a_file", "toolbox/plugins::what_no_command_line_can_say_is_refused_before_anything_runs"),
+    row("plugin:subcommands", "issue Plugins", "each last subcommand is a tool", "toolbox/plugins::each_last_subcommand_is_a_tool_that_takes_what_stands_before_it_too"),
+    row("plugin:help", "issue Plugins", "a program without a parser is known by its --help", "toolbox/plugins::a_program_without_a_parser_is_known_by_its_help_and_takes_words"),
+    row("plugin:broken", "issue Plugins", "a plugin that cannot be loaded is a reason and leaves the others alone", "toolbox/plugins::a_plugin_that_cannot_be_loaded_is_a_reason_and_leaves_the_others_alone", "toolbox/plugins::the_command_line_lists_what_plugins_can_do_and_says_which_cannot_be_used"),
+    row("plugin:outcome", "issue Plugins", "JSON on stdout is the result, another exit code than 0 an error", "toolbox/plugins::json_or_text_is_the_answer_and_another_exit_code_the_tools_own_error"),
+    row("plugin:unknown", "issue Plugins", "a program ended in the middle is unknown, one that cannot start is unavailable", "toolbox/plugins::a_program_that_is_ended_in_the_middle_is_unknown", "toolbox/plugins::a_plugin_that_cannot_start_is_unavailable_and_the_intent_is_not_committed"),
+    row("plugin:changed", "issue Plugins", "a plugin that changed after the ruling is looked at again", "toolbox/plugins::a_plugin_that_changed_after_the_ruling_is_looked_at_again"),
+    row("plugin:serial", "issue Plugins", "calls of one plugin run one after another", "toolbox/plugins::calls_of_one_plugin_run_one_after_another"),
+    row("plugin:environment", "issue Plugins", "a plugin's own variables are its own, and shown by no default", "toolbox/plugins::a_plugin_sees_its_own_variables_and_the_effect_and_no_default_tells_them"),
+    row("plugin:configuration", "issue Plugins", "settings of plugins are checked with field and fix", "toolbox/plugins::settings_of_plugins_are_checked_with_field_and_fix"),
+    row("plugin:jail", "issue Plugins", "a plugin that must be jailed runs in a jail or not at all", "toolbox/plugins::a_plugin_that_must_be_jailed_is_never_run_without_a_jail", "sandbox/command_jail::a_jailed_plugin_sees_its_folder_and_its_variables_and_reaches_nothing_else", "sandbox/command_jail::a_jailed_plugin_that_is_ended_in_the_middle_is_unknown_and_gone", "sandbox/command_jail::a_folder_that_a_jail_may_not_read_is_a_reason_and_is_not_run_without_one"),
+    row("plugin:users", "issue Plugins", "plugins are granted to users like servers", "toolbox/plugins::plugins_are_granted_to_users_like_servers"),
+    row("plugin:page", "issue Done 8", "the page on command-line tools does what it shows", "docs/tools::the_command_line_tool_of_the_page_is_wrapped_called_and_undone"),
+    row("action:shapes", "issue Actions", "one action fits servers that name things differently, by configuration", "toolbox/actions::one_action_fits_servers_that_name_things_differently"),
+    row("action:safety", "issue Actions", "actions say their danger and how they are undone", "toolbox/actions::actions_say_their_own_danger_and_how_they_are_undone"),
+    row("action:missing", "issue Actions", "an action is offered only where its tool is", "toolbox/actions::an_action_is_offered_only_where_its_tool_is"),
+    row("action:normalised", "issue Actions", "arguments that mean nothing are refused before the server sees them", "toolbox/actions::arguments_that_mean_nothing_are_refused_before_the_server_sees_them"),
+    row("action:refused", "issue Actions", "what the server refuses the action refuses", "toolbox/actions::what_the_server_refuses_the_action_refuses"),
+    row("action:unknown", "issue Actions", "no action can hide that a write has no answer", "toolbox/actions::a_write_without_an_answer_is_unknown_whatever_the_action_makes_of_it", "toolbox/actions::an_effect_of_a_function_alone_is_unknown_when_the_function_breaks"),
+    row("action:once", "issue Actions", "an action writes once, and what was written stands", "toolbox/actions::an_action_writes_once_and_what_was_written_stands_when_the_action_fails_after_it"),
+    row("action:own", "issue Actions", "a Python function is a tool with the schema of its signature", "toolbox/actions::a_function_is_a_tool_with_the_schema_of_its_signature"),
+    row("action:held", "issue Actions", "what the intent raises comes out as it is", "toolbox/actions::what_the_intent_raises_comes_out_as_it_is"),
+    row("action:changed", "issue Actions", "a tool that changes behind an action changes the action", "toolbox/actions::a_tool_that_changes_behind_an_action_changes_the_action"),
+    row("action:gone", "issue Actions", "an action over a server that is gone is unavailable for its reason", "toolbox/actions::an_action_over_a_server_that_is_gone_is_unavailable_for_its_reason"),
+    row("action:configuration", "issue Actions", "what is wrong with actions is named with field and fix", "toolbox/actions::what_is_wrong_with_actions_is_named_with_field_and_fix"),
+    row("action:page", "issue Done 8", "the page on actions does what it shows", "docs/tools::the_shapes_of_the_page_fit_the_servers_they_name", "docs/tools::the_actions_of_the_page_are_tools"),
 )
 
 STORE = (
@@ -500,7 +536,7 @@ SEED_000 = (
     row("s000:agnostic", "seed 000 §1", "no provider is named in engine code", "house::no_provider_is_known_by_name"),
     row("s000:shared", "seed 000 §2.0", "shared token tracker, logger and client", deferred=f"{REPLACED}one process has one client, one ledger and one log pipeline"),
     row("s000:registry", "seed 000 §2.1", "per-user registry that refreshes when connections appear", deferred=CONNECTIONS),
-    row("s000:actions", "seed 000 §2.2", "action wrappers normalise arguments and call an MCP tool", deferred=TOOLBOX),
+    row("s000:actions", "seed 000 §2.2", "action wrappers normalise arguments and call an MCP tool", "toolbox/actions::one_action_fits_servers_that_name_things_differently"),
     row("s000:manifest", "seed 000 §2.3", "manifest, providers and tools as files", deferred=TOOLBOX),
     row("s000:sole-search", "seed 000 §4", "search_tools is the only discovery", "toolbox/search::the_best_hit_is_the_tool_a_person_would_take"),
     row("s000:detail", "seed 000 §4", "detail_level summary and full, limit, user_id", "toolbox/search::a_limit_out_of_range_is_brought_into_it", "toolbox/search::a_hit_says_what_a_planner_needs"),
@@ -591,10 +627,10 @@ SEED_003 = (
 )
 
 SEED_004 = (
-    row("s004:plugins", "seed 004 Features", "argparse programs as plugins, found by folder, introspected by --help", deferred=PLUGINS),
+    row("s004:plugins", "seed 004 Features", "argparse programs as plugins, found by folder, introspected", "toolbox/plugins::a_plugins_schema_is_what_its_own_parser_takes", "toolbox/plugins::a_program_without_a_parser_is_known_by_its_help_and_takes_words"),
     row("s004:protocol", "seed 004 Protocol", "newline-JSON requests and status events", deferred=PLUGINS),
     row("s004:commands", "seed 004 Commands", "run, help, reload-help, health", deferred=PLUGINS),
-    row("s004:queue", "seed 004 Queue", "jobs run serially per plugin", deferred=PLUGINS),
+    row("s004:queue", "seed 004 Queue", "jobs run serially per plugin", "toolbox/plugins::calls_of_one_plugin_run_one_after_another"),
     row("s004:timeouts", "seed 004 Features", "a timeout per job, with a default", deferred=PLUGINS),
     row("s004:errors", "seed 004 Errors", "non-zero exit, timeout, bad_json, not_found", deferred=PLUGINS),
     row("s004:ready", "seed 004 §3", "ready at start, shutdown at end", deferred=PLUGINS),

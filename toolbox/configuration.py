@@ -1,10 +1,12 @@
 """The shape of toolbox.json."""
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, Field, StringConstraints, field_validator, model_validator
 
+from toolbox.actions.shape import Shape
 from toolbox.command_lists import CommandLists
 from toolbox.declaration import Declaration
 from toolbox.strict import Strict
@@ -79,6 +81,12 @@ class ProviderEntry(Strict):
     timeout: Annotated[float, Field(gt=0, le=3600)] | None = None
     """For how many seconds its tools may take to answer, where a tool says nothing of its own."""
     tools: dict[str, Declaration] = Field(default_factory=dict)
+    python: str | None = Field(default=None, min_length=1)
+    """For a plugin: its interpreter; None is the one that runs the worker."""
+    env: dict[str, str] = Field(default_factory=dict, repr=False)
+    """For a plugin: what it finds in its environment."""
+    jail: bool = False
+    """For a plugin: whether it runs in a jail, with its folder read-only and no network."""
     uid: None = None
     """Accepted only as null until servers can run under another user."""
 
@@ -88,6 +96,17 @@ class ProviderEntry(Strict):
         if value is not None:
             raise ValueError("not available in this version: uid")
         return value
+
+
+class ActionEntry(Strict):
+    """Say where a provider of actions comes from, and what stands behind it."""
+
+    provider: str | None = None
+    """The server or plugin whose tools the actions call."""
+    module: str | None = None
+    """A bundled one by its name, a Python file, or an importable module; None is the bundled one of the same name."""
+    shape: str | Shape = "plain"
+    """How that server names its tools: a bundled shape by its name, or a mapping for each call."""
 
 
 class UserEntry(Strict):
@@ -102,6 +121,9 @@ class Configuration(Strict):
     servers: dict[ProviderName, ServerEntry] = Field(default_factory=dict, alias="mcpServers")
     providers: dict[str, ProviderEntry] = Field(default_factory=dict)
     plugins: str | None = None
+    """The folder of the plugins: each folder in it that holds a cli.py is a provider of that name."""
+    actions: dict[ProviderName, ActionEntry] = Field(default_factory=dict)
+    """Providers whose tools are Python functions."""
     workspace: CommandLists = Field(default_factory=CommandLists)
     """Which commands a shell may run."""
     users: dict[str, UserEntry] | None = None
@@ -109,6 +131,13 @@ class Configuration(Strict):
     def of(self, provider: str) -> ProviderEntry:
         """Return what is said of a provider, or the defaults."""
         return self.providers.get(provider) or ProviderEntry()
+
+    def plugin_folders(self, folder: Path) -> dict[str, Path]:
+        """Return the plugins by name when toolbox.json lies in this folder: what holds a cli.py is one."""
+        place = folder / self.plugins if self.plugins else None
+        if place is None or not place.is_dir():
+            return {}
+        return {path.name: path for path in sorted(place.iterdir()) if (path / "cli.py").is_file()}
 
     def granted(self, user_id: str, providers: Iterable[str]) -> frozenset[str]:
         """Return which of the providers this user sees."""

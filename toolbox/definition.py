@@ -71,6 +71,7 @@ def define(
         "output": listed.output_schema,
         "annotations": asdict(listed.hints),
         "declaration": declaration.model_dump(mode="json", exclude={"timeout"}),
+        **({"origin": listed.origin} if listed.origin else {}),
     }
     tool = Tool(
         name=f"{provider}.{listed.name}",

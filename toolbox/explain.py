@@ -4,7 +4,8 @@ import difflib
 import json
 from typing import Any
 
-from toolbox.configuration import Configuration, ProviderEntry, ServerEntry, UserEntry
+from toolbox.actions.shape import ShapedCall
+from toolbox.configuration import ActionEntry, Configuration, ProviderEntry, ServerEntry, UserEntry
 from toolbox.declaration import CallTemplate, Check, Declaration
 from toolbox.strict import Strict
 
@@ -50,6 +51,10 @@ def _model_at(path: list[str]) -> type[Strict]:
             return Check
         case ["providers", _, "tools", _, _]:
             return CallTemplate
+        case ["actions", _]:
+            return ActionEntry
+        case ["actions", _, "shape", *_]:
+            return ShapedCall
         case ["users", _]:
             return UserEntry
         case _:

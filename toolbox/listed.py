@@ -31,6 +31,8 @@ class Listed:
     """Whether only the engine calls it."""
     previewed: bool = False
     """Whether what a call would change can be shown before it is made."""
+    origin: str = ""
+    """For a tool that calls another one: the hash of that one, as it stands behind this."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,23 +1,24 @@
 """Read toolbox.json; whatever is wrong is said with field, value and fix."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from backstay.errors import ToolboxInvalid
-from toolbox.configuration import Configuration, ServerEntry
+from toolbox.configuration import Configuration, ProviderEntry, ProviderName, ServerEntry
 from toolbox.declaration import Declaration
 from toolbox.explain import explain
 from toolbox.template import check
 from toolbox.variables import Variables
 
 BUILTIN = frozenset({"fs", "shell"})
-"""Providers of our own, which no server may be called like."""
+"""Providers of our own, which no other may be called like."""
 _RESERVED = frozenset({"engine", *BUILTIN})
+_NAME = TypeAdapter(ProviderName)
 
 
 def load(path: Path, environment: Mapping[str, str]) -> tuple[Configuration, frozenset[str]]:
@@ -30,15 +31,18 @@ def load(path: Path, environment: Mapping[str, str]) -> tuple[Configuration, fro
         configuration = Configuration.model_validate(data)
     except ValidationError as error:
         raise ToolboxInvalid(f"{path.name}: " + "; ".join(explain(fault) for fault in error.errors())) from None
-    _check_names(configuration)
+    plugins = configuration.plugin_folders(path.absolute().parent)
+    _check_names(configuration, plugins)
     _check_templates(configuration)
-    _check_plugins(configuration, path.parent)
     variables = Variables(environment)
     servers = {
         name: entry if entry.disabled else _resolve(entry, variables, f"mcpServers.{name}")
         for name, entry in configuration.servers.items()
     }
-    return configuration.model_copy(update={"servers": servers}), variables.secrets
+    providers = configuration.providers | {
+        name: _resolve_plugin(configuration.of(name), variables, f"providers.{name}") for name in plugins
+    }
+    return configuration.model_copy(update={"servers": servers, "providers": providers}), variables.secrets
 
 
 def _read(path: Path) -> Any:
@@ -67,18 +71,48 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-def _check_names(configuration: Configuration) -> None:
+def _check_names(configuration: Configuration, plugins: Collection[str]) -> None:
     for name in configuration.servers:
         if name in _RESERVED:
             raise ToolboxInvalid(f"mcpServers.{name}: this name belongs to the engine; choose another")
-    known = ", ".join(configuration.servers) or "none"
-    for name in configuration.providers:
-        if name not in configuration.servers and name not in BUILTIN:
-            raise ToolboxInvalid(f"providers.{name}: there is no such entry in mcpServers (known: {known})")
+    for name in plugins:
+        _check_plugin_name(configuration, name)
+    sources = [*configuration.servers, *plugins]
+    for name, entry in configuration.actions.items():
+        if name in _RESERVED or name in sources:
+            raise ToolboxInvalid(f"actions.{name}: this name belongs to another provider or the engine; choose another")
+        if entry.provider is not None and entry.provider not in sources:
+            known = ", ".join(sources) or "none"
+            raise ToolboxInvalid(f"actions.{name}.provider: unknown provider {entry.provider!r} (known: {known})")
+    _check_providers(configuration, plugins, [*sources, *configuration.actions])
+
+
+def _check_providers(configuration: Configuration, plugins: Collection[str], every: Collection[str]) -> None:
+    known = ", ".join(every) or "none"
+    for name, entry in configuration.providers.items():
+        if name not in every and name not in BUILTIN:
+            raise ToolboxInvalid(f"providers.{name}: there is no such server, plugin or action (known: {known})")
+        if entry.jail and entry.python is not None:
+            raise ToolboxInvalid(f"providers.{name}.python: a jail has its own interpreter; remove this or `jail`")
+        strange = entry.model_fields_set & {"python", "env", "jail"}
+        if name not in plugins and strange:
+            raise ToolboxInvalid(f"providers.{name}.{min(strange)}: this is for plugins; remove it here")
     for user, entry in (configuration.users or {}).items():
         for name in entry.providers:
-            if name not in configuration.servers and name not in BUILTIN:
+            if name not in every and name not in BUILTIN:
                 raise ToolboxInvalid(f"users.{user}.providers: unknown provider {name!r} (known: {known})")
+
+
+def _check_plugin_name(configuration: Configuration, name: str) -> None:
+    field = f"plugins: the folder {name!r}"
+    if name in configuration.servers:
+        raise ToolboxInvalid(f"{field} has the name of an entry in mcpServers; rename one of them")
+    if name in _RESERVED:
+        raise ToolboxInvalid(f"{field}: this name belongs to the engine; choose another")
+    try:
+        _NAME.validate_python(name)
+    except ValidationError:
+        raise ToolboxInvalid(f"{field} has no usable name; use letters, digits, space, _ and -, at most 48") from None
 
 
 def _check_templates(configuration: Configuration) -> None:
@@ -104,12 +138,11 @@ def _templates(declared: Declaration) -> list[tuple[str, Any, frozenset[str]]]:
     return found
 
 
-def _check_plugins(configuration: Configuration, folder: Path) -> None:
-    if not configuration.plugins:
-        return
-    place = folder / configuration.plugins
-    if place.is_dir() and any(not entry.name.startswith((".", "README")) for entry in place.iterdir()):
-        raise ToolboxInvalid("plugins: not available in this version: plugins; empty the directory or remove the field")
+def _resolve_plugin(entry: ProviderEntry, variables: Variables, field: str) -> ProviderEntry:
+    update: dict[str, Any] = {"env": variables.resolve_named(entry.env, f"{field}.env"), "serial": True}
+    if entry.python is not None:
+        update["python"] = variables.resolve(entry.python, f"{field}.python")
+    return entry.model_copy(update=update)
 
 
 def _resolve(entry: ServerEntry, variables: Variables, field: str) -> ServerEntry:

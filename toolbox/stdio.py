@@ -1,10 +1,7 @@
 """Speak with an MCP server over its standard streams: bounded memory, bounded shutdown, its own stderr file."""
 
 import asyncio
-import os
 import re
-import signal
-import sys
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -19,8 +16,8 @@ from toolbox.configuration import ServerEntry
 from toolbox.exchange import CAP
 from toolbox.lines import Lines, Overlong
 from toolbox.outcome import MALFORMED, TOO_LARGE
+from toolbox.processes import clean_environment, end_group, find_command
 
-_INHERITED = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
 _LOG_CAP = 1024 * 1024
 _CHUNK = 256 * 1024
 _ID_FIRST = re.compile(rb'\A\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(\d{1,18})\s*,')
@@ -53,10 +50,11 @@ async def open_stdio(
 
 
 async def _start(server: ServerEntry, environment: Mapping[str, str], folder: Path) -> asyncio.subprocess.Process:
-    command = sys.executable if server.command == "python" else str(server.command)
     place = folder / (server.cwd or ".")
     if not place.is_dir():
         raise ToolUnavailable(f"the server's directory {server.cwd!r} does not exist; correct `cwd`")
+    clean = clean_environment(environment, server.env)
+    command = find_command(str(server.command), folder=place, environment=clean)
     try:
         return await asyncio.create_subprocess_exec(
             command,
@@ -65,12 +63,10 @@ async def _start(server: ServerEntry, environment: Mapping[str, str], folder: Pa
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             cwd=place,
-            env={name: environment[name] for name in _INHERITED if name in environment} | server.env,
+            env=clean,
             start_new_session=True,
             limit=_CHUNK,
         )
-    except FileNotFoundError:
-        raise ToolUnavailable(f"the command {command!r} was not found; install it or correct `command`") from None
     except (OSError, ValueError) as error:
         raise ToolUnavailable(f"the command {command!r} cannot be started: {type(error).__name__}") from None
 
@@ -125,32 +121,9 @@ async def _keep(process: asyncio.subprocess.Process, stderr: "_Log") -> None:
 
 async def _stop(process: asyncio.subprocess.Process) -> None:
     """Close stdin, wait, ask, kill: no server outlives its client by more than 5 s."""
-    try:
-        if process.stdin is not None:
-            process.stdin.close()
-        for patience, sign in ((2.0, signal.SIGTERM), (1.5, signal.SIGKILL), (1.0, None)):
-            with suppress(TimeoutError):
-                async with asyncio.timeout(patience):
-                    await _exit_of(process)
-                break
-            if sign is not None:
-                _signal(process, sign)
-    finally:
-        _signal(process, signal.SIGKILL)
-        transport = getattr(process, "_transport", None)  # a grandchild may hold the pipes open for ever
-        if transport is not None:
-            transport.close()
-
-
-async def _exit_of(process: asyncio.subprocess.Process) -> None:
-    # Process.wait() also waits for the pipes, which a grandchild may keep open.
-    while process.returncode is None:  # noqa: ASYNC110 - asyncio offers no event for it
-        await asyncio.sleep(0.02)
-
-
-def _signal(process: asyncio.subprocess.Process, sign: signal.Signals) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, sign)
+    if process.stdin is not None:
+        process.stdin.close()
+    await end_group(process, quiet_s=2.0, ask_s=1.5)
 
 
 class _Log:

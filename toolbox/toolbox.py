@@ -11,16 +11,16 @@ from typing import Any
 from backstay.errors import ToolChanged
 from toolbox.answer import Answer
 from toolbox.catalog import Catalog, build
-from toolbox.configuration import Configuration, ServerEntry
+from toolbox.configuration import Configuration
 from toolbox.declaration import Declaration
 from toolbox.definition import Definition, define
 from toolbox.interview import Reply
 from toolbox.listed import Listed, Listing
 from toolbox.load import BUILTIN, load
-from toolbox.mcp_provider import McpProvider
-from toolbox.naming import file_name, is_presentable
+from toolbox.naming import is_presentable
+from toolbox.opening import open_providers
+from toolbox.plugins.plugin import Confinement
 from toolbox.provider import Call, Provider, Sent, Workplace
-from toolbox.transports import http_transports, stdio_transport
 from toolbox.workspace_provider import WorkspaceHost, WorkspaceProvider, workspace_providers
 
 _SCHEMA_BYTES = 256 * 1024
@@ -171,9 +171,16 @@ def _declared(listed: Listed, operator: Declaration | None) -> Declaration:
 
 @asynccontextmanager
 async def open_toolbox(
-    path: Path, *, environment: Mapping[str, str], home: Path, workspaces: WorkspaceHost | None = None
+    path: Path,
+    *,
+    environment: Mapping[str, str],
+    home: Path,
+    confinement: Confinement | None = None,
+    workspaces: WorkspaceHost | None = None,
 ) -> AsyncGenerator[Toolbox]:
-    """Open the toolbox that a toolbox.json describes; servers die with it. Files and shell need a host of workspaces.
+    """Open the toolbox that a toolbox.json describes; servers die with it.
+
+    Jailed plugins need a confinement, files and shell a host of workspaces.
 
     Raises ToolboxInvalid naming field, value and fix.
     """
@@ -181,32 +188,12 @@ async def open_toolbox(
     for name in ("mcp", "client"):
         # The MCP client logs what servers send, which may hold secrets; what matters comes back as an error anyway.
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-    providers: dict[str, Provider] = {
-        name: _provider(name, server, configuration, environment=environment, path=path, home=home)
-        for name, server in configuration.servers.items()
-        if not server.disabled
-    }
+    configuration, providers = await asyncio.to_thread(
+        open_providers, configuration, path, environment, home, confinement
+    )
     builtin = {} if workspaces is None else workspace_providers(workspaces, configuration.workspace)
     toolbox = Toolbox(configuration, providers | builtin, secrets)
     try:
         yield toolbox
     finally:
         await toolbox.close()
-
-
-def _provider(
-    name: str,
-    server: ServerEntry,
-    configuration: Configuration,
-    *,
-    environment: Mapping[str, str],
-    path: Path,
-    home: Path,
-) -> McpProvider:
-    entry = configuration.of(name)
-    most = 1 if entry.serial else entry.concurrency
-    if server.url is not None:
-        return McpProvider(name, http_transports(server), most=most, url=server.url)
-    log = home.absolute() / "logs" / f"{file_name(name)}.stderr"
-    started = stdio_transport(server, environment=environment, folder=path.absolute().parent, log=log)
-    return McpProvider(name, (started,), most=most)

@@ -95,7 +95,10 @@ async def _policy(settings: Settings) -> AsyncGenerator[Finding]:
 
 async def _toolbox(settings: Settings) -> AsyncGenerator[Finding]:
     open_toolbox: Any = room("toolbox.toolbox").open_toolbox
-    async with open_toolbox(settings.toolbox, environment=settings.environment, home=settings.home) as toolbox:
+    jail = room("sandbox.command_jail").CommandJail(nsjail=settings.nsjail, home=settings.home, image=settings.image)
+    async with open_toolbox(
+        settings.toolbox, environment=settings.environment, home=settings.home, confinement=jail
+    ) as toolbox:
         catalog = await toolbox.catalog("singleton")
         providers = sorted({one.provider for one in catalog.definitions.values()} | catalog.unavailable.keys())
         for name in providers:

@@ -67,8 +67,9 @@ async def search(
 async def _catalog(user: str) -> AsyncGenerator[Any]:
     settings = Settings.load()
     quiet(settings)
+    jail = room("sandbox.command_jail").CommandJail(nsjail=settings.nsjail, home=settings.home, image=settings.image)
     async with room("toolbox.toolbox").open_toolbox(
-        settings.toolbox, environment=settings.environment, home=settings.home
+        settings.toolbox, environment=settings.environment, home=settings.home, confinement=jail
     ) as toolbox:
         yield await toolbox.catalog(user)
 

@@ -12,7 +12,10 @@ from tests.docs.blocks import HOUSE, blocks
 
 TASK = "Remind every customer with an invoice overdue by more than 60 days, and tell me the total."
 PROGRAMS = [block for block in blocks("python") if not block.noun]
-FRAGMENTS = [block for block in blocks("python") if block.noun and block.noun != "main"]
+OF_TOOLBOX = ("plugin", "actions")
+FRAGMENTS = [
+    block for block in blocks("python") if block.noun and block.noun != "main" and not block.noun.startswith(OF_TOOLBOX)
+]
 IN_JAILS = [block for block in blocks("python") if block.noun == "main"]
 
 

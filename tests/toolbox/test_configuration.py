@@ -60,7 +60,7 @@ async def test_a_key_written_twice_is_refused(tmp_path):
         ({"mcpServers": {"m": {"command": 3}}}, "mcpServers.m.command:"),
         ({"mcpServers": {"a.b": {"command": "x"}}}, "mcpServers.a.b: not a usable provider name"),
         ({"mcpServers": {"engine": {"command": "x"}}}, "mcpServers.engine: this name belongs to the engine"),
-        ({"providers": {"m": {}}}, "providers.m: there is no such entry in mcpServers (known: none)"),
+        ({"providers": {"m": {}}}, "providers.m: there is no such server, plugin or action (known: none)"),
         ({"users": {"*": {"providers": ["m"]}}}, "users.*.providers: unknown provider 'm'"),
         ({"users": {"*": {"provider": []}}}, "users.*.provider: unknown field; did you mean 'providers'?"),
         (declaring(safty="read_only"), "providers.m.tools.send.safty: unknown field"),
@@ -81,14 +81,12 @@ async def test_what_is_wrong_is_named_with_field_and_fix(tmp_path, configuration
     assert message in await refused(tmp_path, configuration)
 
 
-async def test_plugins_are_accepted_only_while_there_are_none(tmp_path, opened):
+async def test_a_folder_of_plugins_may_be_empty_or_missing(tmp_path, opened):
     async with opened(tmp_path, {"plugins": "plugins/"}):
         pass
-    (tmp_path / "plugins").mkdir()
-    async with opened(tmp_path, {"plugins": "plugins/"}):
-        pass
-    (tmp_path / "plugins" / "convert").mkdir()
-    assert "not available in this version: plugins" in await refused(tmp_path, {"plugins": "plugins/"})
+    (tmp_path / "plugins" / "no plugin").mkdir(parents=True)
+    async with opened(tmp_path, {"plugins": "plugins/"}) as toolbox:
+        assert (await toolbox.catalog("anyone")).definitions == {}
 
 
 async def test_a_variable_that_is_not_set_is_named_and_one_with_a_default_is_not_needed(tmp_path, opened):

@@ -1,0 +1,128 @@
+"""Plugins in jails: the toolbox runs them, the sandbox confines them, and neither knows the other."""
+
+import json
+import os
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from backstay.errors import OutcomeUnknown
+from sandbox.command_jail import CommandJail
+from tests.engine import ROOT
+from toolbox.toolbox import open_toolbox
+
+LOOK = """
+import argparse, json, os, sys, time
+
+def attempt(action):
+    try:
+        return repr(action())
+    except BaseException as error:
+        return type(error).__name__
+
+def internet():
+    import socket
+    socket.create_connection(("127.0.0.1", 1), timeout=1)
+
+parser = argparse.ArgumentParser()
+parser.add_argument("how", choices=["look", "hang", "kill", "fail"])
+parser.add_argument("value", nargs="?")
+given = parser.parse_args()
+if given.how == "hang":
+    time.sleep(600)
+if given.how == "kill":
+    os.abort()
+if given.how == "fail":
+    sys.exit("no luck")
+print(json.dumps({
+    "value": given.value,
+    "beside": open("beside.txt").read(),
+    "write": attempt(lambda: open("new.txt", "w")),
+    "scratch": attempt(lambda: open("/tmp/new.txt", "w").write("x")),
+    "outside": attempt(lambda: open("/etc/passwd").read()),
+    "internet": attempt(internet),
+    "environment": sorted(os.environ),
+    "secret": os.environ.get("KEY"),
+}))
+"""
+
+
+async def intent():
+    """Stand for a committed intent."""
+
+
+@asynccontextmanager
+async def jailed(folder: Path):
+    plugin = folder / "plugins/look"
+    plugin.mkdir(parents=True)
+    (plugin / "cli.py").write_text(LOOK, encoding="utf-8")
+    (plugin / "beside.txt").write_text("beside", encoding="utf-8")
+    configuration = {"plugins": "plugins", "providers": {"look": {"jail": True, "env": {"KEY": "${KEY}"}}}}
+    (folder / "toolbox.json").write_text(json.dumps(configuration), encoding="utf-8")
+    jail = CommandJail(nsjail=None, home=ROOT / "build/sandbox", image="python")
+    environment = {"PATH": os.defpath, "KEY": "the key of the plugin", "OTHER": "the worker's own"}
+    async with open_toolbox(
+        folder / "toolbox.json", environment=environment, home=folder / "home", confinement=jail
+    ) as toolbox:
+        yield toolbox
+
+
+async def call(toolbox, deadline_s=60, **arguments):
+    definition = (await toolbox.catalog("anyone")).definitions["look.run"]
+    return await toolbox.call(definition, arguments, deadline_s=deadline_s, before_send=intent)
+
+
+@pytest.mark.promise("plugin:jail")
+async def test_a_jailed_plugin_sees_its_folder_and_its_variables_and_reaches_nothing_else(reachable):
+    async with jailed(reachable) as toolbox:
+        catalog = await toolbox.catalog("anyone")
+        assert catalog.unavailable == {}
+        seen = (await call(toolbox, how="look", value="-5")).data
+        failed = await call(toolbox, how="fail")
+    environment = seen.pop("environment")
+    assert seen == {
+        "value": "-5",
+        "beside": "beside",
+        "write": "OSError",
+        "scratch": "1",
+        "outside": "FileNotFoundError",
+        "internet": "PermissionError",
+        "secret": "the key of the plugin",
+    }
+    assert set(environment) - {"LC_CTYPE"} == {"HOME", "KEY", "LC_ALL", "PATH", "TZ"}
+    assert failed.error == "exit code 1: no luck"
+
+
+def jails_in(folder):
+    """Return the processes whose command line names the folder's jail."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*/mountinfo"):
+        try:
+            if str(folder) in place.read_text(encoding="utf-8"):
+                found.append(place.parent.name)
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.promise("plugin:jail")
+async def test_a_jailed_plugin_that_is_ended_in_the_middle_is_unknown_and_gone(reachable):
+    async with jailed(reachable) as toolbox:
+        await toolbox.catalog("anyone")
+        with pytest.raises(OutcomeUnknown):
+            await call(toolbox, how="kill")
+        with pytest.raises(OutcomeUnknown) as caught:
+            await call(toolbox, how="hang", deadline_s=4)
+        assert caught.value.facts["timed_out"]
+    assert jails_in(reachable) == []
+
+
+@pytest.mark.promise("plugin:jail")
+@pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user's jails read what that user can")
+async def test_a_folder_that_a_jail_may_not_read_is_a_reason_and_is_not_run_without_one(tmp_path):
+    tmp_path.chmod(0o700)
+    async with jailed(tmp_path) as toolbox:
+        catalog = await toolbox.catalog("anyone")
+    assert "is closed to the user id" in catalog.unavailable["look"]
+    assert "chmod o+rx" in catalog.unavailable["look"]

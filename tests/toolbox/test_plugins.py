@@ -1,0 +1,388 @@
+import asyncio
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from inline_snapshot import snapshot
+
+from backstay.errors import OutcomeUnknown, ToolboxInvalid, ToolChanged, ToolUnavailable
+from backstay.safety import Safety
+
+PLUGINS = Path(__file__).parent / "plugins"
+RATIO = {"source": "s", "ratio": 1.5, "fast": True}
+
+
+async def intent():
+    """Stand for a committed intent."""
+
+
+@pytest.fixture
+def plugged(opened, tmp_path):
+    """Open a toolbox with copies of some plugins."""
+
+    def open_with(*names, **configuration):
+        environment = configuration.pop("environment", {})
+        for name in names:
+            shutil.copytree(PLUGINS / name, tmp_path / "plugins" / name, dirs_exist_ok=True)
+        return opened(tmp_path, {"plugins": "plugins/", **configuration}, **environment)
+
+    return open_with
+
+
+async def call(toolbox, name, arguments, *, deadline_s=60, before_send=intent, **options):
+    definition = (await toolbox.catalog("anyone")).definitions[name]
+    fault = definition.validate(arguments)
+    assert fault is None, fault
+    return await toolbox.call(definition, arguments, deadline_s=deadline_s, before_send=before_send, **options)
+
+
+@pytest.mark.promise("plugin:schema")
+async def test_a_plugins_schema_is_what_its_own_parser_takes(plugged, tmp_path):
+    async with plugged("convert") as toolbox:
+        definition = (await toolbox.catalog("anyone")).definitions["convert.run"]
+    assert not (tmp_path / "plugins/convert/ran").exists()
+    assert definition.description == "Convert cli.py files."
+    assert definition.tool.safety is Safety.RESTRICTED_WRITE
+    assert definition.parameters == snapshot(
+        {
+            "type": "object",
+            "properties": {
+                "source": {"type": "string", "description": "what to read"},
+                "extra": {"type": "array", "items": {"type": "string"}, "description": "what else to read"},
+                "count": {"type": "integer", "minimum": 1, "maximum": 99, "description": "how many, 3", "default": 3},
+                "ratio": {"type": "number"},
+                "color": {"type": "string", "enum": ["red", "blue"], "default": "red"},
+                "level": {"type": "string", "enum": ["low", "high"]},
+                "pair": {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2},
+                "names": {"type": "array", "items": {"type": "string"}, "minItems": 1, "default": ["a"]},
+                "tag": {"type": "array", "items": {"type": "string"}},
+                "point": {
+                    "type": "array",
+                    "items": {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2},
+                },
+                "more": {"type": "array", "items": {"type": "string"}},
+                "log": {
+                    "anyOf": [{"type": "string"}, {"const": True, "description": "the option alone, without a value"}]
+                },
+                "no_store": {"type": "boolean"},
+                "cache": {"type": "boolean"},
+                "v": {"type": "integer", "minimum": 0, "maximum": 100},
+                "filter": {},
+                "strict": {"type": "boolean"},
+                "key": {"type": "string", "description": "None"},
+                "fast": {"type": "boolean"},
+                "within": {"type": "integer"},
+            },
+            "additionalProperties": False,
+            "required": ["source", "ratio"],
+            "if": {},
+            "then": {
+                "allOf": [
+                    {
+                        "not": {
+                            "allOf": [
+                                {"properties": {"fast": {"const": True}}, "required": ["fast"]},
+                                {"required": ["within"]},
+                            ]
+                        }
+                    },
+                    {
+                        "anyOf": [
+                            {"properties": {"fast": {"const": True}}, "required": ["fast"]},
+                            {"required": ["within"]},
+                        ]
+                    },
+                ]
+            },
+        }
+    )
+
+
+@pytest.mark.promise("plugin:call")
+async def test_every_kind_of_argument_reaches_the_program_as_it_was_meant(plugged):
+    given = {
+        **RATIO,
+        "source": "-x",
+        "extra": ["--fast", "-1", ""],
+        "count": 7,
+        "color": "blue",
+        "level": "high",
+        "pair": [-1, 2],
+        "names": ["x", "y"],
+        "tag": ["-a", "--b=c"],
+        "point": [[-0.0000001, 2]],
+        "more": ["-m", "n"],
+        "log": True,
+        "no_store": True,
+        "cache": False,
+        "v": 2,
+        "filter": {"a": [1, None]},
+        "strict": False,
+    }
+    async with plugged("convert") as toolbox:
+        answer = await call(toolbox, "convert.run", given)
+    assert answer.data == snapshot(
+        {
+            "source": "-x",
+            "extra": ["--fast", "-1", ""],
+            "count": 7,
+            "ratio": 1.5,
+            "color": "blue",
+            "level": "high",
+            "pair": [-1, 2],
+            "names": ["x", "y"],
+            "tag": ["-a", "--b=c"],
+            "point": [[-1e-07, 2.0]],
+            "more": ["-m", "n"],
+            "log": "all",
+            "store": False,
+            "caching": False,
+            "v": 2,
+            "filter": {"a": [1, None]},
+            "strict": False,
+            "secret": None,
+            "key": None,
+            "fast": True,
+            "within": None,
+        }
+    )
+
+
+@pytest.mark.promise("plugin:values")
+@pytest.mark.parametrize("value", ["-v", "--fast", "-5", "-x y", "", "=", "a=b", "@here", "ä\n'\"$(x)`"])
+async def test_no_value_becomes_an_option_or_a_file(plugged, tmp_path, value):
+    async with plugged("convert", "remote") as toolbox:
+        (tmp_path / "plugins/convert/here").write_text("--fast", encoding="utf-8")
+        option = await call(toolbox, "convert.run", {**RATIO, "key": value, "tag": [value], "names": [value]})
+        place = await call(toolbox, "convert.run", {**RATIO, "source": value})
+        below = await call(toolbox, "remote.add", {"name": value, "config": value, "config_2": value})
+    assert [option.data[name] for name in ("key", "tag", "names", "fast", "v")] == [value, [value], [value], True, 0]
+    assert (below.data["name"], below.data["config"], below.data["verbose"]) == (value, value, False)
+    if value == "@here":
+        assert (place.success, place.error.partition(":")[0]) == (False, "source")
+    else:
+        assert place.data["source"] == str(Path(value))
+
+
+@pytest.mark.promise("plugin:values")
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"names": ["a", "-v"]}, "names: of several values none may begin with '-'"),
+        ({"names": ["a", "@f"]}, "names: a value must not begin with '@'"),
+        ({"key": "--"}, "key: '--' cannot be a value"),
+        ({"source": "--"}, "source: '--' cannot be a value"),
+        ({"key": "nul\0"}, "key: a value cannot hold a null character"),
+        ({"key": "\ud800"}, "key: a value has characters that cannot be written"),
+        ({"key": "x" * 200_000}, "key: a value has 200000 bytes"),
+        ({"fast": True, "within": 3}, "exclude each other"),
+    ],
+)
+async def test_what_no_command_line_can_say_is_refused_before_anything_runs(plugged, tmp_path, given, said):
+    async with plugged("convert") as toolbox:
+        definition = (await toolbox.catalog("anyone")).definitions["convert.run"]
+        answer = await toolbox.call(definition, {**RATIO, **given}, deadline_s=60, before_send=intent)
+    assert not answer.success
+    assert said in answer.error
+    assert not (tmp_path / "plugins/convert/ran").exists()
+
+
+@pytest.mark.promise("plugin:schema")
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"count": 100}, "arguments.count"),
+        ({"count": "7"}, "arguments.count: must be integer"),
+        ({"color": "green"}, "arguments.color: must be one of"),
+        ({"pair": [1]}, "arguments.pair"),
+        ({"names": []}, "arguments.names"),
+        ({"within": 3}, "arguments: does not fit not"),
+        ({"fast": False}, "arguments.fast: must be true"),
+        ({"secret": "s"}, "unknown field 'secret'"),
+        ({"ratio": None}, "arguments.ratio: must be number"),
+    ],
+)
+async def test_arguments_that_the_parser_would_refuse_do_not_fit_the_schema(plugged, given, said):
+    async with plugged("convert") as toolbox:
+        definition = (await toolbox.catalog("anyone")).definitions["convert.run"]
+    assert definition.validate(RATIO) is None
+    assert definition.validate({"source": "s", "ratio": 1, "within": 3, "fast": False}) is None
+    assert said in definition.validate({**RATIO, **given})
+
+
+@pytest.mark.promise("plugin:subcommands")
+async def test_each_last_subcommand_is_a_tool_that_takes_what_stands_before_it_too(plugged):
+    async with plugged("remote") as toolbox:
+        catalog = await toolbox.catalog("anyone")
+        assert sorted(catalog.definitions) == ["remote.add", "remote.end", "remote.key.rotate"]
+        add = catalog.definitions["remote.add"]
+        assert add.description == "Add one remote."
+        assert catalog.definitions["remote.key.rotate"].description == "make a new key"
+        assert list(add.parameters["properties"]) == ["verbose", "config_2", "name", "config"]
+        answer = await call(toolbox, "remote.add", {"name": "n", "config": "own", "config_2": "all", "verbose": True})
+        assert answer.data["argv"] == ["--verbose", "--config=all", "add", "--config=own", "--", "n"]
+        assert (await call(toolbox, "remote.key.rotate", {})).data["sub"] == "rotate"
+
+
+@pytest.mark.promise("plugin:help")
+async def test_a_program_without_a_parser_is_known_by_its_help_and_takes_words(plugged):
+    async with plugged("words") as toolbox:
+        definition = (await toolbox.catalog("anyone")).definitions["words.run"]
+        assert definition.description == "usage: words WORD...\n\nSay the words back."
+        assert (await call(toolbox, "words.run", {"args": ["a b", "--x"]})).data == ["a b", "--x"]
+
+
+@pytest.mark.promise("plugin:broken")
+async def test_a_plugin_that_cannot_be_loaded_is_a_reason_and_leaves_the_others_alone(plugged, tmp_path):
+    async with plugged("broken", "words") as toolbox:
+        catalog = await toolbox.catalog("anyone")
+        assert catalog.unavailable == {
+            "broken": "cli.py cannot be loaded: ModuleNotFoundError: No module named 'a_module_that_is_nowhere'"
+        }
+        assert list(catalog.definitions) == ["words.run"]
+        (tmp_path / "plugins/broken/cli.py").write_text("import argparse; argparse.ArgumentParser().parse_args()")
+        catalog = await toolbox.catalog("anyone")
+        assert (catalog.unavailable, list(catalog.definitions)) == ({}, ["broken.run", "words.run"])
+
+
+@pytest.mark.promise("plugin:outcome")
+@pytest.mark.parametrize(
+    ("how", "success", "data", "error"),
+    [
+        ("text", True, "only words", None),
+        ("nothing", True, None, None),
+        ("error", False, None, "exit code 1: first line / the disk is full"),
+        ("json-error", False, {"error": "quota reached", "left": 0}, "exit code 4: quota reached"),
+    ],
+)
+async def test_json_or_text_is_the_answer_and_another_exit_code_the_tools_own_error(plugged, how, success, data, error):
+    async with plugged("remote") as toolbox:
+        answer = await call(toolbox, "remote.end", {"how": how})
+    assert (answer.success, answer.data, answer.error) == (success, data, error)
+
+
+@pytest.mark.promise("plugin:unknown")
+@pytest.mark.parametrize(("how", "deadline_s"), [("killed", 60), ("hang", 3)])
+async def test_a_program_that_is_ended_in_the_middle_is_unknown(plugged, how, deadline_s):
+    async with plugged("remote") as toolbox:
+        await toolbox.catalog("anyone")
+        with pytest.raises(OutcomeUnknown) as caught:
+            await call(toolbox, "remote.end", {"how": how}, deadline_s=deadline_s)
+    assert bool(caught.value.facts.get("timed_out")) is (how == "hang")
+
+
+@pytest.mark.promise("plugin:unknown")
+async def test_a_plugin_that_cannot_start_is_unavailable_and_the_intent_is_not_committed(plugged):
+    committed = []
+
+    async def commit():
+        committed.append(True)
+
+    async with plugged("words", providers={"words": {"python": "no-such-python"}}) as toolbox:
+        assert "'no-such-python' was not found" in (await toolbox.catalog("anyone")).unavailable["words"]
+    async with plugged("words") as toolbox:
+        definition = (await toolbox.catalog("anyone")).definitions["words.run"]
+        (provider,) = toolbox._providers.values()
+        shutil.rmtree(provider._plugin.folder)
+        with pytest.raises((ToolUnavailable, ToolChanged)):
+            await toolbox.call(definition, {}, deadline_s=60, before_send=commit)
+    assert committed == []
+
+
+@pytest.mark.promise("plugin:changed")
+async def test_a_plugin_that_changed_after_the_ruling_is_looked_at_again(plugged, tmp_path):
+    async with plugged("words") as toolbox:
+        definition = (await toolbox.catalog("anyone")).definitions["words.run"]
+        (tmp_path / "plugins/words/cli.py").write_text("import argparse; argparse.ArgumentParser().parse_args()")
+        with pytest.raises(ToolChanged):
+            await toolbox.call(definition, {}, deadline_s=60, before_send=intent)
+
+
+@pytest.mark.promise("plugin:serial")
+async def test_calls_of_one_plugin_run_one_after_another(plugged):
+    async with plugged("remote") as toolbox:
+        assert (await toolbox.catalog("anyone")).definitions["remote.end"].tool.serial
+        answers = await asyncio.gather(*(call(toolbox, "remote.end", {"how": "twice"}) for _ in range(3)))
+    assert [answer.success for answer in answers] == [True] * 3
+
+
+@pytest.mark.promise("plugin:environment")
+async def test_a_plugin_sees_its_own_variables_and_the_effect_and_no_default_tells_them(plugged, tmp_path):
+    providers = {name: {"env": {"CONVERT_KEY": "${THE_KEY}"}} for name in ("remote", "convert")}
+    secret = 'k"' * 12
+    async with plugged(
+        "remote", "convert", providers=providers, environment={"THE_KEY": secret, "OTHER": "x"}
+    ) as toolbox:
+        answer = await call(toolbox, "remote.end", {"how": "environment"}, effect_id="run/1")
+        assert secret in toolbox.secrets
+        shown = json.dumps((await toolbox.catalog("anyone")).definitions["convert.run"].parameters)
+    own = {"PATH", "CONVERT_KEY", "BACKSTAY_EFFECT_ID"}
+    assert set(answer.data["environment"]) - {"LC_CTYPE"} == own
+    assert answer.data["environment"]["CONVERT_KEY"] == secret
+    assert answer.data["environment"]["BACKSTAY_EFFECT_ID"] == "run/1"
+    assert answer.data["folder"] == str(tmp_path / "plugins/remote")
+    assert "***" in shown
+    assert 'k\\"k' not in shown
+
+
+@pytest.mark.promise("plugin:configuration")
+async def test_settings_of_plugins_are_checked_with_field_and_fix(plugged, tmp_path):
+    server = {"m": {"command": "x"}}
+    for names, configuration, said in (
+        (
+            ["words"],
+            {"providers": {"wrds": {}}},
+            "providers.wrds: there is no such server, plugin or action (known: words)",
+        ),
+        ([], {"mcpServers": server, "providers": {"m": {"jail": True}}}, "providers.m.jail: this is for plugins"),
+        (["words"], {"mcpServers": {"words": {"command": "x"}}}, "the folder 'words' has the name of an entry"),
+        (["words"], {"providers": {"words": {"jail": True, "python": "p"}}}, "providers.words.python: a jail has"),
+        (["words"], {"providers": {"words": {"env": {"A": "${NONE}"}}}}, "providers.words.env.A: the environment"),
+    ):
+        with pytest.raises(ToolboxInvalid) as caught:
+            async with plugged(*names, **configuration):
+                pass
+        assert said in str(caught.value)
+    (tmp_path / "plugins/a.b").mkdir()
+    (tmp_path / "plugins/a.b/cli.py").touch()
+    with pytest.raises(ToolboxInvalid, match="no usable name"):
+        async with plugged():
+            pass
+
+
+@pytest.mark.promise("plugin:jail")
+async def test_a_plugin_that_must_be_jailed_is_never_run_without_a_jail(plugged):
+    async with plugged("words", providers={"words": {"jail": True}}) as toolbox:
+        catalog = await toolbox.catalog("anyone")
+        assert "must run in a jail" in catalog.unavailable["words"]
+        assert catalog.definitions == {}
+
+
+@pytest.mark.promise("plugin:users")
+async def test_plugins_are_granted_to_users_like_servers(plugged):
+    users = {"ana": {"providers": ["words"]}, "*": {"providers": []}}
+    async with plugged("words", users=users) as toolbox:
+        assert list((await toolbox.catalog("ana")).definitions) == ["words.run"]
+        assert (await toolbox.catalog("bo")).definitions == {}
+
+
+@pytest.mark.promise("plugin:broken")
+async def test_the_command_line_lists_what_plugins_can_do_and_says_which_cannot_be_used(tmp_path):
+    for name in ("broken", "words"):
+        shutil.copytree(PLUGINS / name, tmp_path / "plugins" / name)
+    (tmp_path / "toolbox.json").write_text('{"plugins": "plugins"}', encoding="utf-8")
+    environment = {"PATH": os.defpath, "PYTHONPATH": str(Path(__file__).parents[2])}
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "backstay", "tools", "list"),
+        cwd=tmp_path,
+        env=environment,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    listed, said = await process.communicate()
+    assert process.returncode == 0, said
+    assert [line.split()[:2] for line in listed.decode().splitlines()] == [["words.run", "restricted_write"]]
+    assert "broken is not available: cli.py cannot be loaded: ModuleNotFoundError" in " ".join(said.decode().split())

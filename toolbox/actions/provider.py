@@ -1,0 +1,136 @@
+"""Actions as a provider: each call runs one function, which calls the tools of the provider behind it."""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from backstay.canonical import digest_of
+from backstay.errors import ArgumentsInvalid, BackstayError, OutcomeUnknown, ToolChanged
+from backstay.safety import Safety
+from toolbox.actions.shape import Shape, ShapedCall
+from toolbox.actions.tools import GRACE_S, ActionError, Tools
+from toolbox.actions.wrapper import Wrapper
+from toolbox.answer import Answer, refused
+from toolbox.listed import Hints, Listed, Listing
+from toolbox.plain import plain
+from toolbox.provider import Call, Provider
+
+
+@dataclass(frozen=True, slots=True)
+class _Offered:
+    wrapper: Wrapper
+    calls: dict[str, ShapedCall]
+    names: dict[str, str]
+    listed: Listed
+
+
+class ActionProvider:
+    """Offer those functions whose tools the provider behind them offers."""
+
+    def __init__(self, name: str, wrappers: Mapping[str, Wrapper], shape: Shape, behind: Provider | None) -> None:
+        self.name = name
+        self._wrappers = wrappers
+        self._shape = shape
+        self._behind = behind
+        self._seen: int | None = None
+        self._offered: dict[str, _Offered] = {}
+        self._listing = Listing()
+
+    async def list(self, *, fresh: bool = False) -> Listing:
+        """Return what can be called now; the provider behind it is asked for its tools."""
+        return self._listing_over(Listing() if self._behind is None else await self._behind.list(fresh=fresh))
+
+    async def call(self, call: Call) -> Answer:
+        """Run one function; ToolUnavailable before, NotSent or OutcomeUnknown after `before_send`."""
+        listing = await self.list()
+        offered = self._offered.get(call.tool)
+        if offered is None:
+            raise ToolChanged(f"{self.name}.{call.tool} is no longer offered by what stands behind it")
+        own_look = call.still_listed
+        if own_look is not None:
+            own_look(listing)
+        passed_on = Call(
+            tool=call.tool,
+            arguments=call.arguments,
+            deadline_s=call.deadline_s,
+            effect_id=call.effect_id,
+            before_send=call.before_send,
+            still_listed=None if own_look is None else lambda found: own_look(self._listing_over(found)),
+        )
+        ends = time.monotonic() + call.deadline_s
+        behind = self if self._behind is None else self._behind
+        tools = Tools(passed_on, offered.calls, offered.names, behind, ends=ends)
+        answer = await self._outcome(offered.wrapper, tools, call)
+        await tools.commit()  # an effect that sent nothing ends like any other
+        return answer
+
+    async def close(self) -> None:
+        """Hold nothing: the provider behind it is closed by whoever opened it."""
+
+    async def _outcome(self, wrapper: Wrapper, tools: Tools, call: Call) -> Answer:
+        """Return the answer, or raise what is known of the write: no code of an action can hide that."""
+        try:
+            arguments = wrapper.admit(call.arguments)
+        except ArgumentsInvalid as error:
+            return refused(f"arguments: {error}")
+        if wrapper.tools is None:
+            await tools.commit()
+        lost = timed_out = False
+        try:
+            async with asyncio.timeout(call.deadline_s + GRACE_S):
+                answer = Answer(success=True, data=plain(await wrapper.run(tools, arguments)))
+        except ActionError as error:
+            answer = refused(str(error))
+        except TimeoutError:
+            answer, lost, timed_out = refused(f"not done within {call.deadline_s:g} s"), True, True
+        except Exception as error:  # the code of an action may fail in any way
+            if isinstance(error, BackstayError) and not tools.begun:
+                raise
+            answer, lost = refused(f"the action failed: {type(error).__name__}"), True
+        await tools.finish()
+        if tools.fault is not None:
+            raise tools.fault
+        if tools.written and not answer.success:
+            return Answer(success=True, data=plain(tools.written[0]))
+        if lost and wrapper.tools is None and call.before_send is not None:
+            raise OutcomeUnknown(answer.error, timed_out=timed_out)
+        return answer
+
+    def _listing_over(self, behind: Listing) -> Listing:
+        if self._seen != behind.generation:
+            found = {tool.name: tool for tool in behind.tools}
+            offers = (self._offer(wrapper, found) for wrapper in self._wrappers.values())
+            self._offered = {one.wrapper.name: one for one in offers if one is not None}
+            self._seen = behind.generation
+        reason = behind.reason
+        if reason is None and not self._offered:
+            needed = sorted({name for one in self._shape.values() for name in one.tool})
+            reason = f"{getattr(self._behind, 'name', self.name)} offers none of {', '.join(needed[:10])}"
+        tools = tuple(one.listed for one in self._offered.values())
+        self._listing = Listing(tools=tools, reason=reason, generation=behind.generation)
+        return self._listing
+
+    def _offer(self, wrapper: Wrapper, found: Mapping[str, Listed]) -> _Offered | None:
+        calls = {one: self._shape.get(one) or ShapedCall(tool=(one,)) for one in wrapper.calls}
+        names = {
+            one: name for one, shaped in calls.items() if (name := next((n for n in shaped.tool if n in found), None))
+        }
+        if len(names) < len(calls):
+            return None
+        behind = [found[name] for name in names.values()]
+        origin = digest_of([[one, calls[one].model_dump(mode="json"), repr(found[names[one]])] for one in calls])[:16]
+        listed = Listed(
+            name=wrapper.name,
+            description=wrapper.description,
+            input_schema=plain(wrapper.schema),
+            hints=_hints(wrapper.safety, behind),
+            origin=origin if calls else "",
+        )
+        return _Offered(wrapper, calls, names, listed)
+
+
+def _hints(safety: Safety, behind: list[Listed]) -> Hints:
+    """Return the action's own word, raised by what the tools behind it admit."""
+    destructive = safety is Safety.RESTRICTED_WRITE or any(one.hints.destructive for one in behind)
+    return Hints(read_only=safety is Safety.READ_ONLY and not destructive, destructive=destructive)

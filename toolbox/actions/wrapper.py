@@ -1,0 +1,134 @@
+"""A Python function as a tool: its schema is its signature, its description its docstring."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any, TypeVar, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
+
+from backstay.errors import ArgumentsInvalid, ToolboxInvalid
+from backstay.safety import Safety
+from toolbox.actions.tools import Tools
+from toolbox.declaration import CallTemplate
+
+_MARK = "__backstay_action__"
+_JSON: TypeAdapter[Any] = TypeAdapter(Any)
+AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    safety: Safety
+    undo: CallTemplate | None
+    calls: tuple[str, ...]
+
+
+def action(
+    *,
+    safety: Safety | str = Safety.RESTRICTED_WRITE,
+    undo: tuple[str, dict[str, Any]] | None = None,
+    calls: tuple[str, ...] = (),
+) -> Callable[[AnyFunction], AnyFunction]:
+    """Make a tool of a function.
+
+    `undo` names an action of the same provider and templates of its arguments over `result`, `arguments` and `effect`.
+    `calls` names what it calls through `Tools`; without it, that is the function's own name.
+    """
+    template = None if undo is None else CallTemplate(tool=undo[0], arguments=undo[1])
+
+    def mark(function: AnyFunction) -> AnyFunction:
+        setattr(function, _MARK, _Said(Safety(safety), template, calls))
+        return function
+
+    return mark
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapper:
+    """Hold one such function."""
+
+    name: str
+    description: str
+    function: Callable[..., Any] = field(repr=False)
+    model: type[BaseModel] = field(repr=False)
+    schema: dict[str, Any] = field(repr=False)
+    safety: Safety
+    undo: CallTemplate | None
+    tools: str | None
+    """The parameter that takes Tools; None for a function that calls no other tool."""
+    calls: tuple[str, ...]
+
+    def admit(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments as the function takes them. Raises ArgumentsInvalid in one line without a value."""
+        try:
+            admitted = self.model.model_validate(arguments)
+        except ValidationError as error:
+            faults = (
+                f"{'.'.join(map(str, one['loc']))}: {one['msg'].removeprefix('Value error, ')}"
+                for one in error.errors(include_input=False)
+            )
+            raise ArgumentsInvalid("; ".join(faults)[:500]) from None
+        return {name: getattr(admitted, name) for name in self.model.model_fields}
+
+    async def run(self, tools: Tools | None, arguments: dict[str, Any]) -> Any:
+        """Call the function and return what it returns as JSON."""
+        given = arguments if self.tools is None else {**arguments, self.tools: tools}
+        result = await self.function(**given)
+        return _JSON.dump_python(result, mode="json", fallback=str)
+
+
+def wrappers_of(module: ModuleType) -> dict[str, Wrapper]:
+    """Return the actions that a module defines, by name. Raises ToolboxInvalid for a signature without a schema."""
+    found = [one for one in vars(module).values() if isinstance(getattr(one, _MARK, None), _Said)]
+    own = [one for one in found if one.__module__ == module.__name__]
+    return {one.__name__: _wrapper(one, getattr(one, _MARK)) for one in own}
+
+
+def _wrapper(function: Callable[..., Any], said: _Said) -> Wrapper:
+    name = function.__name__
+    if not inspect.iscoroutinefunction(function):
+        raise ToolboxInvalid(f"action {name}: write `async def`; blocking work belongs into asyncio.to_thread")
+    try:
+        hints = get_type_hints(function, include_extras=True)
+        parameters = inspect.signature(function).parameters
+        tools = next((one for one in parameters if hints.get(one) is Tools), None)
+        fields: dict[str, Any] = {
+            one: _field(parameter, hints) for one, parameter in parameters.items() if one != tools
+        }
+        model = create_model(f"{function.__name__}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
+        schema = model.model_json_schema()
+    except (NameError, TypeError, ValueError, RuntimeError) as error:
+        raise ToolboxInvalid(f"action {name}: its signature gives no schema: {error}") from None
+    return Wrapper(
+        name=name,
+        description=inspect.cleandoc(function.__doc__ or ""),
+        function=function,
+        model=model,
+        schema=_untitled(schema),
+        safety=said.safety,
+        undo=said.undo,
+        tools=tools,
+        calls=(said.calls or (name,)) if tools is not None else (),
+    )
+
+
+def _field(parameter: inspect.Parameter, hints: dict[str, Any]) -> tuple[Any, Any]:
+    if parameter.kind not in {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY}:
+        raise ValueError(f"{parameter.name} takes any number of arguments; name each one")
+    if parameter.name not in hints:
+        raise ValueError(f"{parameter.name} has no type; write one")
+    return hints[parameter.name], ... if parameter.default is inspect.Parameter.empty else parameter.default
+
+
+def _untitled(schema: Any) -> Any:
+    """Return the schema without the titles that pydantic makes from names."""
+    match schema:
+        case dict():
+            kept = {key: value for key, value in schema.items() if not (key == "title" and isinstance(value, str))}
+            return {key: _untitled(value) for key, value in kept.items()}
+        case list():
+            return [_untitled(one) for one in schema]
+        case _:
+            return schema

@@ -1,0 +1,171 @@
+"""One plugin: a folder with a cli.py, asked what it can do and run; it knows nothing of catalogs and providers."""
+
+import json
+import secrets
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Protocol
+
+from pydantic import ValidationError
+
+from backstay.errors import ToolUnavailable
+from backstay.execution_result import ExecutionResult
+from toolbox.answer import one_line
+from toolbox.plugins.captured import Parser
+from toolbox.plugins.command_line import command_line
+from toolbox.plugins.parameters import Level, levels_of, schema_of
+from toolbox.runner import Printed, Runner
+
+_CLI = "cli.py"
+_DESCRIBE_S = 30.0
+_DEPTH = 5
+_TOOLS = 1000
+_SECRET = 8
+_ANY_ARGUMENTS = {
+    "type": "object",
+    "properties": {"args": {"type": "array", "items": {"type": "string"}, "description": "the words behind cli.py"}},
+    "additionalProperties": False,
+}
+
+
+class Confinement(Protocol):
+    """Run Python programs in jails."""
+
+    def confine(self, words: Sequence[str], *, folder: Path, variables: Iterable[str]) -> Awaitable[Sequence[str]]:
+        """Return the command that gives the words to a jail's interpreter, in this folder, with these variables.
+
+        The folder is read-only and there is no network. Raises IsolationUnavailable with cause and fix.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PluginTool:
+    """Hold one thing that a plugin can do."""
+
+    name: str
+    description: str
+    schema: dict[str, Any] = field(repr=False)
+    levels: tuple[Level, ...] | None = field(default=None, repr=False)
+    """How its arguments are written; without them they are the words themselves."""
+
+    def words(self, arguments: Mapping[str, Any]) -> list[str]:
+        """Return the words behind cli.py. Raises ArgumentsInvalid for what no command line can say."""
+        return list(arguments.get("args") or ()) if self.levels is None else command_line(self.levels, arguments)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plugin:
+    """Hold a plugin and how it is run."""
+
+    folder: Path
+    runner: Runner = field(repr=False)
+    python: str = "python"
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    confinement: Confinement | None = field(default=None, repr=False)
+    """In what it is jailed, with the jail's own interpreter; without it, it runs as the worker does."""
+
+    async def describe(self) -> tuple[PluginTool, ...]:
+        """Return what it can do, by its own parser, or by its help where it makes none.
+
+        Raises ToolUnavailable with the reason when it cannot be loaded, and IsolationUnavailable.
+        """
+        mark = secrets.token_hex(16)
+        try:
+            result = await self._run(("-c", _capture(), _CLI, mark), timeout_s=_DESCRIBE_S)
+        except TimeoutError:
+            raise ToolUnavailable(f"{_CLI} made no parser within {_DESCRIBE_S:g} s; do slow work behind it") from None
+        _, found, facts = result.stdout.partition(mark)
+        if found:
+            try:
+                parser = Parser.model_validate_json(self._hidden(facts))
+            except ValidationError as error:
+                raise ToolUnavailable(f"{_CLI} has a parser that cannot be read: {error.errors()[0]['msg']}") from None
+            return _tools(parser)
+        said = self._hidden(result.stdout).strip()
+        if result.exit_code == 0 and said:
+            return (PluginTool("run", said, _ANY_ARGUMENTS),)
+        raise ToolUnavailable(f"{_CLI} cannot be loaded: {self.complaint(result, lines=1)}")
+
+    async def run(
+        self,
+        tool: PluginTool,
+        arguments: Mapping[str, Any],
+        *,
+        timeout_s: float,
+        variables: Mapping[str, str] | None = None,
+        printed: Printed | None = None,
+    ) -> ExecutionResult:
+        """Run cli.py once. Raises as `Runner.run`, ArgumentsInvalid and IsolationUnavailable."""
+        words = (_CLI, *tool.words(arguments))
+        return await self._run(words, timeout_s=timeout_s, variables=variables, printed=printed)
+
+    async def check(self) -> None:
+        """Find out whether it can be started. Raises ToolUnavailable and IsolationUnavailable."""
+        command = await self._command((_CLI,), self.environment)
+        self.runner.check(command, folder=self.folder, environment=self.environment)
+
+    def complaint(self, result: ExecutionResult, *, lines: int = 3) -> str:
+        """Return what it says of its own failure: the last lines of its errors, else of its output."""
+        said = result.stderr.strip() or result.stdout.strip()
+        found = [line for line in said[-4000:].splitlines() if line.strip()]
+        return one_line(self._hidden(" / ".join(found[-lines:]))) or f"exit code {result.exit_code} without a word"
+
+    def state(self) -> tuple[tuple[str, int, int], ...]:
+        """Return what changes whenever one of its modules does."""
+        found = sorted(self.folder.glob("*.py"))
+        return tuple((path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in found if path.is_file())
+
+    async def _run(
+        self,
+        words: Sequence[str],
+        *,
+        timeout_s: float,
+        variables: Mapping[str, str] | None = None,
+        printed: Printed | None = None,
+    ) -> ExecutionResult:
+        environment = {**self.environment, **(variables or {})}
+        return await self.runner.run(
+            await self._command(words, environment),
+            folder=self.folder,
+            timeout_s=timeout_s,
+            environment=environment,
+            printed=printed,
+            limited=self.confinement is None,  # a jail has limits of its own
+        )
+
+    async def _command(self, words: Sequence[str], environment: Mapping[str, str]) -> Sequence[str]:
+        if self.confinement is None:
+            return (self.python, *words)
+        return await self.confinement.confine(words, folder=self.folder, variables=sorted(environment))
+
+    def _hidden(self, text: str) -> str:
+        """Return the text without the values of its own environment, which defaults and messages like to show."""
+        for value in sorted(self.environment.values(), key=len, reverse=True):
+            for written in (value, json.dumps(value)[1:-1]) if len(value) >= _SECRET else ():
+                text = text.replace(written, "***")
+        return text
+
+
+def _tools(parser: Parser) -> tuple[PluginTool, ...]:
+    """Return one tool for each parser without subcommands, named by the words that lead to it."""
+    found: list[PluginTool] = []
+    waiting: list[tuple[tuple[str | None, Parser], ...]] = [((None, parser),)]
+    while waiting and len(found) < _TOOLS:
+        chain = waiting.pop(0)
+        leaf = chain[-1][1]
+        if leaf.commands and len(chain) <= _DEPTH:
+            waiting += [(*chain, (name, below)) for name, below in leaf.commands.items()]
+            continue
+        levels = levels_of(chain)
+        said = leaf.description or leaf.summary or parser.description
+        name = ".".join(command for command, _ in chain if command is not None) or "run"
+        found.append(PluginTool(name, " ".join(said.split()), schema_of(levels), levels))
+    return tuple(found)
+
+
+@cache
+def _capture() -> str:
+    return Path(__file__).with_name("capture.py").read_text(encoding="utf-8")
