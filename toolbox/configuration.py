@@ -89,3 +89,15 @@ class Configuration(Strict):
             return active
         entry = self.users.get(user_id) or self.users.get("*")
         return active & frozenset(entry.providers) if entry else frozenset()
+
+    def withheld(self, user_id: str) -> dict[str, str]:
+        """Return why this user does not see the other providers, by provider."""
+        users = self.users or {}
+        who = user_id if user_id in users else "*" if "*" in users else None
+        granted = self.granted(user_id)
+        where = "users names neither the user nor *" if who is None else f"users.{who}.providers does not name it"
+        return {
+            name: "not connected: disabled in toolbox.json" if server.disabled else f"denied: {where} in toolbox.json"
+            for name, server in self.servers.items()
+            if name not in granted
+        }

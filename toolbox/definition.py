@@ -29,6 +29,8 @@ class Definition:
     parameters: dict[str, Any] = field(repr=False)
     """The JSON Schema of the arguments, without the one that the engine fills in itself."""
     declaration: Declaration = field(repr=False)
+    output_schema: dict[str, Any] | None = field(default=None, repr=False)
+    """The JSON Schema of what it answers, when its server says so."""
 
     @property
     def name(self) -> str:
@@ -78,6 +80,7 @@ def define(provider: str, listed: Listed, declaration: Declaration, *, trusted: 
         description=listed.description[:_DESCRIPTION],
         parameters=_without(listed.input_schema, declaration.idempotency_argument),
         declaration=declaration,
+        output_schema=listed.output_schema,
     )
 
 
