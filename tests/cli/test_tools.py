@@ -1,7 +1,6 @@
 """The commands that look at the tools and write them down; none of them needs Temporal."""
 
 import json
-import os
 import sys
 
 import pytest
@@ -51,7 +50,9 @@ async def test_all_of_one_tool_is_shown(run):
     shown = await run("tools", "show", "send_email")
     plain = await run("tools", "show", "mail__send_email", "--output", "json")
 
-    facts = dict(line.split(None, 1) for line in shown.out.splitlines() if line and not line.startswith(" ") and " " in line)
+    facts = dict(
+        line.split(None, 1) for line in shown.out.splitlines() if line and not line.startswith(" ") and " " in line
+    )
     assert facts["tool"] == "mail.send_email"
     assert facts["undo"] == "recall_email(message_id=result.message_id)"
     assert facts["available"] == "yes"
@@ -86,7 +87,7 @@ async def test_refresh_writes_once_and_says_where(run, tmp_path):
     assert "written: 7 tools" in first.err
     assert "unchanged: 7 tools" in second.err
     folder = tmp_path / "home" / "toolbox" / "ana"
-    assert sorted(os.listdir(folder / "sandbox_py/servers")) == ["__init__.py", "bank"]
+    assert sorted(path.name for path in (folder / "sandbox_py/servers").iterdir()) == ["__init__.py", "bank"]
     head = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     assert head["counts"]["tools"] == 7
 

@@ -46,7 +46,9 @@ async def test_methods_are_the_tools_of_one_provider(sources):
 async def test_the_info_of_a_method_is_all_that_is_known_as_plain_json(sources):
     live, kept = [await get_method_info("mail", "send", toolbox=source) for source in sources]
     assert live == kept == json.loads(json.dumps(live))
-    assert {key: live[key] for key in ("name", "description", "parameters", "safety", "undo", "available", "reason")} == {
+    assert {
+        key: live[key] for key in ("name", "description", "parameters", "safety", "undo", "available", "reason")
+    } == {
         "name": "mail.send",
         "description": "Send an e-mail.",
         "parameters": SEND["inputSchema"],

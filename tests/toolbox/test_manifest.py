@@ -325,7 +325,7 @@ async def test_no_secret_of_the_toolbox_stands_in_a_manifest(opened, tmp_path, r
     text = text_of(done.folder.resolve())
     for secret in (SECRET, "AKIAQ3EGRZ7TXVHW2MNP", "an-ordinary-looking-value"):
         assert secret not in text
-    assert list(done.manifest.tools) == ["told.talking"]
+    assert [one.name for one in done.manifest.of("told")] == ["told.talking"]
     assert done.manifest.tools["told.talking"].description == "Uses [REDACTED:known] and [REDACTED:aws_access_key_id]."
     assert "its name holds a secret" in " ".join(done.manifest.problems)
 
@@ -344,7 +344,7 @@ async def test_what_cannot_be_used_says_why(opened, tmp_path, raw):
     async with opened(tmp_path, configuration) as toolbox:
         manifest = (await ToolboxBuilder(toolbox, tmp_path, policy=policy).refresh_manifest("bo")).manifest
     reasons = {name: one.reason for name, one in manifest.providers.items()}
-    assert "no licence" in reasons.pop("down")
+    assert "ended before it answered" in reasons.pop("down")
     assert reasons == {
         "up": None,
         "off": "not connected: disabled in toolbox.json",
@@ -528,7 +528,7 @@ async def test_the_bindings_on_disk_are_imported_and_strictly_typed(opened, tmp_
     settings = {"typeCheckingMode": "strict", "pythonVersion": "3.11", "include": ["sandbox_py"]}
     (done.folder / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
     command = (sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable)
-    checked = subprocess.run(
-        command, cwd=done.folder.resolve(), capture_output=True, text=True, check=False, timeout=100
+    checked = await asyncio.to_thread(
+        subprocess.run, command, cwd=done.folder.resolve(), capture_output=True, text=True, check=False, timeout=100
     )
     assert json.loads(checked.stdout)["generalDiagnostics"] == []
