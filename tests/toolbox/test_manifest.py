@@ -326,7 +326,7 @@ async def test_no_secret_of_the_toolbox_stands_in_a_manifest(opened, tmp_path, r
     for secret in (SECRET, "AKIAQ3EGRZ7TXVHW2MNP", "an-ordinary-looking-value"):
         assert secret not in text
     assert [one.name for one in done.manifest.of("told")] == ["told.talking"]
-    assert done.manifest.tools["told.talking"].description == "Uses [REDACTED:known] and [REDACTED:aws_access_key_id]."
+    assert done.manifest.tools["told.talking"].description == "Uses [REDACTED:known] and [REDACTED:aws_key]."
     assert "its name holds a secret" in " ".join(done.manifest.problems)
 
 
