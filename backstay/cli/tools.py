@@ -61,6 +61,8 @@ async def search(
         hits = catalog.search(query, detail_level, limit)
         for name, reason in catalog.unavailable.items():
             terminal.say(f"{name} is not available: {reason}", "yellow")
+        for problem in catalog.problems:
+            terminal.say(problem, "yellow")
     if output == "json":
         terminal.result_json([hit.plain() for hit in hits])
     else:
