@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field
 from backstay.canonical import digest_of
 from backstay.condition import Judgement
 from backstay.errors import PolicyInvalid, TaskInvalid
-from backstay.glob import overlap
+from backstay.glob import matches, overlap
 from backstay.noun import Noun
 from backstay.rule import Rule, clip_line
 from backstay.ruling import Permission, Ruling, stricter
@@ -133,6 +133,18 @@ class Policy(Noun):
                 f"{where}.quorum: {rule.quorum} of {len(persons)} approvers ({', '.join(persons)}) can never agree; "
                 f"lower it to at most {len(persons)} or name more approvers"
             )
+
+
+def forbids(policy: Policy, tool: Tool) -> str | None:
+    """Return the rule that denies every call of a tool whatever its arguments, or None when some call may pass."""
+    for index, candidate in enumerate(policy.deny):
+        if candidate == candidate.bare and matches(candidate.tool, tool.name):
+            return f"deny[{index}]: {candidate.line}"
+    if policy.default.of(tool.safety) == "deny" and not any(
+        matches(one.tool, tool.name) for one in (*policy.ask, *policy.allow)
+    ):
+        return f"default: {tool.safety.value} is denied"
+    return None if policy.floor is None else forbids(policy.floor, tool)
 
 
 def rule(policy: Policy, tool: Tool, arguments: dict[str, Any], *, purpose: Purpose = "call") -> Ruling:

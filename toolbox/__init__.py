@@ -2,8 +2,13 @@
 
 from typing import TYPE_CHECKING, Any, Literal
 
+from toolbox.builder import Refreshed, ToolboxBuilder
+from toolbox.introspection import get_method_info, list_domains, list_methods
+
 if TYPE_CHECKING:
     from toolbox.toolbox import Toolbox
+
+__all__ = ["Refreshed", "ToolboxBuilder", "get_method_info", "list_domains", "list_methods", "search_tools"]
 
 
 async def search_tools(

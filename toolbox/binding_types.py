@@ -54,7 +54,7 @@ class Types:
             return Members({}, frozenset(), None)
         self._level += 1
         found = _said(schema)
-        parts = [self._find(schema["$ref"])] if isinstance(schema.get("$ref"), str) else []
+        parts = [self.find(schema["$ref"])] if isinstance(schema.get("$ref"), str) else []
         for part in [*parts, *_parts(schema, "allOf")]:
             other = self.members(part)
             fields = {**other.fields, **found.fields}
@@ -130,11 +130,12 @@ class Types:
             return ["Any"]
         if reference not in self._known:
             self._following.append(reference)
-            self._known[reference] = self._choices(self._find(reference), path)
+            self._known[reference] = self._choices(self.find(reference), path)
             self._following.pop()
         return self._known[reference]
 
-    def _find(self, reference: str) -> Any:
+    def find(self, reference: str) -> Any:
+        """Return what a reference within the schema names, or None."""
         found = self._root
         if not reference.startswith("#"):
             return None

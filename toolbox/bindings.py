@@ -22,7 +22,7 @@ def bindings_of(definitions: Iterable[Definition]) -> dict[str, dict[str, str]]:
     """
     sources: dict[str, dict[str, str]] = {}
     left = _FULL_BYTES
-    for binding in _bound(definitions):
+    for binding in bound(definitions):
         source = full_source(binding) if left > 0 else brief_source(binding)
         left -= len(json.dumps(source))
         sources.setdefault(binding.module, {})[binding.function] = source
@@ -31,22 +31,22 @@ def bindings_of(definitions: Iterable[Definition]) -> dict[str, dict[str, str]]:
 
 def tool_names(definitions: Iterable[Definition]) -> dict[tuple[str, str], str]:
     """Return the tool that each function calls, `provider.tool` by module and function name."""
-    return {(one.module, one.function): one.tool for one in _bound(definitions)}
+    return {(one.module, one.function): one.tool for one in bound(definitions)}
 
 
 def signatures_of(definitions: Iterable[Definition]) -> dict[str, dict[str, Signature]]:
     """Return the signature of each tool's function by module and function name."""
     signatures: dict[str, dict[str, Signature]] = {}
-    for one in _bound(definitions):
+    for one in bound(definitions):
         signatures.setdefault(one.module, {})[one.function] = one.signature
     return signatures
 
 
 def render_package(definitions: Iterable[Definition]) -> dict[str, str]:
     """Return the files of the package `sandbox_py` by relative path: a client, and one module per tool."""
-    bound = list(_bound(definitions))
+    every = bound(definitions)
     by_module: dict[str, list[Binding]] = {}
-    for one in bound:
+    for one in every:
         by_module.setdefault(one.module, []).append(one)
     root = "sandbox_py"
     files = {
@@ -71,7 +71,7 @@ def describe(definitions: Iterable[Definition], limit: int = 16_000) -> str:
 
     When they are too many, the later ones are left out and their number is named.
     """
-    lines = [_line(one) for one in _bound(definitions, inline=True)]
+    lines = [_line(one) for one in bound(definitions, inline=True)]
     kept, used = 0, 0
     while kept < len(lines) and used + len(lines[kept]) + 1 <= limit - (_LAST_LINE if kept + 1 < len(lines) else 0):
         used += len(lines[kept]) + 1
@@ -80,17 +80,18 @@ def describe(definitions: Iterable[Definition], limit: int = 16_000) -> str:
     return "\n".join([*lines[:kept], *([f"and {left} more; search_tools finds them"] if left else [])])[:limit]
 
 
-def _bound(definitions: Iterable[Definition], *, inline: bool = False) -> list[Binding]:
+def bound(definitions: Iterable[Definition], *, inline: bool = False) -> list[Binding]:
+    """Return the function of each tool; inline types name the fields of nested objects in place."""
     tools: dict[str, dict[str, Definition]] = {}
     for definition in definitions:
         provider, _, tool = definition.name.partition(".")
         tools.setdefault(provider, {})[tool] = definition
     modules = unique(tools, reserved=IN_PROGRAMS, plain=True)
-    bound: list[Binding] = []
+    found: list[Binding] = []
     for provider, by_name in tools.items():
         functions = unique(by_name, reserved=IN_BINDINGS, plain=True)
-        bound += [bind(one, modules[provider], functions[name], inline=inline) for name, one in by_name.items()]
-    return bound
+        found += [bind(one, modules[provider], functions[name], inline=inline) for name, one in by_name.items()]
+    return found
 
 
 def _line(binding: Binding) -> str:

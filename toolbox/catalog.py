@@ -31,6 +31,10 @@ class Catalog:
     unavailable: dict[str, str]
     """Why a provider cannot be used now, by provider; its tools stay listed when they were ever seen."""
     index: Index = field(repr=False)
+    kinds: dict[str, str] = field(default_factory=dict)
+    """The kind of each provider that the user is granted, also of one without tools."""
+    withheld: dict[str, str] = field(default_factory=dict)
+    """Why the user does not see a provider at all, by provider."""
 
     def search(self, query: str, detail_level: Literal["summary", "full"] = "summary", limit: int = 10) -> list[Hit]:
         """Return matching tools, best first: an exact name leads, tools that cannot be used now come last."""
@@ -69,7 +73,6 @@ class Catalog:
 
     def _hit(self, definition: Definition, detail_level: str) -> Hit:
         provider = definition.provider
-        tool = file_name(definition.mcp_name)
         return Hit(
             provider=provider,
             tool=definition.name,
@@ -77,7 +80,7 @@ class Catalog:
             parameters=definition.parameters if detail_level == "full" else summary_of(definition.parameters),
             available=provider not in self.unavailable,
             reason=self.unavailable.get(provider),
-            path=f"providers/{file_name(provider)}/tools/{tool}.json",
+            path=path_of(definition),
             mcp_tool_name=definition.mcp_name,
         )
 
@@ -112,6 +115,11 @@ def build(definitions: Iterable[Definition], problems: list[str], unavailable: d
 def _open(definitions: Iterable[Definition]) -> dict[str, Definition]:
     """Return by name what others than the engine may call."""
     return {definition.name: definition for definition in definitions if not definition.hidden}
+
+
+def path_of(definition: Definition) -> str:
+    """Return where the tool's own file lies beneath the folder of the manifest."""
+    return f"providers/{file_name(definition.provider)}/tools/{file_name(definition.mcp_name)}.json"
 
 
 def summary_of(schema: dict[str, Any]) -> dict[str, Any]:

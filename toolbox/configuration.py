@@ -145,3 +145,12 @@ class Configuration(Strict):
             return frozenset(providers)
         entry = self.users.get(user_id) or self.users.get("*")
         return frozenset(providers) & frozenset(entry.providers) if entry else frozenset()
+
+    def withheld(self, user_id: str, providers: Iterable[str]) -> dict[str, str]:
+        """Return why this user does not see other providers than these, by provider."""
+        users = self.users or {}
+        who = user_id if user_id in users else "*" if "*" in users else None
+        granted = self.granted(user_id, providers)
+        where = "users names neither the user nor *" if who is None else f"users.{who}.providers does not name it"
+        off = {name: "not connected: disabled in toolbox.json" for name, one in self.servers.items() if one.disabled}
+        return off | {name: f"denied: {where} in toolbox.json" for name in providers if name not in granted}

@@ -31,6 +31,8 @@ class Definition:
     declaration: Declaration = field(repr=False)
     hidden: bool = False
     """Whether only the engine calls it."""
+    output_schema: dict[str, Any] | None = field(default=None, repr=False)
+    """The JSON Schema of what it answers, when its server says so."""
 
     @property
     def name(self) -> str:
@@ -92,6 +94,7 @@ def define(
         parameters=_without(listed.input_schema, declaration.idempotency_argument),
         declaration=declaration,
         hidden=listed.hidden,
+        output_schema=listed.output_schema,
     )
 
 

@@ -31,6 +31,8 @@ _log = structlog.get_logger("toolbox")
 class McpProvider:
     """Offer the tools of one MCP server; the connection is opened when first needed and again when it broke."""
 
+    kind = "mcp"
+
     def __init__(
         self,
         name: str,

@@ -5,6 +5,7 @@ import re
 import unicodedata
 
 _LIMIT = 64
+_FILE = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _FORBIDDEN = re.compile(r"[^A-Za-z0-9_-]")
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_A-Za-z]+")
 _HYPHENATED = re.compile(r"\w+(?:-\w+)+")
@@ -20,8 +21,14 @@ def function_name(provider: str, tool: str) -> str:
 
 
 def file_name(name: str) -> str:
-    """Return a name that is safe as one part of a path."""
-    return function_name(name, "")[:-2] or "_"
+    """Return a name that is safe as one part of a path, and another one for every other name.
+
+    A fine file name keeps itself; others get a digest behind a dot, which no fine one has.
+    """
+    if _FILE.fullmatch(name):
+        return name
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return f"{_FORBIDDEN.sub('_', name[:40]) or '_'}.{digest}"
 
 
 def is_presentable(name: str) -> bool:

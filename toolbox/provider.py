@@ -45,6 +45,8 @@ class Provider(Protocol):
     """Offer tools: list them, call them, and let go of everything at the end."""
 
     name: str
+    kind: str
+    """What it is, in one word for people: `mcp`."""
 
     async def list(self, *, fresh: bool = False) -> Listing:
         """Return the tools; never raises for a server that cannot be reached, which is a reason in the listing."""

@@ -61,6 +61,8 @@ class Toolbox:
                 self._built.pop(next(iter(self._built)))
         return replace(
             built,
+            kinds={name: self._providers[name].kind for name in granted},
+            withheld=self._configuration.withheld(user_id, offered),
             unavailable={name: listing.reason for name, listing in found.items() if listing.reason is not None},
         )
 

@@ -11,7 +11,7 @@ from typing import NoReturn
 from cyclopts import App, CycloptsError
 from pydantic import ValidationError
 
-from backstay.cli import dev, doctor, image, launching, looking, steering, tools, verdicts, worker
+from backstay.cli import dev, doctor, image, launching, looking, steering, tool_files, tools, verdicts, worker
 from backstay.cli.codes import DETACHED, FAILED, USAGE, code_of
 from backstay.errors import BackstayError
 from backstay.shown import one_line
@@ -50,6 +50,9 @@ def build() -> App:
     group = App(name="tools", help="Look at the tools that runs may call.")
     group.command(tools.list_tools, name="list")
     group.command(tools.search, name="search")
+    group.command(tools.show, name="show")
+    group.command(tool_files.refresh, name="refresh")
+    group.command(tool_files.docs, name="docs")
     app.command(group)
     group = App(name="image", help="Build what programs run in.")
     group.command(image.build, name="build")

@@ -10,6 +10,7 @@ from backstay.errors import (
     SettingsInvalid,
     TaskInvalid,
     ToolboxInvalid,
+    ToolNotFound,
     Unreachable,
 )
 from backstay.result import Outcome
@@ -26,7 +27,16 @@ ENDED = {
     Outcome.CANCELLED: 7,
 }
 
-_USAGE = (TaskInvalid, SettingsInvalid, PolicyInvalid, ToolboxInvalid, DecisionInvalid, RunNotFound, Unreachable)
+_USAGE = (
+    TaskInvalid,
+    SettingsInvalid,
+    PolicyInvalid,
+    ToolboxInvalid,
+    ToolNotFound,
+    DecisionInvalid,
+    RunNotFound,
+    Unreachable,
+)
 
 
 def code_of(error: BackstayError) -> int:

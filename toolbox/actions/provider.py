@@ -28,6 +28,8 @@ class _Offered:
 class ActionProvider:
     """Offer those functions whose tools the provider behind them offers."""
 
+    kind = "action"
+
     def __init__(self, name: str, wrappers: Mapping[str, Wrapper], shape: Shape, behind: Provider | None) -> None:
         self.name = name
         self._wrappers = wrappers

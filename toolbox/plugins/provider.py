@@ -26,6 +26,8 @@ _log = structlog.get_logger("toolbox")
 class PluginProvider:
     """Offer what one plugin can do; its parser is asked again when one of its modules has changed."""
 
+    kind = "plugin"
+
     def __init__(self, name: str, plugin: Plugin | None, *, reason: str | None = None) -> None:
         """Without a plugin, say for this reason that it cannot be used."""
         self.name = name

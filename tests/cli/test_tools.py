@@ -1,0 +1,111 @@
+"""The commands that look at the tools and write them down; none of them needs Temporal."""
+
+import json
+import sys
+
+import pytest
+
+from tests.cli.commands import HOUSE, bare, command
+
+POLICY = 'deny: ["mail.delete_*"]'
+
+
+@pytest.fixture
+def environment(tmp_path):
+    """Lead commands to a mailbox, a server that is gone, and one that only Ana may see."""
+    mailbox = {"command": sys.executable, "args": [str(HOUSE / "examples/mailbox/server.py")]}
+    mailbox["env"] = {"MAILBOX_DB": str(tmp_path / "mailbox.db"), "API_KEY": "${MAIL_KEY}"}
+    declared = json.loads((HOUSE / "examples/toolbox.json").read_text(encoding="utf-8"))["providers"]
+    toolbox = {
+        "mcpServers": {"mail": mailbox, "gone": {"command": "no-such-server"}, "bank": mailbox},
+        "providers": declared,
+        "users": {"*": {"providers": ["mail", "gone"]}, "ana": {"providers": ["bank"]}},
+    }
+    (tmp_path / "toolbox.json").write_text(json.dumps(toolbox), encoding="utf-8")
+    (tmp_path / "policy.yaml").write_text(POLICY, encoding="utf-8")
+    return bare(BACKSTAY_HOME=str(tmp_path / "home"), MAIL_KEY="a-made-up-key-of-a-mailbox", PYTHONUTF8="1")
+
+
+@pytest.fixture
+def run(environment, tmp_path):
+    async def run(*arguments):
+        return await command(*arguments, environment=environment, folder=tmp_path)
+
+    return run
+
+
+async def test_the_list_says_what_cannot_be_called_and_why(run):
+    listed = await run("tools", "list", "--output", "json")
+    text = await run("tools", "list")
+
+    rows = {row["tool"]: row for row in json.loads(listed.out)}
+    assert (rows["mail.send_email"]["available"], rows["mail.send_email"]["reason"]) == (True, None)
+    assert rows["mail.delete_message"]["reason"] == "denied: deny[0]: mail.delete_*"
+    assert "[not available: denied: deny[0]: mail.delete_*]" in text.out
+    assert "gone is not available: " in text.err
+    assert "bank is not available: denied: users.*.providers does not name it in toolbox.json" in text.err
+
+
+async def test_all_of_one_tool_is_shown(run):
+    shown = await run("tools", "show", "send_email")
+    plain = await run("tools", "show", "mail__send_email", "--output", "json")
+
+    facts = dict(
+        line.split(None, 1) for line in shown.out.splitlines() if line and not line.startswith(" ") and " " in line
+    )
+    assert facts["tool"] == "mail.send_email"
+    assert facts["undo"] == "recall_email(message_id=result.message_id)"
+    assert facts["available"] == "yes"
+    assert facts["program"] == "mail.send_email"
+    assert "    subject              str (required)" in shown.out
+    assert json.loads(plain.out)["name"] == "mail.send_email"
+
+
+async def test_a_tool_that_is_denied_is_shown_as_denied(run):
+    shown = await run("tools", "show", "mail.delete_message")
+    withheld = await run("tools", "show", "bank.send_email")
+
+    assert (shown.code, withheld.code) == (0, 2)
+    assert "no: denied: deny[0]: mail.delete_*" in shown.out
+    assert "bank is not available: denied" in withheld.err
+
+
+async def test_an_unknown_tool_is_answered_with_the_closest_names(run):
+    done = await run("tools", "show", "mail.send_mail")
+
+    assert (done.code, done.out) == (2, "")
+    assert "there is no tool 'mail.send_mail'; the closest are mail.send_email" in done.err
+
+
+async def test_refresh_writes_once_and_says_where(run, tmp_path):
+    first = await run("tools", "refresh")
+    second = await run("tools", "refresh", "--user", "singleton")
+    other = await run("tools", "refresh", "--user", "ana")
+
+    assert (first.code, second.code, other.code) == (0, 0, 0)
+    assert first.out == second.out == f"{tmp_path / 'home' / 'toolbox' / 'singleton'}\n"
+    assert "written: 7 tools" in first.err
+    assert "unchanged: 7 tools" in second.err
+    folder = tmp_path / "home" / "toolbox" / "ana"
+    assert sorted(path.name for path in (folder / "sandbox_py/servers").iterdir()) == ["__init__.py", "bank"]
+    head = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    assert head["counts"]["tools"] == 7
+
+
+async def test_docs_are_written_to_a_folder_or_printed(run, tmp_path):
+    written = await run("tools", "docs", "--output", "pages")
+    printed = await run("tools", "docs")
+
+    assert written.out.splitlines() == ["pages/index.md", "pages/gone.md", "pages/mail.md"]
+    page = (tmp_path / "pages/mail.md").read_text(encoding="utf-8")
+    assert page in printed.out
+    assert "**Not available:** denied: deny\\[0\\]: mail.delete\\_\\*" in page
+    assert "- Taken back: by recall\\_email" in page
+
+
+async def test_docs_that_cannot_be_written_name_the_folder(run, tmp_path):
+    (tmp_path / "taken").write_text("", encoding="utf-8")
+    done = await run("tools", "docs", "--output", "taken/pages")
+
+    assert done.code == 2
+    assert "--output: taken/pages" in done.err
