@@ -26,7 +26,11 @@ def is_titles(items: list[Any]) -> bool:
     if len(items) < 2 or not all(isinstance(row, list) for row in items[:2]):  # noqa: PLR2004 - a title and a row
         return False
     first, second = items[0], items[1]
-    return len(first) == len(second) and len(first) > 1 and all(isinstance(cell, str) and _is_title(cell) for cell in first)
+    return (
+        len(first) == len(second)
+        and len(first) > 1
+        and all(isinstance(cell, str) and _is_title(cell) for cell in first)
+    )
 
 
 def columns_in(text: str, cues: list[tuple[int, int]], names: SensitiveNames) -> Iterator[Span]:

@@ -11,9 +11,16 @@ _QUERY = re.compile(
     r"[?&;](?:sig|signature|key|code|hash|hmac|x-amz-signature|x-goog-signature|sv_sig|hdnts|policy|se_sig|auth_?key|k|t|st|s)=([^\s&\"'<>#;,)]{16,})",
     re.IGNORECASE,
 )
-_CARRIED = re.compile(r"(?:-u|-a|--user|-U|--proxy-user|--creds?|--auth|auth=\(?)[ =]{1,2}['\"]?[\w.@-]{1,60}:([^\s'\":][^\s'\"]{3,200})")
-_PAIR_OF_LOGIN = re.compile(r"(?i:auth|login|credentials?)\w{0,20}\s?=?\s?[(\[]['\"][^'\"\n]{1,60}['\"],\s?['\"]([^'\"\n]{6,200})['\"][)\]]")
-_PASS_OPTION = re.compile(r"(?:sshpass -p ?|-passin pass:|-passout pass:|\bpass:|\bmysql[a-z]*[^\n|;&]{0,120}? -p|requirepass |masterauth |-storepass |-keypass |http-basic\.\S{1,80} \S{1,60} |identified (?:with \S{1,40} )?by |login \S{1,60} password |-P ['\"]|\bhttpauth )['\"]?([^\s'\"]{6,200})", re.IGNORECASE)
+_CARRIED = re.compile(
+    r"(?:-u|-a|--user|-U|--proxy-user|--creds?|--auth|auth=\(?)[ =]{1,2}['\"]?[\w.@-]{1,60}:([^\s'\":][^\s'\"]{3,200})"
+)
+_PAIR_OF_LOGIN = re.compile(
+    r"(?i:auth|login|credentials?)\w{0,20}\s?=?\s?[(\[]['\"][^'\"\n]{1,60}['\"],\s?['\"]([^'\"\n]{6,200})['\"][)\]]"
+)
+_PASS_OPTION = re.compile(
+    r"(?:sshpass -p ?|-passin pass:|-passout pass:|\bpass:|\bmysql[a-z]*[^\n|;&]{0,120}? -p|requirepass |masterauth |-storepass |-keypass |http-basic\.\S{1,80} \S{1,60} |identified (?:with \S{1,40} )?by |login \S{1,60} password |-P ['\"]|\bhttpauth )['\"]?([^\s'\"]{6,200})",
+    re.IGNORECASE,
+)
 _SHORT_OPTION = re.compile(
     r"\b(?:mysql\w*|mariadb\w*|mongo\w*|redis-cli|zip|unzip|7z|openssl|docker login|podman login|helm registry login|https?|xh|cqlsh|sqlcmd"
     r"|ldap\w+|smbclient|rabbitmqctl|mosquitto_\w+|kinit|snmp\w+|ipmitool|influx|clickhouse-client|bcp|az login|cf login|oc login)"
@@ -32,7 +39,14 @@ def commands_in(text: str) -> Iterator[Span]:
         for found in _CARRIED.finditer(text):
             if not is_placeholder(found.group(1)) and not found.group(1).startswith("$"):
                 yield *found.span(1), "password"
-    if "pass" in text or "auth" in text or " -p" in text or "http-basic" in text or "dentified" in text or "DENTIFIED" in text:
+    if (
+        "pass" in text
+        or "auth" in text
+        or " -p" in text
+        or "http-basic" in text
+        or "dentified" in text
+        or "DENTIFIED" in text
+    ):
         for found in _PASS_OPTION.finditer(text):
             value = found.group(1)
             if not is_placeholder(value) and not value.startswith(("$", "%", "<")) and any(map(str.isdecimal, value)):

@@ -210,6 +210,7 @@ _TABLE = (
     ("jwt", "eyJ", r"eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{4,}+(?:\.[A-Za-z0-9_-]*+){0,3}"),
 )  # fmt: skip
 
+
 def _by_beginning() -> dict[str, tuple[tuple[str, str, re.Pattern[str]], ...]]:
     forms: dict[str, list[tuple[str, str, re.Pattern[str]]]] = {}
     for kind, prefixes, pattern in _TABLE:
@@ -231,7 +232,11 @@ INFIXES = tuple(
         ("mailgun_key", r"-[0-9a-f]{8}-[0-9a-f]{8}(?![\w-])", r"[0-9a-f]{32}-[0-9a-f]{8}-[0-9a-f]{8}"),
         ("discord_token", r"\.[\w-]{6}\.", r"[MNO][\w-]{23,27}\.[\w-]{6}\.[\w-]{27,45}"),
         ("new_relic_key", r"NRAL", r"[0-9a-f]{32,36}(?:FFFF)?NRAL"),
-        ("azure_key", r"(?:AzCa|\+ASt|ACDb|\+AMC|\+ABa|AIoT|APIM|ARm[A-Z]|AzSe)", r"[A-Za-z0-9+/]{32,76}(?:AzCa|\+ASt|ACDb|\+AMC|\+ABa|AIoT|AzSe)[A-Za-z0-9+/]{5,10}={0,2}"),
+        (
+            "azure_key",
+            r"(?:AzCa|\+ASt|ACDb|\+AMC|\+ABa|AIoT|APIM|ARm[A-Z]|AzSe)",
+            r"[A-Za-z0-9+/]{32,76}(?:AzCa|\+ASt|ACDb|\+AMC|\+ABa|AIoT|AzSe)[A-Za-z0-9+/]{5,10}={0,2}",
+        ),
         ("azure_key", r"JQQJ99", r"[A-Za-z0-9]{52}JQQJ99[A-Za-z0-9]{26}"),
         ("maxmind_key", r"_mmk", r"[A-Za-z0-9]{6}_[A-Za-z0-9]{29}_mmk"),
         ("facebook_token", r"[0-9]\|[A-Za-z0-9_-]{27}", r"[0-9]{15,16}\|[A-Za-z0-9_-]{27,40}"),

@@ -25,7 +25,6 @@ _LEAST_BEHIND_SECRET = 20
 _LEAST_BEHIND_ANY = 32
 
 
-
 def guessed_in(text: str, runs: list[tuple[int, int]]) -> Iterator[Span]:
     """Yield what is drawn by chance behind a prefix, as issuers nobody has heard of hand out their tokens."""
     for start, end in runs:

@@ -37,7 +37,9 @@ _IN_TAG = re.compile(
     re.VERBOSE,
 )
 _CELL = re.compile(r"[`*\"']{0,2}[ \t]{0,40}(?:\||\u2502)[ \t]{0,9}[`*|]{0,2}(?P<value>[^\s|`]{8,512})")
-_FORM_PART = re.compile(r"[\"'](?:;[^\r\n]{0,100})?(?:\r?\n[A-Za-z-]{1,40}:[^\r\n]{0,100}){0,3}(?:\r?\n|\\r\\n){2}(?P<value>[^\r\n]{1,4096})")
+_FORM_PART = re.compile(
+    r"[\"'](?:;[^\r\n]{0,100})?(?:\r?\n[A-Za-z-]{1,40}:[^\r\n]{0,100}){0,3}(?:\r?\n|\\r\\n){2}(?P<value>[^\r\n]{1,4096})"
+)
 _NEAR = re.compile(
     r"""(?P<gap>(?:[\s"'`*_(\[\])<>|~\#=:,>/?\u2014\u2013\u2192\uff1a-]|[^\W\d_]{1,16}(?=[\s"'`*:,)|.<>]))*?(?<=[\s"'`*(\[<|=:>]))
         (?P<value>(?=[^\s"'`<>]{0,300}?[0-9]|[A-Za-z]{20})[A-Za-z0-9!@$%^&_+/~.#-][A-Za-z0-9_.~+/=:@$!%^&#*-]{7,512})""",
@@ -61,7 +63,9 @@ _REST_OF_LINE = re.compile(r"""[^\r\n"'`<>{}\[\]\\|]+""")
 _WHOLE_LINE = frozenset(("authorization", "cookie", "session_cookie"))
 _AFTER_WORD = ")!?,;]}."
 _TRAILING = ".,;:!?)]}*`\"'>|"
-_FIGURES = frozenset(("pin", "otp", "cvv", "cvc", "passcode", "security_code", "recovery_code", "backup_code", "pass", *PASSWORDS))
+_FIGURES = frozenset(
+    ("pin", "otp", "cvv", "cvc", "passcode", "security_code", "recovery_code", "backup_code", "pass", *PASSWORDS)
+)
 _OTHER_THINGS = frozenset((
     "hash", "sha", "sha1", "sha256", "md5", "digest", "checksum", "fingerprint", "commit", "revision", "rev", "etag",
     "id", "ids", "uuid", "guid", "version", "build", "trace", "request", "kid", "thumbprint", "integrity", "serial",
@@ -132,9 +136,17 @@ def _named_by(text: str, name: _Name, names: SensitiveNames) -> Iterator[tuple[i
         found = form.match(text, name.end)
         if found is not None:
             start, end = _trimmed(text, *found.span("value"))
-            if is_telling(text[start:end]) or is_random(text[start:end]) or (
-                name.kind in PASSWORDS and form is not _CELL and found.groupdict().get("gap") != "," and text[name.start:name.end].isupper()
-            ) or (form is _FORM_PART and name.certain):
+            if (
+                is_telling(text[start:end])
+                or is_random(text[start:end])
+                or (
+                    name.kind in PASSWORDS
+                    and form is not _CELL
+                    and found.groupdict().get("gap") != ","
+                    and text[name.start : name.end].isupper()
+                )
+                or (form is _FORM_PART and name.certain)
+            ):
                 if not is_placeholder(text[start:end]):
                     yield start, end
                 return
@@ -156,7 +168,9 @@ def _in_tag(text: str, name: _Name, found: re.Match[str]) -> Iterator[tuple[int,
         value = text[start:end].strip()
         direct = not found.group("between").strip() and text[: name.start].endswith(("<", ":"))
         good = bool(value) and (
-            (direct and name.certain and not is_label(value) and not is_state(value)) or is_telling(value) or is_random(value)
+            (direct and name.certain and not is_label(value) and not is_state(value))
+            or is_telling(value)
+            or is_random(value)
         )
     if good and not is_placeholder(text[start:end]):
         yield start, end
@@ -247,11 +261,23 @@ def _is_harmless(text: str, start: int, end: int, name: _Name, names: SensitiveN
         return is_doubtful(word, name.kind)
     if word.isdecimal() and len(word) < (3 if name.kind in _FIGURES else 6):
         return True
-    if word[:1].isalpha() and (is_state(word) or is_label(word)) and not (quoted and name.kind in PASSWORDS and word.islower()):
+    if (
+        word[:1].isalpha()
+        and (is_state(word) or is_label(word))
+        and not (quoted and name.kind in PASSWORDS and word.islower())
+    ):
         return True
     if name.kind in PASSWORDS:
-        return _is_said(text, end, word, quoted=quoted, spaced=spaced, upper=name.text.isupper() and name.kind == "pass")
-    return is_sentence(value) or is_path(word) or _is_named_again(word, names, quoted=quoted) or (name.kind == "token" and word.isalpha() and len(word) < 20 and not is_random(word)) or word.startswith(("http://", "https://", "ssh-", "ecdsa-", "-----BEGIN CERT", "-----BEGIN PUBLIC"))
+        return _is_said(
+            text, end, word, quoted=quoted, spaced=spaced, upper=name.text.isupper() and name.kind == "pass"
+        )
+    return (
+        is_sentence(value)
+        or is_path(word)
+        or _is_named_again(word, names, quoted=quoted)
+        or (name.kind == "token" and word.isalpha() and len(word) < 20 and not is_random(word))
+        or word.startswith(("http://", "https://", "ssh-", "ecdsa-", "-----BEGIN CERT", "-----BEGIN PUBLIC"))
+    )
 
 
 def _is_said(text: str, end: int, word: str, *, quoted: bool, spaced: bool, upper: bool) -> bool:

@@ -45,7 +45,13 @@ def is_version(text: str) -> bool:
 
 def is_telling(text: str) -> bool:
     """Say whether a text is too mixed to be a word, a number, a date, an address or the name of something."""
-    if len(text) < _LEAST_TELLING or " " in text or "://" in text or "(" in text or text.startswith(("./", "$", "http", "~/")):
+    if (
+        len(text) < _LEAST_TELLING
+        or " " in text
+        or "://" in text
+        or "(" in text
+        or text.startswith(("./", "$", "http", "~/"))
+    ):
         return False
     digits = sum(map(str.isdecimal, text))
     return 0 < digits < len(text) and any(map(str.isalpha, text)) and not _is_figure(text) and not is_name(text)

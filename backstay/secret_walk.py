@@ -34,7 +34,7 @@ _DESCRIBING = frozenset((
 ))  # fmt: skip
 """What stands under these names beneath a sensitive one only describes the secret."""
 _SEALED = ("encrypteddata", "ciphertext")
-_FIGURES = frozenset(("pin", "otp", "cvv", "cvc", "passcode", "security_code", "password", "passwd", "pwd"))
+_COUNTED = frozenset(("token", "secret", "cookie", "credential", "auth", "session_id", "csrf", "xsrf", "authorization"))
 _SMALL = 1000
 _LEAST_CHOSEN = 8
 
@@ -80,7 +80,7 @@ class SecretWalk:
         if known is not None and known.search(repr(value)):
             return self.texts.substitute("known", value)
         # `{"pass": 12, "fail": 3}` counts; and a small number is nobody's token.
-        if kind in (None, "pass") or (abs(value) < _SMALL and kind not in _FIGURES):
+        if kind in (None, "pass") or (abs(value) < _SMALL and kind in _COUNTED):
             return value
         return self.texts.substitute(kind, value)
 
@@ -123,7 +123,10 @@ class SecretWalk:
 
     def _sealed(self, items: dict[str, Any], depth: int) -> dict[str, Any]:
         shown = {name: item if isinstance(item, str) else self.value(item, None, depth) for name, item in items.items()}
-        return {self._key(name).shown: self._leaf(item, depth) if isinstance(item, str) else item for name, item in shown.items()}
+        return {
+            self._key(name).shown: self._leaf(item, depth) if isinstance(item, str) else item
+            for name, item in shown.items()
+        }
 
     def _certain(self, item: Any, kind: str | None, beside: dict[str, Any], depth: int) -> Any:
         if is_schema(item):
@@ -131,16 +134,25 @@ class SecretWalk:
                 name: self._doubtful(one, kind or "secret", depth) if name in EXAMPLES else self.value(one, None, depth)
                 for name, one in item.items()
             }
-        if (isinstance(item, str) and is_other_meaning(kind, item, beside)):
+        if isinstance(item, str) and is_other_meaning(kind, item, beside):
             return self.value(item, None, depth)
         return self.value(item, kind, depth)
 
     def _doubtful(self, item: Any, kind: str, depth: int) -> Any:
         """Return what stands under a name that may not speak of a secret itself."""
         if isinstance(item, list):
-            return [self._doubtful(one, kind, depth) if isinstance(one, str) else self.value(one, None, depth) for one in item]
+            return [
+                self._doubtful(one, kind, depth) if isinstance(one, str) else self.value(one, None, depth)
+                for one in item
+            ]
         if not isinstance(item, str):
             return self.value(item, None, depth)
+        parts = self.texts.split(item)
+        if any(is_done for _, is_done in parts):
+            return "".join(
+                part if is_done or is_doubtful(part, kind) else self._whole(part, kind, depth)
+                for part, is_done in parts
+            )
         return self._leaf(item, depth) if is_doubtful(item.strip(), kind) else self._whole(item, kind, depth)
 
     def _key(self, key: str) -> _Key:
@@ -150,14 +162,17 @@ class SecretWalk:
             if len(self._keys) > _MOST_NAMES:
                 self._keys.clear()
             shown = self.texts.replaced(key)
-            kind, certain = self.texts.read(key)
-            if not kind:
-                kind, certain = self.texts.read(shown)
-            words = words_of(key)
-            about = not kind and self.texts.names.tells_about(key)
-            known = _Key(shown, kind, certain, about, key.lower(), words[-1] if words else "")
+            kind, certain = self._read(key, shown)
+            words = words_of(shown)
+            about = not kind and self.texts.names.tells_about(shown)
+            known = _Key(shown, kind, certain, about, shown.lower(), words[-1] if words else "")
             self._keys[key] = known
         return known
+
+    def _read(self, name: str, shown: str) -> tuple[str | None, bool]:
+        """Read a name as it is and as it is shown, and believe the more certain."""
+        read = [self.texts.read(shown), *([self.texts.read(name)] if shown != name else [])]
+        return max(read, key=lambda one: (bool(one[0]), one[1]))
 
     def _sequence(self, items: list[Any], kind: str | None, depth: int) -> list[Any]:
         if kind is None and self.texts.known is None and _FIGURES_ONLY.issuperset(map(type, items)):
@@ -189,7 +204,12 @@ class SecretWalk:
         """Say which kind of secret must follow in a list: `["Authorization", ...]`, `["--password", ...]`."""
         if not isinstance(shown, str) or len(shown) > 100 or "=" in shown or ": " in shown:
             return None, False
-        sure = shown.startswith("--") or shown.lower() in ("authorization", "cookie", "set-cookie", "proxy-authorization")
+        sure = shown.startswith("--") or shown.lower() in (
+            "authorization",
+            "cookie",
+            "set-cookie",
+            "proxy-authorization",
+        )
         paired = count == 2 or (count % 2 == at % 2 == 0 and "-" in shown)
         kind, certain = self.texts.read(shown) if paired or sure else (None, False)
         return (kind, sure) if certain else (None, False)
@@ -200,9 +220,7 @@ class SecretWalk:
             return None, False
         for key, item in zip(keys, items.values(), strict=True):
             if key.last in _NAMING and isinstance(item, str) and len(item) <= 100:
-                kind, certain = self.texts.read(item)
-                if not kind:
-                    kind, certain = self.texts.read(self.texts.replaced(item))
+                kind, certain = self._read(item, self.texts.replaced(item))
                 if kind and item.count(" ") <= 4:
                     return kind, certain and key.last not in _LOOSELY_NAMING
         return None, False
@@ -216,27 +234,38 @@ class SecretWalk:
 
     def _kinds_of(self, titles: list[Any]) -> dict[int, str]:
         texts = [title.get("name") if isinstance(title, dict) else title for title in titles]
-        read = [self.texts.read(title) if isinstance(title, str) else (None, False) for title in texts]
+        read = [
+            self._read(title, self.texts.replaced(title)) if isinstance(title, str) else (None, False)
+            for title in texts
+        ]
         return {at: kind for at, (kind, certain) in enumerate(read) if kind and certain}
 
     def _row(self, row: Any, columns: dict[int, str], depth: int) -> Any:
+        shown = self.value(row, None, depth)
         if not isinstance(row, list):
-            return self.value(row, None, depth)
-        return [self.value(cell, columns.get(at), depth) for at, cell in enumerate(row)]
+            return shown
+        return [self.value(row[at], columns[at], depth) if at in columns else cell for at, cell in enumerate(shown)]
 
     def _whole(self, text: str, kind: str, depth: int) -> str:
         """Replace a text that is a secret as a whole, except what is replaced already."""
         parts = self.texts.split(text)
-        if len(parts) == 1 and not parts[0][1]:
-            if kind == "cookie" and is_harmless_cookie(text):
+        if len(parts) == 1 and not parts[0][1] and self._may_stay(text, kind):
+            shown = self._leaf(text, depth)
+            if shown == text:
                 return text
-            if is_harmless_leaf(text, kind, self.texts.names):
-                return self._leaf(text, depth)
+            parts = self.texts.split(shown)
         return "".join(
-            part if is_done or not part.strip() or is_harmless_leaf(part, kind, self.texts.names)
+            part
+            if is_done or not part.strip() or self._may_stay(part, kind)
             else self.texts.substitute(kind, part)
             for part, is_done in parts
         )  # fmt: skip
+
+    def _may_stay(self, text: str, kind: str) -> bool:
+        """Say whether a text under a sensitive name is no secret."""
+        if kind == "cookie" and is_harmless_cookie(text):
+            return True
+        return is_harmless_leaf(text, kind, self.texts.names)
 
     def _leaf(self, text: str, depth: int) -> str:
         """Replace the secrets in a text, which may itself be JSON."""
@@ -270,6 +299,11 @@ class SecretWalk:
 def _tells_nothing(keys: list[_Key]) -> bool:
     """Say whether no key of a mapping is sensitive, and none tells what another one holds."""
     return not any(
-        key.kind or key.about or key.last in _VALUING or key.plain in TITLE_FIELDS or key.plain in _SEALED or key.plain == "kty"
+        key.kind
+        or key.about
+        or key.last in _VALUING
+        or key.plain in TITLE_FIELDS
+        or key.plain in _SEALED
+        or key.plain == "kty"
         for key in keys
     ) and len({key.shown for key in keys}) == len(keys)

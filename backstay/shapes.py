@@ -14,7 +14,9 @@ _PRIVATE_KEY = re.compile(
     r"-{4,5} ?BEGIN [A-Za-z0-9 ]{0,40}(?:PRIVATE|SECRET|[Ss]tatic) [Kk](?:EY|ey)(?: BLOCK| V[0-9])?[ ]?-{4,5}"
     r"(?:[^-]|-(?!---))*(?:-{4,5} ?END[^\n-]{0,60}-{4,5})?"
 )
-_PUTTY_KEY = re.compile(r"PuTTY-User-Key-File-[0-9](?s:.){0,8000}?Private-Lines: ?[0-9]{1,4}(?s:.){0,8000}?Private-MAC: ?[0-9a-f]{0,64}")
+_PUTTY_KEY = re.compile(
+    r"PuTTY-User-Key-File-[0-9](?s:.){0,8000}?Private-Lines: ?[0-9]{1,4}(?s:.){0,8000}?Private-MAC: ?[0-9a-f]{0,64}"
+)
 _PUBLIC_BLOCK = re.compile(r"-----BEGIN (?![A-Z0-9 ]{0,40}PRIVATE)[A-Z0-9 ]{1,60}-----[^-]{0,200000}-----END")
 _KEY_OF_SET = re.compile(r"""\\{0,4}["'](?:d|p|q|dp|dq|qi|k)\\{0,4}["'][ ]?:[ ]?\\{0,4}["']([A-Za-z0-9_-]{16,})""")
 _HOOK = re.compile(
@@ -98,7 +100,9 @@ def _is_inside(text: str, at: int, prefix: str) -> bool:
     if before not in "/+" or not all(sign.isalnum() or sign in "/+" for sign in prefix):
         return False
     run = text[max(at - 24, 0) : at]
-    return len(run) == 24 and all(sign.isalnum() or sign in "+/" for sign in run) and is_random(run[:-1].replace("/", "x"))
+    return (
+        len(run) == 24 and all(sign.isalnum() or sign in "+/" for sign in run) and is_random(run[:-1].replace("/", "x"))
+    )
 
 
 def _in_addresses(text: str) -> Iterator[Span]:
@@ -134,8 +138,10 @@ def schemes_in(text: str, lowered: str) -> Iterator[Span]:
         if token is None or is_placeholder(token.group()):
             continue
         told = token.group()
-        if _is_basic(told) if scheme == "basic" else (
-            (len(told) >= 20 and not is_name(told)) or any(map(str.isdecimal, told)) and not is_name(told)
+        if (
+            _is_basic(told)
+            if scheme == "basic"
+            else ((len(told) >= 20 and not is_name(told)) or any(map(str.isdecimal, told)) and not is_name(told))
         ):
             yield token.start(), token.end(), f"{scheme}_token"
 
