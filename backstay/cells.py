@@ -23,7 +23,7 @@ _CELL = re.compile(r"""\s*(?:'((?:[^']|'')*)'|"([^"]*)"|([^,'"]*))\s*(?:,|$)""")
 
 def is_titles(items: list[Any]) -> bool:
     """Say whether a list of rows begins with the titles of its columns."""
-    if len(items) < 2 or not all(isinstance(row, list) for row in items[:2]):  # noqa: PLR2004 - a title and a row
+    if len(items) < 2 or not all(isinstance(row, list) for row in items[:2]):
         return False
     first, second = items[0], items[1]
     return (
@@ -70,7 +70,7 @@ def _line_end(text: str, at: int) -> int:
 def _header(line: str, names: SensitiveNames) -> tuple[dict[int, str], str, int]:
     for sign in _SEPARATORS:
         cells = line.rstrip("\r").split(sign)
-        inner = cells[1:-1] if sign == "|" and len(cells) > 2 and not cells[0].strip() else cells  # noqa: PLR2004 - both edges
+        inner = cells[1:-1] if sign == "|" and len(cells) > 2 and not cells[0].strip() else cells
         if 2 <= len(cells) <= _MOST_COLUMNS and inner and all(_is_title(cell.strip().strip('"`*')) for cell in inner):
             read = [names.read(cell.strip().strip('"`*')) for cell in cells]
             sensitive = {column: kind for column, (kind, certain) in enumerate(read) if kind and certain}

@@ -18,12 +18,16 @@ _PAIR_OF_LOGIN = re.compile(
     r"(?i:auth|login|credentials?)\w{0,20}\s?=?\s?[(\[]['\"][^'\"\n]{1,60}['\"],\s?['\"]([^'\"\n]{6,200})['\"][)\]]"
 )
 _PASS_OPTION = re.compile(
-    r"(?:sshpass -p ?|-passin pass:|-passout pass:|\bpass:|\bmysql[a-z]*[^\n|;&]{0,120}? -p|requirepass |masterauth |-storepass |-keypass |http-basic\.\S{1,80} \S{1,60} |identified (?:with \S{1,40} )?by |login \S{1,60} password |-P ['\"]|\bhttpauth )['\"]?([^\s'\"]{6,200})",
+    r"(?:sshpass -p ?|-passin pass:|-passout pass:|\bpass:|\bmysql[a-z]*[^\n|;&]{0,120}? -p"
+    r"|requirepass |masterauth |-storepass |-keypass |http-basic\.\S{1,80} \S{1,60} "
+    r"|identified (?:with \S{1,40} )?by |login \S{1,60} password |-P ['\"]|\bhttpauth )['\"]?([^\s'\"]{6,200})",
     re.IGNORECASE,
 )
 _SHORT_OPTION = re.compile(
-    r"\b(?:mysql\w*|mariadb\w*|mongo\w*|redis-cli|zip|unzip|7z|openssl|docker login|podman login|helm registry login|https?|xh|cqlsh|sqlcmd"
-    r"|ldap\w+|smbclient|rabbitmqctl|mosquitto_\w+|kinit|snmp\w+|ipmitool|influx|clickhouse-client|bcp|az login|cf login|oc login)"
+    r"\b(?:mysql\w*|mariadb\w*|mongo\w*|redis-cli"
+    r"|zip|unzip|7z|openssl|docker login|podman login|helm registry login|https?|xh|cqlsh|sqlcmd"
+    r"|ldap\w+|smbclient|rabbitmqctl|mosquitto_\w+|kinit|snmp\w+"
+    r"|ipmitool|influx|clickhouse-client|bcp|az login|cf login|oc login)"
     r"\b[^\n|;&]{0,160}? -[apPkwW] ['\"]?([^\s'\"]{6,200})"
 )
 _POSTGRES_PASS = re.compile(r"^[\w.*-]{1,80}:(?:[0-9]{2,5}|\*):[\w.*-]{1,60}:[\w.*-]{1,60}:(\S{6,200})$", re.MULTILINE)
@@ -33,33 +37,34 @@ def commands_in(text: str) -> Iterator[Span]:
     """Yield what programs are given as passwords, and what signs an address."""
     if "?" in text and "=" in text:
         for found in _QUERY.finditer(text):
-            if is_random(found.group(1).replace("%2B", "").replace("%2F", "").replace("%3D", "")):
+            if is_random(_ESCAPED.sub("", found.group(1))):
                 yield *found.span(1), "signature"
-    if ":" in text and ("-u" in text or "--" in text or "-U" in text or "auth" in text):
-        for found in _CARRIED.finditer(text):
-            if not is_placeholder(found.group(1)) and not found.group(1).startswith("$"):
+    for signs, form, is_password in _PLACES:
+        if not any(sign in text for sign in signs):
+            continue
+        for found in form.finditer(text):
+            if is_password(found.group(1)):
                 yield *found.span(1), "password"
-    if (
-        "pass" in text
-        or "auth" in text
-        or " -p" in text
-        or "http-basic" in text
-        or "dentified" in text
-        or "DENTIFIED" in text
-    ):
-        for found in _PASS_OPTION.finditer(text):
-            value = found.group(1)
-            if not is_placeholder(value) and not value.startswith(("$", "%", "<")) and any(map(str.isdecimal, value)):
-                yield *found.span(1), "password"
-    if "', " in text or '", ' in text or "','" in text:
-        for found in _PAIR_OF_LOGIN.finditer(text):
-            if is_random(found.group(1)) or is_telling(found.group(1)):
-                yield *found.span(1), "password"
-    if " -" in text:
-        for found in _SHORT_OPTION.finditer(text):
-            if is_random(found.group(1)) or is_telling(found.group(1)):
-                yield *found.span(1), "password"
-    if text.count(":") >= 4:
-        for found in _POSTGRES_PASS.finditer(text):
-            if any(map(str.isdecimal, found.group(1))) and any(map(str.isalpha, found.group(1))):
-                yield *found.span(1), "password"
+
+
+def _is_literal(value: str) -> bool:
+    return not is_placeholder(value) and not value.startswith(("$", "%", "<"))
+
+
+def _is_mixed(value: str) -> bool:
+    return _is_literal(value) and any(map(str.isdecimal, value)) and any(map(str.isalpha, value))
+
+
+def _is_drawn(value: str) -> bool:
+    return is_random(value) or is_telling(value)
+
+
+_ESCAPED = re.compile(r"%[0-9A-F]{2}")
+_PLACES = (
+    ((" -u", "--user", "--proxy-user", " -U", "--cred", "--auth", "auth=", " -a"), _CARRIED, _is_literal),
+    (("pass", "auth", " -p", " -P", "http-basic", "dentified", "DENTIFIED"), _PASS_OPTION, _is_mixed),
+    (("', ", '", ', "','"), _PAIR_OF_LOGIN, _is_drawn),
+    ((" -a ", " -p ", " -P ", " -k ", " -w ", " -W "), _SHORT_OPTION, _is_drawn),
+    ((":5432:", ":*:", ":6432:", ":5433:", ":3306:"), _POSTGRES_PASS, _is_mixed),
+)
+"""Signs of which one must be there, the form that holds a password, and what it must look like."""

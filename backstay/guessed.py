@@ -8,7 +8,8 @@ from backstay.span import Span
 
 _PREFIXED = re.compile(r"([A-Za-z]{2,14}[0-9]?(?:[_-][A-Za-z]{2,12}[0-9]?){0,2})[_-]([A-Za-z0-9_-]{20,})\Z")
 _SECRET_PREFIXES = frozenset((
-    "sk", "pk", "rk", "ak", "key", "apikey", "api", "secret", "sec", "token", "tok", "pat", "tk", "live", "prod", "access",
+    "sk", "pk", "rk", "ak", "key", "apikey", "api", "secret", "sec", "token", "tok", "pat", "tk", "live", "prod",
+    "access",
     "auth", "refresh", "priv", "private", "bot", "app", "pass", "pwd", "cred", "license", "lic", "oauth", "jwt", "svc",
     "sat", "srv", "deploy", "admin", "ci", "whsec", "signing", "bearer", "usr", "personal",
 ))  # fmt: skip
@@ -18,7 +19,8 @@ _THING_PREFIXES = frozenset((
     "image", "chunk", "main", "vendor", "index", "page", "user", "org", "team", "proj", "project", "trace", "span",
     "session", "item", "order", "inv", "invoice", "txn", "pay", "pm", "in", "seti", "src", "card", "ba", "tr", "po",
     "job", "task", "event", "conv", "doc", "obj", "node", "build", "commit", "snap", "vol", "subnet", "vpc", "ami",
-    "eni", "rtb", "sg", "igw", "nat", "acl", "eipalloc", "ws", "env", "ver", "test", "id", "uid", "uuid", "ref", "cache",
+    "eni", "rtb", "sg", "igw", "nat", "acl", "eipalloc", "ws", "env", "ver", "test", "id", "uid", "uuid", "ref",
+    "cache",
     "linux", "macos", "windows", "node-modules", "bafy", "bundle", "style", "css", "js", "wasm", "lib", "pkg", "cursor",
 ))  # fmt: skip
 _LEAST_BEHIND_SECRET = 20

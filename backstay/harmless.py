@@ -16,7 +16,8 @@ _PUBLIC = ("ssh-rsa ", "ssh-ed25519 ", "ssh-dss ", "ecdsa-sha2-", "sk-ssh-", "--
            "-----BEGIN RSA PUBLIC", "-----BEGIN SSH2 PUBLIC", "-----BEGIN PGP PUBLIC", "SHA256:")  # fmt: skip
 _OF_LANGUAGE = frozenset((
     "position", "start_offset", "end_offset", "offset", "lemma", "logprob", "pos", "bytes", "decimals", "chain",
-    "symbol", "line", "column", "score", "frequency", "supply", "holders", "contract", "stem", "start", "end", "logprobs",
+    "symbol", "line", "column", "score", "frequency", "supply", "holders", "contract", "stem", "start", "end",
+    "logprobs",
     "probability", "prob", "deprel", "ner", "network", "blockchain", "balance", "amount", "index", "span", "tag",
 ))  # fmt: skip
 """What stands beside a token of a text or of a currency, and never beside one that opens anything."""

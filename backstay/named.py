@@ -14,6 +14,7 @@ from backstay.placeholder import is_label, is_placeholder, is_sentence, is_state
 from backstay.plausible import is_name, is_path, is_random, is_telling, is_uuid, is_version
 from backstay.sensitive import SensitiveNames
 from backstay.span import Span
+from backstay.value_at import WHOLE_LINE, value_at
 
 _LONGEST_NAME = 64
 _LONGEST_RESOURCE = 200
@@ -21,7 +22,8 @@ _IN_NAMES = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234
 _REST = re.compile(r"[A-Za-z0-9_-]{0,64}(?:\.[A-Za-z_]\w{0,40}){0,4}")
 _SIGN = re.compile(
     r"""(?:\[\])?[\\]{0,8}["'`)\]}*>|]{0,3}[ \t]{0,24}
-    (?: (?P<sign>=>|->|\u2192|\|\|=|\?\?=|[?:+]=|[!=]==?|:[ \t]{0,2}[&*]?(?:'static[ \t])?[A-Za-z_][\w.:<>\[\]?]{0,40}[ \t]{1,3}=(?!=)
+    (?: (?P<sign>=>|->|\u2192|\|\|=|\?\?=|[?:+]=|[!=]==?
+        |:[ \t]{0,2}[&*]?(?:'static[ \t])?[A-Za-z_][\w.:<>\[\]?]{0,40}[ \t]{1,3}=(?!=)
         |=|::?|\uff1a|%3[AaDd])
       | (?P<flag>[ \t]{1,3}(?=[^\s=:|-])) )
     (?:\*{1,2}(?=[ \t]))?[ \t]{0,10}(?:@|[bru]{1,2}(?=["']))?""",
@@ -29,11 +31,13 @@ _SIGN = re.compile(
 )
 """What stands between colon and equals sign is the type of a variable."""
 _QUOTED = re.compile(
-    r"""["'`)\]]{0,3}(?P<gap>\s{0,3},\s{0,3}|\s\.\s|[ \t]{1,40}|\(|[ \t]{0,3}\([ \t]?|\s{0,3}@)(?P<quote>[\\]{0,4}["'`])(?P<value>[^"'`\n\\]{8,4096})(?P=quote)"""
+    r"""["'`)\]]{0,3}(?P<gap>\s{0,3},\s{0,3}|\s\.\s|[ \t]{1,40}|\(|[ \t]{0,3}\([ \t]?|\s{0,3}@)"""
+    r"""(?P<quote>[\\]{0,4}["'`])(?P<value>[^"'`\n\\]{8,4096})(?P=quote)"""
 )
 _IN_TAG = re.compile(
     r"""(?P<value_in>["']?[^<>]{0,120}?\b(?:value|content|val|data-value)=(?P<quote>["'])(?P<attribute>[^"'<>]{8,4096})(?P=quote))
-      | ["']?(?:[ \t][^<>]{0,200})?>(?P<between>\s{0,20}(?:</[^<>]{1,60}>)?(?:\s{0,40}<[^<>/][^<>]{0,80}>){0,3})(?P<value>[^<>]{1,4096})(?=</)""",
+      | ["']?(?:[ \t][^<>]{0,200})?>(?P<between>\s{0,20}(?:</[^<>]{1,60}>)?(?:\s{0,40}<[^<>/][^<>]{0,80}>){0,3})
+        (?P<value>[^<>]{1,4096})(?=</)""",
     re.VERBOSE,
 )
 _CELL = re.compile(r"[`*\"']{0,2}[ \t]{0,40}(?:\||\u2502)[ \t]{0,9}[`*|]{0,2}(?P<value>[^\s|`]{8,512})")
@@ -48,24 +52,21 @@ _NEAR = re.compile(
 _LONGEST_GAP = 60
 _NEARBY = 3
 _LEAST_CHOSEN = 8
+_TRAILING = ".,;:!?)]}*`\"'>|"
+_FIGURES = frozenset(
+    ("pin", "otp", "cvv", "cvc", "passcode", "security_code", "recovery_code", "backup_code", "pass", *PASSWORDS)
+)
 _LEAST_BARE = 3
 _ANOTHER = re.compile(r"[A-Za-z_][\w.-]{0,40}=[^=\s]")
 _ARROWS = ("=>", "->", "=", ":", "\u2192")
 _VERBS = frozenset(("is", "was", "to", "now", "lautet", "ist", "est", "es", "be", "currently", "becomes", "are"))
 _BACK = re.compile(
-    r"""(?P<value>[A-Za-z0-9][A-Za-z0-9_.~+/=:@$!%^-]{7,300})[`"'*)\]\s|]{1,6}(?:that[ ]|which[ ]|\u2014[ ]|-[ ]|,[ ])?(?:is|was|as|for|=|becomes|\u2190|<-)[ ]
+    r"""(?P<value>[A-Za-z0-9][A-Za-z0-9_.~+/=:@$!%^-]{7,300})[`"'*)\]\s|]{1,6}
+        (?:that[ ]|which[ ]|\u2014[ ]|-[ ]|,[ ])?(?:is|was|as|for|=|becomes|\u2190|<-)[ ]
         (?:(?:the|my|our|your|new|a|an|this|old|his|her|their|current|its)[ ]){0,3}(?:[A-Za-z][\w-]{0,30}[ ]){0,3}$""",
     re.VERBOSE,
 )
-_BARE = re.compile(r"""(?:(?:bearer|basic|digest|token|apikey|key)[ \t]{1,4})?[^\s"'`,;&<>{}\[\]\\|]+""", re.IGNORECASE)
-_OPENING = re.compile(r"""[\\]{0,8}["'`]""")
-_REST_OF_LINE = re.compile(r"""[^\r\n"'`<>{}\[\]\\|]+""")
-_WHOLE_LINE = frozenset(("authorization", "cookie", "session_cookie"))
 _AFTER_WORD = ")!?,;]}."
-_TRAILING = ".,;:!?)]}*`\"'>|"
-_FIGURES = frozenset(
-    ("pin", "otp", "cvv", "cvc", "passcode", "security_code", "recovery_code", "backup_code", "pass", *PASSWORDS)
-)
 _OTHER_THINGS = frozenset((
     "hash", "sha", "sha1", "sha256", "md5", "digest", "checksum", "fingerprint", "commit", "revision", "rev", "etag",
     "id", "ids", "uuid", "guid", "version", "build", "trace", "request", "kid", "thumbprint", "integrity", "serial",
@@ -125,7 +126,7 @@ def _named_by(text: str, name: _Name, names: SensitiveNames) -> Iterator[tuple[i
     sign = _SIGN.match(text, name.end)
     is_flag = text.startswith("--", name.start) or text[name.start - 2 : name.start] == "--"
     if sign is not None and (sign.group("sign") or (is_flag and sign.start("flag") == name.end)):
-        start, end = _value_at(text, sign.end(), name.kind)
+        start, end = value_at(text, sign.end(), whole_line=name.kind in WHOLE_LINE)
         if end > start:
             spaced = sign.group("sign") == ":" and sign.group().endswith((" ", "\t"))
             if not _is_harmless(text, start, end, name, names, spaced=spaced):
@@ -187,7 +188,7 @@ def _near(text: str, name: _Name) -> Iterator[tuple[int, int]]:
         start, end = _trimmed(text, *found.span("value"))
         value = text[start:end]
         bare = gap.rstrip()
-        marked = gap.endswith(("`", "**", '"', "'", "||")) or bare.endswith(_ARROWS) or _is_alone(text, gap, start, end)
+        marked = gap.endswith(("`", "**", '"', "'", "||")) or bare.endswith(_ARROWS) or _is_alone(text, gap, end)
         said = bool(words) and words[-1] in _VERBS
         far = len(words) > _NEARBY
         if _OTHER_THINGS.isdisjoint(words) and not is_placeholder(value) and "://" not in value:
@@ -210,7 +211,7 @@ def _is_chosen(value: str, kind: str) -> bool:
     return kind in PASSWORDS and len(value) >= _LEAST_CHOSEN and figures and "/" not in value
 
 
-def _is_alone(text: str, gap: str, start: int, end: int) -> bool:
+def _is_alone(text: str, gap: str, end: int) -> bool:
     """Say whether a value fills the line behind the name's."""
     return "\n" in gap and not gap[gap.rindex("\n") :].strip() and text[end : end + 1] in ("", "\n", "\r")
 
@@ -222,34 +223,12 @@ def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
     return start, start + len(text[start:end].rstrip(_TRAILING))
 
 
-def _value_at(text: str, at: int, kind: str) -> tuple[int, int]:
-    """Return where the value behind a sign begins and ends."""
-    opening = _OPENING.match(text, at)
-    if opening is None:
-        bare = (_REST_OF_LINE if kind in _WHOLE_LINE else _BARE).match(text, at)
-        end = len(text[: bare.end()].rstrip()) if bare and kind in _WHOLE_LINE else (bare.end() if bare else at)
-        return at, end
-    quote, start = opening.group(), opening.end()
-    if text.startswith(quote * 2, start) and len(quote) == 1:
-        # Three quotes hold a text of many lines.
-        start += 2
-        end = text.find(quote * 3, start)
-        return start, end if end >= 0 else len(text)
-    end = start
-    while (end := text.find(quote, end)) >= 0 and len(quote) == 1 and text[end - 1] == "\\" and end > start:
-        end += 1
-    if end < 0:
-        line = _REST_OF_LINE.match(text, start)
-        end = line.end() if line else start
-    return start, end
-
-
 def _is_harmless(text: str, start: int, end: int, name: _Name, names: SensitiveNames, *, spaced: bool) -> bool:
     """Say whether what stands behind a sign is no secret: a word of a program, a reference, a label, a setting."""
     value = text[start:end].strip()
     quoted = text[start - 1] in "\"'`"
     word = value.rstrip(_AFTER_WORD)
-    if name.kind in _WHOLE_LINE and name.kind != "authorization":
+    if name.kind in WHOLE_LINE and name.kind != "authorization":
         return is_harmless_cookie(value)
     if not any(map(str.isalnum, value)) or (not quoted and len(word) < _LEAST_BARE and word.isalpha()):
         return True
@@ -274,7 +253,7 @@ def _is_harmless(text: str, start: int, end: int, name: _Name, names: SensitiveN
     return (
         is_sentence(value)
         or is_path(word)
-        or _is_named_again(word, names, quoted=quoted)
+        or _is_named_again(word, names)
         or (name.kind == "token" and word.isalpha() and len(word) < 20 and not is_random(word))
         or word.startswith(("http://", "https://", "ssh-", "ecdsa-", "-----BEGIN CERT", "-----BEGIN PUBLIC"))
     )
@@ -290,7 +269,7 @@ def _is_said(text: str, end: int, word: str, *, quoted: bool, spaced: bool, uppe
     return bool(spaced and word.isalpha() and going_on) or (is_name(word) and is_path(word))
 
 
-def _is_named_again(word: str, names: SensitiveNames, *, quoted: bool) -> bool:
+def _is_named_again(word: str, names: SensitiveNames) -> bool:
     """Say whether a value is itself a name of a secret, as in `secret: checkout-api-key`."""
     plain = all(sign.isalpha() or sign in "_-./:" for sign in word)
     return plain and len(word) > 3 and names.read(word)[1]

@@ -1,53 +1,24 @@
 """Go through a payload and replace its secrets, wherever in it they stand."""
 
 import json
-from typing import Any, NamedTuple
+from typing import Any
 
-from backstay.cells import TITLE_FIELDS, ROW_FIELDS, is_titles
+from backstay.cells import ROW_FIELDS, TITLE_FIELDS, is_titles
 from backstay.clean import DEEPEST, clean_json, unique_key
 from backstay.cookies import is_harmless_cookie
 from backstay.harmless import is_doubtful, is_harmless_leaf, is_other_meaning
 from backstay.key_sets import SECRET_PARTS
 from backstay.placeholder import EXAMPLES, is_schema
 from backstay.sensitive import words_of
+from backstay.sensitive_key import DESCRIBING, LOOSELY_NAMING, NAMING, SEALED, VALUING, SensitiveKey, tells_nothing
 from backstay.text_secrets import TextSecrets
 
 _MOST_NAMES = 1000
 _MOST_KEYS = 60
 _FIGURES_ONLY = frozenset((int, float, bool, type(None)))
-_NAMING = frozenset((
-    "name", "key", "header", "field", "parameter", "param", "variable", "label", "title", "property", "question",
-    "attribute", "setting", "option", "var", "env", "k", "n", "id", "term", "type", "kind", "path", "column",
-))  # fmt: skip
-_LOOSELY_NAMING = frozenset(("type", "kind", "path", "title", "question", "id"))
-_VALUING = frozenset((
-    "value", "val", "values", "content", "contents", "data", "default", "answer", "text", "current", "v", "string",
-    "plaintext", "literal", "defaultvalue", "after", "before", "raw", "result", "secretstring",
-))  # fmt: skip
-_DESCRIBING = frozenset((
-    "name", "path", "file", "filename", "type", "kind", "user", "username", "login", "email", "host", "hostname",
-    "port", "url", "uri", "endpoint", "region", "zone", "scope", "scopes", "description", "label", "labels", "title",
-    "enabled", "required", "optional", "format", "in", "provider", "version", "status", "state", "method", "algorithm",
-    "namespace", "mode", "placeholder", "items", "minlength", "maxlength", "pattern", "created", "updated", "owner",
-    "created_at", "updated_at", "expires_at", "expires_in", "issuer", "audience", "database", "schema", "environment",
-    "domain", "tags", "audiences", "expirationseconds", "defaultmode", "readonly", "mountpath", "engine", "protocol",
-))  # fmt: skip
-"""What stands under these names beneath a sensitive one only describes the secret."""
-_SEALED = ("encrypteddata", "ciphertext")
 _COUNTED = frozenset(("token", "secret", "cookie", "credential", "auth", "session_id", "csrf", "xsrf", "authorization"))
 _SMALL = 1000
 _LEAST_CHOSEN = 8
-
-
-class _Key(NamedTuple):
-    """What is known of one key of a mapping: its shown form, what it names, and what part it plays beside others."""
-
-    shown: str
-    kind: str | None
-    certain: bool
-    about: bool
-    plain: str
-    last: str
 
 
 class SecretWalk:
@@ -56,7 +27,7 @@ class SecretWalk:
     def __init__(self, texts: TextSecrets) -> None:
         """Replace what is secret in texts as they do."""
         self.texts = texts
-        self._keys: dict[str, _Key] = {}
+        self._keys: dict[str, SensitiveKey] = {}
         self._plain: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def value(self, value: Any, kind: str | None, depth: int) -> Any:
@@ -92,7 +63,7 @@ class SecretWalk:
             return {name: self.value(item, None, depth) for name, item in zip(told, items.values(), strict=True)}
         redacted: dict[str, Any] = {}
         keys = [self._key(key) for key in items]
-        if _tells_nothing(keys) and len(layout) <= _MOST_KEYS:
+        if tells_nothing(keys) and len(layout) <= _MOST_KEYS:
             if len(self._plain) > _MOST_NAMES:
                 self._plain.clear()
             self._plain[layout] = tuple(key.shown for key in keys)
@@ -103,17 +74,17 @@ class SecretWalk:
             shown = unique_key(key.shown, redacted)
             if columns and key.plain in ROW_FIELDS and isinstance(item, list) and not key.kind:
                 redacted[shown] = [self._row(row, columns, depth + 1) for row in item]
-            elif key.plain in _SEALED and isinstance(item, dict):
+            elif key.plain in SEALED and isinstance(item, dict):
                 # What is encrypted may be read by anybody.
                 redacted[shown] = self._sealed(item, depth + 1)
             elif kind and not key.kind:
-                told = key.about or key.plain in _DESCRIBING
+                told = key.about or key.plain in DESCRIBING
                 redacted[shown] = self.value(item, None if told else kind, depth)
             elif kind or (key.kind and key.certain):
                 redacted[shown] = self._certain(item, kind or key.kind, items, depth)
             elif key.kind:
                 redacted[shown] = self._doubtful(item, key.kind, depth)
-            elif paired and key.last in _VALUING:
+            elif paired and key.last in VALUING:
                 redacted[shown] = self.value(item, paired, depth) if sure else self._doubtful(item, paired, depth)
             elif name in parts:
                 redacted[shown] = self.value(item, "private_key", depth)
@@ -155,7 +126,7 @@ class SecretWalk:
             )
         return self._leaf(item, depth) if is_doubtful(item.strip(), kind) else self._whole(item, kind, depth)
 
-    def _key(self, key: str) -> _Key:
+    def _key(self, key: str) -> SensitiveKey:
         """Read a key; rows repeat their keys, so answers are kept."""
         known = self._keys.get(key)
         if known is None:
@@ -165,7 +136,7 @@ class SecretWalk:
             kind, certain = self._read(key, shown)
             words = words_of(shown)
             about = not kind and self.texts.names.tells_about(shown)
-            known = _Key(shown, kind, certain, about, shown.lower(), words[-1] if words else "")
+            known = SensitiveKey(shown, kind, certain, about, shown.lower(), words[-1] if words else "")
             self._keys[key] = known
         return known
 
@@ -214,18 +185,18 @@ class SecretWalk:
         kind, certain = self.texts.read(shown) if paired or sure else (None, False)
         return (kind, sure) if certain else (None, False)
 
-    def _paired(self, items: dict[str, Any], keys: list[_Key]) -> tuple[str | None, bool]:
+    def _paired(self, items: dict[str, Any], keys: list[SensitiveKey]) -> tuple[str | None, bool]:
         """Say which kind of secret a mapping such as `{"name": "Authorization", "value": ...}` speaks of."""
-        if not any(key.last in _VALUING for key in keys):
+        if not any(key.last in VALUING for key in keys):
             return None, False
         for key, item in zip(keys, items.values(), strict=True):
-            if key.last in _NAMING and isinstance(item, str) and len(item) <= 100:
+            if key.last in NAMING and isinstance(item, str) and len(item) <= 100:
                 kind, certain = self._read(item, self.texts.replaced(item))
                 if kind and item.count(" ") <= 4:
-                    return kind, certain and key.last not in _LOOSELY_NAMING
+                    return kind, certain and key.last not in LOOSELY_NAMING
         return None, False
 
-    def _columns(self, items: dict[str, Any], keys: list[_Key]) -> dict[int, str]:
+    def _columns(self, items: dict[str, Any], keys: list[SensitiveKey]) -> dict[int, str]:
         """Say which columns of a table hold secrets."""
         for key, names in zip(keys, items.values(), strict=True):
             if key.plain in TITLE_FIELDS and isinstance(names, list):
@@ -294,16 +265,3 @@ class SecretWalk:
         if not repeated and redacted == parsed:
             return text
         return json.dumps(redacted, ensure_ascii=False)
-
-
-def _tells_nothing(keys: list[_Key]) -> bool:
-    """Say whether no key of a mapping is sensitive, and none tells what another one holds."""
-    return not any(
-        key.kind
-        or key.about
-        or key.last in _VALUING
-        or key.plain in TITLE_FIELDS
-        or key.plain in _SEALED
-        or key.plain == "kty"
-        for key in keys
-    ) and len({key.shown for key in keys}) == len(keys)

@@ -13,8 +13,10 @@ DEFAULT_SENSITIVE_KEYS = (
     "consumer_key", "webhook_key",
     "mnemonic", "seed_phrase", "recovery_phrase", "recovery_code", "recovery_key", "backup_code", "security_code",
     "sessid", "session_cookie", "connect_sid", "secret", "token", "credential", "kennwort", "passwort", "contrasena",
-    "contrase\u00f1a", "mot_de_passe", "wachtwoord", "senha", "has\u0142o", "heslo", "l\u00f6senord", "passord", "adgangskode", "salasana",
-    "\u043f\u0430\u0440\u043e\u043b\u044c", "\u5bc6\u7801", "\u5bc6\u78bc", "\u30d1\u30b9\u30ef\u30fc\u30c9", "\ube44\ubc00\ubc88\ud638", "bindpw", "verification_code", "one_time_code",
+    "contrase\u00f1a", "mot_de_passe", "wachtwoord", "senha", "has\u0142o", "heslo", "l\u00f6senord", "passord",
+    "adgangskode", "salasana",
+    "\u043f\u0430\u0440\u043e\u043b\u044c", "\u5bc6\u7801", "\u5bc6\u78bc", "\u30d1\u30b9\u30ef\u30fc\u30c9",
+    "\ube44\ubc00\ubc88\ud638", "bindpw", "verification_code", "one_time_code",
     "cookie", "session_id", "csrf", "xsrf", "connection_string", "bearer", "webhook_url",
     "auth", "pass", "pwd", "pin", "otp", "psk", "cvv", "cvc", "dsn", "jwt", "creds", "pw", "pswd",
 )  # fmt: skip

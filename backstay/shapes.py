@@ -31,7 +31,8 @@ _BEFORE_AT = re.compile(r"(?<![\w.-])[A-Za-z][\w.-]{0,60}[/:]([^\s@/:\"'<>]{3,12
 _PLACE = re.compile(r"@(?!sha[0-9])(?:(?:tcp|udp|unix)\(|//|[\w.-]{3,80}:[0-9]{2,5}(?![0-9]))")
 _TELEGRAM = re.compile(r"(?<![0-9])[0-9]{8,10}:AA[\w-]{32,}+")
 _LOOSE = frozenset((
-    "eyJ", "s.", "b.", "r.", "b_", "live_", "test_", "sandbox_", "md-", "pa-", "fc-", "ak_", "mt_", "re_", "fw_", "api-",
+    "eyJ", "s.", "b.", "r.", "b_", "live_", "test_", "sandbox_", "md-", "pa-", "fc-", "ak_", "mt_", "re_", "fw_",
+    "api-",
     "sdk-", "mob-", "rel-", "reg-", "key-", "pub", "ak-", "as-", "wk-", "ws-", "sk_", "pk_", "ek_", "rk_", "t1.",
 ))  # fmt: skip
 """Prefixes that also end the names of other things."""
@@ -141,7 +142,7 @@ def schemes_in(text: str, lowered: str) -> Iterator[Span]:
         if (
             _is_basic(told)
             if scheme == "basic"
-            else ((len(told) >= 20 and not is_name(told)) or any(map(str.isdecimal, told)) and not is_name(told))
+            else ((len(told) >= 20 and not is_name(told)) or (any(map(str.isdecimal, told)) and not is_name(told)))
         ):
             yield token.start(), token.end(), f"{scheme}_token"
 
