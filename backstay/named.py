@@ -50,6 +50,8 @@ _NEAR = re.compile(
     re.VERBOSE,
 )
 _LONGEST_GAP = 60
+_FARTHEST_BACK = 300
+_DRAWN = re.compile(r"[0-9]|[A-Za-z]{20}")
 _NEARBY = 3
 _LEAST_CHOSEN = 8
 _TRAILING = ".,;:!?)]}*`\"'>|"
@@ -181,7 +183,9 @@ def _near(text: str, name: _Name) -> Iterator[tuple[int, int]]:
     """Yield what stands some words behind or before a name and looks drawn by chance."""
     if not name.certain:
         return
-    found = _NEAR.match(text, name.end, min(name.end + _LONGEST_GAP + 512, len(text)))
+    # Most names in a text stand near nothing drawn by chance, and are done with here.
+    drawn = _DRAWN.search(text, name.end, name.end + _LONGEST_GAP + 40)
+    found = _NEAR.match(text, name.end, min(name.end + _LONGEST_GAP + 512, len(text))) if drawn else None
     if found is not None and len(found.group("gap")) <= _LONGEST_GAP:
         gap = found.group("gap")
         words = [word for word in (piece.strip("\"'`*_()[]<>|~#=:,/-").lower() for piece in gap.split()) if word]
@@ -192,13 +196,18 @@ def _near(text: str, name: _Name) -> Iterator[tuple[int, int]]:
         said = bool(words) and words[-1] in _VERBS
         far = len(words) > _NEARBY
         if _OTHER_THINGS.isdisjoint(words) and not is_placeholder(value) and "://" not in value:
-            drawn = is_random(value) and not (far and is_uuid(value)) and not is_path(value)
-            if drawn or ((marked or said) and is_telling(value)) or (said and not far and _is_chosen(value, name.kind)):
+            looks_drawn = is_random(value) and not (far and is_uuid(value)) and not is_path(value)
+            if (
+                looks_drawn
+                or ((marked or said) and is_telling(value))
+                or (said and not far and _is_chosen(value, name.kind))
+            ):
                 yield start, end
                 return
     if text[name.start - 1 : name.start] == " ":
-        least = max(name.start - 400, 0)
-        before = _BACK.search(text, least, name.start)
+        least = max(name.start - _FARTHEST_BACK, 0)
+        drawn = _DRAWN.search(text, least, name.start)
+        before = _BACK.search(text, least, name.start) if drawn else None
         if before is not None:
             start, end = _trimmed(text, *before.span("value"))
             if is_random(text[start:end]):

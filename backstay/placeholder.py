@@ -48,7 +48,8 @@ _FEWEST_FUNCTION_WORDS = 2
 _FUNCTION_WORDS = frozenset((
     "a", "all", "an", "and", "any", "are", "as", "at", "be", "been", "by", "can", "cannot", "could", "do", "does",
     "for", "from", "has", "least", "most", "more", "only", "have", "if", "in", "is", "it", "its", "must", "need",
-    "no", "not", "of", "on", "or", "should", "than", "that", "the", "their", "then", "this", "to", "use", "was", "were", "when", "which", "will",
+    "no", "not", "of", "on", "or", "should", "than", "that",
+    "the", "their", "then", "this", "to", "use", "was", "were", "when", "which", "will",
     "with", "you", "your",
 ))  # fmt: skip
 

@@ -81,10 +81,10 @@ def _tokens(text: str, start: int, end: int) -> Iterator[Span]:
         if edge.start() < at or (edge.group() not in FORMS):
             continue
         for prefix, kind, form in FORMS[edge.group()]:
-            if not text.startswith(prefix, edge.start()):
+            if not text.startswith(prefix, edge.start()) or _is_inside(text, edge.start(), prefix):
                 continue
             found = form.match(text, edge.start())
-            if found is not None and not _is_inside(text, edge.start(), prefix):
+            if found is not None:
                 yield edge.start(), found.end(), kind
                 at = found.end()
                 break
