@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 DEEPEST = 100
 _MOST_BITS = 1024
+_LARGE = 1 << 64
 _OPAQUE = "nested too deeply to be shown"
 
 
@@ -46,6 +47,10 @@ def _clean(value: Any, left: int, above: set[int]) -> Any:
         return _clean_inside(value, left, above)
     if value is None or kind is bool:
         return value
+    if kind is int and -_LARGE < value < _LARGE:
+        return value
+    if kind is float and value - value == 0:
+        return value
     return _clean_other(value, left, above)
 
 
@@ -74,7 +79,9 @@ def _clean_inside(value: Mapping[Any, Any] | list[Any], left: int, above: set[in
         cleaned: dict[str, Any] = {}
         for key, item in value.items():
             name = key if type(key) is str and key.isascii() else _key(key)
-            cleaned[unique_key(name, cleaned)] = _clean(item, left - 1, above)
+            if name in cleaned:
+                name = unique_key(name, cleaned)
+            cleaned[name] = _clean(item, left - 1, above)
         return cleaned
     finally:
         above.discard(id(value))

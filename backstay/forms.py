@@ -38,7 +38,8 @@ _TABLE = (
     ("docker_token", "dckr_pat_ dckr_oat_", rf"dckr_[a-z]{{3}}_{_WORD}{{16,}}"),
     ("hugging_face_token", "hf_ api_org_", r"(?:hf|api_org)_[A-Za-z0-9]{20,}"),
     ("digitalocean_token", "dop_v1_ doo_v1_ dor_v1_", r"do[a-z]_v1_[0-9a-f]{32,}"),
-    ("shopify_token", "shpat_ shpca_ shppa_ shpss_ shpua_ shptka_", r"shp[a-z]{2,3}_[A-Za-z0-9]{20,}"),
+    ("shopify_token", "shpat_ shpca_ shppa_ shpss_ shpua_ shptka_ shpit_ prtapi_ atkn_",
+     r"(?:shp[a-z]{2,3}|prtapi|atkn)_[A-Za-z0-9]{20,}"),
     ("atlassian_token", "ATATT3 ATCTT3 ATSTT3 ATBB", r"AT[A-Z]{2}[A-Za-z0-9][A-Za-z0-9_=-]{20,}"),
     ("databricks_token", "dapi dkea dose", r"(?:dapi|dkea|dose)[0-9a-f]{32}(?:-[0-9]+)?"),
     ("linear_key", "lin_api_ lin_oauth_ lin_wh_", r"lin_[a-z]+_[A-Za-z0-9]{20,}"),
@@ -56,7 +57,7 @@ _TABLE = (
      rf"dp\.[a-z]{{2,5}}\.(?:[a-z0-9_-]{{2,35}}\.)?{_WORD}{{30,}}"),
     ("square_token", "sq0atp- sq0csp- sq0idp- sq0idb-", rf"sq0[a-z]{{3}}-{_WORD}{{20,}}"),
     ("square_token", "EAAA", rf"EAAA{_WORD}{{56,}}"),
-    ("facebook_token", "EAA", r"EAA[A-Za-z0-9]{80,}"),
+    ("facebook_token", "EAA", r"EAA[A-Za-z0-9]{60,}"),
     ("planetscale_token", "pscale_tkn_ pscale_pw_ pscale_oauth_", rf"pscale_[a-z]+_(?:{_WORD}|[.=](?={_WORD})){{30,}}"),
     ("pulumi_token", "pul-", r"pul-[0-9a-f]{40}"),
     ("sentry_token", "sntrys_ sntryu_ sntryi_ sntrya_", r"sntry[a-z]_[A-Za-z0-9+/=_-]{30,}"),
@@ -87,7 +88,7 @@ _TABLE = (
     ("yandex_key", "y0_ t1.", rf"(?:y[0-3]_|t1\.){_WORD}{{40,}}(?:\.{_WORD}{{80,}})?"),
     ("clojars_token", "CLOJARS_", r"CLOJARS_[a-z0-9]{50,}"),
     ("circleci_token", "CCIPAT_ CCIPRJ_", r"CCIP[A-Z]{2}_[A-Za-z0-9]{16,}_[0-9a-f]{32,}"),
-    ("buildkite_token", "bkua_ bkaj_ bkpt_", r"bk[a-z]{2}_[0-9A-Za-z]{30,}"),
+    ("buildkite_token", "bkua_ bkaj_ bkpt_ bkct_ bkat_", r"bk[a-z]{2}_[0-9A-Za-z]{30,}"),
     ("sonar_token", "sqp_ squ_ sqa_ sqb_", r"sq[a-z]_[0-9a-f]{40}"),
     ("snyk_token", "snyk_", rf"snyk_[a-z]+_{_MIXED}{_WORD}{{30,}}"),
     ("artifactory_key", "AKCp", r"AKCp[A-Za-z0-9]{60,}"),
@@ -120,43 +121,131 @@ _TABLE = (
     ("definednet_key", "dnkey-", rf"dnkey-{_WORD}{{26,}}"),
     ("harness_token", "pat.", rf"pat\.{_WORD}{{22}}\.[0-9a-f]{{24}}\.[A-Za-z0-9]{{20}}"),
     ("scalingo_token", "tk-us-", rf"tk-us-{_WORD}{{40,}}"),
+    ("posthog_key", "phc_ phx_ phs_ phr_", r"ph[a-z]_[A-Za-z0-9]{30,}"),
+    ("wakatime_key", "waka_", r"waka_(?:tok_|sec_|ref_)?[A-Za-z0-9-]{30,}"),
+    ("launchdarkly_key", "api- sdk- mob- rel- reg-",
+     r"(?:api|sdk|mob|rel|reg)-[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"),
+    ("gocardless_token", "live_ test_ sandbox_", rf"(?:live|test|sandbox)_{_MIXED}{_WORD}{{28,}}"),
+    ("tavily_key", "tvly-", rf"tvly-{_WORD}{{20,}}"),
+    ("firecrawl_key", "fc-", r"fc-[0-9a-f]{32}"),
+    ("together_key", "tgp_v1_", rf"tgp_v[0-9]_{_WORD}{{30,}}"),
+    ("cerebras_key", "csk-", r"csk-[a-z0-9]{40,}"),
+    ("jina_key", "jina_", r"jina_[A-Za-z0-9]{30,}"),
+    ("voyage_key", "pa-", rf"pa-{_MIXED}{_WORD}{{36,}}"),
+    ("zuplo_key", "zpka_", r"zpka_[0-9a-f]{32}_[0-9a-f]+"),
+    ("polar_token", "polar_oat_ polar_pat_", r"polar_[a-z]+_[A-Za-z0-9]{30,}"),
+    ("grafana_token", "eyJrIjoi", r"eyJrIjoi[A-Za-z0-9+/=]{60,}"),
+    ("langfuse_key", "sk-lf- pk-lf-", r"[sp]k-lf-[0-9a-f-]{36}"),
+    ("helicone_key", "sk-helicone- pk-helicone-", rf"[sp]k-helicone-{_WORD}{{16,}}"),
+    ("apify_token", "apify_api_ apify_proxy_", r"apify_[a-z]+_[A-Za-z0-9]{24,}"),
+    ("gemini_key", "AQ.Ab", rf"AQ\.Ab{_WORD}{{40,}}"),
+    ("github_token", "v1.", r"v1\.[0-9a-f]{40}(?![A-Za-z0-9])"),
+    ("gitlab_token", "_gitlab_session=", r"_gitlab_session=[0-9a-z]{32}"),
+    ("vault_token", "s. b. r.", r"[sbr]\.(?=[A-Za-z]{0,20}[0-9])[A-Za-z0-9]{24}(?![A-Za-z0-9])"),
+    ("jwt", "ZXlK", r"ZXlK[A-Za-z0-9+/=]{60,}"),
+    ("aws_key", "bedrock-api-key-", r"bedrock-api-key-[A-Za-z0-9+/=]{30,}"),
+    ("aws_key", "A3T", r"A3T[A-Z0-9][A-Z0-9]{16}(?![A-Za-z0-9])"),
+    ("aws_session_token", "IQoJb3JpZ2lu FwoGZXIvYXdz FQoGZXIvYXdz FQoDYXdz",
+     r"(?:IQoJb3JpZ2lu|F[wQ]oGZXIvYXdz|FQoDYXdz)[A-Za-z0-9+/=]{60,}"),
+    ("google_key", "1/", rf"1/{_MIXED}{_WORD}{{43}}(?![A-Za-z0-9_-])"),
+    ("google_key", "4/0A", rf"4/0A{_WORD}{{50,}}"),
+    ("instagram_token", "IGQV IGAA", rf"IG(?:QV|AA){_WORD}{{80,}}"),
+    ("paypal_token", "A21AA", rf"A21AA{_WORD}{{60,}}"),
+    ("adyen_key", "AQE", r"AQE[a-z]h[A-Za-z0-9+/=_-]{60,}"),
+    ("checkout_key", "sk_sbox_ pk_sbox_", r"[sp]k_sbox_[a-z0-9]{20,}"),
+    ("lob_key", "live_pub_ test_pub_", r"(?:live|test)_pub_[0-9a-f]{24,}"),
+    ("mercado_pago_token", "APP_USR- TEST-", r"(?:APP_USR|TEST)-[0-9]{10,}-[0-9]{6}-[0-9a-f]{32}(?:-[0-9]+)?"),
+    ("paddle_key", "pdl_live_ pdl_sdbx_ pdl_", rf"pdl_{_WORD}{{30,}}"),
+    ("clerk_key", "ak_ mt_", r"(?:ak|mt)_[A-Za-z0-9]{32,}"),
+    ("elevenlabs_key", "sk_ pk_ ek_ rk_", rf"[sper]k_{_MIXED}[A-Za-z0-9]{{24,}}(?![A-Za-z0-9])"),
+    ("persona_key", "persona_production_ persona_sandbox_", r"persona_[a-z]+_[0-9a-f-]{30,}"),
+    ("samsara_token", "samsara_api_", r"samsara_api_[A-Za-z0-9]{20,}"),
+    ("mailersend_key", "mlsn.", r"mlsn\.[0-9a-f]{40,}"),
+    ("mandrill_key", "md-", rf"md-{_MIXED}{_WORD}{{22}}(?![A-Za-z0-9_-])"),
+    ("intercom_token", "dG9r", r"dG9rO[A-Za-z0-9+/=_-]{40,}"),
+    ("segment_token", "sgp_", rf"sgp_{_WORD}{{40,}}"),
+    ("honeycomb_key", "hcaik_ hcbik_ hcxik_ hcamk_ hclik_ hcxlk_", r"hc[a-z]{2,3}k_[A-Za-z0-9]{26,}"),
+    ("datadog_key", "pub", r"pub[0-9a-f]{32}(?![A-Za-z0-9])"),
+    ("logfire_token", "pylf_v1_ pylf_v2_", r"pylf_v[0-9]+_[a-z]+_[A-Za-z0-9]{40,}"),
+    ("axiom_token", "xaat- xapt-", r"xa[ap]t-[0-9a-f-]{36}"),
+    ("betterstack_token", "btok_", r"btok_[A-Za-z0-9]{20,}"),
+    ("pagerduty_token", "u+ pdus+ pdeu+", r"(?:u|pdus|pdeu)\+[A-Za-z0-9_+-]{18,}"),
+    ("rootly_token", "rootly_", r"rootly_[0-9a-f]{64}"),
+    ("neon_key", "napi_ npg_", r"(?:napi|npg)_[A-Za-z0-9]{12,}"),
+    ("turso_token", "xata_ xau_", r"xau?(?:ta)?_[A-Za-z0-9_]{30,}"),
+    ("mongodb_key", "mdb_sa_sk_ mdb_sa_id_", rf"mdb_sa_sk_{_WORD}{{30,}}"),
+    ("aiven_token", "AVNS_ aivenv1", rf"(?:AVNS_{_WORD}{{16,}}|aivenv1[A-Za-z0-9+/=_-]{{60,}})"),
+    ("planetscale_token", "pscale_app_secret_ pscale_api_", rf"pscale_[a-z_]+_{_WORD}{{30,}}"),
+    ("supabase_key", "sb_publishable_ sb_temp_", rf"sb_[a-z]+_{_WORD}{{20,}}"),
+    ("fly_token", "FlyV1", r"FlyV1[ ]fm[0-9][a-z]?_[A-Za-z0-9+/=,_-]{40,}"),
+    ("scaleway_key", "SCW", r"SCW[A-Z0-9]{17}(?![A-Za-z0-9])"),
+    ("yandex_key", "YC", rf"YC{_MIXED}{_WORD}{{38}}(?![A-Za-z0-9_-])"),
+    ("volcengine_key", "AKLT AKTP", r"AK(?:LT|TP)[A-Za-z0-9_=-]{30,}"),
+    ("packagist_token", "packagist_out_ packagist_uut_ packagist_ack_ packagist_acs_",
+     r"packagist_[a-z]{3}_[A-Za-z0-9]{30,}"),
+    ("docker_token", "dckr_scim_ dckr_jwt_", rf"dckr_[a-z]+_{_WORD}{{16,}}"),
+    ("deno_token", "ddp_ ddo_ ddw_", r"dd[pow]_[A-Za-z0-9]{30,}"),
+    ("bitwarden_key", "0.", r"0\.[0-9a-f]{8}-[0-9a-f-]{27}\.[A-Za-z0-9]{20,}:[A-Za-z0-9+/=]{20,}"),
+    ("infisical_token", "st.", r"st\.[0-9a-f]{24}\.[0-9a-f]{32,}(?:\.[0-9a-f]+)?"),
+    ("authress_key", "sc_ ext_ scauth_ authress_",
+     r"(?:sc|ext|scauth|authress)_[a-z0-9]{5,30}\.[a-z0-9]{4,6}\.acc[_-][a-z0-9-]{10,32}\.[A-Za-z0-9+/_=-]{30,}"),
+    ("beamer_token", "b_", rf"b_{_MIXED}{_WORD}{{40,}}"),
+    ("intra42_secret", "s-s4t2", r"s-s4t2(?:ud|af)-[0-9a-f]{64}"),
+    ("settlemint_token", "sm_aat_ sm_pat_ sm_sat_", r"sm_[aps]at_[A-Za-z0-9]{16,}"),
+    ("discord_token", "mfa.", rf"mfa\.{_WORD}{{60,}}"),
+    ("canva_secret", "cnvca", rf"cnvca{_WORD}{{40,}}"),
+    ("retool_key", "retool_", rf"retool_{_WORD}{{20,}}"),
+    ("calcom_key", "cal_live_ cal_test_ cal_", r"cal_(?:[a-z]{4}_)?[0-9a-f]{32}"),
+    ("clickup_token", "pk_", r"pk_[0-9]{6,}_[A-Z0-9]{30,}"),
+    ("zapier_key", "sk-ak-", r"sk-ak-[A-Za-z0-9]{16,}"),
+    ("sanity_token", "skS sk", r"sk[A-Z](?=[A-Za-z]{0,40}[0-9])[A-Za-z0-9]{70,}"),
+    ("checkly_key", "cu_ ca_", r"c[ua]_[0-9a-f]{32}"),
+    ("modal_token", "ak- as- wk- ws-", r"(?:ak|as|wk|ws)-(?=[A-Za-z]{0,14}[0-9])[A-Za-z0-9]{20,}(?![A-Za-z0-9-])"),
+    ("runpod_key", "rpa_", r"rpa_[A-Z0-9]{30,}"),
+    ("nomic_key", "nk-", rf"nk-{_MIXED}{_WORD}{{30,}}"),
+    ("e2b_key", "e2b_", r"e2b_[0-9a-f]{32,}"),
+    ("browserbase_key", "bb_live_ bb_test_", rf"bb_[a-z]{{4}}_{_WORD}{{20,}}"),
+    ("exa_key", "ctx7sk- composio_", rf"(?:ctx7sk-|composio_){_WORD}{{20,}}"),
+    ("extended_private_key", "xprv yprv zprv tprv", r"[xyzt]prv[A-HJ-NP-Za-km-z1-9]{100,}"),
+    ("stellar_seed", "SA SB SC SD", r"S[A-D][A-Z2-7]{54}(?![A-Za-z0-9])"),
+    ("ripple_seed", "sEd", r"sEd[1-9A-HJ-NP-Za-km-z]{28}(?![A-Za-z0-9])"),
+    ("nostr_key", "nsec1", r"nsec1[a-z0-9]{58}"),
+    ("aptos_key", "ed25519-priv-0x secp256k1-priv-0x suiprivkey1",
+     r"(?:ed25519-priv-0x|secp256k1-priv-0x|suiprivkey1)[0-9a-z]{56,}"),
+    ("protected_cookie", "CfDJ8", rf"CfDJ8{_WORD}{{40,}}"),
     ("jwt", "eyJ", r"eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{4,}+(?:\.[A-Za-z0-9_-]*+){0,3}"),
 )  # fmt: skip
 
-_TELLING = ("_", "-", ".", "/", "$", "~")
+
+def _by_beginning() -> dict[str, tuple[tuple[str, str, re.Pattern[str]], ...]]:
+    forms: dict[str, list[tuple[str, str, re.Pattern[str]]]] = {}
+    for kind, prefixes, pattern in _TABLE:
+        form = re.compile(pattern)
+        for prefix in prefixes.split():
+            forms.setdefault(prefix[:2], []).append((prefix, kind, form))
+    return {beginning: tuple(found) for beginning, found in forms.items()}
 
 
-def _sign_of(prefix: str) -> str:
-    return next((sign for sign in _TELLING if sign in prefix), "")
-
-
-FORMS = tuple(
-    (
-        sign,
-        tuple(
-            (prefix, kind, re.compile(pattern))
-            for kind, prefixes, pattern in _TABLE
-            for prefix in prefixes.split()
-            if _sign_of(prefix) == sign
-        ),
-    )
-    for sign in (*_TELLING, "")
-)
-"""By a sign that all their prefixes hold: prefix, kind and form of tokens.
-
-Looking for the sign first, and for the prefix before the form, is what makes short and long texts cheap.
-"""
+FORMS = _by_beginning()
+"""By their first two characters: prefix, kind and form of tokens."""
 
 INFIXES = tuple(
     (kind, re.compile(infix), re.compile(rf"(?<![\w~.-]){pattern}(?![\w-])"))
     for kind, infix, pattern in (
-        ("telegram_token", r":AA", r"[0-9]{8,10}:AA[\w-]{32,}+"),
         ("azure_secret", r"Q~", r"[\w~.-]{3}[0-9]Q~[\w~.-]{31,36}"),
         ("terraform_token", r"\.atlasv1\.", r"[A-Za-z0-9]{14}\.atlasv1\.[\w=-]{60,}+"),
         ("mailchimp_key", r"-us[0-9]", r"[0-9a-f]{32}-us[0-9]{1,2}"),
         ("mailgun_key", r"-[0-9a-f]{8}-[0-9a-f]{8}(?![\w-])", r"[0-9a-f]{32}-[0-9a-f]{8}-[0-9a-f]{8}"),
         ("discord_token", r"\.[\w-]{6}\.", r"[MNO][\w-]{23,27}\.[\w-]{6}\.[\w-]{27,45}"),
         ("new_relic_key", r"NRAL", r"[0-9a-f]{32,36}(?:FFFF)?NRAL"),
+        (
+            "azure_key",
+            r"(?:AzCa|\+ASt|ACDb|\+AMC|\+ABa|AIoT|APIM|ARm[A-Z]|AzSe)",
+            r"[A-Za-z0-9+/]{32,76}(?:AzCa|\+ASt|ACDb|\+AMC|\+ABa|AIoT|AzSe)[A-Za-z0-9+/]{5,10}={0,2}",
+        ),
+        ("azure_key", r"JQQJ99", r"[A-Za-z0-9]{52}JQQJ99[A-Za-z0-9]{26}"),
+        ("maxmind_key", r"_mmk", r"[A-Za-z0-9]{6}_[A-Za-z0-9]{29}_mmk"),
+        ("facebook_token", r"[0-9]\|[A-Za-z0-9_-]{27}", r"[0-9]{15,16}\|[A-Za-z0-9_-]{27,40}"),
         ("azure_devops_token", r"AZDO", r"[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}"),
     )
 )

@@ -1,5 +1,6 @@
 """Tell from a name whether what stands under it is a secret."""
 
+import re
 import unicodedata
 from collections.abc import Iterable
 
@@ -8,31 +9,66 @@ DEFAULT_SENSITIVE_KEYS = (
     "private_key", "signing_key", "encryption_key", "master_key", "shared_key", "account_key", "subscription_key",
     "storage_key", "service_key", "session_key", "auth_key", "ssh_key", "deploy_key", "admin_key", "license_key",
     "licence_key", "integration_key", "ingest_key", "write_key", "server_key", "fernet_key", "hmac_key", "aes_key",
-    "cipher_key", "root_key", "tls_key", "ssl_key", "host_key", "mnemonic", "seed_phrase", "recovery_code",
-    "backup_code", "sessid", "connect_sid", "secret", "token", "credential",
+    "cipher_key", "root_key", "tls_key", "ssl_key", "host_key", "static_key", "client_key",
+    "consumer_key", "webhook_key",
+    "mnemonic", "seed_phrase", "recovery_phrase", "recovery_code", "recovery_key", "backup_code", "security_code",
+    "sessid", "session_cookie", "connect_sid", "secret", "token", "credential", "kennwort", "passwort", "contrasena",
+    "contrase\u00f1a", "mot_de_passe", "wachtwoord", "senha", "has\u0142o", "heslo", "l\u00f6senord", "passord",
+    "adgangskode", "salasana",
+    "\u043f\u0430\u0440\u043e\u043b\u044c", "\u5bc6\u7801", "\u5bc6\u78bc", "\u30d1\u30b9\u30ef\u30fc\u30c9",
+    "\ube44\ubc00\ubc88\ud638", "bindpw", "verification_code", "one_time_code",
     "cookie", "session_id", "csrf", "xsrf", "connection_string", "bearer", "webhook_url",
-    "auth", "pass", "pwd", "pin", "otp", "psk", "cvv", "cvc", "dsn", "jwt", "creds",
+    "auth", "pass", "pwd", "pin", "otp", "psk", "cvv", "cvc", "dsn", "jwt", "creds", "pw", "pswd",
 )  # fmt: skip
 """Names of secrets; those of up to five letters must be the last word of a key, longer ones may stand anywhere."""
 
 _SHORT = 5
 _ABOUT = frozenset((
     "type", "types", "count", "counts", "limit", "limits", "usage", "used", "budget", "length", "len", "size", "total",
-    "totals", "num", "number", "max", "min", "per", "cost", "costs", "price", "expires", "expiry", "expiration", "ttl",
-    "lifetime", "method", "methods", "policy", "algorithm", "alg", "format", "name", "names", "rotation",
+    "totals", "num", "number", "max", "min", "maximum", "minimum", "per", "cost", "costs", "price", "expires",
+    "expiry", "expiration", "ttl", "lifetime", "method", "methods", "policy", "policies", "algorithm", "alg", "format",
+    "name", "names", "rotation", "timeout", "age", "complexity", "interval", "fingerprint", "thumbprint", "checksum",
+    "supported", "public", "pub",
 ))  # fmt: skip
 """A key with one of these words tells something about a secret, not the secret."""
 _ABOUT_AT_THE_END = frozenset((
-    "ref", "refs", "reference", "at", "days", "hours", "seconds", "enabled", "required", "strength", "label", "title",
-    "placeholder", "help", "path", "file", "env", "dir", "create", "revoke", "error", "errors",
+    "ref", "refs", "reference", "at", "on", "by", "days", "hours", "minutes", "seconds", "enabled", "disabled",
+    "required", "strength", "label", "title", "placeholder", "help", "path", "file", "env", "dir", "create", "revoke",
+    "error", "errors", "header", "headers", "prompt", "field", "fields", "column", "attempts", "retries", "history",
+    "expired", "changed", "updated", "created", "issuer", "audience", "scope", "scopes", "status", "state", "version",
+    "versions", "provider", "providers", "store", "manager", "mode", "prefix", "suffix", "pattern", "regex", "encoding",
+    "encoder", "validator", "validation", "rule", "rules", "score", "domain", "samesite", "secure", "httponly",
+    "description", "url", "uri", "endpoint", "link", "href", "page", "domains", "arn", "hasher", "hashers", "bits",
+    "class", "template", "sha1", "sha256", "digest", "source", "id",
 ))  # fmt: skip
 """The same for what comes last: `token_file` holds a path, `file_token` and `revoke_token` hold secrets."""
+_STILL = frozenset((
+    "value", "values", "text", "plain", "plaintext", "raw", "string", "str", "data", "base64", "b64", "hex", "encoded",
+    "encrypted", "enc", "prod", "production", "dev", "development", "staging", "stage", "live", "test", "testing",
+    "sandbox", "primary", "secondary", "old", "new", "current", "previous", "prev", "next", "main", "default", "backup",
+    "confirmation", "confirm", "repeat", "again", "local", "ci", "s", "pem", "list", "var", "digits",
+    "salt", "base", "json", "bytes", "material", "seed", "hint",
+))  # fmt: skip
+"""Behind these words a name still names the secret itself."""
+_IDENTIFIED = ("secretid", "sessionid", "accesskeyid", "tokenid")
+_KEYS_OF_THINGS = frozenset((
+    "cache", "partition", "idempotency", "sort", "s3", "object", "primary", "foreign", "row", "hash", "dedup", "group",
+    "order", "index", "map", "dict", "lookup", "public", "bucket", "redis", "message", "event", "routing", "project",
+    "issue", "locale", "i18n", "translation", "json", "config", "setting", "search", "join", "shard", "natural",
+    "composite", "unique", "column", "field", "property", "registry", "range", "metric", "tag", "label", "sequence",
+    "correlation", "deduplication", "item", "entity", "record", "document", "doc", "image", "video", "media", "asset",
+    "block", "node", "tree", "content", "inchi", "product", "route", "query", "restore", "upload", "file", "path",
+    "parent", "child", "next", "prev", "start", "last", "first", "evaluated", "continuation", "turbo", "nx", "build",
+    "lock", "mutex", "slot", "session", "user", "id", "tls", "cert", "by", "the", "a", "with", "of", "any", "this",
+))  # fmt: skip
+"""Keys of these things open nothing."""
 _PLACE = frozenset(("url", "uri", "endpoint"))
 _OWNERS = ("access", "refresh", "auth", "api", "session", "bearer", "id", "security", "device", "bot", "user")
 _LOOK_ALIKES = (
     "bostoken", "eostoken", "unktoken", "padtoken", "masktoken", "septoken", "clstoken", "specialtoken",
     "imagepullsecret", "secretsmanager", "secretmanager", "secretary", "secretariat", "tokenizer", "tokenize",
-    "tokenise", "tokenization", "tokenisation",
+    "tokenise", "tokenization", "tokenisation", "credentialless", "passwordless", "tokenbucket", "cookieconsent",
+    "authorizationcode", "authorizationserver", "authorizationendpoint", "sessionidle",
 )  # fmt: skip
 _MOST_REMEMBERED = 10_000
 
@@ -42,40 +78,59 @@ class SensitiveNames:
 
     def __init__(self, names: Iterable[str] = DEFAULT_SENSITIVE_KEYS) -> None:
         """Take names such as `api_key`; apiKey, API-KEY and x_api_key are then known too."""
-        self._kinds = {_compact(name): _kind(name) for name in names if _compact(name)}
-        self._known: dict[str, str | None] = {}
+        given = [name for name in names if _compact(name)]
+        self._kinds = {_compact(name): _kind(name) for name in given}
+        self._usual = "apikey" in self._kinds
+        self._known: dict[str, tuple[str | None, bool]] = {}
+        keys = [r"(?<=[a-z0-9])[_.-]?key(?![a-z])"] if self._usual else []
+        self.cue = re.compile("|".join([*_cues(given), *keys]) or r"(?!)")
+        """Finds in a lower-case text where a name might be; most texts hold none and are done with then."""
 
     def kind_of(self, name: str) -> str | None:
         """Return which kind of secret stands under a name, or None."""
-        if len(name) > 200:
-            return self._look(name[:100] + " " + name[-100:])
-        if name not in self._known:
+        return self.read(name)[0]
+
+    def read(self, name: str) -> tuple[str | None, bool]:
+        """Return which kind of secret stands under a name, and whether the name says so to its end.
+
+        `api_token` names a token; `token_bucket` may name anything that has to do with one.
+        """
+        found = self._known.get(name)
+        if found is None:
             if len(self._known) >= _MOST_REMEMBERED:
                 self._known.clear()
-            self._known[name] = self._look(name)
-        return self._known[name]
+            found = self._known[name] = self._look(name if len(name) <= 200 else name[:100] + " " + name[-100:])
+        return found
+
+    def is_given(self, name: str) -> bool:
+        """Say whether a text is one of the names themselves, in any spelling."""
+        return _compact(name[:200]) in self._kinds
 
     def tells_about(self, name: str) -> bool:
         """Say whether a name speaks of a secret without holding it: `secretName`, `password_changed_at`."""
         compact = _compact(name[:200])
-        return _is_about(_words(name[:200])) and any(fragment in compact for fragment in self._kinds)
+        return _is_about(words_of(name[:200])) and any(fragment in compact for fragment in self._kinds)
 
-    def _look(self, name: str) -> str | None:
+    def _look(self, name: str) -> tuple[str | None, bool]:
         compact = _compact(name)
         if compact in self._kinds:
-            return self._kinds[compact]
-        words = _words(name)
-        if not words or _is_about(words):
-            return None
+            return self._kinds[compact], True
+        words = words_of(name)
+        if not words or (_is_about(words) and not compact.endswith(_IDENTIFIED)):
+            return None, False
         for look_alike in _LOOK_ALIKES:
             compact = compact.replace(look_alike, " ")
+        ended = _without_ending(words)
         for fragment, kind in self._kinds.items():
             if len(fragment) <= _SHORT and fragment != "token":
-                if words[-1] == fragment:
-                    return kind
+                if ended and ended[-1] == fragment:
+                    return kind, True
             elif fragment in compact and self._is_meant(fragment, compact, words):
-                return kind
-        return None
+                tail = "".join(ended)
+                return kind, tail.endswith((fragment, fragment + "s", fragment + "es")) or compact.endswith(fragment)
+        if ended and len(ended) > 1 and ended[-1] == "key" and _KEYS_OF_THINGS.isdisjoint(ended) and self._usual:
+            return "key", False
+        return None, False
 
     def _is_meant(self, fragment: str, compact: str, words: list[str]) -> bool:
         if fragment not in ("token", "authorization"):
@@ -88,6 +143,29 @@ class SensitiveNames:
         return True
 
 
+def _without_ending(words: list[str]) -> list[str]:
+    """Drop what stands behind a name without changing its meaning."""
+    end = len(words)
+    while end > 1 and (words[end - 1] in _STILL or words[end - 1].isdecimal()):
+        end -= 1
+    return words[:end]
+
+
+def _cues(names: list[str]) -> list[str]:
+    """Return patterns for the names in lower-case text, with words joined in any way, grouped by their beginning."""
+    patterns: dict[str, set[str]] = {}
+    for name in names:
+        words = words_of(name)
+        # A short name is a word of its own or the end of one; inside of words it means nothing.
+        edge = "(?![a-z])" if len(_compact(name)) <= _SHORT and name != "token" else ""
+        pattern = "[ _.-]?".join(map(re.escape, words)) + edge
+        patterns.setdefault(pattern[0], set()).add(pattern[1:])
+    return [
+        f"{re.escape(first)}(?:{'|'.join(sorted(rest, key=lambda one: (-len(one), one)))})"
+        for first, rest in sorted(patterns.items())
+    ]
+
+
 def _is_about(words: list[str]) -> bool:
     return not _ABOUT.isdisjoint(words) or (len(words) > 1 and words[-1] in _ABOUT_AT_THE_END)
 
@@ -97,11 +175,11 @@ def _compact(name: str) -> str:
 
 
 def _kind(name: str) -> str:
-    kind = "_".join(_words(name))
+    kind = "_".join(words_of(name))
     return "".join(sign for sign in kind if sign.isascii())[:40] or "secret"
 
 
-def _words(name: str) -> list[str]:
+def words_of(name: str) -> list[str]:
     """Cut a name into lower-case words at signs and at changes to upper case."""
     words, word, before = [], "", ""
     text = unicodedata.normalize("NFKC", name)

@@ -6,142 +6,145 @@ import re
 from collections.abc import Iterator
 
 from backstay.forms import FORMS, INFIXES
-from backstay.placeholder import is_placeholder, starts_as_no_secret
-from backstay.sensitive import SensitiveNames
-
-Span = tuple[int, int, str]
-"""Where a secret begins and ends, and of which kind it is."""
+from backstay.placeholder import is_placeholder
+from backstay.plausible import is_name, is_random, is_uuid
+from backstay.span import Span
 
 _PRIVATE_KEY = re.compile(
-    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:[^-]|-(?!----))*(?:-----END[^\n-]{0,60}-----)?"
+    r"-{4,5} ?BEGIN [A-Za-z0-9 ]{0,40}(?:PRIVATE|SECRET|[Ss]tatic) [Kk](?:EY|ey)(?: BLOCK| V[0-9])?[ ]?-{4,5}"
+    r"(?:[^-]|-(?!---))*(?:-{4,5} ?END[^\n-]{0,60}-{4,5})?"
 )
-_WEBHOOK = re.compile(
-    r"(?:hooks\.slack\.com/(?:services|workflows|triggers)/|/api/webhooks/|/hooks/catch/|/webhookb2/)([A-Za-z0-9/_@-]{8,})"
+_PUTTY_KEY = re.compile(
+    r"PuTTY-User-Key-File-[0-9](?s:.){0,8000}?Private-Lines: ?[0-9]{1,4}(?s:.){0,8000}?Private-MAC: ?[0-9a-f]{0,64}"
 )
-_USER_PASSWORD = re.compile(r"://[^\s/@:]{0,256}+:([^\s/]{1,256})@")
+_PUBLIC_BLOCK = re.compile(r"-----BEGIN (?![A-Z0-9 ]{0,40}PRIVATE)[A-Z0-9 ]{1,60}-----[^-]{0,200000}-----END")
+_KEY_OF_SET = re.compile(r"""\\{0,4}["'](?:d|p|q|dp|dq|qi|k)\\{0,4}["'][ ]?:[ ]?\\{0,4}["']([A-Za-z0-9_-]{16,})""")
+_HOOK = re.compile(
+    r"(?:hooks\.slack\.com/(?:services|workflows|triggers)/|/api/webhooks/|/hooks/catch/|/webhookb2/|/with/key/)([A-Za-z0-9/_@-]{6,})"
+)
+_LIKE_HOOK = re.compile(
+    r"/(?:(?:incoming-?webhooks?|webhooks?|hooks?|services/hooks|triggers?)/|bot(?=[0-9]+:))([A-Za-z0-9/_@:.-]{16,})"
+)
+_USER_PASSWORD = re.compile(r"://([^\s/@:\"'<>]{0,256}+):([^\s/]{1,256})@")
 _USER_TOKEN = re.compile(r"://([^\s/@:]{16,256}+)@")
-_SHORTEST_FORM = 12
-_LONGEST_NAME = 200
-_LONG = 200
-_RUN = re.compile(r"[A-Za-z0-9_.+/=-]{12}")
-"""Every form has such a run; few short texts have, so most are done with here."""
-_ESCAPED = re.compile(r"%[0-9A-Fa-f]{2}|\\[nrt]")
-_SCHEME = re.compile(r"(?<![A-Za-z0-9])(bearer|basic|digest|token)[ \t]{1,4}([A-Za-z0-9._~+/=-]{8,}+)", re.IGNORECASE)
-_NAMED = re.compile(
-    r"""(?<![\w.-])(?:--(?P<flag>[A-Za-z][\w-]{0,40}+)[ \t]{1,3}(?=[^\s-])
-      |(?P<name>[A-Za-z_-][\w.-]{0,63}+)(?:\[\])?[\\]{0,8}+["'`]?[ \t]{0,24}
-       (?P<sign>=>|:=|:[ \t]{0,2}[&*]?(?:'static[ \t])?[A-Za-z_][\w.:<>\[\]?]{0,40}[ \t]{1,3}=(?!=)|[:=]|%3[AaDd])
-       [ \t]{0,3})""",
-    re.VERBOSE,
-)
-"""What stands between colon and equals sign is the type of a variable."""
-_OPENING = re.compile(r"""[\\]{0,8}["'`]""")
-_BARE = re.compile(r"""(?:(?:bearer|basic|digest|token|apikey)[ \t]{1,4})?[^\s"'`,;&<>{}\[\]\\|]+""", re.IGNORECASE)
-_REST_OF_LINE = re.compile(r"""[^\r\n"'`<>{}\[\]\\|]+""")
-_ELEMENT = re.compile(r"<([A-Za-z_][\w:.-]{0,63}+)(?:[ \t][^<>]{0,200})?>([^<>]{1,4096})(?=</)")
-_AFTER_WORD = ")!?,;]}"
-_NO_SECRET = frozenset((
-    "none", "null", "nil", "true", "false", "undefined", "str", "string", "int", "integer", "float", "bool", "boolean",
-    "bytes", "optional", "any", "required", "yes", "no", "secretstr",
+_BEFORE_AT = re.compile(r"(?<![\w.-])[A-Za-z][\w.-]{0,60}[/:]([^\s@/:\"'<>]{3,128})$")
+_PLACE = re.compile(r"@(?!sha[0-9])(?:(?:tcp|udp|unix)\(|//|[\w.-]{3,80}:[0-9]{2,5}(?![0-9]))")
+_TELEGRAM = re.compile(r"(?<![0-9])[0-9]{8,10}:AA[\w-]{32,}+")
+_LOOSE = frozenset((
+    "eyJ", "s.", "b.", "r.", "b_", "live_", "test_", "sandbox_", "md-", "pa-", "fc-", "ak_", "mt_", "re_", "fw_",
+    "api-",
+    "sdk-", "mob-", "rel-", "reg-", "key-", "pub", "ak-", "as-", "wk-", "ws-", "sk_", "pk_", "ek_", "rk_", "t1.",
 ))  # fmt: skip
-_IN_QUERIES = frozenset(("sig", "signature", "key", "code", "x-amz-signature", "x-goog-signature", "sv_sig"))
-_WHOLE_LINE = frozenset(("authorization", "cookie"))
+"""Prefixes that also end the names of other things."""
+_SHORTEST = 12
+_LEAST_SEGMENT = 16
+RUN = re.compile(r"(?<![A-Za-z0-9_.+/=~$|-])[A-Za-z0-9_.+/=~$|-]{14,}")
+"""Every form holds such a run; few texts do, so most are done with here."""
+_EDGE = re.compile(r"(?:(?<![A-Za-z0-9])|(?<=%[0-9A-Fa-f]{2})|(?<=\\[nrt]))[A-Za-z0-9_].")
+_SCHEMES = ("bearer ", "basic ", "digest ", "token ", "apikey ", "bearer\t", "basic\t", "token\t")
+_SCHEME = re.compile(r"(?<![a-z0-9])(?:bearer|basic|digest|token|apikey)[ \t]{1,4}(?=[a-z0-9._~+/=-]{8})")
+_CREDENTIALS = re.compile(r"[A-Za-z0-9._~+/=:-]{8,}+")
 
 
 def shapes_in(text: str) -> Iterator[Span]:
     """Yield tokens, keys and passwords that give themselves away by their form."""
-    if len(text) < _SHORTEST_FORM:
+    yield from tokens_in(text, [found.span() for found in RUN.finditer(text)])
+    yield from places_in(text)
+
+
+def tokens_in(text: str, runs: list[tuple[int, int]]) -> Iterator[Span]:
+    """Yield tokens of known issuers in the runs of a text."""
+    harmless = [found.span() for found in _PUBLIC_BLOCK.finditer(text)] if "-----BEGIN " in text else []
+    for start, end in runs:
+        if not any(least <= start < most for least, most in harmless):
+            yield from _tokens(text, start, end)
+
+
+def places_in(text: str) -> Iterator[Span]:
+    """Yield private keys, and what stands at a place of an address where secrets stand."""
+    if len(text) < _SHORTEST:
         return
-    if len(text) > _LONG or _RUN.search(text):
-        for sign, forms in FORMS:
-            for prefix, kind, form in forms if sign in text else ():
-                if prefix in text:
-                    yield from _tokens(text, prefix, kind, form)
-        for kind, infix, form in INFIXES:
-            if infix.search(text):
-                yield from ((*found.span(), kind) for found in form.finditer(text))
-    if "-----BEGIN " in text:
+    if "BEGIN " in text or "PuTTY-" in text:
         yield from ((found.start(), found.end(), "private_key") for found in _PRIVATE_KEY.finditer(text))
-    if "hook" in text:
-        yield from ((*found.span(1), "webhook_url") for found in _WEBHOOK.finditer(text))
-    if "://" in text and "@" in text:
-        for found in _USER_PASSWORD.finditer(text):
-            if not is_placeholder(found.group(1)):
-                yield *found.span(1), "url_password"
-        yield from ((*found.span(1), "url_token") for found in _USER_TOKEN.finditer(text))
+        yield from ((found.start(), found.end(), "private_key") for found in _PUTTY_KEY.finditer(text))
+    if ":AA" in text:
+        yield from ((*found.span(), "telegram_token") for found in _TELEGRAM.finditer(text))
+    if '"kty' in text or "'kty" in text or 'kty\\"' in text:
+        yield from ((*found.span(1), "private_key") for found in _KEY_OF_SET.finditer(text))
+    if "/" in text:
+        yield from _in_addresses(text)
 
 
-def _tokens(text: str, prefix: str, kind: str, form: re.Pattern[str]) -> Iterator[Span]:
-    at = 0
-    while (at := text.find(prefix, at)) >= 0:
-        # Only at the left edge of a word: otherwise one long word would be scanned once per letter.
-        before = text[at - 1] if at else " "
-        inside = (before.isascii() and before.isalnum()) or (kind == "jwt" and before in "_-")
-        inside = inside and _ESCAPED.match(text, max(at - 3, 0)) is None
-        found = None if inside else form.match(text, at)
-        if found is not None:
-            yield at, found.end(), kind
-        at = found.end() if found is not None else at + len(prefix)
-
-
-def schemes_in(text: str) -> Iterator[Span]:
-    """Yield what follows `Bearer`, `Basic` and the like, where it is no ordinary word."""
-    for found in _SCHEME.finditer(text):
-        scheme, token = found.group(1).lower(), found.group(2)
-        if _is_basic(token) if scheme == "basic" else (len(token) >= 20 or any(map(str.isdecimal, token))):
-            yield found.start(2), found.end(2), f"{scheme}_token"
-
-
-def named_in(text: str, names: SensitiveNames) -> Iterator[Span]:
-    """Yield values that stand after a sensitive name: `name=value`, `"name": "value"`, `--name value`."""
-    at = 0
-    while found := _NAMED.search(text, at):
-        name = found.group("flag") or found.group("name")
-        at = found.end()
-        in_query = found.group("sign") == "=" and text[max(found.start() - 1, 0)] in "?&;"
-        kind = names.kind_of(name) or ("signature" if in_query and name.lower() in _IN_QUERIES else None)
-        if kind is None or _in_resource_name(text, found.start()):
+def _tokens(text: str, start: int, end: int) -> Iterator[Span]:
+    at = start
+    for edge in _EDGE.finditer(text, start, end):
+        if edge.start() < at or (edge.group() not in FORMS):
             continue
-        start, end, at = _value_at(text, at, kind)
-        if end > start and not _is_plain(text, start, end, name):
-            yield start, end, kind
+        for prefix, kind, form in FORMS[edge.group()]:
+            if not text.startswith(prefix, edge.start()) or _is_inside(text, edge.start(), prefix):
+                continue
+            found = form.match(text, edge.start())
+            if found is not None:
+                yield edge.start(), found.end(), kind
+                at = found.end()
+                break
+    for kind, infix, form in INFIXES:
+        if infix.search(text, start, end):
+            yield from ((*found.span(), kind) for found in form.finditer(text, start, min(end + 80, len(text))))
 
 
-def _in_resource_name(text: str, at: int) -> bool:
-    """Say whether a place is inside a name such as `arn:aws:secretsmanager:...:secret:checkout`."""
-    start = text.rfind("arn:", max(at - _LONGEST_NAME, 0), at)
-    return start >= 0 and not any(map(str.isspace, text[start:at]))
+def _is_inside(text: str, at: int, prefix: str) -> bool:
+    """Say whether a place is in the midst of a longer run of base64, where any prefix comes up by chance."""
+    before = text[at - 1 : at]
+    if before in "_-":
+        return bool(before) and prefix in _LOOSE
+    if before not in "/+" or not all(sign.isalnum() or sign in "/+" for sign in prefix):
+        return False
+    run = text[max(at - 24, 0) : at]
+    return (
+        len(run) == 24 and all(sign.isalnum() or sign in "+/" for sign in run) and is_random(run[:-1].replace("/", "x"))
+    )
 
 
-def elements_in(text: str, names: SensitiveNames) -> Iterator[Span]:
-    """Yield the content of elements with a sensitive name: `<password>value</password>`."""
-    for found in _ELEMENT.finditer(text):
-        kind = names.kind_of(found.group(1))
-        if kind is not None and found.group(2).strip():
-            yield found.start(2), found.end(2), kind
+def _in_addresses(text: str) -> Iterator[Span]:
+    if "hook" in text or "/key/" in text:
+        yield from ((*found.span(1), "webhook_url") for found in _HOOK.finditer(text))
+    for found in _LIKE_HOOK.finditer(text):
+        segments = found.group(1).split("/")
+        if any(is_random(segment) and len(segment) >= _LEAST_SEGMENT and not is_uuid(segment) for segment in segments):
+            yield *found.span(1), "webhook_url"
+    if "@" not in text:
+        return
+    if "://" in text:
+        for found in _USER_PASSWORD.finditer(text):
+            user, password = found.groups()
+            if not is_placeholder(password):
+                yield *found.span(2), "url_password"
+            if len(user) >= _LEAST_SEGMENT and is_random(user):
+                yield *found.span(1), "url_token"
+        yield from ((*found.span(1), "url_token") for found in _USER_TOKEN.finditer(text))
+    for place in _PLACE.finditer(text):
+        found = _BEFORE_AT.search(text, max(place.start() - 200, 0), place.start())
+        if found is not None and not is_placeholder(found.group(1)):
+            yield *found.span(1), "url_password"
 
 
-def _value_at(text: str, at: int, kind: str) -> tuple[int, int, int]:
-    """Return where the value begins and ends, and where to look on."""
-    opening = _OPENING.match(text, at)
-    if opening is None:
-        bare = (_REST_OF_LINE if kind in _WHOLE_LINE else _BARE).match(text, at)
-        end = len(text[: bare.end()].rstrip()) if bare and kind in _WHOLE_LINE else (bare.end() if bare else at)
-        return at, end, max(end, at)
-    quote, start = opening.group(), opening.end()
-    end = start
-    while (end := text.find(quote, end)) >= 0 and len(quote) == 1 and text[end - 1] == "\\" and end > start:
-        end += 1
-    if end < 0:
-        line = _REST_OF_LINE.match(text, start)
-        end = line.end() if line else start
-    return start, end, end
-
-
-def _is_plain(text: str, start: int, end: int, name: str) -> bool:
-    """Say whether the value is a word of a program or a form: a type, a constant, a call."""
-    word = text[start:end].strip().rstrip(_AFTER_WORD).lower()
-    return word in _NO_SECRET or starts_as_no_secret(text, start, name)
+def schemes_in(text: str, lowered: str) -> Iterator[Span]:
+    """Yield what follows `Bearer`, `Basic` and the like, where it is no ordinary word."""
+    if not any(scheme in lowered for scheme in _SCHEMES):
+        return
+    for found in _SCHEME.finditer(lowered):
+        scheme = found.group().rstrip()
+        token = _CREDENTIALS.match(text, found.end())
+        if token is None or is_placeholder(token.group()):
+            continue
+        told = token.group()
+        if (
+            _is_basic(told)
+            if scheme == "basic"
+            else ((len(told) >= 20 and not is_name(told)) or (any(map(str.isdecimal, told)) and not is_name(told)))
+        ):
+            yield token.start(), token.end(), f"{scheme}_token"
 
 
 def _is_basic(token: str) -> bool:

@@ -270,3 +270,36 @@ def test_values_that_are_no_json_are_redacted_too():
     assert redacted["null"] == {"password": "[REDACTED:password]"}
     assert redacted["set"] == ["a", "b"]
     json.dumps(redacted, allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {"token_bucket": "limits-2024", "auth_provider": "oauth2-proxy-7", "password_policy": {"min": 12}},
+        {"token": "USDC", "decimals": 6},
+        {"credentials": {"user": "bo", "path": "/run/secrets/x", "expires_in": 3600}},
+        {"Cookie": "theme=dark; lang=en"},
+        {"secret": "projects/p1/secrets/db/versions/3"},
+        "SELECT password FROM users WHERE token = $1",
+        "$password = $_POST['password'] ?? '';",
+        "--- PASS: TestTokenExpires (0.01s)",
+    ],
+)
+def test_what_only_has_to_do_with_a_secret_stays(payload):
+    assert redact_payload(payload) == payload
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"the token for the portal: {SECRET}",
+        f"## API key\n\n    {SECRET}\n",
+        f"<tr><th>API token</th><td>{SECRET}</td></tr>",
+        f'SetEnv API_TOKEN "{SECRET}"',
+        f"INSERT INTO t (name, api_key) VALUES ('x', '{SECRET}')",
+        f"Das Passwort lautet {SECRET}",
+        f"root:{SECRET}@tcp(127.0.0.1:3306)/db",
+    ],
+)
+def test_a_secret_is_found_where_a_text_names_it_from_afar(text):
+    assert SECRET not in redact_payload(text)

@@ -6,12 +6,12 @@ from functools import cache
 import pytest
 
 from backstay.redaction import redact_payload
-from tests.redaction.corpus import Negative, Positive, check, negatives, positives
+from tests.redaction.corpus import Negative, Positive, check, halves, negatives, positives
 
 RECALL, PRECISION = 0.97, 0.95
-"""What is asked of the half that the patterns were written beside."""
-UNSEEN_RECALL, UNSEEN_PRECISION = 0.85, 0.75
-"""What was reached on the half that nobody who writes patterns has read; it may only rise."""
+"""What is asked of a redactor."""
+ASKED = dict.fromkeys((False, True), (RECALL, PRECISION))
+"""The same is asked of the half that nobody who writes patterns has read."""
 
 
 @cache
@@ -30,17 +30,16 @@ def test_the_corpus_is_as_large_and_as_mixed_as_it_says():
     check()
 
 
-@pytest.mark.parametrize(
-    ("held_out", "recall", "precision"), [(False, RECALL, PRECISION), (True, UNSEEN_RECALL, UNSEEN_PRECISION)]
-)
-def test_most_secrets_are_found_in_every_place_and_little_else_is_taken_for_one(held_out, recall, precision):
+@pytest.mark.parametrize("held_out", halves())
+def test_most_secrets_are_found_in_every_place_and_little_else_is_taken_for_one(held_out):
+    recall, precision = ASKED[held_out]
     found = len(positives(held_out)) - len(missed(held_out))
     # No example is shown of the half that must stay unread.
     assert found / len(positives(held_out)) >= recall, [] if held_out else missed(held_out)
     assert found / (found + len(mistaken(held_out))) >= precision, [] if held_out else mistaken(held_out)
 
 
-@pytest.mark.parametrize("held_out", [False, True])
+@pytest.mark.parametrize("held_out", halves())
 def test_redacting_again_changes_nothing(held_out):
     for one in positives(held_out)[::7]:
         once = redact_payload(one.payload)

@@ -1,0 +1,75 @@
+"""Judge by its letters whether a text may be a secret: drawn by chance, chosen by a person, or plain words."""
+
+import re
+
+_LEAST_RANDOM = 12
+_LEAST_TELLING = 8
+_LEAST_LETTERS = 20
+_UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}(?:-|\Z)|[0-9]{1,2}[./][0-9]{1,2}[./][0-9]{2,4}(?:\D|\Z)|[0-9]{1,2}:[0-9]{2}")
+_NUMBER = re.compile(r"[-+]?[0-9][0-9._,:]*(?:[a-zA-Z%]{1,3})?(?:/[0-9a-z]{1,5})?")
+_VERSION = re.compile(r"v?[0-9]+(?:\.[0-9]+)+(?:[-+.][a-z]+[0-9.]*)*")
+_WORD = re.compile(r"(?:[a-z]+|[A-Z]+)?(?:[A-Z][a-z]{2,})*[A-Z]{0,4}[0-9]{0,3}|[0-9]{1,4}|[vVpPxXrR][0-9]+")
+"""What names are made of: a word, perhaps numbered, or a short number."""
+_ODD = re.compile(r"(?=.{1,7}\Z)(?:[0-9]{1,4}[a-z]{1,6}|[a-z]{1,4}[0-9]{1,4}[a-z]{1,4}[0-9]{0,2}|[A-Z][0-9][A-Z])")
+"""What only stands beside words: i18n, 1080p, utf8mb4, v1beta1."""
+_CUT = re.compile(r"[-_./:@#\\ +=,]+")
+_STEPS = re.compile(r"[a-z](?=[0-9])|[0-9](?=[A-Za-z])|[A-Z](?=[0-9])|[a-z](?=[A-Z])|[A-Z]{2}(?=[a-z])")
+_TURNS = re.compile(r"[a-z](?=[A-Z])|[A-Z]{2}(?=[a-z])")
+_ALPHABET = re.compile(r"[A-Za-z0-9_.~+/=:$%!*^#@&?-]+")
+_MAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+
+
+def is_random(text: str) -> bool:
+    """Say whether a text looks drawn by chance: letters and digits that take turns far more often than in names."""
+    length = len(text)
+    if length < _LEAST_RANDOM or _ALPHABET.fullmatch(text) is None or _is_figure(text):
+        return False
+    steps = len(_STEPS.findall(text))
+    digits = sum(map(str.isdecimal, text))
+    if digits and digits < length:
+        return (steps >= 3 and not is_name(text) and steps * 7 >= length) or _UUID.fullmatch(text) is not None
+    turns = len(_TURNS.findall(text))
+    return not digits and length >= _LEAST_LETTERS and turns * 5 >= length and text.isalpha()
+
+
+def is_uuid(text: str) -> bool:
+    """Say whether a text is a UUID, which more often names a thing than guards it."""
+    return _UUID.fullmatch(text) is not None
+
+
+def is_version(text: str) -> bool:
+    """Say whether a text is the version of a program, or a range of versions."""
+    return _VERSION.fullmatch(text.lstrip("^~<>=! ")) is not None
+
+
+def is_telling(text: str) -> bool:
+    """Say whether a text is too mixed to be a word, a number, a date, an address or the name of something."""
+    if (
+        len(text) < _LEAST_TELLING
+        or " " in text
+        or "://" in text
+        or "(" in text
+        or text.startswith(("./", "$", "http", "~/"))
+    ):
+        return False
+    digits = sum(map(str.isdecimal, text))
+    return 0 < digits < len(text) and any(map(str.isalpha, text)) and not _is_figure(text) and not is_name(text)
+
+
+def is_name(text: str) -> bool:
+    """Say whether a text is made of words and short numbers, as names, paths and labels are."""
+    odd = [part for part in _CUT.split(text) if part and _WORD.fullmatch(part) is None]
+    return not odd or (len(odd) * 2 < len(_CUT.split(text)) + 1 and all(map(_ODD.fullmatch, odd)))
+
+
+def is_path(text: str) -> bool:
+    """Say whether a text is the path of a file in words."""
+    rooted = text.startswith(("/", "./", "../", "~/", "file:", "\\\\")) or text[1:3] in (":\\", ":/")
+    inner = text[2:] if text[1:2] == ":" else text
+    return (rooted or ":/" in text) and "://" not in text and is_name(inner.replace("~", ""))
+
+
+def _is_figure(text: str) -> bool:
+    """Say whether a text is a number with its unit, a version, a date or a time."""
+    return bool(_NUMBER.fullmatch(text) or _VERSION.fullmatch(text) or _DATE.match(text) or _MAIL.fullmatch(text))

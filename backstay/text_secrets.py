@@ -1,0 +1,118 @@
+"""Replace the secrets in one text."""
+
+import re
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from backstay.cells import columns_in
+from backstay.commands import commands_in
+from backstay.guessed import guessed_in
+from backstay.named import named_in
+from backstay.secret import MARK, split_handles
+from backstay.sensitive import SensitiveNames
+from backstay.shapes import RUN, places_in, schemes_in, tokens_in
+from backstay.span import Span
+from backstay.spellings import SHORTEST
+
+Substitute = Callable[[str, Any], str]
+"""Takes the kind of a secret and its value; returns a mask or a SecretHandle."""
+
+_MASK = re.compile(r"\[REDACTED:[a-z0-9_]{1,40}\]")
+_MOST_REMEMBERED = 20_000
+_LONGEST_REMEMBERED = 120
+
+
+class TextSecrets:
+    """Find what is secret in texts, and put something else in its place."""
+
+    def __init__(self, names: SensitiveNames, known: re.Pattern[str] | None, substitute: Substitute) -> None:
+        """Know names, forms, and perhaps secrets themselves."""
+        self.names = names
+        self.known = known
+        self.substitute = substitute
+        self._harmless: set[str] = set()
+
+    def replaced(self, text: str) -> str:
+        """Return a plain text with its secrets replaced, looked through until nothing more is found."""
+        if len(text) < SHORTEST and "=" not in text and ":" not in text and "--" not in text:
+            return text
+        if text in self._harmless:
+            return text
+        parts = self.split(text)
+        while True:
+            found = [done for part, is_done in parts for done in ([(part, True)] if is_done else self._once(part))]
+            if len(found) == len(parts):
+                break
+            parts = found
+        if any(is_done for _, is_done in found):
+            return "".join(part for part, _ in found)
+        if len(text) <= _LONGEST_REMEMBERED:
+            if len(self._harmless) >= _MOST_REMEMBERED:
+                self._harmless.clear()
+            self._harmless.add(text)
+        return text
+
+    def read(self, name: str) -> tuple[str | None, bool]:
+        """Return the kind for a name and whether it is certain, read without what was replaced in it."""
+        if "[" not in name and "⟦" not in name:
+            return self.names.read(name)
+        found = (self.names.read(part) for part, is_done in self.split(name) if not is_done)
+        return next((kind for kind in found if kind[0]), (None, False))
+
+    def split(self, text: str) -> list[tuple[str, bool]]:
+        """Cut a text into parts that are replaced already, handles and masks, and parts that are not."""
+        if MARK not in text and "[REDACTED:" not in text:
+            return [(text, False)]
+        parts: list[tuple[str, bool]] = []
+        for part, handle in split_handles(text):
+            if handle is not None:
+                parts.append((part, True))
+                continue
+            at = 0
+            for found in _MASK.finditer(part):
+                if self._is_forged(found.group()):
+                    continue
+                parts += [(part[at : found.start()], False)] if found.start() > at else []
+                parts.append((found.group(), True))
+                at = found.end()
+            parts += [(part[at:], False)] if at < len(part) else []
+        return parts
+
+    def _is_forged(self, mask: str) -> bool:
+        """Say whether what looks like a mask holds a known secret instead of a kind."""
+        kind = mask.removeprefix("[REDACTED:").removesuffix("]")
+        return self.known is not None and self.known.search(kind) is not None and self.names.kind_of(kind) is None
+
+    def _once(self, text: str) -> list[tuple[str, bool]]:
+        """Cut a text at every secret that is found in it; secrets that overlap are one."""
+        found = deque(sorted(self._found_in(text), key=lambda span: (span[0], -span[1])))
+        parts: list[tuple[str, bool]] = []
+        at = 0
+        while found:
+            start, end, kind = found.popleft()
+            while found and found[0][0] < end:
+                end = max(end, found.popleft()[1])
+            parts += [(text[at:start], False)] if start > at else []
+            parts.append((self.substitute(kind, text[start:end]), True))
+            at = end
+        return [*parts, (text[at:], False)] if at < len(text) else parts
+
+    def _found_in(self, text: str) -> Iterator[Span]:
+        if self.known is not None:
+            yield from ((found.start(), found.end(), "known") for found in self.known.finditer(text))
+        runs = [found.span() for found in RUN.finditer(text)]
+        if runs:
+            yield from tokens_in(text, runs)
+            yield from guessed_in(text, runs)
+        yield from places_in(text)
+        lowered = text.lower()
+        if len(lowered) != len(text):
+            # Some letters have two small ones; places must stay the same.
+            lowered = "".join(sign.lower() if sign.isascii() else sign for sign in text)
+        yield from schemes_in(text, lowered)
+        yield from commands_in(text)
+        cues = [found.span() for found in self.names.cue.finditer(lowered)]
+        if cues:
+            yield from named_in(text, cues, self.names)
+            yield from columns_in(text, cues, self.names)
