@@ -103,13 +103,13 @@ class WorkspaceJails:
             workspace=workspace.root,
             writable=writable,
         )
-        return [str(self.nsjail.path), "--config", str(profile)]
+        return [str(self.nsjail.path), "--config", str(profile), "--quiet"]
 
     def _watch(self, limits: Limits, root: Path | None = None) -> Callable[[int], str | None]:
         return JailWatch(memory_mb=limits.memory_mb, root=root, written_mb=self._written_mb)
 
     def _demand_jail(self, ended: Ended) -> None:
         log = ended.log.decode("utf-8", "replace")
-        if ended.exit_code == _FAILED and log and ended.reason is None:
+        if ended.exit_code == _FAILED and "[F]" in log and ended.reason is None:
             cause, fix = likely_cause(log, self.image, self.cgroups)
             raise IsolationUnavailable(f"no jail could be made: {cause}; {fix}", cause=cause, fix=fix)

@@ -134,7 +134,7 @@ class Workspaces:
 
     async def _prepare(self, workspace: Workspace) -> int:
         """Return the user of the workspace's jails, once it owns what it must."""
-        number = workspace.root.stat().st_ino  # noqa: ASYNC240 - one look
+        number = workspace.root.stat().st_ino
         if self._prepared.get(workspace.key) != number:
             await asyncio.to_thread(prepare, workspace.root)
             self._prepared[workspace.key] = number
