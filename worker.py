@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     import openai
 
     from activities.resources import Resources
-    from sandbox.workspace_client import WorkspaceClient
 
 HERE = Path(__file__).resolve().parent
 
@@ -99,6 +98,7 @@ def open_model(settings: Settings) -> "openai.AsyncOpenAI":
 async def open_resources(settings: Settings, client: Client) -> AsyncGenerator["Resources"]:
     """Open store, toolbox and model for one worker, and close them at the end."""
     from activities.resources import Resources
+    from sandbox.workspace_client import open_workspace_client
     from store.opening import open_store
     from toolbox.toolbox import open_toolbox
 
@@ -108,7 +108,13 @@ async def open_resources(settings: Settings, client: Client) -> AsyncGenerator["
         open_store(
             database_url=settings.database_url_text, home=settings.home, blobs=settings.blobs, encryption_keys=keys
         ) as opened,
-        open_workspace_client(settings) as workspaces,
+        open_workspace_client(
+            home=settings.home,
+            workspaces=settings.workspaces,
+            nsjail=settings.nsjail,
+            rooms=HERE,
+            variables=settings.environment,
+        ) as workspaces,
         open_toolbox(
             settings.toolbox, environment=settings.environment, home=settings.home, workspaces=workspaces
         ) as tools,
@@ -126,27 +132,6 @@ async def open_resources(settings: Settings, client: Client) -> AsyncGenerator["
             find_sandbox=lambda: find_sandbox(client, settings),
             workspaces=workspaces,
         )
-
-
-@contextlib.asynccontextmanager
-async def open_workspace_client(settings: Settings) -> AsyncGenerator["WorkspaceClient"]:
-    """Offer workspaces; their host is started when it is first needed, at once where an operator named a folder."""
-    from sandbox.workspace_client import WorkspaceClient, plain_environment
-    from sandbox.workspace_settings import WorkspaceSettings
-
-    client = WorkspaceClient(
-        WorkspaceSettings(
-            home=settings.home, workspaces=settings.workspaces or settings.home / "workspaces", nsjail=settings.nsjail
-        ),
-        rooms=HERE,
-        environment=plain_environment(settings.environment),
-    )
-    if settings.workspaces is not None:
-        client.begin()
-    try:
-        yield client
-    finally:
-        await client.close()
 
 
 def open_worker(client: Client, resources: "Resources", *, sandboxed: bool = False, **options: Any) -> Worker:

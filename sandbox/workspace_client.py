@@ -3,8 +3,8 @@
 import asyncio
 import os
 import sys
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -192,6 +192,21 @@ def _error(said: Any) -> BackstayError:
     kind = getattr(errors, str(said.get("type")), None)
     known = kind if isinstance(kind, type) and issubclass(kind, BackstayError) else InternalError
     return known(str(said.get("message")), **said.get("facts", {}))
+
+
+@asynccontextmanager
+async def open_workspace_client(
+    *, home: Path, workspaces: Path | None, nsjail: Path | None, rooms: Path, variables: Mapping[str, str]
+) -> AsyncGenerator[WorkspaceClient]:
+    """Offer workspaces; their host starts when it is first needed, and at once where an operator named a folder."""
+    settings = WorkspaceSettings(home=home, workspaces=workspaces or home / "workspaces", nsjail=nsjail)
+    client = WorkspaceClient(settings, rooms=rooms, environment=plain_environment(variables))
+    if workspaces is not None:
+        client.begin()
+    try:
+        yield client
+    finally:
+        await client.close()
 
 
 def plain_environment(variables: Mapping[str, str]) -> dict[str, str]:
