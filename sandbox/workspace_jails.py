@@ -1,5 +1,6 @@
 """The jails of workspaces: which profile each has, and what is made of their ends."""
 
+import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -82,7 +83,7 @@ class WorkspaceJails:
         heard: Heard | None = None,
     ) -> Ended:
         """Run a command line of a shell. Raises IsolationUnavailable when there was no jail."""
-        watch = self._watch(self._limits, workspace.root if writable else None)
+        watch = await asyncio.to_thread(self._watch, self._limits, workspace.root if writable else None)
         ended = await run_jailed(
             self._command(workspace, uid, self._limits, seconds=seconds, writable=writable),
             ("/usr/bin/bash", "--noprofile", "--norc", "-c", command),
