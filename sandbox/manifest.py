@@ -17,7 +17,7 @@ _ID = re.compile(r"[0-9a-f]{64}")
 _MOST_BYTES = 1 << 30
 
 
-class Manifest:
+class SnapshotManifest:
     """Hold the node at every path below a workspace; paths are relative, with `/` between names."""
 
     def __init__(self, nodes: Mapping[str, Node]) -> None:
@@ -32,7 +32,7 @@ class Manifest:
         return hashlib.sha256(text).hexdigest(), zlib.compress(text, 1)
 
     @classmethod
-    def decode(cls, snapshot_id: str, data: bytes) -> "Manifest":
+    def decode(cls, snapshot_id: str, data: bytes) -> "SnapshotManifest":
         """Read what `encode` wrote. Raises SnapshotDamaged when it is anything else."""
         try:
             nodes = _nodes(snapshot_id, zlib.decompressobj().decompress(data, _MOST_BYTES))

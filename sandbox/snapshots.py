@@ -12,7 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from backstay.errors import SnapshotDamaged, SnapshotRefused, WorkspaceChanging
-from sandbox.manifest import Manifest, checked_id
+from sandbox.manifest import SnapshotManifest, checked_id
 from sandbox.manifest_index import ManifestIndex, settled
 from sandbox.manifest_walk import Read, Walk
 from sandbox.restored import Restored
@@ -127,7 +127,7 @@ class Snapshots:
 
     def _record(self, top: int, walk: Walk, started: int) -> str:
         """Write the manifest, and then the index that refers to it."""
-        snapshot_id, data = Manifest(walk.nodes).encode()
+        snapshot_id, data = SnapshotManifest(walk.nodes).encode()
         if not self._place(snapshot_id).is_file():
             write_whole(self._folder, f"manifests/{snapshot_id}", data)
         known = {
@@ -141,7 +141,7 @@ class Snapshots:
         write_whole(self._folder, _INDEX, index.encode(top), durable=False)
         return snapshot_id
 
-    def _manifest(self, snapshot_id: str) -> Manifest:
+    def _manifest(self, snapshot_id: str) -> SnapshotManifest:
         place = self._place(checked_id(snapshot_id))
         try:
             data = place.read_bytes()
@@ -150,7 +150,7 @@ class Snapshots:
                 f"snapshot {snapshot_id} is not in {shown(str(self._folder))} ({error.strerror});"
                 " it was forgotten, or belongs to another workspace"
             ) from error
-        return Manifest.decode(snapshot_id, data)
+        return SnapshotManifest.decode(snapshot_id, data)
 
     def _place(self, snapshot_id: str) -> Path:
         return self._folder / "manifests" / (snapshot_id or "none")

@@ -76,35 +76,48 @@ def plant(root: Path, dice: random.Random, files: int) -> None:
 
 def meddle(root: Path, dice: random.Random, files: int) -> None:
     """What a run may do: write, edit, move, delete, change modes, and put one kind of thing in place of another."""
-    for number in range(files):
-        everything = sorted(path for path in root.rglob("*"))
-        folders = [root, *(path for path in everything if path.is_dir() and not path.is_symlink())]
-        plain = [path for path in everything if path.is_file() and not path.is_symlink()]
+    plain, folders = [], []
+    done = 0
+    while done < files:
+        if done % 20 == 0:
+            everything = sorted(path for path in root.rglob("*") if not path.is_symlink())
+            plain = [path for path in everything if path.is_file()]
+            folders = [root, *(path for path in everything if path.is_dir())]
         place, folder = dice.choice(plain), dice.choice(folders)
-        match number % 8:
-            case 0:
-                (folder / f"written{number}").write_bytes(dice.randbytes(300))
-            case 1:
-                place.write_bytes(dice.randbytes(80))
-            case 2:
-                place.rename(folder / f"moved{number}")
-            case 3:
-                place.unlink()
-            case 4:
-                place.chmod(dice.choice(FILE_MODES))
-            case 5:
-                place.unlink()
-                place.mkdir()
-                (place / "inside").symlink_to("/etc")
-            case 6 if folder != root and sum(1 for _ in folder.rglob("*")) < files // 20:
-                shutil.rmtree(folder)
-                folder.symlink_to("/etc/passwd") if dice.random() < 0.5 else folder.write_text("no folder any more")
-            case _:
-                folder.chmod(dice.choice(FOLDER_MODES))
+        if not place.is_file() or not folder.is_dir():
+            continue
+        step(done, place, folder, root, dice)
+        done += 1
+
+
+def step(number: int, place: Path, folder: Path, root: Path, dice: random.Random) -> None:
+    match number % 8:
+        case 0:
+            (folder / f"written{number}").write_bytes(dice.randbytes(300))
+        case 1:
+            place.write_bytes(dice.randbytes(80))
+        case 2:
+            place.rename(folder / f"moved{number}")
+        case 3:
+            place.unlink()
+        case 4:
+            place.chmod(dice.choice(FILE_MODES))
+        case 5:
+            place.unlink()
+            place.mkdir()
+            (place / "inside").symlink_to("/nowhere")
+        case 6 if folder != root and sum(1 for _ in folder.rglob("*")) < 20:
+            shutil.rmtree(folder)
+            if dice.random() < 0.5:
+                folder.symlink_to("/nowhere/at/all")
+            else:
+                folder.write_text("no folder any more")
+        case _:
+            folder.chmod(dice.choice(FOLDER_MODES))
 
 
 @pytest.mark.promise("workspace:undo")
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_an_undo_of_a_run_that_wrote_edited_moved_and_deleted_200_files_restores_every_byte_mode_and_symlink(
     seed, root, snapshots
 ):
