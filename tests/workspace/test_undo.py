@@ -72,6 +72,14 @@ async def test_what_a_person_changed_since_is_not_overwritten_and_is_named(desk:
     assert (desk.root / "a").read_text(encoding="ascii") == "a person's"
 
 
+async def test_a_command_that_failed_names_what_it_destroyed_for_good(desk: Desk):
+    os.mkfifo(desk.root / "pipe")
+    said = await desk.ask("run", command="rm pipe; for i in $(seq 400); do mkdir d && cd d; done")
+    assert "nothing of it was kept" in said
+    assert "'pipe'" in said
+    assert desk.held() == {}
+
+
 async def test_an_effect_that_was_cut_off_is_taken_back_before_anything_else_happens(desk: Desk, area):
     await desk.ask("write_file", path="a", content="before")
     workspace = Workspace(name=desk.name, root=desk.root)
