@@ -67,14 +67,21 @@ def held_by(root: Path) -> tuple[int, int]:
 
 
 def descendants(pid: int) -> Iterator[int]:
-    """Yield the processes that a process has started, and those that they have started."""
+    """Yield the processes that a process has started, and those that they have started; they may end meanwhile."""
     waiting = [pid]
     while waiting:
-        for place in Path(f"/proc/{waiting.pop()}/task").glob("*/children"):
-            with suppress(OSError, ValueError):
-                found = [int(number) for number in place.read_text(encoding="ascii").split()]
-                yield from found
-                waiting += found
+        for number in _children(waiting.pop()):
+            yield number
+            waiting.append(number)
+
+
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
+    with suppress(OSError, ValueError):
+        for place in Path(f"/proc/{pid}/task").glob("*/children"):
+            with suppress(OSError):
+                found += [int(number) for number in place.read_text(encoding="ascii").split()]
+    return found
 
 
 def _memory(pid: int) -> int:

@@ -12,7 +12,7 @@ from sandbox.kept_output import KeptOutput
 from sandbox.spawn import guarded
 
 Watch = Callable[[int], str | None]
-"""Is given the process that confines the command, and says why it must end now, or nothing."""
+"""Is given the process that confines the command, and says why it must end now, or nothing; called in a thread."""
 WROTE = "it wrote more than"
 Heard = Callable[[str, bytes], None]
 """Is given `stdout` or `stderr`, and what was said there."""
@@ -129,7 +129,7 @@ async def _until_it_must_end(process: asyncio.subprocess.Process, ended: Ended, 
                 return f"it said more than {bounds.output} bytes"
             if time.monotonic() >= ends:
                 return f"it took longer than {bounds.seconds:g} s"
-            if bounds.watch is not None and (reason := bounds.watch(process.pid)):
+            if bounds.watch is not None and (reason := await asyncio.to_thread(bounds.watch, process.pid)):
                 return reason
     finally:
         waiting.cancel()

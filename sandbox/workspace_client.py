@@ -196,9 +196,9 @@ def _error(said: Any) -> BackstayError:
 
 @asynccontextmanager
 async def open_workspace_client(
-    workspaces: Path | None, *, home: Path, nsjail: Path | None, rooms: Path, variables: Mapping[str, str]
+    *, home: Path, workspaces: Path | None, nsjail: Path | None, rooms: Path, variables: Mapping[str, str]
 ) -> AsyncGenerator[WorkspaceClient]:
-    """Offer workspaces; their host is started when it is first needed, at once where an operator named a folder."""
+    """Offer workspaces; their host starts when it is first needed, and at once where an operator named a folder."""
     settings = WorkspaceSettings(home=home, workspaces=workspaces or home / "workspaces", nsjail=nsjail)
     client = WorkspaceClient(settings, rooms=rooms, environment=plain_environment(variables))
     if workspaces is not None:

@@ -1,5 +1,6 @@
 """The jails of workspaces: which profile each has, and what is made of their ends."""
 
+import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -82,7 +83,7 @@ class WorkspaceJails:
         heard: Heard | None = None,
     ) -> Ended:
         """Run a command line of a shell. Raises IsolationUnavailable when there was no jail."""
-        watch = self._watch(self._limits, workspace.root if writable else None)
+        watch = await asyncio.to_thread(self._watch, self._limits, workspace.root if writable else None)
         ended = await run_jailed(
             self._command(workspace, uid, self._limits, seconds=seconds, writable=writable),
             ("/usr/bin/bash", "--noprofile", "--norc", "-c", command),
@@ -103,13 +104,13 @@ class WorkspaceJails:
             workspace=workspace.root,
             writable=writable,
         )
-        return [str(self.nsjail.path), "--config", str(profile)]
+        return [str(self.nsjail.path), "--config", str(profile), "--quiet"]
 
     def _watch(self, limits: Limits, root: Path | None = None) -> Callable[[int], str | None]:
         return JailWatch(memory_mb=limits.memory_mb, root=root, written_mb=self._written_mb)
 
     def _demand_jail(self, ended: Ended) -> None:
         log = ended.log.decode("utf-8", "replace")
-        if ended.exit_code == _FAILED and log and ended.reason is None:
+        if ended.exit_code == _FAILED and "[F]" in log and ended.reason is None:
             cause, fix = likely_cause(log, self.image, self.cgroups)
             raise IsolationUnavailable(f"no jail could be made: {cause}; {fix}", cause=cause, fix=fix)

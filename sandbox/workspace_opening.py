@@ -27,7 +27,8 @@ async def open_workspaces(settings: WorkspaceSettings) -> Workspaces:
     # Where workspaces are is where it must be possible to work.
     trial = settings.workspaces.absolute() / ".trial"
     trial.mkdir(parents=True, exist_ok=True)
-    state.mkdir(parents=True, exist_ok=True)
+    # What commands said is recorded there.
+    state.mkdir(mode=0o700, parents=True, exist_ok=True)
     await asyncio.to_thread(prepare, trial)
     limits = shell_limits()
     (await prove_workspace(nsjail, image, folder, trial, limits=limits, cgroups=cgroups)).demand()

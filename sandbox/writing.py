@@ -44,23 +44,23 @@ class Writing:
             said = await do()
             return await asyncio.to_thread(self._finished, begun, said)
         except SnapshotRefused as error:
-            await asyncio.to_thread(self._take_back, begun)
-            return {"error": f"{error}; nothing of it was kept"}
+            left = await asyncio.to_thread(self._take_back, begun)
+            return {"error": f"{error}; nothing of it was kept{left}"}
         except BaseException:
             await asyncio.shield(asyncio.to_thread(self._take_back, begun))
             raise
 
     def _finished(self, begun: Written, said: dict[str, Any]) -> dict[str, Any]:
         if "error" in said:
-            self._take_back(begun)
-            return said
+            left = self._take_back(begun)
+            return {"error": said["error"] + left}
         after = self._snapshots.take(self._workspace.root).id
         changes = self._snapshots.changes(begun.before, after)
         files = [one for one in changes if one.after is not None and one.after.kind == "file" and one.kind != "mode"]
         size = sum(one.after.size for one in files if one.after is not None)
         if size > self._most:
-            self._take_back(begun)
-            return {"error": f"it wrote {size} bytes, more than {self._most}; nothing of it was kept"}
+            left = self._take_back(begun)
+            return {"error": f"it wrote {size} bytes, more than {self._most}; nothing of it was kept{left}"}
         answer = said["ok"] | {
             "before": begun.before,
             "after": after,
@@ -72,10 +72,12 @@ class Writing:
         self._records.finish(begun.model_copy(update={"after": after, "answer": answer}))
         return {"ok": answer}
 
-    def _take_back(self, begun: Written) -> None:
-        """Bring back what was there before; nobody else works in the workspace meanwhile."""
-        self._snapshots.restore(self._workspace.root, begun.before)
+    def _take_back(self, begun: Written) -> str:
+        """Bring back what was there before, and say what could not be; nobody else works in the workspace meanwhile."""
+        restored = self._snapshots.restore(self._workspace.root, begun.before)
         self._records.drop()
+        left = [f"{one.path!a}: {one.why}" for one in (*restored.conflicts, *restored.failed)]
+        return f"; {len(left)} things could not be brought back, such as {left[0]}" if left else ""
 
 
 def _artifact(change: Changed) -> dict[str, Any]:

@@ -43,6 +43,7 @@ ORDER = (
     "tests/cli",
     "tests/docs",
     "tests/client",
+    "tests/workspace",
     "tests/sandbox",
 )
 """What keeps every core busy by itself stands apart, and what is short comes last."""

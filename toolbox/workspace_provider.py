@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from backstay.errors import (
+    BackstayError,
     Final,
     InternalError,
     OutcomeUnknown,
-    SandboxLost,
     ToolUnavailable,
+    Transient,
 )
 from backstay.execution_result import ExecutionResult
 from toolbox.answer import Answer, refused
@@ -83,7 +84,7 @@ class WorkspaceProvider:
             return None
         try:
             said = await asyncio.wait_for(self._host.show(**_given(call, call.workplace)), call.deadline_s)
-        except (TimeoutError, SandboxLost, Final) as error:
+        except (TimeoutError, BackstayError) as error:
             return f"(no diff: {error or 'it took too long'})"
         return str(said["ok"]["diff"]) if "ok" in said else f"(it would fail: {said['error']})"
 
@@ -101,7 +102,7 @@ class WorkspaceProvider:
         try:
             if call.tool not in _BEHIND:
                 await self._host.claim(place.workspace, place.run)
-        except SandboxLost as error:
+        except Transient as error:
             raise ToolUnavailable(str(error)) from None
         except Final as error:
             return refused(f"{type(error).__name__}: {error}")
@@ -121,7 +122,7 @@ class WorkspaceProvider:
             said = await asyncio.wait_for(self._host.call(**given), left)
         except TimeoutError:
             raise OutcomeUnknown(f"no answer within {call.deadline_s:g} s", timed_out=True) from None
-        except SandboxLost as error:
+        except Transient as error:
             # Nothing of it is left, or will be when the workspace is next used; it may be sent again.
             if call.before_send is None:
                 raise NotSent(str(error)) from None

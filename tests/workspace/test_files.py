@@ -47,6 +47,18 @@ async def test_a_file_with_a_name_outside_keeps_there_what_it_holds(desk: Desk, 
     await desk.ask("write_file", path="linked", content="changed")
     assert (desk.root / "linked").read_text(encoding="ascii") == "changed"
     assert outside.read_text(encoding="ascii") == OUTSIDE
+    assert outside.stat().st_uid == os.geteuid()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+async def test_what_is_written_belongs_to_the_owner_of_the_workspace_and_never_to_root(desk: Desk):
+    await desk.ask("write_file", path="a", content="x")
+    assert (desk.root / "a").stat().st_uid == desk.root.stat().st_uid != 0
+    given = Desk(desk.workspaces, f"{desk.name}-given", desk.root.with_name(f"{desk.name}-given"))
+    given.root.mkdir()
+    os.chown(given.root, 1234, 1234)
+    await given.ask("run", command="mkdir d; echo x > d/b")
+    assert {path.stat().st_uid for path in given.root.rglob("*")} == {1234}
 
 
 async def test_an_edit_that_does_not_occur_as_often_as_said_changes_nothing(desk: Desk):

@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from backstay.errors import IsolationUnavailable, SandboxLost, WorkspaceBusy
-from sandbox.workspace_client import WorkspaceClient, plain_environment
+from sandbox.workspace_client import WorkspaceClient, open_workspace_client, plain_environment
 from sandbox.workspace_settings import WorkspaceSettings
 from tests.sandbox.places import HOUSE
 from toolbox.answer import Answer
@@ -168,6 +168,21 @@ async def test_without_isolation_there_is_no_host_and_the_reason_is_given(area):
     assert listed.reason is not None
     assert "BACKSTAY_NSJAIL" in listed.reason
     await client.close()
+
+
+async def test_where_an_operator_named_a_folder_the_host_starts_with_its_worker(area):
+    named = {"home": area, "nsjail": None, "rooms": HOUSE, "variables": os.environ}
+    async with open_workspace_client(workspaces=area / "workspaces", **named) as begun:
+        async with asyncio.timeout(300):
+            while begun.pid is None:
+                await asyncio.sleep(0.05)
+        await begun.claim("begun", "r")
+        pid = begun.pid
+        assert await begun.release("begun", "r")
+        assert begun.pid == pid
+    assert gone(pid)
+    async with open_workspace_client(workspaces=None, **named) as lazy:
+        assert lazy.pid is None
 
 
 def call_of(tool: str, *, effect: str | None = None, run: str = "r", **arguments) -> Call:

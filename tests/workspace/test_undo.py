@@ -1,5 +1,7 @@
 """Writing calls happen once, leave nothing half done, and are taken back to the last byte."""
 
+import os
+
 import pytest
 
 from backstay.errors import IsolationUnavailable, SandboxLost, WorkspaceBusy, WorkspaceInvalid
@@ -70,6 +72,14 @@ async def test_what_a_person_changed_since_is_not_overwritten_and_is_named(desk:
     assert (desk.root / "a").read_text(encoding="ascii") == "a person's"
 
 
+async def test_a_command_that_failed_names_what_it_destroyed_for_good(desk: Desk):
+    os.mkfifo(desk.root / "pipe")
+    said = await desk.ask("run", command="rm pipe; for i in $(seq 400); do mkdir d && cd d; done")
+    assert "nothing of it was kept" in said
+    assert "'pipe'" in said
+    assert desk.held() == {}
+
+
 async def test_an_effect_that_was_cut_off_is_taken_back_before_anything_else_happens(desk: Desk, area):
     await desk.ask("write_file", path="a", content="before")
     workspace = Workspace(name=desk.name, root=desk.root)
@@ -101,6 +111,17 @@ async def test_a_workspace_belongs_to_one_run_until_it_is_released(desk: Desk, w
     assert not workspaces.release(desk.name, "run-2")
     assert workspaces.release(desk.name, "run-1")
     assert (await other.ask("read_file", path="a"))["content"] == "1"
+
+
+async def test_a_workspace_that_jails_cannot_reach_is_refused_with_the_folder_that_is_closed(desk: Desk):
+    if os.geteuid():
+        pytest.skip("the jail of an ordinary user enters what that user owns")
+    (desk.root / "inner/deep").mkdir(parents=True)
+    os.chown(desk.root, 1234, 1234)
+    (desk.root / "inner").chmod(0o700)
+    closed = Desk(desk.workspaces, f"{desk.name}/inner/deep", desk.root / "inner/deep")
+    with pytest.raises(WorkspaceInvalid, match=f"chmod o\\+x {desk.root}/inner"):
+        await closed.ask("list_directory")
 
 
 async def test_a_claim_passes_from_a_run_that_is_known_to_be_over(area):
