@@ -110,11 +110,7 @@ async def open_resources(settings: Settings, client: Client) -> AsyncGenerator["
             database_url=settings.database_url_text, home=settings.home, blobs=settings.blobs, encryption_keys=keys
         ) as opened,
         open_workspace_client(
-            workspaces=settings.workspaces,
-            home=settings.home,
-            nsjail=settings.nsjail,
-            rooms=HERE,
-            variables=settings.environment,
+            settings.workspaces, home=settings.home, nsjail=settings.nsjail, rooms=HERE, variables=settings.environment
         ) as workspaces,
         open_toolbox(
             settings.toolbox,

@@ -196,7 +196,7 @@ def _error(said: Any) -> BackstayError:
 
 @asynccontextmanager
 async def open_workspace_client(
-    *, home: Path, workspaces: Path | None, nsjail: Path | None, rooms: Path, variables: Mapping[str, str]
+    workspaces: Path | None, *, home: Path, nsjail: Path | None, rooms: Path, variables: Mapping[str, str]
 ) -> AsyncGenerator[WorkspaceClient]:
     """Offer workspaces; their host starts when it is first needed, and at once where an operator named a folder."""
     settings = WorkspaceSettings(home=home, workspaces=workspaces or home / "workspaces", nsjail=nsjail)
