@@ -34,7 +34,9 @@ class PlainBM25:
             for word, n in count.items():
                 found[word].append((name, n * 2.2 / (n + 1.2 * (0.25 + 0.75 * count.total() / mean))))
         self.found = {
-            word: [(name, part * math.log(1 + (len(counts) - len(have) + 0.5) / (len(have) + 0.5))) for name, part in have]
+            word: [
+                (name, part * math.log(1 + (len(counts) - len(have) + 0.5) / (len(have) + 0.5))) for name, part in have
+            ]
             for word, have in found.items()
         }
 
@@ -130,7 +132,10 @@ def speed(size: int) -> list[dict[str, Any]]:
 
 
 def render(result: dict[str, Any]) -> str:
-    lines = ["| tools | queries | way | short: recall@10 | MRR | sentence: recall@10 | MRR |", "|---|---|---|---|---|---|---|"]
+    lines = [
+        "| tools | queries | way | short: recall@10 | MRR | sentence: recall@10 | MRR |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for row in result["quality"]:
         cells = [row["tools"], f"{row['half']} ({row['queries']})", row["way"]]
         cells += [row[kind][key] for kind in ("short", "sentence") for key in ("recall_at_10", "mrr")]
@@ -140,7 +145,9 @@ def render(result: dict[str, Any]) -> str:
         keys = ("tools", "way", "build_s", "p50_ms", "p99_ms", "p50_to_plain")
         lines.append("| " + " | ".join(str(row[key]) for key in keys) + " |")
     lines += ["", f"Full names that lead when asked for: {result['exact_names_first']} %."]
-    servers = [f"{server} ({found['package']} {found['version']}, {found['licence']})" for server, found in real().items()]
+    servers = [
+        f"{server} ({found['package']} {found['version']}, {found['licence']})" for server, found in real().items()
+    ]
     return "\n".join([*lines, "", f"The servers: {', '.join(servers)}."])
 
 

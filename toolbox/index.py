@@ -1,9 +1,10 @@
-"""Find tools by their words, in SQLite's full-text index in memory, and by their meaning where word vectors are there."""
+"""Find tools by their words, in SQLite's full-text index in memory, and by meaning where word vectors are there."""
 
 import sqlite3
 import threading
 from collections.abc import Iterable
 from importlib.util import find_spec
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ _QUERY_WORDS = 64
 _INDEXED = 4000
 _BY_WORDS = 200
 """So many of the best by words take part when words and meaning are weighed together."""
+_WEIGHED = 1000
+"""So many matches are weighed for one query, the rarest words first."""
 _STOP = frozenset(
     words_of(
         "a all an and any are as at be been but by can could do does each every find for from get give had "
@@ -38,7 +41,7 @@ class Index:
         self._database = sqlite3.connect(":memory:", check_same_thread=False)
         self._database.execute(_sql("index.sql"))
         self._database.executemany(_sql("insert.sql"), ((place, *_row(one)) for place, one in enumerate(ordered)))
-        self._search = _sql("search.sql")
+        self._count, self._search = _sql("count.sql"), _sql("search.sql")
         self._meaning = _meaning_of(ordered) if by_meaning and ordered else None
 
     def find(self, query: str, limit: int) -> list[str]:
@@ -54,9 +57,15 @@ class Index:
         telling = [word for word in words if len(word) > 1 and word not in _STOP] or words
         if not telling:
             return []
-        expression = " OR ".join(f'"{word}"' for word in telling[:_QUERY_WORDS])
         with self._lock:
-            return self._database.execute(self._search, (expression, limit)).fetchall()
+            rare = self._rarest([f'"{word}"' for word in telling[:_QUERY_WORDS]])
+            return self._database.execute(self._search, (" OR ".join(rare), limit)).fetchall()
+
+    def _rarest(self, words: list[str]) -> list[str]:
+        """Return the words that tell most; those that very many tools have would only cost time."""
+        spread = sorted((self._database.execute(self._count, (word,)).fetchone()[0], word) for word in words)
+        reached = list(accumulate(count for count, _ in spread))
+        return [word for (_, word), so_far in zip(spread, reached, strict=True) if so_far <= _WEIGHED] or [spread[0][1]]
 
 
 def _meaning_of(definitions: list[Definition]) -> Any:
@@ -72,9 +81,17 @@ def _row(definition: Definition) -> tuple[str, str, str, str]:
     return (
         " ".join([definition.provider, *words_of(definition.provider)]),
         " ".join([definition.mcp_name, *words_of(definition.mcp_name)]),
-        f"{definition.description} {' '.join(words_of(definition.description[:_INDEXED]))}",
+        f"{definition.description} {' '.join(_inner_words(definition.description[:_INDEXED]))}",
         " ".join(_parameter_words(definition.parameters))[:_INDEXED],
     )
+
+
+def _inner_words(text: str) -> Iterable[str]:
+    """Yield the words inside names such as `maxResults` and `e-mail`; SQLite finds the others itself."""
+    for word in text.split():
+        plain = word.strip(".,;:!?()'\"`")
+        if not plain.isalpha() or not (plain.islower() or plain.istitle()):
+            yield from words_of(plain)
 
 
 def _parameter_words(schema: dict[str, Any]) -> Iterable[str]:

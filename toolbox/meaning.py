@@ -4,10 +4,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from functools import cache
 from importlib.util import find_spec
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
-import numpy
+import numpy as np
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
@@ -16,7 +17,9 @@ from toolbox.naming import words_of
 
 _DESCRIBED = 200
 """So much of a description says what a tool is for; the rest is about how to call it."""
-_CHUNK = 1000
+_WORDS_OF_A_TEXT = 200
+_NEAR = 0.5
+"""What is less than half as near as the nearest tool is no answer, unless it shares a word with the query."""
 _WORDS = 0.3
 _PROVIDER = 0.3
 
@@ -38,13 +41,19 @@ class Meaning:
     def ranked(self, query: str, by_words: Sequence[tuple[int, float]], limit: int) -> list[int]:
         """Return the places of the tools nearest to the query by meaning and words, best first."""
         scores = self._tools @ _unit(_sums([query]))[0]
-        scores *= (1 - _WORDS) / max(float(scores.max()), 1e-6)
+        nearest = max(float(scores.max()), 1e-6)
+        kept = scores >= _NEAR * nearest
+        scores *= (1 - _WORDS) / nearest
         if by_words:
-            found = numpy.array([place for place, _ in by_words])
-            scores[found] += numpy.array([score for _, score in by_words]) * (_WORDS / max(by_words[0][1], 1e-6))
+            found = np.array([place for place, _ in by_words])
+            scores[found] += np.array([score for _, score in by_words]) * (_WORDS / max(by_words[0][1], 1e-6))
+            kept[found] = True
+        scores[~kept] = 0
         scores = scores.round(5)
-        best = numpy.argsort(-scores, kind="stable")[:limit]
-        return [int(place) for place in best if scores[place] > 0]
+        limit = min(limit, len(scores))
+        least = max(float(np.partition(scores, -limit)[-limit]), 1e-5)
+        near = np.flatnonzero(scores >= least)
+        return [int(place) for place in near[np.argsort(-scores[near], kind="stable")][:limit]]
 
 
 @cache
@@ -59,20 +68,29 @@ def _vectors() -> tuple[Any, Any]:
 
 
 def _sums(texts: Sequence[str]) -> Any:
-    """Return for each text the sum of its tokens' vectors."""
+    """Return for each text the sum of its words' vectors."""
+    words = [text.encode("utf-8", "replace").decode("utf-8").split() for text in texts]
+    known = {word: place for place, word in enumerate(dict.fromkeys(chain.from_iterable(words)))}
+    vectors = _vectors_of(list(known))
+    # The longest first: so each round adds the next word of all texts that still have one, in one go.
+    order = sorted(range(len(texts)), key=lambda place: len(words[place]), reverse=True)
+    summed = np.zeros((len(texts), vectors.shape[1]), dtype=np.float32)
+    for round_, column in enumerate(zip_longest(*(words[place] for place in order))):
+        some = [known[word] for word in column if word is not None]
+        summed[: len(some)] += vectors[some]
+        if round_ == _WORDS_OF_A_TEXT:
+            break
+    restored = np.empty_like(summed)
+    restored[order] = summed
+    return restored
+
+
+def _vectors_of(words: list[str]) -> Any:
     tokenizer, vectors = _vectors()
-    plain = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
-    summed = numpy.zeros((len(texts), vectors.shape[1]), dtype=numpy.float32)
-    for start in range(0, len(texts), _CHUNK):
-        tokens = [one.ids for one in tokenizer.encode_batch_fast(plain[start : start + _CHUNK], add_special_tokens=False)]
-        filled = [place for place, ids in enumerate(tokens) if ids]
-        if filled:
-            flat = numpy.concatenate([tokens[place] for place in filled])
-            begins = numpy.cumsum([0, *(len(tokens[place]) for place in filled[:-1])])
-            chosen = vectors[flat].astype(numpy.float32)
-            summed[[start + place for place in filled]] = numpy.add.reduceat(chosen, begins, axis=0)
-    return summed
+    tokens = (one.ids for one in tokenizer.encode_batch_fast(words, add_special_tokens=False))
+    each = [vectors[ids].sum(axis=0, dtype=np.float32) for ids in tokens]
+    return np.array(each) if each else np.zeros((0, vectors.shape[1]), dtype=np.float32)
 
 
 def _unit(vectors: Any) -> Any:
-    return vectors / numpy.maximum(numpy.linalg.norm(vectors, axis=1, keepdims=True), 1e-6)
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-6)
