@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from benchmarks.page import publish
-from benchmarks.tool_lists import Query, filled, queries, real, real_definitions
+from benchmarks.tool_lists import Asked, filled, queries, real, real_definitions
 from toolbox.catalog import build
 from toolbox.definition import Definition
 from toolbox.index import Index
@@ -74,7 +74,7 @@ WAYS: dict[str, Callable[[list[Definition]], Find]] = {
 }
 
 
-def scored(find: Find, asked: list[Query], kind: str) -> dict[str, float]:
+def scored(find: Find, asked: list[Asked], kind: str) -> dict[str, float]:
     places = []
     for query in asked:
         found = find(getattr(query, kind))

@@ -120,7 +120,7 @@ PARAMETERS = {
 }
 
 
-class Query(NamedTuple):
+class Asked(NamedTuple):
     tool: str
     short: str
     sentence: str
@@ -157,10 +157,10 @@ def filled(count: int) -> list[Definition]:
     return tools
 
 
-def queries() -> dict[str, list[Query]]:
+def queries() -> dict[str, list[Asked]]:
     """Return the queries by the half they belong to; a server's queries stay together."""
     lines = (DATA / "tool_queries.txt").read_text(encoding="utf-8").splitlines()
-    every = [Query(*line.split(" | ")) for line in lines]
+    every = [Asked(*line.split(" | ")) for line in lines]
     servers = sorted(
         {query.tool.partition(".")[0] for query in every}, key=lambda name: hashlib.sha256(name.encode()).hexdigest()
     )

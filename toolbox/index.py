@@ -49,7 +49,7 @@ class Index:
         text = query[:_INDEXED]
         if self._meaning is None:
             return [self._names[place] for place, _ in self._by_words(text, limit)]
-        ranked = self._meaning.ranked(text, self._by_words(text, _BY_WORDS), limit)
+        ranked = self._meaning.ranked(text, self._by_words(text, max(limit, _BY_WORDS)), limit)
         return [self._names[place] for place in ranked]
 
     def _by_words(self, text: str, limit: int) -> list[tuple[int, float]]:
