@@ -63,6 +63,7 @@ bench: $(STAMP)  ## Measure steps and programs, most of it against a bare workfl
 	$(RUN) -m benchmarks.forms
 	$(RUN) -m benchmarks.payloads
 	$(RUN) -m benchmarks.snapshots
+	$(RUN) -m benchmarks.search
 
 soak: $(STAMP)  ## The long random matrices; their figures are in docs/reliability.md
 	$(PYTEST) -m soak

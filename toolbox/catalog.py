@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 from backstay.canonical import digest_of
@@ -41,7 +42,9 @@ class Catalog:
         limit = max(1, min(limit, _LIMIT))
         wanted = query.strip()
         exact = [d.name for d in self._named(wanted)]
-        found = self.index.find(wanted, limit + _LIMIT) if wanted else sorted(_open(self.definitions.values()))
+        # Those that cannot be used now go last, so all must be known before the first can be named.
+        enough = len(self.definitions) if self.unavailable else limit + len(exact)
+        found = self.index.find(wanted, enough) if wanted else sorted(_open(self.definitions.values()))
         rest = [self.definitions[name] for name in dict.fromkeys(found) if name not in exact]
         rest.sort(key=lambda definition: definition.provider in self.unavailable)
         ordered = [*(self.definitions[name] for name in exact), *rest]
@@ -66,10 +69,16 @@ class Catalog:
         direct = self.definitions.get(wanted) or self.by_function.get(wanted)
         if direct is not None:
             return [] if direct.hidden else [direct]
-        folded = wanted.casefold()
-        same = [d for d in self.definitions.values() if d.mcp_name.casefold() == folded or d.name.casefold() == folded]
-        same = [d for d in same if not d.hidden]
+        same = self._by_folded_name.get(wanted.casefold(), [])
         return sorted(same, key=lambda d: (d.provider in self.unavailable, d.name))[:_LIMIT]
+
+    @cached_property
+    def _by_folded_name(self) -> dict[str, list[Definition]]:
+        folded: dict[str, list[Definition]] = {}
+        for definition in _open(self.definitions.values()).values():
+            for name in {definition.mcp_name.casefold(), definition.name.casefold()}:
+                folded.setdefault(name, []).append(definition)
+        return folded
 
     def _hit(self, definition: Definition, detail_level: str) -> Hit:
         provider = definition.provider

@@ -1,1 +1,1 @@
-CREATE VIRTUAL TABLE tools USING fts5(tool UNINDEXED, name, description, parameters, tokenize = 'porter unicode61');
+CREATE VIRTUAL TABLE tools USING fts5(provider, name, description, parameters, tokenize = 'porter unicode61');

@@ -1,1 +1,1 @@
-INSERT INTO tools (tool, name, description, parameters) VALUES (?, ?, ?, ?);
+INSERT INTO tools (rowid, provider, name, description, parameters) VALUES (?, ?, ?, ?, ?);

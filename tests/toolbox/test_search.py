@@ -1,4 +1,5 @@
 import asyncio
+import socket
 
 import pytest
 from hypothesis import given
@@ -132,6 +133,38 @@ def test_no_query_is_ever_syntax_and_no_tool_comes_twice(query):
 @pytest.mark.parametrize("limit", [-5, 0, 1, 10**9])
 def test_a_limit_out_of_range_is_brought_into_it(limit):
     assert 1 <= len(CATALOG.search("message", limit=limit)) <= 100
+
+
+@pytest.mark.parametrize("name", sorted(CATALOG.definitions))
+def test_every_full_name_leads(name):
+    assert CATALOG.search(name)[0].tool == name
+    assert CATALOG.search(CATALOG.definitions[name].function)[0].tool == name
+
+
+def test_the_name_of_a_provider_is_searched_too():
+    assert {hit.provider for hit in CATALOG.search("slack", limit=5)} == {"slack"}
+
+
+def test_tools_that_can_be_used_are_found_behind_any_number_that_cannot():
+    crowd = [listed("down", f"send_message_{n}", "Send a message.") for n in range(300)]
+    catalog = build([*crowd, listed("up", "post", "Post a message.")], [], {"down": "no answer"})
+    assert catalog.search("send a message", limit=3)[0].tool == "up.post"
+
+
+def test_meaning_finds_what_shares_no_word_with_the_query_and_fetches_nothing(monkeypatch):
+    pytest.importorskip("tokenizers", reason="the extra search brings the word vectors")
+
+    def refuse(*_):
+        raise AssertionError("search wants to use the network")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    tools = [
+        listed("pay", "refund", "Give the money of a charge back to the card holder."),
+        listed("sky", "forecast", "Tell temperature, rain and wind of the next days."),
+        listed("code", "merge", "Merge a pull request."),
+    ]
+    assert build(tools, [], {}).search("reimburse a customer")[0].tool == "pay.refund"
+    assert build(tools, [], {}).search("is snow coming?")[0].tool == "sky.forecast"
 
 
 async def test_ten_thousand_tools_are_searched():
