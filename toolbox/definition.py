@@ -66,19 +66,10 @@ def define(
 ) -> Definition:
     """Return the definition of a listed tool; its hash covers all that server and operator say of it."""
     undo = declaration.undo
-    said = {
-        "name": listed.name,
-        "description": listed.description,
-        "input": listed.input_schema,
-        "output": listed.output_schema,
-        "annotations": asdict(listed.hints),
-        "declaration": declaration.model_dump(mode="json", exclude={"timeout"}),
-        **({"origin": listed.origin} if listed.origin else {}),
-    }
     tool = Tool(
         name=f"{provider}.{listed.name}",
         safety=safety_of(declaration.safety, listed.hints, trusted=trusted),
-        definition=digest_of(said)[:16],
+        definition=_hash_of(listed, declaration),
         undo=describe(undo.tool, undo.arguments) if undo else None,
         verify=declaration.verify is not None,
         verify_is_final=declaration.verify is not None and declaration.verify.verify_is_final,
@@ -96,6 +87,19 @@ def define(
         hidden=listed.hidden,
         output_schema=listed.output_schema,
     )
+
+
+def _hash_of(listed: Listed, declaration: Declaration) -> str:
+    said = {
+        "name": listed.name,
+        "description": listed.description,
+        "input": listed.input_schema,
+        "output": listed.output_schema,
+        "annotations": asdict(listed.hints),
+        "declaration": declaration.model_dump(mode="json", exclude={"timeout"}),
+        **({"origin": listed.origin} if listed.origin else {}),
+    }
+    return digest_of(said)[:16]
 
 
 def _without(schema: dict[str, Any], argument: str | None) -> dict[str, Any]:

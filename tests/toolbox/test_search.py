@@ -152,8 +152,6 @@ def test_tools_that_can_be_used_are_found_behind_any_number_that_cannot():
 
 
 def test_meaning_finds_what_shares_no_word_with_the_query_and_fetches_nothing(monkeypatch):
-    pytest.importorskip("tokenizers", reason="the extra search brings the word vectors")
-
     def refuse(*_):
         raise AssertionError("search wants to use the network")
 
