@@ -7,9 +7,11 @@ from activities.resources import Body, Resources
 from activities.tool_facts import workplace_of
 from backstay import calls
 from backstay.errors import BackstayError
+from backstay.shown import one_line
 
 _SHOWN = 20_000
 """Characters of all diffs of one request; every query answer must stay under 128 KiB."""
+_LINE = 400
 _PATIENCE_S = 20
 
 
@@ -42,6 +44,8 @@ class Previews(Body):
             return f"(no diff: {error})"[:most]
         if diff is None:
             return None
-        shown = str((await self.records.show(ask.run, diff, definition.provider)).payload)
+        plain = str((await self.records.show(ask.run, diff, definition.provider)).payload)
+        # A jail computed it from files that anybody may have written.
+        shown = "\n".join(one_line(line, _LINE)[0] for line in plain.split("\n"))
         left = len(shown) - most
         return shown if left <= 0 else f"{shown[:most]}\n... {left} more characters"

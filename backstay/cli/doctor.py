@@ -15,7 +15,7 @@ from backstay.cli.session import books, quiet, session
 from backstay.cli.terminal import Terminal
 from backstay.client import Backstay
 from backstay.errors import BackstayError, ImageMissing, IsolationUnavailable
-from backstay.library import room
+from backstay.library import house, room
 from backstay.settings import Settings
 from backstay.shown import one_line
 
@@ -33,7 +33,7 @@ async def doctor() -> int:
     quiet(settings)
     terminal = Terminal()
     sick = False
-    for check in (_temporal, _store, _policy, _toolbox, _model, _price, _jails):
+    for check in (_temporal, _store, _policy, _toolbox, _model, _price, _jails, _workspaces):
         try:
             async for state, what, finding in check(settings):
                 sick = sick or state == "missing"
@@ -157,3 +157,18 @@ async def _jails(settings: Settings) -> AsyncGenerator[Finding]:
         else:
             state = "missing" if one.required else "note"
             yield state, "jail", f"{one.name}: not proven: {one.cause}; {one.fix}"
+
+
+async def _workspaces(settings: Settings) -> AsyncGenerator[Finding]:
+    """Prove that commands in workspaces are confined, by starting the host that a worker would start."""
+    opened = room("sandbox.workspace_client").open_workspace_client(
+        settings.workspaces, home=settings.home, nsjail=settings.nsjail, rooms=house(), variables=settings.environment
+    )
+    async with opened as client:
+        try:
+            await client.start()
+        except BackstayError as error:
+            state = "note" if settings.workspaces is None else "missing"
+            yield state, "workspaces", f"{error}; no run can be given one"
+        else:
+            yield "ok", "workspaces", f"{settings.workspaces or settings.home / 'workspaces'}: every property proven"

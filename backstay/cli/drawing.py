@@ -40,6 +40,8 @@ def request_lines(request: ApprovalRequest) -> Iterator[tuple[str, str]]:
     yield f"{request.id} ({request.kind}): {request.question}", "bold yellow"
     for call in request.calls:
         yield from _call_lines(call)
+    if request.answer_schema is not None:
+        yield f"  the answer's form: {json.dumps(request.answer_schema, ensure_ascii=False)}", ""
     yield f"  asked by rule: {request.rule or 'none'}", ""
     if request.approvers or request.quorum > 1:
         named = ", ".join(request.approvers) or "any verified person"
@@ -57,6 +59,8 @@ def _call_lines(call: RequestedCall) -> Iterator[tuple[str, str]]:
         yield f"        {name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}", ""
     if call.clipped:
         yield f"        {call.clipped} characters are not shown; digest {call.args_digest}", "red"
+    for line in (call.diff or "").splitlines():
+        yield f"        {line}", {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
     how = f"can be undone: {call.undo_how}" if call.undo_how else "can be undone"
     yield f"        {how if call.undoable else 'CANNOT BE UNDONE'}", "green" if call.undoable else "bold red"
 

@@ -39,6 +39,9 @@ async def run(
     model: str | None = None,
     policy: PolicyFile = None,
     on_failure: Literal["rollback", "keep"] = "rollback",
+    workspace: str | None = None,
+    filesystem: bool = False,
+    shell: bool = False,
     yes: Yes = False,
     by: By = None,
     output: Output = "text",
@@ -53,6 +56,12 @@ async def run(
         Workflow id; the id of an open run attaches to it.
     on_failure
         Whether what was done is taken back when the run fails.
+    workspace
+        The folder that the run works in, beneath BACKSTAY_WORKSPACES.
+    filesystem
+        Let the run read and change the files of its workspace.
+    shell
+        Let the run run commands in its workspace.
     """
     task: dict[str, Any] = {"text": text, "user_id": user, "on_failure": on_failure}
     task |= {} if budget is None else {"budget": budget.model_dump(mode="json", exclude_unset=True)}
@@ -60,6 +69,8 @@ async def run(
     task |= {} if policy is None else {"policy": _read(policy, "policy")}
     task |= {} if input is None else {"input": _json(input, "input")}
     task |= {} if model is None else {"model": model}
+    task |= {} if workspace is None else {"workspace": workspace}
+    task |= {name: True for name, wanted in (("filesystem", filesystem), ("shell", shell)) if wanted}
     admitted, settings, terminal = Task.admit(task), Settings.load(), Terminal()
     async with session(settings) as backstay:
         started = await backstay.start(admitted, id=id)

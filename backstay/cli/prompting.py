@@ -131,6 +131,7 @@ class Prompt:
 
     async def _answered(self, request: ApprovalRequest) -> dict[str, Any] | None:
         example = ' as JSON, such as {"max_steps": 5}' if request.kind is RequestKind.BUDGET else ""
+        example = " as JSON that fits the form" if request.kind is RequestKind.ELICITATION else example
         typed = await self.terminal.ask(f"answer{example}:")
         return None if not typed else await self.run.answer(request.id, json_or_text(typed), by=self.by)
 
