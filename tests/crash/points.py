@@ -33,8 +33,8 @@ PLACES = {
     "records.keep.send": "activities.records:Records.keep",
     "transcripts.extend": "activities.transcript:Transcripts.extend",
     "provider.connect": "toolbox.mcp_provider:McpProvider._connected",
-    "provider.request.read": "toolbox.mcp_provider:McpProvider._request",
-    "provider.request.send": "toolbox.mcp_provider:McpProvider._request",
+    "provider.request.read": "toolbox.mcp_request:McpRequest.answer",
+    "provider.request.send": "toolbox.mcp_request:McpRequest.answer",
     "model.request": "activities.model:complete",
     "workflow_task": "temporalio.worker._workflow:_WorkflowWorker._handle_activation",
 }

@@ -36,8 +36,8 @@ ONLY: dict[str, Callable[[tuple[Any, ...]], bool]] = {
     "call_tool.undo": lambda given: _purpose(given) == "undo",
     "records.keep.read": lambda given: "list" in given[2],
     "records.keep.send": lambda given: "send" in given[2],
-    "provider.request.read": lambda given: given[2].before_send is None,
-    "provider.request.send": lambda given: given[2].before_send is not None,
+    "provider.request.read": lambda given: given[0]._call.before_send is None,
+    "provider.request.send": lambda given: given[0]._call.before_send is not None,
     "workflow_task": lambda given: (
         not any(job.HasField("remove_from_cache") or job.HasField("query_workflow") for job in given[1].jobs)
     ),

@@ -36,14 +36,15 @@ TASKS = {
     "on_failure": ({"text": "x", "on_failure": "shrug"}, "on_failure: "),
     "policy unknown": ({"text": "x", "policy": {"forbid": []}}, "policy: forbid"),
     "policy mistyped": ({"text": "x", "policy": {"default": {"read_only": "maybe"}}}, "policy: default.read_only"),
+    "files of nothing": ({"text": "x", "filesystem": True}, "workspace: required for filesystem"),
+    "a shell nowhere": ({"text": "x", "shell": True}, "workspace: required for shell"),
+    "an idle workspace": ({"text": "x", "workspace": "here"}, "workspace: of no use without filesystem or shell"),
+    "a workspace without a name": ({"text": "x", "workspace": "", "shell": True}, "workspace:"),
     "unpriced": ({"text": "x", "model": "nobodys-model"}, "model: no price is known for 'nobodys-model'"),
 }
 LATER = {
     "profile": {"profile": "conservative"},
     "mode": {"mode": "plan_first"},
-    "workspace": {"workspace": "here"},
-    "filesystem": {"filesystem": True},
-    "shell": {"shell": True},
     "rehearse": {"rehearse": True},
     "plan.dry_run": {"plan": {"dry_run": True, "steps": [STEP]}},
     "max_steps": {"budget": {"max_steps": 2001}},
