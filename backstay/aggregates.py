@@ -1,6 +1,8 @@
 """Count, sum and range what stands in a table, in one pass."""
 
+import math
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 _MOST_COLUMNS = 200
@@ -13,32 +15,30 @@ _NOT_NUMBERS = frozenset(("NaN", "Infinity", "-Infinity"))
 
 
 class Column:
-    """Gather what can be said of one column without keeping its values."""
+    """Hold what can be said of one column, without its values."""
 
-    def __init__(self) -> None:
-        """Know nothing yet."""
-        self.kinds: Counter[str] = Counter()
-        self.whole = 0
-        self.broken = 0.0
-        self.least: Any = None
-        self.most: Any = None
-        self.earliest = self.latest = ""
-        self.dates = self.not_numbers = 0
-        self.values: Counter[str] = Counter()
-        self.many = False
-
-    def add(self, value: Any) -> None:
-        """Take one value of strict JSON that is not null."""
-        kind = type(value)
-        if kind is str:
-            self._add_text(value)
-        elif kind is int or kind is float:
-            self._add_number(value)
-        elif kind is bool:
-            self.kinds["boolean"] += 1
-            self._count("true" if value else "false")
-        else:
-            self.kinds["object" if kind is dict else "array"] += 1
+    def __init__(self, values: list[Any]) -> None:
+        """Read values of strict JSON, none of them null."""
+        texts = [value for value in values if type(value) is str]
+        numbers = values if not texts and {*map(type, values)} <= {int, float} else _numbers(values)
+        truths = [] if len(texts) + len(numbers) == len(values) else [one for one in values if type(one) is bool]
+        self.kinds = Counter({"string": len(texts), "number": len(numbers), "boolean": len(truths)})
+        if self.kinds.total() < len(values):
+            self.kinds["object"] = sum(type(value) is dict for value in values)
+            self.kinds["array"] = len(values) - self.kinds.total()
+        self.kinds = +self.kinds
+        self.whole = sum(value for value in numbers if type(value) is int)
+        self.broken = _added([value for value in numbers if type(value) is float])
+        self.least: Any = min(numbers, default=None)
+        self.most: Any = max(numbers, default=None)
+        counted = Counter([value[:_LONGEST_VALUE] for value in texts])
+        self.not_numbers = sum(counted[name] for name in _NOT_NUMBERS)
+        counted.update("true" if value else "false" for value in truths)
+        self.distinct = len(counted)
+        self.values = counted if len(counted) <= _MOST_DISTINCT else Counter[str]()
+        self.dated = bool(texts) and all(map(_is_date, texts))
+        self.earliest = min(texts)[:25] if self.dated else ""
+        self.latest = max(texts)[:25] if self.dated else ""
 
     @property
     def filled(self) -> int:
@@ -52,11 +52,11 @@ class Column:
             facts["null_rate"] = round((rows - self.filled) / rows, 4)
         if self.kinds["number"]:
             facts |= {"sum": _finite(self._sum()), "min": self.least, "max": self.most, "mean": _finite(self._mean())}
-        if self.dates and self.dates == self.kinds["string"]:
+        if self.dated:
             facts |= {"earliest": self.earliest, "latest": self.latest}
-        if self.values:
-            facts["distinct"] = f"over {_MOST_DISTINCT}" if self.many else len(self.values)
-            if choices and not self.many and len(self.values) < self.filled:
+        if self.distinct:
+            facts["distinct"] = self.distinct if self.values else f"over {_MOST_DISTINCT}"
+            if choices and self.values and self.distinct < self.filled:
                 frequent = sorted(self.values.items(), key=lambda entry: (-entry[1], entry[0]))[:choices]
                 facts["frequent"] = dict(frequent)
         return facts
@@ -75,39 +75,9 @@ class Column:
             odd.append(f"the largest, {self.most}, is {round(self.most / abs(mean))} times the mean")
         return odd
 
-    def _add_number(self, value: float) -> None:
-        self.kinds["number"] += 1
-        if isinstance(value, int):
-            self.whole += value
-        else:
-            self.broken += value
-        if self.least is None:
-            self.least = self.most = value
-        elif value < self.least:
-            self.least = value
-        elif value > self.most:
-            self.most = value
-
-    def _add_text(self, value: str) -> None:
-        if value in _NOT_NUMBERS:
-            self.not_numbers += 1
-        self.kinds["string"] += 1
-        self._count(value[:_LONGEST_VALUE])
-        if value[4:5] == "-" and _is_date(value):
-            self.dates += 1
-            day = value[:25]
-            self.earliest = min(self.earliest or day, day)
-            self.latest = max(self.latest, day)
-
-    def _count(self, value: str) -> None:
-        if value in self.values or len(self.values) < _MOST_DISTINCT:
-            self.values[value] += 1
-        else:
-            self.many = True
-
     def _type(self) -> str:
         kinds = {kind for kind in self.kinds if kind != "string" or self.kinds[kind] > self.not_numbers}
-        if kinds == {"string"} and self.dates == self.kinds["string"]:
+        if kinds == {"string"} and self.dated:
             return "date"
         if not self.filled:
             return "null"
@@ -134,28 +104,19 @@ class Table:
         """Read every row once."""
         self.path = path
         self.rows = rows
-        self.columns: dict[str, Column] = {}
         self.left_out = 0
+        found: dict[str, list[Any]] = {}
         for row in rows:
-            self._add(row)
-
-    def _add(self, row: Any) -> None:
-        match row:
-            case dict():
-                cells = row.items()
-            case list():
-                cells = ((str(at), cell) for at, cell in enumerate(row[:_MOST_COLUMNS]))
-            case _:
-                cells = (("value", row),)
-        for name, cell in cells:
-            column = self.columns.get(name)
-            if column is None:
-                if len(self.columns) >= _MOST_COLUMNS:
-                    self.left_out += 1
-                    continue
-                column = self.columns[name] = Column()
-            if cell is not None:
-                column.add(cell)
+            for name, cell in _cells(row):
+                values = found.get(name)
+                if values is None:
+                    if len(found) >= _MOST_COLUMNS:
+                        self.left_out += 1
+                        continue
+                    values = found[name] = []
+                if cell is not None:
+                    values.append(cell)
+        self.columns = {name: Column(values) for name, values in found.items()}
 
 
 def table_in(payload: Any) -> Table | None:
@@ -171,6 +132,27 @@ def table_in(payload: Any) -> Table | None:
                 found = (path, item)
         level = [(path, item) for path, item in inside if isinstance(item, dict)]
     return Table(*found) if found[1] else None
+
+
+def _cells(row: Any) -> Iterable[tuple[str, Any]]:
+    match row:
+        case dict():
+            return row.items()
+        case list():
+            return [(str(at), cell) for at, cell in enumerate(row[:_MOST_COLUMNS])]
+        case _:
+            return (("value", row),)
+
+
+def _added(values: list[float]) -> float:
+    try:
+        return math.fsum(values)
+    except OverflowError:
+        return math.inf
+
+
+def _numbers(values: list[Any]) -> list[Any]:
+    return [value for value in values if type(value) is int or type(value) is float]
 
 
 def _is_date(text: str) -> bool:

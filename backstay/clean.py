@@ -74,14 +74,23 @@ def _clean_inside(value: Mapping[Any, Any] | list[Any], left: int, above: set[in
         return _OPAQUE
     above.add(id(value))
     try:
+        left -= 1
+        # Asked here once more, leaf by leaf: a call for each would take longer than all the rest.
         if isinstance(value, list):
-            return [_clean(item, left - 1, above) for item in value]
+            return [
+                item
+                if (kind := type(item)) is str and item.isascii() or kind is float and item - item == 0
+                else _clean(item, left, above)
+                for item in value
+            ]
         cleaned: dict[str, Any] = {}
         for key, item in value.items():
             name = key if type(key) is str and key.isascii() else _key(key)
             if name in cleaned:
                 name = unique_key(name, cleaned)
-            cleaned[name] = _clean(item, left - 1, above)
+            kind = type(item)
+            plain = kind is str and item.isascii() or kind is float and item - item == 0
+            cleaned[name] = item if plain else _clean(item, left, above)
         return cleaned
     finally:
         above.discard(id(value))

@@ -72,23 +72,26 @@ def digest_of_result(label: str, payload: Any, ref: str, whole_under: int = 2048
     text = canonical(cleaned)
     if len(text) < whole_under and len(text.encode("utf-8")) < whole_under:
         return {"data": cleaned, "ref": ref}
-    return _Account(label, cleaned, "for_planning").fitting(4000, ref)
+    return _Account(label, cleaned, "for_planning", text).fitting(4000, ref)
 
 
 class _Account:
     """Read a payload once; tell of it in more or less detail until it fits."""
 
-    def __init__(self, label: str, payload: Any, purpose: Purpose) -> None:
+    def __init__(self, label: str, payload: Any, purpose: Purpose, text: str | None = None) -> None:
+        """Take `text`, when it is given, for the canonical form of a payload that is strict JSON already."""
         self.label = one_line(clean_text(label), 80)[0]
         self.purpose: Purpose = purpose
         self.remarks: list[str] = []
-        self.data = self._opened(payload)
-        whole = self.data if isinstance(self.data, str) else canonical(self.data)
-        encoded = whole.encode("utf-8")
-        self.size = self.size or len(encoded)
+        self.data = self._opened(payload, cleaned=text is not None)
+        if isinstance(self.data, str):
+            whole = self.data
+        else:
+            whole = text if text is not None and self.data is payload else canonical(self.data)
+        self.size = self.size or (len(whole) if whole.isascii() else len(whole.encode("utf-8")))
         self.length = len(whole)
         if purpose == "for_debug":
-            self.remarks.append(f"sha256 {hashlib.sha256(encoded).hexdigest()}")
+            self.remarks.append(f"sha256 {hashlib.sha256(whole.encode('utf-8')).hexdigest()}")
         self.table: Table | None = table_in(self.data) if isinstance(self.data, dict | list) else None
         self.lines = self.data.splitlines() if isinstance(self.data, str) else []
         self.said = LineFacts(self.lines)
@@ -103,7 +106,7 @@ class _Account:
                 return told
         return self._bare(ref)
 
-    def _opened(self, payload: Any) -> Any:
+    def _opened(self, payload: Any, *, cleaned: bool) -> Any:
         self.size, self.hidden = 0, False
         if isinstance(payload, bytes | bytearray | memoryview):
             data = bytes(payload)
@@ -111,12 +114,12 @@ class _Account:
             self.hidden = True
             self.remarks.append("binary content")
             return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
-        cleaned = clean_json(payload)
-        parsed = read_json(cleaned) if isinstance(cleaned, str) else None
+        data = payload if cleaned else clean_json(payload)
+        parsed = read_json(data) if isinstance(data, str) else None
         if parsed is not None:
             self.remarks.append("a text that holds JSON")
             return parsed
-        return cleaned
+        return data
 
     def _told(self, detail: Detail, ref: str | None, *, whole: bool) -> dict[str, Any]:
         excerpt = Excerpt(detail.text, detail.rows)

@@ -73,8 +73,10 @@ class LineFacts:
         if moment is not None:
             self.moments += 1
             at = moment.group(1).replace(" ", "T")
-            self.earliest = min(self.earliest or at, at)
-            self.latest = max(self.latest, at)
+            if at > self.latest:
+                self.latest = at
+            if at < self.earliest or not self.earliest:
+                self.earliest = at
         level = _LEVEL.search(f" {line[:80]} ")
         if level is not None:
             word = (level.group(1) or level.group(2)).lower()

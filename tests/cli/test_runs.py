@@ -237,6 +237,8 @@ async def test_doctor_finds_every_part_well_and_asks_the_model_nothing(run, open
     # Whether cgroups bound a jail as well depends on the machine; programs run without.
     assert {state for state, part in told if part == "jail"} <= {"ok", "note"}
     assert sum(part == "jail" and state == "ok" for state, part in told) > 15
+    # Whether the users of jails may enter the folder above the home depends on who made it.
+    assert states.pop("workspaces") in {"ok", "note"}
     assert done.code == 0, done.out
     parts = ["temporal", "search", "worker", "store", "policy", "server", "model", "price"]
     assert states == dict.fromkeys(parts, "ok")
