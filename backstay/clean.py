@@ -79,7 +79,7 @@ def _clean_inside(value: Mapping[Any, Any] | list[Any], left: int, above: set[in
         if isinstance(value, list):
             return [
                 item
-                if (kind := type(item)) is str and item.isascii() or kind is float and item - item == 0
+                if ((kind := type(item)) is str and item.isascii()) or (kind is float and item - item == 0)
                 else _clean(item, left, above)
                 for item in value
             ]
@@ -89,7 +89,7 @@ def _clean_inside(value: Mapping[Any, Any] | list[Any], left: int, above: set[in
             if name in cleaned:
                 name = unique_key(name, cleaned)
             kind = type(item)
-            plain = kind is str and item.isascii() or kind is float and item - item == 0
+            plain = (kind is str and item.isascii()) or (kind is float and item - item == 0)
             cleaned[name] = item if plain else _clean(item, left, above)
         return cleaned
     finally:

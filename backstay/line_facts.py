@@ -73,8 +73,7 @@ class LineFacts:
         if moment is not None:
             self.moments += 1
             at = moment.group(1).replace(" ", "T")
-            if at > self.latest:
-                self.latest = at
+            self.latest = max(self.latest, at)
             if at < self.earliest or not self.earliest:
                 self.earliest = at
         level = _LEVEL.search(f" {line[:80]} ")

@@ -26,6 +26,13 @@ Limits = Annotated[Budget | None, Parameter(negative_none="no-")]
 PlanFile = Annotated[Path | None, Parameter(help="A plan to carry out instead, as YAML or JSON.")]
 PolicyFile = Annotated[Path | None, Parameter(help="YAML that makes the operator's policy tighter for this run.")]
 Input = Annotated[str | None, Parameter(help="JSON object that the task and its plan may refer to.")]
+WorkflowId = Annotated[str | None, Parameter(help="Workflow id; the id of an open run attaches to it.")]
+OnFailure = Annotated[
+    Literal["rollback", "keep"], Parameter(help="Whether what was done is taken back when the run fails.")
+]
+Workspace = Annotated[str | None, Parameter(help="The folder that the run works in, beneath BACKSTAY_WORKSPACES.")]
+Filesystem = Annotated[bool, Parameter(help="Let the run read and change the files of its workspace.")]
+Shell = Annotated[bool, Parameter(help="Let the run run commands in its workspace.")]
 
 
 async def run(
@@ -35,13 +42,13 @@ async def run(
     plan: PlanFile = None,
     input: Input = None,  # noqa: A002 - the field's name
     user: User = "singleton",
-    id: str | None = None,  # noqa: A002 - Temporal's word
+    id: WorkflowId = None,  # noqa: A002 - Temporal's word
     model: str | None = None,
     policy: PolicyFile = None,
-    on_failure: Literal["rollback", "keep"] = "rollback",
-    workspace: str | None = None,
-    filesystem: bool = False,
-    shell: bool = False,
+    on_failure: OnFailure = "rollback",
+    workspace: Workspace = None,
+    filesystem: Filesystem = False,
+    shell: Shell = False,
     yes: Yes = False,
     by: By = None,
     output: Output = "text",
@@ -52,25 +59,16 @@ async def run(
     ----------
     text
         What is wanted, in a sentence.
-    id
-        Workflow id; the id of an open run attaches to it.
-    on_failure
-        Whether what was done is taken back when the run fails.
-    workspace
-        The folder that the run works in, beneath BACKSTAY_WORKSPACES.
-    filesystem
-        Let the run read and change the files of its workspace.
-    shell
-        Let the run run commands in its workspace.
     """
+    given = {
+        "budget": None if budget is None else budget.model_dump(mode="json", exclude_unset=True),
+        "plan": None if plan is None else _read(plan, "plan"),
+        "policy": None if policy is None else _read(policy, "policy"),
+        "input": None if input is None else _json(input, "input"),
+        "model": model,
+    } | {"workspace": workspace, "filesystem": filesystem or None, "shell": shell or None}
     task: dict[str, Any] = {"text": text, "user_id": user, "on_failure": on_failure}
-    task |= {} if budget is None else {"budget": budget.model_dump(mode="json", exclude_unset=True)}
-    task |= {} if plan is None else {"plan": _read(plan, "plan")}
-    task |= {} if policy is None else {"policy": _read(policy, "policy")}
-    task |= {} if input is None else {"input": _json(input, "input")}
-    task |= {} if model is None else {"model": model}
-    task |= {} if workspace is None else {"workspace": workspace}
-    task |= {name: True for name, wanted in (("filesystem", filesystem), ("shell", shell)) if wanted}
+    task |= {name: value for name, value in given.items() if value is not None}
     admitted, settings, terminal = Task.admit(task), Settings.load(), Terminal()
     async with session(settings) as backstay:
         started = await backstay.start(admitted, id=id)
