@@ -83,7 +83,7 @@ class McpProvider:
                 return await McpRequest(connection, call, ends, over_http=self._url is not None).answer()
             except NotSent as error:
                 if error.login:
-                    connection.drop()
+                    # The connection stays: other calls may be under way on it.
                     self._fail(ToolUnavailable(str(error)))
                 raise
             finally:
