@@ -202,7 +202,7 @@ def _end(case: Case) -> list[str]:
     return faults
 
 
-RULES: tuple[Rule, ...] = (
+_ALWAYS: tuple[Rule, ...] = (
     ("runs as a user without rights", _user, _KERNEL),
     ("holds no capability", _capabilities, _KERNEL),
     ("gains no privilege by executing a file", _privileges, _KERNEL),
@@ -210,6 +210,9 @@ RULES: tuple[Rule, ...] = (
     ("has no network", _network, _ASK),
     ("passes every system call through a filter", _filter, "use a kernel with CONFIG_SECCOMP_FILTER"),
     ("dies of an attack on the kernel", _deadly, _ASK),
+)
+RULES: tuple[Rule, ...] = (
+    *_ALWAYS,
     ("starts no process and no thread", _attempts({"fork": "EPERM", "spawn": "EPERM", "thread": "RuntimeError"}), _ASK),
     ("writes nothing outside /tmp", _attempts({"write_root": "EROFS", "write_library": "EROFS"}), _ASK),
     ("executes nothing that it wrote", _attempts({"execute": "EACCES", "memory_file": "EPERM"}), _ASK),
@@ -229,13 +232,7 @@ RULES: tuple[Rule, ...] = (
 )
 
 WORKSPACE_RULES: tuple[Rule, ...] = (
-    ("runs as a user without rights", _user, _KERNEL),
-    ("holds no capability", _capabilities, _KERNEL),
-    ("gains no privilege by executing a file", _privileges, _KERNEL),
-    ("has namespaces of its own", _namespaces, _KERNEL),
-    ("has no network", _network, _ASK),
-    ("passes every system call through a filter", _filter, "use a kernel with CONFIG_SECCOMP_FILTER"),
-    ("dies of an attack on the kernel", _deadly, _ASK),
+    *_ALWAYS,
     (
         "writes nothing outside the workspace and /tmp",
         _attempts({"write_root": "EROFS", "write_library": "EROFS"}),

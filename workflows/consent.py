@@ -120,7 +120,7 @@ class Consent:
     async def _ask(self, group: list[Ruled], kind: RequestKind, purpose: Purpose = "call") -> Answered:
         most = max(200, min(2000, SHOWN_CHARACTERS // len(group)))
         diffs = await self._diffs(group) if purpose == "call" else {}
-        shown = tuple(_shown(one, most, diffs.get(one.index)) for one in group)
+        shown = tuple(shown_call(one.call, one.index, most, diffs.get(one.index)) for one in group)
         by_index = {one.index: one for one in group}
         request = ApprovalRequest(
             id="",
@@ -229,11 +229,12 @@ def _question(group: list[Ruled], kind: RequestKind, purpose: Purpose) -> str:
     return f"May the run make {what} of {one_line(listed, 300)[0]}?"
 
 
-def _shown(one: Ruled, most: int, diff: str | None) -> RequestedCall:
-    arguments, clipped = shown_arguments(one.call.arguments, most)
-    tool = one.call.tool
+def shown_call(call: ToolCall, index: int = 0, most: int = 2000, diff: str | None = None) -> RequestedCall:
+    """Return a call as people see it before they decide."""
+    arguments, clipped = shown_arguments(call.arguments, most)
+    tool = call.tool
     return RequestedCall(
-        index=one.index,
+        index=index,
         tool=one_line(tool.name, 200)[0],
         arguments=arguments,
         safety=tool.safety,
@@ -241,5 +242,5 @@ def _shown(one: Ruled, most: int, diff: str | None) -> RequestedCall:
         undo_how=None if tool.undo is None else one_line(tool.undo, 300)[0],
         diff=diff,
         clipped=clipped,
-        args_digest=digest_of(one.call.arguments),
+        args_digest=digest_of(call.arguments),
     )

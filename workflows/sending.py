@@ -1,16 +1,17 @@
 """Send one call, again where that is proven or wanted, and let people answer what its server asks."""
 
 from backstay import calls, errors
-from backstay.approval import ApprovalRequest, RequestedCall, RequestKind, Verdict
+from backstay.approval import ApprovalRequest, RequestKind, Verdict
 from backstay.canonical import digest_of
 from backstay.elicitation import Elicitation
 from backstay.policy import Policy, rule
-from backstay.shown import one_line, shown_arguments
+from backstay.shown import one_line
 from backstay.status import State
 from backstay.tool import ToolCall, ToolResult
 from workflows.board import Decided
-from workflows.consent import refused, rejected
+from workflows.consent import refused, rejected, shown_call
 from workflows.desk import Desk
+from workflows.reconcile import Reconcile
 
 QUESTIONS = 10
 """How often in a row a server may ask; a server that never has enough gets no answer."""
@@ -26,6 +27,7 @@ class Sending:
         """Prepare to send; nothing has been sent yet."""
         self.desk = desk
         self.call = call
+        self.reconcile = Reconcile(desk)
         self.deadline_s = (call.tool.deadline_s or deadline_s) if deadline_s == USUAL_S else deadline_s
         self.sends: dict[int | None, int] = {}
 
@@ -50,7 +52,7 @@ class Sending:
             if decided.verdict is Verdict.ANSWER or (question.said is None and decided.verdict is not None):
                 if question.said is not None and effect is not None:
                     # The person who answers says with it that the call is to be made again.
-                    await self._settle(effect, "did_not_happen", f"{decided.by} answered its question")
+                    await self.reconcile.settle(effect, "did_not_happen", f"{decided.by} answered its question")
                     self.sends[effect] += 1
                 answer = decided.answer if decided.verdict is Verdict.ANSWER else None
                 result = await self._ordered(effect, question.sealed, answer)
@@ -63,15 +65,11 @@ class Sending:
     async def _left(self, effect: int | None, result: ToolResult) -> ToolResult:
         """Return what an older server did without an answer, as it stands."""
         if effect is not None:
-            await self._settle(effect, "happened" if result.success else "did_not_happen", "its server went on")
+            await self.reconcile.settle(
+                effect, "happened" if result.success else "did_not_happen", "its server went on"
+            )
         kind = None if result.success else "ToolError"
         return result.model_copy(update={"question": None, "error_type": kind})
-
-    async def _settle(self, effect: int, verdict: str, by: str) -> None:
-        ask = calls.SettleEffect.model_validate(
-            {"run": self.desk.state.run, "effect": effect, "verdict": verdict, "by": by}
-        )
-        await self.desk.menu.order(calls.settle_effect, ask, summary=f"effect {effect}: {verdict.replace('_', ' ')}")
 
     async def _ordered(self, effect: int | None, question: str = "", reply: object = None) -> ToolResult:
         state, call = self.desk.state, self.call
@@ -104,23 +102,11 @@ class Sending:
 
     async def _ask(self, question: Elicitation, result: ToolResult) -> Decided:
         call, opened = self.call, self.desk.state.opened
-        arguments, clipped = shown_arguments(call.arguments)
         request = ApprovalRequest(
             id="",
             kind=RequestKind.ELICITATION,
             question=_words(call, question, result),
-            calls=(
-                RequestedCall(
-                    index=0,
-                    tool=one_line(call.tool.name, 200)[0],
-                    arguments=arguments,
-                    safety=call.tool.safety,
-                    undoable=call.tool.undo is not None,
-                    undo_how=None if call.tool.undo is None else one_line(call.tool.undo, 300)[0],
-                    clipped=clipped,
-                    args_digest=digest_of(call.arguments),
-                ),
-            ),
+            calls=(shown_call(call),),
             schema=question.form,
             options=(Verdict.ANSWER.value, Verdict.REJECT.value),
             rule="engine: the tool's server asks",
