@@ -55,6 +55,7 @@ from backstay.logs import configure_logs
 from backstay.policy import Policy
 from backstay.redaction import Redactor
 from backstay.settings import Settings
+from backstay.version import version
 from sandbox.command_jail import CommandJail
 from sandbox.limits import Limits
 from sandbox.opening import open_sandbox
@@ -68,6 +69,8 @@ _TRIES = 3
 """A server that is busy for a moment must not leave a whole run without programs."""
 DRAIN = timedelta(seconds=35)
 """Longer than the request deadline, so that what was sent is also settled."""
+_EVERY_WORKER: dict[str, Any] = {"graceful_shutdown_timeout": DRAIN, "build_id": version()}
+"""Without an id Temporal reads the code of all imported modules to make one up: half of the time of a start."""
 
 
 def read_policy(path: Path) -> Policy:
@@ -152,7 +155,7 @@ def open_worker(client: Client, resources: "Resources", *, sandboxed: bool = Fal
         workflows=WORKFLOWS,
         activities=bodies(resources),
         workflow_runner=runner,
-        graceful_shutdown_timeout=DRAIN,
+        **_EVERY_WORKER,
         **options,
     )
 
@@ -189,7 +192,7 @@ async def open_sandbox_worker(client: Client, settings: Settings, confined: Conf
     options: dict[str, Any] = {
         "activities": confined_bodies(confined),
         "max_concurrent_activities": PROGRAMS_AT_ONCE,
-        "graceful_shutdown_timeout": DRAIN,
+        **_EVERY_WORKER,
     }
     common, own = (Worker(client, task_queue=queue, **options) for queue in (sandbox_queue(settings), confined.queue))
     async with common, own:

@@ -19,6 +19,7 @@ from sandbox.limits import Limits
 from sandbox.opening import open_sandbox
 from sandbox.sandbox import Sandbox
 from tests.engine import ROOT, Engine, engine
+from tests.nursery.nursery import Nursery, open_nursery
 
 KEYS = [
     SearchAttributeKey.for_keyword("BackstayState"),
@@ -73,6 +74,13 @@ async def temporal() -> AsyncGenerator[Client]:
         search_attributes=KEYS,
     ) as environment:
         yield environment.client
+
+
+@pytest_asyncio.fixture(scope="session")
+async def nursery() -> AsyncGenerator[Nursery]:
+    """Open the process that workers and commands are forks of."""
+    async with open_nursery() as opened:
+        yield opened
 
 
 @pytest_asyncio.fixture(scope="session")

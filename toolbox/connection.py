@@ -9,6 +9,7 @@ from mcp import Client, MCPError
 from mcp.types import CONNECTION_CLOSED, Implementation, ServerNotification, ToolListChangedNotification
 
 from backstay.errors import ToolUnavailable
+from backstay.version import version
 from toolbox.exchange import Exchange, current
 from toolbox.interview import Interview
 from toolbox.outcome import describe_fault, of_status, unwrap
@@ -32,7 +33,7 @@ class Connection:
             transport(self._ended),
             elicitation_callback=self.interview.elicit,
             message_handler=self._hear,
-            client_info=Implementation(name="backstay", version="1"),
+            client_info=Implementation(name="backstay", version=version()),
             cache=None,
         )
         # An empty context: nothing of the caller that happens to open the connection may live on in it.

@@ -5,7 +5,6 @@ import contextlib
 import os
 import sys
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from typing import NoReturn
 
 from cyclopts import App, CycloptsError
@@ -15,6 +14,7 @@ from backstay.cli import dev, doctor, image, launching, looking, steering, tool_
 from backstay.cli.codes import DETACHED, FAILED, USAGE, code_of
 from backstay.errors import BackstayError
 from backstay.shown import one_line
+from backstay.version import version
 
 _COMMANDS = {
     "dev": dev.dev,
@@ -40,7 +40,7 @@ def build() -> App:
     app = App(
         name="backstay",
         help="Agents that hold fast, ask first, and can be taken back.",
-        version=_version,
+        version=version,
         print_error=False,
         exit_on_error=False,
         result_action="return_value",
@@ -109,10 +109,3 @@ def _usage(error: CycloptsError) -> str:
 def _flag(name: str, place: tuple[int | str, ...]) -> str:
     inner = ".".join(str(part).replace("_", "-") for part in place)
     return f"--{inner}" if name in {"", "*"} else f"{name}.{inner}"
-
-
-def _version() -> str:
-    try:
-        return version("backstay")
-    except PackageNotFoundError:
-        return "0.1.0 (checkout)"

@@ -257,8 +257,8 @@ def test_two_secrets_as_names_keep_both_entries():
         "password:\n",
     ],
 )
-def test_a_megabyte_of_hostile_text_is_redacted(piece):
-    text = piece * (1_000_000 // len(piece))
+def test_a_long_hostile_text_is_redacted(piece):
+    text = piece * (200_000 // len(piece))
     once = redact_payload({"x": text})
     assert redact_payload(once) == once
 

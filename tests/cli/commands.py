@@ -6,12 +6,14 @@ import pty
 import re
 import signal
 import sys
+import tempfile
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.engine import Engine
+from tests.nursery.nursery import COMMAND, Nursery
 
 HOUSE = Path(__file__).resolve().parents[2]
 BACKSTAY = (sys.executable, "-m", "backstay")
@@ -43,6 +45,16 @@ def environment_of(opened: Engine, **more: str) -> dict[str, str]:
 def bare(**more: str) -> dict[str, str]:
     """Return an environment that leads nowhere by itself."""
     return {"PATH": os.environ["PATH"], "PYTHONPATH": str(HOUSE), **more}
+
+
+async def forked(
+    nursery: Nursery, *arguments: str, environment: dict[str, str], folder: Path, seconds: float = 50
+) -> Done:
+    """Run one command to its end as a fork of what has imported it already; saves a second."""
+    with tempfile.TemporaryDirectory() as place:
+        out, log = Path(place, "out"), Path(place, "err")
+        child = await nursery.raised(COMMAND, *arguments, environment=environment, folder=folder, out=out, log=log)
+        return Done(await child.ended(seconds), child.answered(), child.said())
 
 
 async def command(

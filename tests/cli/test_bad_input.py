@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from backstay.cli.app import run
-from tests.cli.commands import bare, command
+from tests.cli.commands import bare, forked
 
 NOWHERE = bare(TEMPORAL_ADDRESS="127.0.0.1:9")
 
@@ -48,8 +48,8 @@ async def test_what_is_wrong_is_named_in_one_line(tmp_path, monkeypatch, capsys,
 
 
 @pytest.mark.parametrize("arguments", [["run", "x"], ["list"], ["approve", "w", "r1", "--by", "ana"], ["show", "w"]])
-async def test_without_temporal_the_address_and_the_remedy_are_named(tmp_path, arguments):
-    done = await command(*arguments, environment=NOWHERE, folder=tmp_path)
+async def test_without_temporal_the_address_and_the_remedy_are_named(nursery, tmp_path, arguments):
+    done = await forked(nursery, *arguments, environment=NOWHERE, folder=tmp_path)
 
     assert done.code == 2
     assert done.err == (
@@ -58,21 +58,21 @@ async def test_without_temporal_the_address_and_the_remedy_are_named(tmp_path, a
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_an_address_that_answers_something_else_ends_in_the_same_words(tmp_path):
+async def test_an_address_that_answers_something_else_ends_in_the_same_words(nursery, tmp_path):
     # The kernel takes connections, and nobody ever says a word.
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
-        done = await command("list", environment=bare(TEMPORAL_ADDRESS=address), folder=tmp_path)
+        done = await forked(nursery, "list", environment=bare(TEMPORAL_ADDRESS=address), folder=tmp_path)
 
     assert done.code == 2
     assert f"Temporal cannot be reached at {address}" in done.err
 
 
-async def test_a_namespace_that_does_not_exist_is_named(temporal, tmp_path):
+async def test_a_namespace_that_does_not_exist_is_named(temporal, nursery, tmp_path):
     address = temporal.service_client.config.target_host
 
-    done = await command(
-        "list", environment=bare(TEMPORAL_ADDRESS=address, TEMPORAL_NAMESPACE="nowhere"), folder=tmp_path
+    done = await forked(
+        nursery, "list", environment=bare(TEMPORAL_ADDRESS=address, TEMPORAL_NAMESPACE="nowhere"), folder=tmp_path
     )
 
     assert done.code == 2
@@ -80,17 +80,19 @@ async def test_a_namespace_that_does_not_exist_is_named(temporal, tmp_path):
     assert "'nowhere'" in done.err
 
 
-async def test_a_run_that_does_not_exist_is_named(temporal, tmp_path):
+async def test_a_run_that_does_not_exist_is_named(temporal, nursery, tmp_path):
     address = temporal.service_client.config.target_host
 
-    done = await command("approve", "no-such-run", "r1", environment=bare(TEMPORAL_ADDRESS=address), folder=tmp_path)
+    done = await forked(
+        nursery, "approve", "no-such-run", "r1", environment=bare(TEMPORAL_ADDRESS=address), folder=tmp_path
+    )
 
     assert (done.code, done.out) == (2, "")
     assert "there is no run no-such-run" in done.err
 
 
-async def test_a_misspelt_setting_is_named_with_its_likely_name(tmp_path):
-    done = await command("list", environment=bare(BACKSTAY_HOMME="x"), folder=tmp_path)
+async def test_a_misspelt_setting_is_named_with_its_likely_name(nursery, tmp_path):
+    done = await forked(nursery, "list", environment=bare(BACKSTAY_HOMME="x"), folder=tmp_path)
 
     assert done.code == 2
     assert "BACKSTAY_HOMME" in done.err

@@ -7,8 +7,9 @@ import pytest
 
 from backstay.client import Backstay
 from backstay.testing import Reply
-from tests.cli.commands import bare, command, environment_of
+from tests.cli.commands import bare, environment_of, forked
 from tests.engine import share_images
+from tests.nursery.nursery import COMMAND
 
 
 def mails(*recipients, body="b"):
@@ -18,9 +19,9 @@ def mails(*recipients, body="b"):
 
 
 @pytest.fixture
-def run(opened):
+def run(opened, nursery, tmp_path):
     async def run(*arguments, **more):
-        return await command(*arguments, environment=environment_of(opened, **more))
+        return await forked(nursery, *arguments, environment=environment_of(opened, **more), folder=tmp_path)
 
     return run
 
@@ -89,25 +90,28 @@ async def test_the_exit_code_says_how_the_run_ended(run, scripts, replies, flags
 
 
 async def test_without_a_terminal_the_commands_that_decide_are_printed_and_one_of_them_decides(
-    run, scripts, backstay, opened
+    run, scripts, backstay, opened, nursery, tmp_path
 ):
     text = scripts.task(mails("one@elsewhere.example"))["text"]
-    started = asyncio.create_task(run("run", text, "--id", "elsewhere"))
+    environment, log = environment_of(opened), tmp_path / "said"
+    started = await nursery.raised(COMMAND, "run", text, "--id", "elsewhere", environment=environment, log=log)
     await _begun(backstay, "elsewhere")
     request = await waiting(backstay, "elsewhere")
 
     shown = await run("show", "elsewhere")
     printed = next(line.strip() for line in shown.out.splitlines() if line.strip().startswith("backstay approve"))
     assert printed == f"backstay approve elsewhere {request} --by YOU"
+    async with asyncio.timeout(20):
+        while f"    {printed}" not in started.said().splitlines():
+            await asyncio.sleep(0.05)
     decided = await run(*printed.replace("YOU", "ana").split()[1:])
     twice = await run(*printed.replace("YOU", "bo").split()[1:])
-    done = await started
+    code = await started.ended(50)
 
     assert (decided.code, decided.err) == (0, "decided: approve r1\n")
     assert twice.code == 1
     assert "decided already" in twice.err or "has ended" in twice.err
-    assert f"    {printed}" in done.err.splitlines()
-    assert (done.code, opened.mailbox.sent().count("one@elsewhere.example")) == (0, 1)
+    assert (code, opened.mailbox.sent().count("one@elsewhere.example")) == (0, 1)
 
 
 async def test_rejecting_with_stop_ends_the_run_and_attach_tells_how(run, scripts, backstay):
@@ -245,13 +249,14 @@ async def test_doctor_finds_every_part_well_and_asks_the_model_nothing(run, open
     assert len(opened.model.requests) == asked_before
 
 
-async def test_doctor_names_cause_and_fix_of_every_part_that_is_missing(tmp_path):
+async def test_doctor_names_cause_and_fix_of_every_part_that_is_missing(nursery, tmp_path):
     share_images(tmp_path / ".backstay")
     (tmp_path / "policy.yaml").write_text("deny: 7", encoding="utf-8")
     servers = '{"mcpServers": {"gone": {"command": "no-such-program"}}}'
     (tmp_path / "toolbox.json").write_text(servers, encoding="utf-8")
 
-    done = await command(
+    done = await forked(
+        nursery,
         "doctor",
         environment=bare(
             TEMPORAL_ADDRESS="127.0.0.1:9", BACKSTAY_MODEL="nobody-knows", BACKSTAY_NSJAIL=str(tmp_path / "no-nsjail")

@@ -4,17 +4,32 @@ import json
 import sys
 
 import pytest
+import pytest_asyncio
+from mcp import Client
 
-from tests.cli.commands import HOUSE, bare, command
+from examples.mailbox.faults import Faults
+from examples.mailbox.server import mailbox
+from tests.cli.commands import HOUSE, bare, forked
+from tests.e2e.scripted_server import SERVER, ScriptedServer
 
 POLICY = 'deny: ["mail.delete_*"]'
 
 
+@pytest_asyncio.fixture(scope="module")
+async def listed(tmp_path_factory):
+    """What the mailbox lists, which a server says after it that starts at once."""
+    async with Client(mailbox(tmp_path_factory.mktemp("mailbox") / "mailbox.db", Faults())) as client:
+        return [
+            tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in (await client.list_tools()).tools
+        ]
+
+
 @pytest.fixture
-def environment(tmp_path):
+def environment(tmp_path, listed):
     """Lead commands to a mailbox, a server that is gone, and one that only Ana may see."""
-    mailbox = {"command": sys.executable, "args": [str(HOUSE / "examples/mailbox/server.py")]}
-    mailbox["env"] = {"MAILBOX_DB": str(tmp_path / "mailbox.db"), "API_KEY": "${MAIL_KEY}"}
+    script = ScriptedServer(tmp_path / "mailbox.json", listed)
+    script.write()
+    mailbox = {"command": sys.executable, "args": [str(SERVER), str(script.path)], "env": {"API_KEY": "${MAIL_KEY}"}}
     declared = json.loads((HOUSE / "examples/toolbox.json").read_text(encoding="utf-8"))["providers"]
     toolbox = {
         "mcpServers": {"mail": mailbox, "gone": {"command": "no-such-server"}, "bank": mailbox},
@@ -27,9 +42,9 @@ def environment(tmp_path):
 
 
 @pytest.fixture
-def run(environment, tmp_path):
+def run(environment, nursery, tmp_path):
     async def run(*arguments):
-        return await command(*arguments, environment=environment, folder=tmp_path)
+        return await forked(nursery, *arguments, environment=environment, folder=tmp_path)
 
     return run
 

@@ -16,10 +16,10 @@ from backstay.testing import ScriptedModel
 from examples.mailbox.faults import Faults
 from tests.crash.person import Person
 from tests.crash.points import Point, Shape, Transport
-from tests.crash.processes import Nursery, WorkerProcess, plain_environment
 from tests.crash.script import MAILS, Script, plan
 from tests.engine import PRICES, ROOT, Mailbox, assert_no_task_failure, toolbox_of
 from tests.mailbox_server import open_mailbox
+from tests.nursery.nursery import Child, Nursery, plain_environment
 
 BILL = {"scripted": (1.0, 0.1, 4.0)}
 
@@ -39,7 +39,7 @@ class Case:
     ceiling_usd: float
     workers: int = 0
 
-    async def worker(self, kill_at: str = "", sign: str = "KILL") -> WorkerProcess:
+    async def worker(self, kill_at: str = "", sign: str = "KILL") -> Child:
         """Raise a worker; with `kill_at` it dies by itself at that point, or is stopped there."""
         self.workers += 1
         kill = {

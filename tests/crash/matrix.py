@@ -9,7 +9,7 @@ from temporalio.client import Client
 
 from tests.crash.case import killed_at, open_case
 from tests.crash.points import Point
-from tests.crash.processes import Nursery
+from tests.nursery.nursery import Nursery
 
 AT_ONCE = 4
 

@@ -74,7 +74,7 @@ class Workers:
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("every", [11, pytest.param(1, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("every", [14, pytest.param(1, marks=pytest.mark.soak)])
 async def test_a_program_whose_worker_dies_at_every_turn_ends_as_if_nothing_had_happened(
     temporal, nursery, sandbox, tmp_path, every
 ):

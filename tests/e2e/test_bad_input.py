@@ -1,10 +1,8 @@
 """Bad input: refused at the start, naming field, value and fix; a worker refuses with exit code 2."""
 
-import asyncio
 import json
 import os
 import socket
-import sys
 
 import pytest
 import pytest_asyncio
@@ -15,7 +13,8 @@ from temporalio.common import RawValue
 from backstay.testing import Conversation, Reply
 from tests.e2e.labelled import DONE
 from tests.e2e.scripted_server import toolbox_of_servers
-from tests.engine import ROOT, assert_no_task_failure, engine, pending
+from tests.engine import assert_no_task_failure, engine, pending
+from tests.nursery.nursery import OPERATORS_WORKER
 
 STEP = {"tool": "desk.look"}
 TASKS = {
@@ -150,25 +149,13 @@ async def test_decisions_that_are_not_valid_are_refused_and_the_request_stays(do
     assert_no_task_failure(await handle.fetch_history())
 
 
-async def started(folder, **variables):
+async def started(nursery, folder, **variables):
     """Start a worker as an operator does; return its exit code and what it said."""
     kept = {name: value for name, value in os.environ.items() if name in {"PATH", "HOME"}}
     (folder / "toolbox.json").exists() or (folder / "toolbox.json").write_text('{"mcpServers": {}}', encoding="utf-8")
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        str(ROOT / "worker.py"),
-        cwd=folder,
-        env={**kept, **variables},
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    try:
-        async with asyncio.timeout(100):
-            _, said = await process.communicate()
-    finally:
-        if process.returncode is None:
-            process.kill()
-    return process.returncode, said.decode()
+    log = folder / "said"
+    child = await nursery.raised(OPERATORS_WORKER, environment={**kept, **variables}, folder=folder, log=log)
+    return await child.ended(100), child.said()
 
 
 FILES = {
@@ -181,33 +168,33 @@ FILES = {
 }
 
 
-async def test_a_worker_refuses_files_that_are_not_valid_with_exit_code_2(tmp_path):
+async def test_a_worker_refuses_files_that_are_not_valid_with_exit_code_2(nursery, tmp_path):
     for name, (file, text, said) in FILES.items():
         folder = tmp_path / name.replace(" ", "-")
         folder.mkdir()
         (folder / file).write_text(text, encoding="utf-8")
-        code, error = await started(folder)
+        code, error = await started(nursery, folder)
         assert (code, said in error, "Traceback" in error) == (2, True, False), (name, error)
 
 
-async def test_a_worker_refuses_an_unknown_setting_with_exit_code_2(tmp_path):
-    code, error = await started(tmp_path, BACKSTAY_TOOLBX="x")
+async def test_a_worker_refuses_an_unknown_setting_with_exit_code_2(nursery, tmp_path):
+    code, error = await started(nursery, tmp_path, BACKSTAY_TOOLBX="x")
     assert code == 2
     assert "BACKSTAY_TOOLBX: unknown setting; did you mean BACKSTAY_TOOLBOX?" in error
 
 
-async def test_a_worker_says_that_temporal_cannot_be_reached_with_exit_code_2(tmp_path):
+async def test_a_worker_says_that_temporal_cannot_be_reached_with_exit_code_2(nursery, tmp_path):
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
-        code, error = await started(tmp_path, TEMPORAL_ADDRESS=f"127.0.0.1:{held.getsockname()[1]}")
+        code, error = await started(nursery, tmp_path, TEMPORAL_ADDRESS=f"127.0.0.1:{held.getsockname()[1]}")
     assert code == 2
     assert "Temporal cannot be reached at 127.0.0.1" in error
     assert "Traceback" not in error
 
 
-async def test_a_worker_names_a_namespace_that_does_not_exist_with_exit_code_2(temporal, tmp_path):
+async def test_a_worker_names_a_namespace_that_does_not_exist_with_exit_code_2(temporal, nursery, tmp_path):
     address = temporal.service_client.config.target_host
-    code, error = await started(tmp_path, TEMPORAL_ADDRESS=address, TEMPORAL_NAMESPACE="nowhere")
+    code, error = await started(nursery, tmp_path, TEMPORAL_ADDRESS=address, TEMPORAL_NAMESPACE="nowhere")
     assert code == 2
     assert "TEMPORAL_NAMESPACE" in error
     assert "'nowhere'" in error

@@ -40,7 +40,7 @@ def make_area(folder: Path) -> Area:
 
 async def run_corpus(area: Area, cases: Sequence[Case], *, uid: int, weak: bool = False) -> list[dict[str, Any]]:
     """Return the verdict on every program; fail when a lane does not come to its end or leaves a process behind."""
-    kind = f"{'weak' if weak else 'strong'}-{uid}"
+    kind = f"{'weak' if weak else 'strong'}-{uid}-{len(cases)}"
     async with asyncio.timeout(_LONGEST_S):
         told = await asyncio.gather(
             *(

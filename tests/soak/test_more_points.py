@@ -5,17 +5,13 @@ import pytest_asyncio
 
 from tests.crash.matrix import open_matrix
 from tests.crash.points import MORE_POINTS
-from tests.crash.processes import open_nursery
 
 pytestmark = pytest.mark.soak
 
 
 @pytest_asyncio.fixture(scope="module")
-async def more(temporal, tmp_path_factory):
-    async with (
-        open_nursery() as nursery,
-        open_matrix(temporal, nursery, tmp_path_factory.mktemp("more"), MORE_POINTS) as running,
-    ):
+async def more(temporal, nursery, tmp_path_factory):
+    async with open_matrix(temporal, nursery, tmp_path_factory.mktemp("more"), MORE_POINTS) as running:
         yield running
 
 

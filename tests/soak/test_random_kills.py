@@ -21,7 +21,7 @@ from temporalio.client import Client
 from tests.crash.case import Case, open_case
 from tests.crash.matrix import open_receiver
 from tests.crash.points import MORE_POINTS, POINTS
-from tests.crash.processes import Nursery, open_nursery
+from tests.nursery.nursery import Nursery
 
 pytestmark = pytest.mark.soak
 
@@ -126,9 +126,9 @@ def write(summary: dict[str, Any]) -> None:
 
 
 @pytest.mark.timeout(int(MINUTES * 60) + 900)
-async def test_runs_end_and_every_mail_is_sent_once_however_often_their_workers_are_killed(temporal, tmp_path):
+async def test_runs_end_and_every_mail_is_sent_once_however_often_their_workers_are_killed(temporal, nursery, tmp_path):
     began = time.monotonic()
-    async with open_nursery() as nursery, open_receiver() as notify:
+    async with open_receiver() as notify:
         soak = Soak(temporal, nursery, notify, tmp_path, began + MINUTES * 60)
         await asyncio.gather(*(soak.go_on() for _ in range(AT_ONCE)))
     summary = soak.summary(began)

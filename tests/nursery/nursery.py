@@ -1,23 +1,28 @@
-"""Worker processes as a test sees them."""
+"""Processes that are forks of one which has everything imported, as a test sees them."""
 
 import asyncio
 import json
 import os
 import signal
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.engine import ROOT
 
+WORKER = "tests.crash.worker_process"
+COMMAND = "backstay"
+OPERATORS_WORKER = str(ROOT / "worker.py")
+
 
 @dataclass
-class WorkerProcess:
-    """One worker, by its own pid."""
+class Child:
+    """One worker or command, by its own pid; `log` is what it says on standard error."""
 
     log: Path
+    out: Path
     born: asyncio.Future[int]
     died: asyncio.Future[int]
 
@@ -31,30 +36,61 @@ class WorkerProcess:
         await asyncio.wait_for(asyncio.shield(self.died), 20)
 
     async def ready(self) -> None:
-        """Wait until it polls; raises when it died instead."""
+        """Wait until a worker polls; raises when it died instead."""
         async with asyncio.timeout(60):
             while "backstay worker ready" not in self.said():
                 assert not self.died.done(), self.said()
                 await asyncio.sleep(0.05)
 
+    async def ended(self, seconds: float) -> int:
+        """Wait for the end and return the exit code; what is not done by then is killed."""
+        try:
+            return await asyncio.wait_for(asyncio.shield(self.died), seconds)
+        finally:
+            await self.end()
+
     def said(self) -> str:
         return self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
 
+    def answered(self) -> str:
+        return self.out.read_text(encoding="utf-8", errors="replace") if self.out.exists() else ""
+
 
 class Nursery:
-    """Raise workers and hear of their deaths."""
+    """Raise processes and hear of their deaths."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.process = process
-        self.known: list[WorkerProcess] = []
+        self.known: list[Child] = []
         self.ready: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self.listening = asyncio.create_task(self._listen())
 
-    async def worker(self, environment: dict[str, str], log: Path) -> WorkerProcess:
+    async def worker(self, environment: Mapping[str, str], log: Path) -> Child:
+        """Raise a worker that dies where its environment says; all it says goes into one file."""
+        return await self.raised(WORKER, environment=environment, log=log)
+
+    async def raised(
+        self,
+        program: str,
+        *arguments: str,
+        environment: Mapping[str, str],
+        log: Path,
+        out: Path | None = None,
+        folder: Path = ROOT,
+    ) -> Child:
+        """Start a program, a module or the path of a script, as `python` would start it."""
         loop = asyncio.get_running_loop()
-        child = WorkerProcess(log, loop.create_future(), loop.create_future())
+        child = Child(log, out or log, loop.create_future(), loop.create_future())
         self.known.append(child)
-        order = {"id": len(self.known) - 1, "environment": environment, "log": str(log)}
+        order = {
+            "id": len(self.known) - 1,
+            "program": program,
+            "arguments": arguments,
+            "environment": dict(environment),
+            "folder": str(folder),
+            "out": str(child.out),
+            "err": str(log),
+        }
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps(order).encode() + b"\n")
         await asyncio.wait_for(asyncio.shield(child.born), 60)
@@ -74,11 +110,11 @@ class Nursery:
 
 @asynccontextmanager
 async def open_nursery() -> AsyncGenerator[Nursery]:
-    """Start the process that workers are forks of; at the end all of them are gone."""
+    """Start the process that the others are forks of; at the end all of them are gone."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
-        "tests.crash.nursery",
+        "tests.nursery.process",
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         cwd=ROOT,
