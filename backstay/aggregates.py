@@ -1,6 +1,7 @@
 """Count, sum and range what stands in a table, in one pass."""
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
@@ -11,6 +12,7 @@ _LONGEST_VALUE = 100
 _DEEPEST_TABLE = 4
 _LEAST_FOR_OUTLIERS = 20
 _FAR = 10
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ].{0,24})?\Z", re.DOTALL)
 _NOT_NUMBERS = frozenset(("NaN", "Infinity", "-Infinity"))
 
 
@@ -36,7 +38,7 @@ class Column:
         counted.update("true" if value else "false" for value in truths)
         self.distinct = len(counted)
         self.values = counted if len(counted) <= _MOST_DISTINCT else Counter[str]()
-        self.dated = bool(texts) and all(map(_is_date, texts))
+        self.dated = bool(texts) and all(map(_DATE.match, texts))
         self.earliest = min(texts)[:25] if self.dated else ""
         self.latest = max(texts)[:25] if self.dated else ""
 
@@ -105,6 +107,18 @@ class Table:
         self.path = path
         self.rows = rows
         self.left_out = 0
+        self.columns = {name: Column(values) for name, values in (self._alike(rows) or self._read(rows)).items()}
+
+    def _alike(self, rows: list[Any]) -> dict[str, list[Any]] | None:
+        """Return the columns of objects that all have the same names, column by column; None when they have not."""
+        if {*map(type, rows)} != {dict} or len(shapes := {*map(tuple, rows)}) > 1:
+            return None
+        (names,) = shapes
+        if len(names) > _MOST_COLUMNS:
+            return None
+        return {name: [cell for row in rows if (cell := row[name]) is not None] for name in names}
+
+    def _read(self, rows: list[Any]) -> dict[str, list[Any]]:
         found: dict[str, list[Any]] = {}
         for row in rows:
             for name, cell in _cells(row):
@@ -116,7 +130,7 @@ class Table:
                     values = found[name] = []
                 if cell is not None:
                     values.append(cell)
-        self.columns = {name: Column(values) for name, values in found.items()}
+        return found
 
 
 def table_in(payload: Any) -> Table | None:
@@ -153,17 +167,6 @@ def _added(values: list[float]) -> float:
 
 def _numbers(values: list[Any]) -> list[Any]:
     return [value for value in values if type(value) is int or type(value) is float]
-
-
-def _is_date(text: str) -> bool:
-    """Say whether a text begins as an ISO date does."""
-    return (
-        10 <= len(text) <= 35
-        and text[4] == text[7] == "-"
-        and f"{text[:4]}{text[5:7]}{text[8:10]}".isdecimal()
-        and text[:10].isascii()
-        and (len(text) == 10 or text[10] in "T ")
-    )
 
 
 def _finite(value: float | None) -> float | str:

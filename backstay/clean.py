@@ -46,12 +46,15 @@ def _is_strict(value: Any, deepest: int) -> bool:
     # Whole levels are asked at once: that takes a quarter of the time of asking leaf by leaf.
     level, met = [value], set[int]()
     for _ in range(deepest + 1):
-        of_kind = {kind: [item for item in level if type(item) is kind] for kind in {*map(type, level)} & _PLAIN}
+        of_kind: dict[type, list[Any]] = {kind: [] for kind in {*map(type, level)}}
+        add = {kind: found.append for kind, found in of_kind.items()}
+        for item in level:
+            add[type(item)](item)
         objects, lists = of_kind.get(dict, []), of_kind.get(list, [])
         names = [*chain.from_iterable(objects)]
         ints = of_kind.get(int, [0])
         if not (
-            sum(map(len, of_kind.values())) == len(level)
+            of_kind.keys() <= _PLAIN
             and {*map(type, names)} <= {str}
             and _is_utf8(names)
             and _is_utf8(of_kind.get(str, []))

@@ -20,6 +20,7 @@ Purpose = Literal["for_planning", "for_user", "for_debug"]
 
 LEAST_CHARS = 400
 _STEPS = 7
+_LONG = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -86,9 +87,12 @@ class _Account:
         self.data = self._opened(payload, cleaned=text is not None)
         if isinstance(self.data, str):
             whole = self.data
+        elif isinstance(payload, str) and len(payload) > _LONG:
+            # What is shown of it is a part in any case, so it need not be written anew.
+            whole = clean_text(payload)
         else:
             whole = text if text is not None and self.data is payload else canonical(self.data)
-        self.size = self.size or (len(whole) if whole.isascii() else len(whole.encode("utf-8")))
+        self.size = self.size or _bytes_of(whole)
         self.length = len(whole)
         if purpose == "for_debug":
             self.remarks.append(f"sha256 {hashlib.sha256(whole.encode('utf-8')).hexdigest()}")
@@ -118,6 +122,7 @@ class _Account:
         parsed = read_json(data) if isinstance(data, str) else None
         if parsed is not None:
             self.remarks.append("a text that holds JSON")
+            self.size = _bytes_of(data)
             return parsed
         return data
 
@@ -215,6 +220,10 @@ class _Account:
         odd = [f"{one_line(name, 80)[0]}: {what}" for name, column in told for what in column.oddities(rows)]
         hidden = len(told) - detail.columns + self.table.left_out
         return [*odd, f"{hidden} more columns"] if hidden > 0 else odd
+
+
+def _bytes_of(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8"))
 
 
 def _without_required(schema: Any) -> Any:

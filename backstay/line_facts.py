@@ -9,9 +9,11 @@ _MOST_SHAPES = 1000
 _MOST_COMPARED = 10_000
 _LONGEST_LINE = 300
 _LONGEST_SHAPE = 100
+_LEVEL_WITHIN = 80
 _LEVELS = ("trace", "debug", "info", "notice", "warn", "warning", "error", "critical", "fatal", "panic")
 _LEVEL = re.compile(
-    rf"[^\w./](?:({'|'.join(map(str.upper, _LEVELS))})[\]\s:,|]|(?:\[|level\"?[=:] ?\"?)({'|'.join(_LEVELS)})[\]\s\",])"
+    rf"[^\w./](?:({'|'.join(map(str.upper, _LEVELS))})(?:[\]\s:,|]|$)"
+    rf"|(?:\[|level\"?[=:] ?\"?)({'|'.join(_LEVELS)})(?:[\]\s\",]|$))"
 )
 _MOMENT = re.compile(
     r"\[?([0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2})?)(?:[.,][0-9]+)?(?:Z|[+-][0-9:]{4,5})?\]?"
@@ -30,13 +32,13 @@ class LineFacts:
         self.levels: Counter[str] = Counter()
         self.shapes: Counter[str] = Counter()
         self.mail: dict[str, Counter[str]] = {"from": Counter(), "subject": Counter(), "date": Counter()}
-        self.earliest = self.latest = self.first_grave = ""
-        self.moments = 0
+        self.first_grave = ""
         self.lines = len(lines)
         # Lines are compared with each other at the price of ten times reading them.
         self.compared_each = 1 + self.lines // _MOST_COMPARED
-        for number, line in enumerate(lines if self.lines >= _LEAST_LINES else ()):
-            self._add(line[:_LONGEST_LINE], compared=number % self.compared_each == 0)
+        moments = self._read(lines if self.lines >= _LEAST_LINES else [])
+        self.moments = len(moments)
+        self.earliest, self.latest = min(moments, default=""), max(moments, default="")
 
     @property
     def is_log(self) -> bool:
@@ -68,26 +70,36 @@ class LineFacts:
             return []
         return [f"{grave} of {self.lines} lines report errors; the first: {self.first_grave[:_LONGEST_SHAPE]}"]
 
-    def _add(self, line: str, *, compared: bool) -> None:
-        moment = _MOMENT.match(line)
-        if moment is not None:
-            self.moments += 1
-            at = moment.group(1).replace(" ", "T")
-            self.latest = max(self.latest, at)
-            if at < self.earliest or not self.earliest:
-                self.earliest = at
-        level = _LEVEL.search(f" {line[:80]} ")
-        if level is not None:
-            word = (level.group(1) or level.group(2)).lower()
-            name = _SAME.get(word, word)
-            self.levels[name] += 1
-            if name in _GRAVE and not self.first_grave:
-                self.first_grave = line
-        if moment is not None or level is not None:
-            if compared:
-                _count(self.shapes, _VARYING.sub("#", line[moment.end() if moment else 0 :]).strip())
-        elif ":" in line[:12] and (header := _MAIL.match(line)):
-            _count(self.mail[header.group(1).lower()], header.group(2).strip())
+    def _read(self, lines: list[str]) -> list[str]:
+        """Count levels, shapes and headers; return the moments."""
+        moments: list[str] = []
+        words: list[str] = []
+        for number, line in enumerate(lines):
+            moment = _MOMENT.match(line)
+            if moment is None:
+                level = _LEVEL.search(f" {line[:_LEVEL_WITHIN]}")
+            else:
+                moments.append(moment[1].replace(" ", "T"))
+                level = _LEVEL.search(line, moment.end() - 1, max(_LEVEL_WITHIN, moment.end()))
+            if level is not None:
+                words.append(level[1] or level[2])
+                if not self.first_grave and _named(words[-1]) in _GRAVE:
+                    self.first_grave = line
+            elif moment is None:
+                if ":" in line[:12] and (header := _MAIL.match(line)):
+                    _count(self.mail[header[1].lower()], header[2].strip())
+                continue
+            if number % self.compared_each == 0:
+                rest = line[moment.end() if moment else 0 : _LONGEST_LINE]
+                _count(self.shapes, _VARYING.sub("#", rest).strip())
+        for word, count in Counter(words).items():
+            self.levels[_named(word)] += count
+        return moments
+
+
+def _named(word: str) -> str:
+    level = word.lower()
+    return _SAME.get(level, level)
 
 
 def _count(counted: Counter[str], line: str) -> None:

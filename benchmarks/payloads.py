@@ -48,13 +48,13 @@ def table(size: int) -> list[dict[str, Any]]:
             "note": " ".join(dice.choices(WORDS, k=6)),
             "tags": ["a", "b"],
         }
-        for number in range(size // 215)
+        for number in range(size // 190)
     ]
 
 
 def log(size: int) -> str:
     dice = random.Random(2)
-    levels = dice.choices(["INFO", "WARN", "ERROR"], k=size // 58)
+    levels = dice.choices(["INFO", "WARN", "ERROR"], k=size // 57)
     return "\n".join(
         f"2026-11-22T10:{number % 60:02d}:00Z {level} desk request {number} took {dice.randrange(999)} ms"
         for number, level in enumerate(levels)
@@ -63,11 +63,11 @@ def log(size: int) -> str:
 
 def prose(size: int) -> str:
     dice = random.Random(3)
-    return "\n".join(" ".join(dice.choices(WORDS, k=30)) for _ in range(size // 190))
+    return "\n".join(" ".join(dice.choices(WORDS, k=30)) for _ in range(size // 172))
 
 
 def nested(size: int) -> dict[str, Any]:
-    return {"a": {"b": [{"c": {"d": [number] * 20}} for number in range(size // 160)]}}
+    return {"a": {"b": [{"c": {"d": [number] * 20}} for number in range(size // 158)]}}
 
 
 def least(work: Callable[[], Any]) -> float:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from benchmarks import calls, forms, payloads, programs, steps
+from benchmarks import calls, forms, payloads, programs, search, snapshots, steps
 from benchmarks.page import PAGE, RESULTS
 from benchmarks.tasks import TASKS
 
@@ -14,6 +14,7 @@ def measured(name):
 
 
 STEPS, CALLS, PROGRAMS, FORMS = measured("steps"), measured("calls"), measured("programs"), measured("forms")
+SEARCH = measured("search")
 
 
 def test_every_size_was_measured_beside_the_floor_in_cpu_wall_events_and_bytes():
@@ -25,7 +26,7 @@ def test_every_size_was_measured_beside_the_floor_in_cpu_wall_events_and_bytes()
     assert set(STEPS["replay_50_ms"]) == {"floor", "engine"}
 
 
-@pytest.mark.parametrize("bench", [steps, calls, programs, forms, payloads])
+@pytest.mark.parametrize("bench", [steps, calls, programs, forms, payloads, snapshots, search])
 def test_the_published_table_is_that_of_the_last_run(bench):
     name = bench.__name__.rpartition(".")[2]
     begin, end = (f"<!-- {name}: {mark} -->" for mark in ("begin", "end"))
@@ -52,3 +53,30 @@ def test_both_forms_came_to_the_same_answer_and_the_program_asked_its_model_less
         )
         assert single["tool_calls"] > 0 < program["tool_calls"]
         assert program["model_calls"] <= single["model_calls"]
+
+
+def test_twenty_megabytes_of_every_shape_were_digested_in_less_than_two_seconds():
+    rows = measured("payloads")["rows"]
+    assert [row["payload"] for row in rows] == list(payloads.PAYLOADS)
+    assert [row for row in rows if row["megabytes"] < 20 or row["digest_s"] >= 2] == []
+
+
+def test_snapshots_of_two_thousand_files_kept_their_targets():
+    took = {row["what"]: row["median"] for row in measured("snapshots")["rows"] if row["files"] == snapshots.SIZES[0]}
+    assert {what: took[what] for what, target in snapshots.TARGETS.items() if took[what] > target} == {}
+
+
+def test_a_search_of_ten_thousand_tools_kept_its_targets_and_full_names_led():
+    (row,) = [row for row in SEARCH["speed"] if (row["tools"], row["way"]) == (10_000, "search")]
+    assert (row["p50_ms"] <= 3, row["p99_ms"] <= 10, row["build_s"] <= 1) == (True, True, True), row
+    assert SEARCH["exact_names_first"] == 100
+
+
+def test_on_the_queries_held_out_search_found_ten_points_more_than_names_and_descriptions_alone():
+    found = {
+        row["way"]: {measure: (row["short"][measure] + row["sentence"][measure]) / 2 for measure in row["short"]}
+        for row in SEARCH["quality"]
+        if (row["tools"], row["half"]) == (901, "held out")
+    }
+    plain = found["BM25, name + description"]
+    assert min(found["search"][measure] - plain[measure] for measure in plain) >= 10

@@ -89,8 +89,8 @@ def _row(definition: Definition) -> tuple[str, str, str, str]:
 def _inner_words(text: str) -> Iterable[str]:
     """Yield the words inside names such as `maxResults` and `e-mail`; SQLite finds the others itself."""
     for word in text.split():
-        plain = word.strip(".,;:!?()'\"`")
-        if not plain.isalpha() or not (plain.islower() or plain.istitle()):
+        plain = word if word.isalpha() else word.strip(".,;:!?()'\"`")
+        if not (plain.islower() or plain.istitle()) or not plain.isalpha():
             yield from words_of(plain)
 
 

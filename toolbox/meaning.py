@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from functools import cache
 from importlib.util import find_spec
-from itertools import chain, zip_longest
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +28,10 @@ class Meaning:
     """Hold one direction per tool: of its name, of its name with its description, and a little of its provider's."""
 
     def __init__(self, definitions: Sequence[Definition]) -> None:
-        names = _sums([f"{one.provider} {' '.join(words_of(one.mcp_name))}" for one in definitions])
-        described = names + _sums([one.description[:_DESCRIBED] for one in definitions])
+        texts = [f"{one.provider} {' '.join(words_of(one.mcp_name))}" for one in definitions]
+        texts += [one.description[:_DESCRIBED] for one in definitions]
+        names, descriptions = np.split(_sums(texts), 2)
+        described = names + descriptions
         tools = (_unit(names) + _unit(described)) / 2
         places: defaultdict[str, list[int]] = defaultdict(list)
         for place, definition in enumerate(definitions):
@@ -69,17 +71,18 @@ def _vectors() -> tuple[Any, Any]:
 
 def _sums(texts: Sequence[str]) -> Any:
     """Return for each text the sum of its words' vectors."""
-    words = [text.encode("utf-8", "replace").decode("utf-8").split() for text in texts]
+    words = [text.encode("utf-8", "replace").decode("utf-8").split()[:_WORDS_OF_A_TEXT] for text in texts]
     known = {word: place for place, word in enumerate(dict.fromkeys(chain.from_iterable(words)))}
     vectors = _vectors_of(list(known))
     # The longest first: so each round adds the next word of all texts that still have one, in one go.
     order = sorted(range(len(texts)), key=lambda place: len(words[place]), reverse=True)
     summed = np.zeros((len(texts), vectors.shape[1]), dtype=np.float32)
-    for round_, column in enumerate(zip_longest(*(words[place] for place in order))):
-        some = [known[word] for word in column if word is not None]
-        summed[: len(some)] += vectors[some]
-        if round_ == _WORDS_OF_A_TEXT:
-            break
+    ordered = [[known[word] for word in words[place]] for place in order]
+    left = len(ordered)
+    for at in range(len(ordered[0])):
+        while len(ordered[left - 1]) <= at:
+            left -= 1
+        summed[:left] += vectors[[text[at] for text in ordered[:left]]]
     restored = np.empty_like(summed)
     restored[order] = summed
     return restored

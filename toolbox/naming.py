@@ -39,5 +39,6 @@ def is_presentable(name: str) -> bool:
 def words_of(text: str) -> list[str]:
     """Return the words of a text in lower case, split at case, underscore and hyphen, and the joined forms too."""
     words = [part.lower() for part in _PART.findall(text)]
-    joined = [found.replace("-", "").lower() for found in _HYPHENATED.findall(text)]
-    return [*words, *joined]
+    if "-" in text:
+        words += [found.replace("-", "").lower() for found in _HYPHENATED.findall(text)]
+    return words

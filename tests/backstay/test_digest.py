@@ -157,6 +157,9 @@ def test_a_text_that_holds_json_is_told_like_json():
     digest = summarize_payload("x", json.dumps(ROWS))
     assert digest["original_size"]["rows"] == 1000
     assert digest["notes"][0] == "a text that holds JSON"
+    long = json.dumps(ROWS * 30)
+    digest = summarize_payload("x", long)
+    assert digest["original_size"] == {"bytes": len(long), "rows": 30_000}
 
 
 def test_bytes_are_told_by_size_and_hash():
@@ -201,6 +204,42 @@ def test_cleaning_is_total_strict_and_idempotent(value):
     cleaned = clean_json(value)
     assert json.loads(canonical(cleaned).encode()) == cleaned
     assert clean_json(cleaned) == cleaned
+
+
+def nested_lists(depth):
+    found = []
+    for _ in range(depth - 1):
+        found = [found]
+    return found
+
+
+@pytest.mark.parametrize(
+    "value", [{"a": [[{"é": [1, 2.5, "ß", None, True, -(2**1000)]}], {}]}, nested_lists(100), "x", 1]
+)
+def test_what_is_json_already_is_not_built_anew(value):
+    assert clean_json(value) is value
+
+
+@pytest.mark.parametrize(
+    ("leaf", "said"),
+    [
+        (float("nan"), "NaN"),
+        ("\ud800", "\ufffd"),
+        ((1,), [1]),
+        (1 << 2000, "a number of 2001 bits"),
+        ({1: 2}, {"1": 2}),
+        ({"\udc00": 2}, {"\ufffd": 2}),
+        (nested_lists(97), None),
+    ],
+)
+def test_what_is_no_json_is_found_at_any_depth(leaf, said):
+    mended = clean_json({"a": [[{"b": [1, 2.5, "x", leaf]}]]})["a"][0][0]["b"]
+    assert mended[:3] == [1, 2.5, "x"]
+    assert (
+        mended[3] == said
+        if said is not None
+        else canonical(mended).endswith('"nested too deeply to be shown"' + "]" * 96)
+    )
 
 
 def test_values_of_python_become_json():

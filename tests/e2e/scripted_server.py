@@ -29,9 +29,12 @@ class ScriptedServer:
     answers: dict[str, Any] = field(default_factory=dict)
     declared: dict[str, Any] = field(default_factory=dict)
     """What toolbox.json says of the tools."""
+    later: list[dict[str, Any]] = field(default_factory=list)
+    """Tools that are listed too once a call was made."""
 
     def write(self) -> None:
-        self.path.write_text(json.dumps({"tools": self.tools, "answers": self.answers}), encoding="utf-8")
+        script = {"tools": self.tools, "answers": self.answers, "later": self.later}
+        self.path.write_text(json.dumps(script), encoding="utf-8")
 
     def calls(self, tool: str | None = None) -> list[dict[str, Any]]:
         log = self.path.with_suffix(".calls")

@@ -14,7 +14,7 @@ from backstay.calls import DATA_CONVERTER
 from sandbox.opening import open_sandbox
 from tests.conftest import KEYS
 from tests.engine import ROOT, engine
-from tests.replay.shapes import SHAPES, rules
+from tests.replay.shapes import SHAPES, rules, toolbox
 
 HISTORIES = Path(__file__).parent / "histories"
 
@@ -28,7 +28,9 @@ async def main(version: str, *wanted: str) -> None:
             home = ROOT / "build" / "sandbox"
             async with (
                 open_sandbox(nsjail=None, home=home, image="python") as sandbox,
-                engine(environment.client, Path(folder), rules, sandbox=sandbox) as opened,
+                engine(
+                    environment.client, Path(folder), rules, sandbox=sandbox, toolbox=toolbox(Path(folder))
+                ) as opened,
             ):
                 for name, play in SHAPES.items():
                     if wanted and name not in wanted:

@@ -1,13 +1,16 @@
 """The run shapes whose histories are kept: each must replay on every later version."""
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 from temporalio.client import WorkflowHandle
 
 from backstay.testing import Conversation, Reply
-from tests.engine import Engine, pending
+from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers
+from tests.engine import ROOT, Engine, pending, toolbox_of
 
 Handle = WorkflowHandle[Any, Any]
 READ = ("mail__list_customers", {"offset": 0, "limit": 1})
@@ -22,6 +25,10 @@ return page["total"]
 FINISH = ("finish", {"summary": "done", "outputs": {"n": 1}})
 
 
+def find(query: str) -> tuple[str, dict[str, Any]]:
+    return ("search_tools", {"query": query})
+
+
 def rules(talk: Conversation) -> Reply:
     """Play the shape that the task names; the step is the number of answers so far."""
     scripts: dict[str, list[list[tuple[str, dict[str, Any]]]]] = {
@@ -30,6 +37,8 @@ def rules(talk: Conversation) -> Reply:
         "stop": [[SEND], [OTHER]],
         "budget": [[READ], [READ], [READ]],
         "program": [[("run_program", {"code": PROGRAM})], [FINISH]],
+        "catalog": [[find("grow")], [("desk__grow", {})], [find("grown")], [("desk__grown", {})], [FINISH]],
+        "elicitation": [[find("give a room away")], [("office__give_away", {"room": "cellar"})], [FINISH]],
         "undo": [[SEND], [("ask_person", {"question": "go on?"})], [FINISH]],
     }
     name = talk.task.partition("\n")[0]
@@ -95,6 +104,35 @@ async def undo(engine: Engine) -> Handle:
     return handle
 
 
+async def catalog(engine: Engine) -> Handle:
+    return await engine.start({"text": "catalog"}, "golden-catalog")
+
+
+async def elicitation(engine: Engine) -> Handle:
+    handle = await engine.start({"text": "elicitation"}, "golden-elicitation")
+    await decided(handle, "approve")
+    async with asyncio.timeout(30):
+        while [one["kind"] for one in await handle.query("pending")] != ["elicitation"]:
+            await asyncio.sleep(0.1)
+    await decided(handle, "answer", answer={"sure": True})
+    return handle
+
+
+def toolbox(folder: Path) -> Path:
+    """Write a toolbox of the mailbox, a desk whose tools grow with the first call, and an office that asks."""
+    desk = ScriptedServer(folder / "desk.json", [reads("grow")], later=[reads("grown")])
+    desk.answers = {"grow": {"notify": True, "data": {}}, "grown": {"data": {"grown": True}}}
+    servers = json.loads(toolbox_of_servers(folder, desk=desk).read_text(encoding="utf-8"))
+    path = toolbox_of(folder, folder / "mailbox.db")
+    data = json.loads(path.read_text(encoding="utf-8"))
+    office = {"command": "python", "args": [str(ROOT / "tests/toolbox/servers/office.py"), "stdio"]}
+    data["mcpServers"] |= servers["mcpServers"] | {"office": office}
+    data["providers"] |= servers["providers"]
+    del data["users"]
+    path.write_text(json.dumps(data), encoding="utf-8")
+    return path
+
+
 SHAPES: dict[str, Callable[[Engine], Awaitable[Handle]]] = {
     "read": read,
     "approve": approve,
@@ -103,4 +141,6 @@ SHAPES: dict[str, Callable[[Engine], Awaitable[Handle]]] = {
     "plan": plan,
     "program": program,
     "undo": undo,
+    "catalog": catalog,
+    "elicitation": elicitation,
 }

@@ -9,7 +9,7 @@ from temporalio.workflow import NondeterminismError
 import workflows
 from backstay.calls import DATA_CONVERTER
 from tests.engine import assert_no_task_failure
-from tests.replay.shapes import SHAPES, rules
+from tests.replay.shapes import SHAPES, rules, toolbox
 from workflows import asking, run_task
 from workflows.perform import Perform
 
@@ -70,9 +70,9 @@ async def test_a_changed_workflow_is_noticed(monkeypatch, owner, name, mutation,
         await replayer(sandboxed=False).replay_workflow(history_of(path))
 
 
-async def test_runs_of_today_replay_too(open_engine):
-    async with open_engine(rules) as engine:
-        for play in (SHAPES["approve"], SHAPES["plan"]):
+async def test_runs_of_today_replay_too(open_engine, tmp_path):
+    async with open_engine(rules, toolbox=toolbox(tmp_path)) as engine:
+        for play in (SHAPES["approve"], SHAPES["plan"], SHAPES["catalog"], SHAPES["elicitation"]):
             handle = await play(engine)
             await handle.result()
             history = await handle.fetch_history()

@@ -1,6 +1,7 @@
 """An MCP server over standard streams that answers what its script says; argv: the script, read again per request.
 
-{"tools": [...], "answers": {tool: answer or [answers, one per call, the last for all further ones]}}
+{"tools": [...], "later": [tools that are listed too once a call was made],
+ "answers": {tool: answer or [answers, one per call, the last for all further ones]}}
 An answer: {"data": any}, {"error": text}, {"refusal": text} (an error of the protocol), {"garbage": text before it},
 {"megabytes": n}, {"die": true}, {"hang": true}, {"notify": true}. Every call is written to `<script>.calls` first.
 """
@@ -64,7 +65,7 @@ def answered(request):
             shape = {"protocolVersion": "2025-06-18", "serverInfo": {"name": "scripted", "version": "1"}}
             return name | {"result": shape | {"capabilities": {"tools": {"listChanged": True}}}}
         case "tools/list":
-            return name | {"result": {"tools": told["tools"]}}
+            return name | {"result": {"tools": told["tools"] + (told.get("later", []) if log.exists() else [])}}
         case "tools/call":
             said = called(told, request)
             return None if said is None else name | said
