@@ -108,7 +108,9 @@ async def test_at_a_terminal_the_demo_asks_once_and_stays_up_until_it_was_taken_
     assert recalled.count("sent 1, recalled 1") == len(overdue(tmp_path)[0])
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.soak)]
+)
 async def test_however_the_demo_is_ended_no_process_is_left(tmp_path, number):
     async with demo(tmp_path) as process:
         async with asyncio.timeout(80):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from backstay.testing import Reply
-from tests.cli.commands import bare, command
+from tests.cli.commands import bare, forked
 from tests.conformance.scenarios import NODE
 from tests.docs.blocks import blocks
 from tests.e2e.test_foreign_servers import PACKAGES
@@ -116,7 +116,7 @@ async def approve_all(handle, count):
 
 @pytest.mark.parametrize("configure", [invoices, memory])
 async def test_what_only_the_configuration_names_is_a_tool_in_every_respect(
-    temporal, sandbox, tmp_path, monkeypatch, configure
+    temporal, sandbox, nursery, tmp_path, monkeypatch, configure
 ):
     added = configure(tmp_path)
     toolbox, book = tmp_path / "toolbox.json", tmp_path / "book.json"
@@ -135,7 +135,7 @@ async def test_what_only_the_configuration_names_is_a_tool_in_every_respect(
         )
         undone = await ended(undoing)
         environment = bare(BACKSTAY_HOME=str(tmp_path / "home"), BACKSTAY_TOOLBOX=str(toolbox), BOOK=str(book))
-        documented = await command("tools", "docs", environment=environment)
+        documented = await forked(nursery, "tools", "docs", environment=environment, folder=tmp_path)
 
     found, refused, made, read, ran = result["raw_outputs"]["answers"]
     name = added.adds[0].replace("__", ".")

@@ -1,88 +1,119 @@
-"""An MCP server for mail and chat; argv: in which shape its tools are named, `plain` or `composio`."""
+"""An MCP server for mail and chat; argv: in which shape its tools are named, `plain` or `composio`.
 
+It speaks the protocol without a library, which would take a second to import.
+"""
+
+import json
 import os
 import sys
-from typing import Annotated, Any
 
-from mcp.server.mcpserver import Context, MCPServer
-from mcp.server.mcpserver.exceptions import ToolError
-from mcp.types import ToolAnnotations
-from pydantic import Field
-
-server = MCPServer("people")
-calls: list[dict[str, Any]] = []
-reading = ToolAnnotations(read_only_hint=True)
+TEXT, TRUTH, NUMBER = {"type": "string"}, {"type": "boolean", "default": False}, {"type": "integer"}
+TEXTS = {"type": "array", "items": TEXT}
 
 
-def note(context: Context, **given: Any) -> dict[str, Any]:
-    meta = context.request_context.meta or {}
-    calls.append(given | {"effect": meta.get("backstay/effect-id")})
-    return calls[-1]
+def perhaps(schema):
+    return {"anyOf": [schema, {"type": "null"}], "default": None}
 
 
-def plain() -> None:
-    @server.tool()
-    def send_email(
-        context: Context, to: list[str], subject: str, body: str, cc: list[str] | None = None, html: bool = False
-    ) -> dict[str, Any]:
-        """Send an email."""
-        if subject == "refuse":
-            raise ToolError("the mailbox is full")
-        if subject == "die":
-            os._exit(1)
-        return note(context, to=to, subject=subject, cc=cc, html=html) | {"message_id": "m1"}
-
-    @server.tool(annotations=reading)
-    def search_emails(context: Context, query: str, limit: int) -> dict[str, Any]:
-        """Search mail."""
-        return note(context, query=query, limit=limit)
-
-    @server.tool()
-    def post_message(context: Context, channel: str, text: str, thread_ts: str | None = None) -> dict[str, Any]:
-        """Post."""
-        return note(context, channel=channel, text=text, thread_ts=thread_ts) | {"ts": "1.5"}
+def tool(name, description, properties, optional=(), *, reads=False):
+    required = [one for one in properties if one not in optional]
+    schema = {"type": "object", "properties": properties, "required": required}
+    listed = {"name": name, "description": description, "inputSchema": schema}
+    return listed | ({"annotations": {"readOnlyHint": True}} if reads else {})
 
 
-def composio() -> None:
-    def wrapped(data: dict[str, Any] | None, error: str | None = None) -> dict[str, Any]:
-        return {"data": data or {}, "successful": error is None, "error": error}
-
-    @server.tool(name="GMAIL_SEND_EMAIL")
-    def send_email(
-        context: Context,
-        recipient_email: str,
-        subject: str,
-        body: str,
-        extra_recipients: list[str] | None = None,
-        cc: list[str] | None = None,
-        is_html: bool = False,
-    ) -> dict[str, Any]:
-        """Send an email using Gmail."""
-        if subject == "refuse":
-            return wrapped(None, "the mailbox is full")
-        more = extra_recipients or []
-        return wrapped(note(context, to=[recipient_email, *more], subject=subject, cc=cc, html=is_html) | {"id": "m1"})
-
-    @server.tool(name="GMAIL_FETCH_EMAILS")
-    def fetch(context: Context, query: str, max_results: Annotated[int, Field(le=500)] = 1) -> dict[str, Any]:
-        """Fetch emails."""
-        return wrapped(note(context, query=query, limit=max_results))
-
-    @server.tool(name="SLACK_SEND_MESSAGE")
-    def post(context: Context, channel: str, text: str, thread_ts: str | None = None) -> dict[str, Any]:
-        """Send a message."""
-        return wrapped(note(context, channel=channel, text=text, thread_ts=thread_ts) | {"ts": "1.5"})
-
-    @server.tool(name="SLACK_SEARCH_MESSAGES")
-    def search(context: Context, query: str, count: int = 1) -> dict[str, Any]:
-        """Search messages."""
-        return wrapped(note(context, query=query, limit=count))
-
-    @server.tool(name="SLACK_DELETES_A_MESSAGE_FROM_A_CHAT")
-    def delete(context: Context, channel: str, ts: str) -> dict[str, Any]:
-        """Delete a message."""
-        return wrapped(note(context, deleted=[channel, ts]))
+MAIL = {"subject": TEXT, "body": TEXT, "cc": perhaps(TEXTS)}
+POST = {"channel": TEXT, "text": TEXT, "thread_ts": perhaps(TEXT)}
+PLAIN = [
+    tool("send_email", "Send an email.", {"to": TEXTS, **MAIL, "html": TRUTH}, ("cc", "html")),
+    tool("search_emails", "Search mail.", {"query": TEXT, "limit": NUMBER}, reads=True),
+    tool("post_message", "Post.", POST, ("thread_ts",)),
+]
+COMPOSIO = [
+    tool(
+        "GMAIL_SEND_EMAIL",
+        "Send an email using Gmail.",
+        {"recipient_email": TEXT, **MAIL, "extra_recipients": perhaps(TEXTS), "is_html": TRUTH},
+        ("cc", "extra_recipients", "is_html"),
+    ),
+    tool(
+        "GMAIL_FETCH_EMAILS",
+        "Fetch emails.",
+        {"query": TEXT, "max_results": NUMBER | {"maximum": 500, "default": 1}},
+        ("max_results",),
+    ),
+    tool("SLACK_SEND_MESSAGE", "Send a message.", POST, ("thread_ts",)),
+    tool("SLACK_SEARCH_MESSAGES", "Search messages.", {"query": TEXT, "count": NUMBER | {"default": 1}}, ("count",)),
+    tool("SLACK_DELETES_A_MESSAGE_FROM_A_CHAT", "Delete a message.", {"channel": TEXT, "ts": TEXT}),
+]
 
 
-{"plain": plain, "composio": composio}[sys.argv[1]]()
-server.run("stdio")
+class Refused(Exception):
+    """Say what the person behind the tool would read."""
+
+
+def plain(name, given):
+    match name:
+        case "send_email":
+            if given["subject"] == "refuse":
+                raise Refused("the mailbox is full")
+            if given["subject"] == "die":
+                os._exit(1)
+            told = {"cc": None, "html": False} | {key: given[key] for key in given if key != "body"}
+            return told | {"message_id": "m1"}
+        case "search_emails":
+            return given
+        case "post_message":
+            return {"thread_ts": None} | given | {"ts": "1.5"}
+
+
+def composio(name, given):
+    match name:
+        case "GMAIL_SEND_EMAIL":
+            if given["subject"] == "refuse":
+                return {"data": {}, "successful": False, "error": "the mailbox is full"}
+            to = [given["recipient_email"], *(given.get("extra_recipients") or [])]
+            told = {"to": to, "subject": given["subject"], "cc": given.get("cc"), "html": given.get("is_html", False)}
+            data = told | {"id": "m1"}
+        case "GMAIL_FETCH_EMAILS":
+            data = {"query": given["query"], "limit": given.get("max_results", 1)}
+        case "SLACK_SEND_MESSAGE":
+            data = {"thread_ts": None} | given | {"ts": "1.5"}
+        case "SLACK_SEARCH_MESSAGES":
+            data = {"query": given["query"], "limit": given.get("count", 1)}
+        case "SLACK_DELETES_A_MESSAGE_FROM_A_CHAT":
+            data = {"deleted": [given["channel"], given["ts"]]}
+    return {"data": data, "successful": True, "error": None}
+
+
+LISTED, ANSWER = {"plain": (PLAIN, plain), "composio": (COMPOSIO, composio)}[sys.argv[1]]
+
+
+def called(request):
+    given, meta = request.get("arguments") or {}, request.get("_meta") or {}
+    try:
+        answer = ANSWER(request["name"], given)
+    except Refused as refused:
+        return {"content": [{"type": "text", "text": str(refused)}], "isError": True}
+    (answer["data"] if LISTED is COMPOSIO else answer)["effect"] = meta.get("backstay/effect-id")
+    return {"content": [{"type": "text", "text": json.dumps(answer)}], "structuredContent": answer}
+
+
+def answered(request):
+    match request["method"]:
+        case "initialize":
+            shape = {"protocolVersion": "2025-06-18", "serverInfo": {"name": "people", "version": "1"}}
+            return {"result": shape | {"capabilities": {"tools": {}}}}
+        case "tools/list":
+            return {"result": {"tools": LISTED}}
+        case "tools/call":
+            return {"result": called(request["params"])}
+        case _:
+            return {"error": {"code": -32601, "message": "no such method"}}
+
+
+for line in sys.stdin:
+    request = json.loads(line)
+    if "id" in request:
+        sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": request["id"], **answered(request)}) + "\n")
+        sys.stdout.flush()
