@@ -1,11 +1,22 @@
 """What the tests of jails share."""
 
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Iterator[Path]:
+    """A workspace whose files have the modes that a usual umask gives."""
+    place = tmp_path / "workspace"
+    usual = os.umask(0o022)
+    place.mkdir()
+    yield place
+    os.umask(usual)
 
 
 @pytest.fixture

@@ -152,7 +152,7 @@ def ended(calls, user: str, kind: str, filtered: str, reachable: Path) -> dict[s
     key = user, kind, filtered
     if key not in calls:
         source = (HOUSE / "tests/sandbox/machine_code.py").read_text(encoding="utf-8")
-        folder = reachable / "worker"
+        folder = reachable / f"worker-{kind}-{filtered}"
         done = USERS[user](source, str(readable_nsjail().path), kind, filtered, folder=folder)
         assert done.returncode == 0, done.stderr
         calls[key] = json.loads(done.stdout)
@@ -193,7 +193,7 @@ def test_shells_may_start_processes_but_no_call_leads_out_of_their_jail(user, ca
     told = ended(calls, user, "shell", "filtered", reachable)
     allowed = {"clone", "clone_thread", "fork", "vfork", "socketpair", "kill", "tgkill", "inotify_init1"}
     assert {name: told[name] for name in allowed} == dict.fromkeys(allowed, 0)
-    programs = ended(calls, user, "code", "filtered", reachable / "programs")
+    programs = ended(calls, user, "code", "filtered", reachable)
     deadly = {name for name, end in programs.items() if end == KILLED}
     assert {name: told[name] for name in deadly} == dict.fromkeys(deadly, KILLED)
     refused = {

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,15 +22,6 @@ ROOT = os.geteuid() == 0
 # An ordinary user could not go on meddling with what it closed; that has a test of its own.
 FILE_MODES = (0o644, 0o600, 0o755, 0o666, *((0o444, 0o400, 0) if ROOT else ()))
 FOLDER_MODES = (0o755, 0o700, 0o775, 0o1777, 0o2755, *((0o555, 0o111, 0) if ROOT else ()))
-
-
-@pytest.fixture
-def root(tmp_path) -> Iterator[Path]:
-    place = tmp_path / "workspace"
-    usual = os.umask(0o022)
-    place.mkdir()
-    yield place
-    os.umask(usual)
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import socket
 import stat
 import threading
 import zlib
-from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,15 +20,6 @@ from tests.sandbox.places import as_nobody
 
 pytestmark = pytest.mark.promise("workspace:attacks")
 SECRET = "root:secret outside"
-
-
-@pytest.fixture
-def root(tmp_path) -> Iterator[Path]:
-    place = tmp_path / "workspace"
-    usual = os.umask(0o022)
-    place.mkdir()
-    yield place
-    os.umask(usual)
 
 
 @pytest.fixture
