@@ -21,7 +21,7 @@ _WORDS_OF_A_TEXT = 200
 _NEAR = 0.5
 """What is less than half as near as the nearest tool is no answer, unless it shares a word with the query."""
 _WORDS = 0.3
-_PROVIDER = 0.3
+_PROVIDER = 0.5
 
 
 class Meaning:
