@@ -61,6 +61,10 @@ def test_twenty_megabytes_of_every_shape_were_digested_in_less_than_two_seconds(
     assert [row for row in rows if row["megabytes"] < 20 or row["digest_s"] >= 2] == []
 
 
+def test_a_megabyte_was_redacted_in_half_a_second():
+    assert [row for row in measured("payloads")["rows"] if row.get("redact_s_per_mb", 0) > 0.5] == []
+
+
 def test_snapshots_of_two_thousand_files_kept_their_targets():
     took = {row["what"]: row["median"] for row in measured("snapshots")["rows"] if row["files"] == snapshots.SIZES[0]}
     assert {what: took[what] for what, target in snapshots.TARGETS.items() if took[what] > target} == {}
