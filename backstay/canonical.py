@@ -4,10 +4,22 @@ import hashlib
 import json
 from typing import Any
 
+_WRITER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
 
 def canonical(value: Any) -> str:
     """Return the canonical JSON text: sorted keys, no spaces, real characters, no NaN."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return _WRITER.encode(value)
+
+
+def longer_than(value: Any, characters: int) -> bool:
+    """Say whether the canonical JSON text is longer, and write no more of it than that takes."""
+    written = 0
+    for part in _WRITER.iterencode(value):
+        written += len(part)
+        if written > characters:
+            return True
+    return False
 
 
 def digest_of(value: Any) -> str:

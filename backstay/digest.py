@@ -1,13 +1,14 @@
 """Stand in for a large payload with a small, true and always equal account of it."""
 
 import hashlib
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from genson import SchemaBuilder
 
 from backstay.aggregates import Table, table_in
-from backstay.canonical import canonical
+from backstay.canonical import canonical, longer_than
 from backstay.clean import clean_json, clean_text
 from backstay.excerpt import Excerpt, read_json, representative
 from backstay.line_facts import LineFacts
@@ -20,7 +21,6 @@ Purpose = Literal["for_planning", "for_user", "for_debug"]
 
 LEAST_CHARS = 400
 _STEPS = 7
-_LONG = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -85,17 +85,11 @@ class _Account:
         self.purpose: Purpose = purpose
         self.remarks: list[str] = []
         self.data = self._opened(payload, cleaned=text is not None)
-        if isinstance(self.data, str):
-            whole = self.data
-        elif isinstance(payload, str) and len(payload) > _LONG:
-            # What is shown of it is a part in any case, so it need not be written anew.
-            whole = clean_text(payload)
-        else:
-            whole = text if text is not None and self.data is payload else canonical(self.data)
-        self.size = self.size or _bytes_of(whole)
-        self.length = len(whole)
+        self.whole = self._written(payload, text)
+        if not self.size:
+            self.size = _bytes_of(self.whole)
         if purpose == "for_debug":
-            self.remarks.append(f"sha256 {hashlib.sha256(whole.encode('utf-8')).hexdigest()}")
+            self.remarks.append(f"sha256 {hashlib.sha256(self.whole.encode('utf-8')).hexdigest()}")
         self.table: Table | None = table_in(self.data) if isinstance(self.data, dict | list) else None
         self.lines = self.data.splitlines() if isinstance(self.data, str) else []
         self.said = LineFacts(self.lines)
@@ -103,12 +97,23 @@ class _Account:
     def fitting(self, max_chars: int, ref: str | None) -> dict[str, Any]:
         """Return the most detailed account that fits."""
         for step in range(-1, _STEPS):
-            if step < 0 and self.length * 3 > max_chars * 2:
+            if step < 0 and self._longer_than(max_chars * 2 // 3):
                 continue
             told = self._told(_DETAILS[self.purpose].less(max(step, 0)), ref, whole=step < 0)
             if len(canonical(told)) <= max_chars:
                 return told
         return self._bare(ref)
+
+    def _written(self, payload: Any, text: str | None) -> str:
+        """Return the data as text, or nothing where its size is known and nobody asks for more."""
+        if isinstance(self.data, str):
+            return self.data
+        if text is not None and self.data is payload:
+            return text
+        return canonical(self.data) if self.purpose == "for_debug" or not self.size else ""
+
+    def _longer_than(self, characters: int) -> bool:
+        return len(self.whole) > characters if self.whole else longer_than(self.data, characters)
 
     def _opened(self, payload: Any, *, cleaned: bool) -> Any:
         self.size, self.hidden = 0, False
@@ -128,7 +133,7 @@ class _Account:
 
     def _told(self, detail: Detail, ref: str | None, *, whole: bool) -> dict[str, Any]:
         excerpt = Excerpt(detail.text, detail.rows)
-        sample = self.data if whole else self._sample(excerpt, detail)
+        sample = deepcopy(self.data) if whole else self._sample(excerpt, detail)
         notes = [*self.remarks, *self._oddities(detail)]
         if self.purpose == "for_user":
             notes.insert(0, self._sentence())

@@ -86,7 +86,7 @@ class LineFacts:
                 if not self.first_grave and _named(words[-1]) in _GRAVE:
                     self.first_grave = line
             elif moment is None:
-                if ":" in line[:12] and (header := _MAIL.match(line)):
+                if ":" in line[:12] and (header := _MAIL.match(line, 0, _LONGEST_LINE)):
                     _count(self.mail[header[1].lower()], header[2].strip())
                 continue
             if number % self.compared_each == 0:

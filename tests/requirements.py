@@ -164,6 +164,7 @@ CONTEXT = (
     row("context:digest-keys", "design 6", "a digest has label, original_size, truncated, schema, sample, aggregates, notes, storage_ref", "backstay/digest::a_digest_has_eight_keys_and_fits_whatever_the_payload"),
     row("context:purposes", "design 6", "the three purposes differ", "backstay/digest::the_purposes_tell_different_things"),
     row("context:whole", "design 6", "payloads under 2 KB pass whole", "backstay/digest::a_small_result_passes_whole_and_a_large_one_by_its_digest"),
+    row("context:speed", "issue 4 Digest", "20 MB of the measured shapes are digested in under two seconds, and a megabyte is redacted in half a second", "benchmarks::twenty_megabytes_of_the_measured_shapes_were_digested_in_less_than_two_seconds", "benchmarks::a_megabyte_was_redacted_in_half_a_second"),
     row("context:20mb", "issue Bad input", "a 20 MB result is digested", "backstay/digest::twenty_megabytes_are_digested", "toolbox/calls::twenty_megabytes_come_through"),
     row("secret:total", "design 6", "redaction is total and idempotent", "backstay/redaction::redaction_is_total_idempotent_and_keeps_the_structure", "backstay/redaction::no_secret_survives"),
     row("secret:known", "design 6", "a secret the process knows is found in every place", "backstay/redaction::a_known_secret_is_found_in_every_place_and_spelling", "backstay/redaction::short_known_values_are_not_looked_for"),
@@ -268,7 +269,7 @@ UNDO = (
 
 FILES = (
     row("workspace:undo", "issue 4 Done 7", "undo of a run that wrote, edited, moved and deleted 200 files restores every byte, mode and symlink", "sandbox/snapshots::an_undo_of_a_run_that_wrote_edited_moved_and_deleted_200_files_restores_every_byte_mode_and_symlink"),
-    row("workspace:speed", "issue 4 Done 7", "a snapshot of 2,000 unchanged files took at most 60 ms, with 10 changed at most 120 ms", "sandbox/snapshots::files_that_did_not_change_are_not_read_again", by_hand="make bench, table of snapshots in docs/performance.md"),
+    row("workspace:speed", "issue 4 Done 7", "a snapshot of 2,000 unchanged files took at most 60 ms, with 10 changed at most 120 ms", "sandbox/snapshots::files_that_did_not_change_are_not_read_again", "benchmarks::snapshots_of_two_thousand_files_kept_their_targets"),
     row("workspace:sees", "design 12", "snapshots see ignored files, nested repositories and empty directories", "sandbox/snapshots::empty_directories_ignored_files_and_nested_repositories_are_in_it"),
     row("workspace:racy", "facts sandbox 6", "a file rewritten in the tick of its snapshot is seen", "sandbox/snapshots::a_file_rewritten_in_the_tick_of_its_snapshot_is_seen", "sandbox/snapshots::files_that_go_in_the_tick_of_their_snapshot_are_missed"),
     row("workspace:others", "design 12", "a restore leaves alone what others changed since, and reports it", "sandbox/snapshots::what_others_changed_since_is_left_alone_and_reported"),
@@ -324,6 +325,9 @@ TOOLS = (
     row("tool:search", "issue Tools", "search finds what a person would take", "toolbox/search::the_best_hit_is_the_tool_a_person_would_take", "toolbox/search::ten_thousand_tools_are_searched"),
     row("tool:search-meaning", "issue Tools", "search finds what shares no word with the query, without any download", "toolbox/search::meaning_finds_what_shares_no_word_with_the_query_and_fetches_nothing", by_hand="make bench, with backstay[search] installed"),
     row("tool:search-names", "issue Tools", "a full name leads when it is asked for", "toolbox/search::every_full_name_leads", "toolbox/search::an_exact_name_leads"),
+    row("tool:search-speed", "issue 4 Done 3", "search of 10,000 tools answers in 3 ms, 10 ms at worst, and is built in a second", "benchmarks::a_search_of_ten_thousand_tools_kept_its_targets_and_full_names_led"),
+    row("tool:search-gain", "issue 4 Done 3", "search finds ten points more than BM25 over name and description, on queries held out", "benchmarks::on_the_queries_held_out_search_found_ten_points_more_than_names_and_descriptions_alone"),
+    row("tool:configured", "issue 4 Done 4", "a provider that only the configuration names is found, called, asked about, digested, used by programs, undone and documented", "e2e/added_by_configuration::what_only_the_configuration_names_is_a_tool_in_every_respect"),
     row("tool:search-unavailable", "issue Tools", "tools that cannot be used come last, and hide none that can", "toolbox/search::tools_that_cannot_be_used_now_come_last_and_say_why", "toolbox/search::tools_that_can_be_used_are_found_behind_any_number_that_cannot"),
     row("tool:hit", "design 11", "a hit has provider, tool, short_description, parameters, available, path, mcp_tool_name", "toolbox/search::a_hit_says_what_a_planner_needs"),
     row("tool:version", "issue Tools", "the catalog has a version hash, tools have definition hashes", "toolbox/catalog::equal_tools_have_one_version_and_every_change_has_another", "toolbox/catalog::a_declaration_is_part_of_the_definition"),
@@ -423,6 +427,7 @@ STORE = (
 
 OPERATORS = (
     row("view:details", "issue Done 9", "state, limits, pending request with its literal command and undo stack are read through the API", "e2e/view::details_tell_state_limits_the_deciding_command_and_what_undo_would_do"),
+    row("view:release", "design 16", "a run's history says which release its workers were", "e2e/view::a_history_says_which_release_its_workers_were"),
     row("view:summaries", "design 16", "every activity and timer has a summary", "e2e/view::every_activity_and_timer_says_in_history_what_it_is_for"),
     row("view:attributes", "design 16", "typed search attributes, only when the namespace knows them", "e2e/view::search_attributes_are_typed_and_find_the_run", "e2e/faults_store::a_namespace_without_our_search_attributes_carries_runs_all_the_same"),
     row("view:commands", "issue Done 9", "the commands that are shown are commands", "docs/shell::the_commands_that_the_web_ui_shows_are_commands"),
@@ -545,7 +550,7 @@ PROGRAMS = (
     row("program:not-offered", "design 13", "without a sandbox worker no program is offered", "e2e/programs::where_no_sandbox_worker_polls_no_program_is_offered"),
     row("program:frames", "issue 3 Done 7", "frames from a jail are believed only when they are honest", "sandbox/frames::any_bytes_are_calls_of_the_declared_set_an_end_or_a_refusal", "sandbox/frames::near_misses_are_read_only_when_every_call_is_in_order_and_known"),
     row("program:bindings", "issue 3", "bindings are typed, documented, and hostile names are escaped", "toolbox/bindings::pyright_accepts_the_package_and_finds_wrong_calls", "toolbox/bindings::whatever_a_server_says_each_source_is_one_function_that_makes_one_call"),
-    row("jail:hostile", "issue 3 Done 1", "the hostile corpus holds as root and as an unprivileged user, and a careless profile fails it", "hostile/corpus::everything_holds_when_the_worker_is_root", "hostile/corpus::everything_holds_when_the_worker_is_an_unprivileged_user", "hostile/corpus::a_careless_profile_is_noticed_by_the_same_programs"),
+    row("jail:hostile", "issue 3 Done 1", "the hostile corpus holds as root and as an unprivileged user, and a careless profile fails it", "hostile/corpus::everything_holds_when_the_worker_is_root", "hostile/corpus::everything_holds_when_the_worker_is_an_unprivileged_user", "hostile/corpus::a_careless_profile_is_noticed_by_the_same_programs", by_hand="make soak, which plays every program as both users; make test plays each as one of them"),
     row("jail:system-calls", "issue 3 Done 1", "31 system calls, tried by machine code, are deadly or not permitted", "sandbox/isolation::calls_by_machine_code_are_deadly_or_not_permitted_to_programs"),
     row("jail:proven", "design 13", "every property of a jail is proven through the profile, or no program runs", "sandbox/isolation::every_property_is_proven_for_any_user", "sandbox/isolation::a_weaker_profile_is_seen_for_what_it_is"),
     row("jail:image", "design 13", "images are reproducible and named by their content", "sandbox/image::builds_in_different_folders_have_the_same_hash_and_bytes", "sandbox/image::every_change_below_the_root_changes_the_content_hash"),
@@ -576,7 +581,7 @@ SEED_000 = (
     row("s000:summarize-lines", "seed 000 §5", "logs and mail threads are told by what their lines say", "backstay/digest::a_log_is_told_by_levels_times_and_what_its_lines_have_in_common", "backstay/digest::a_thread_of_mails_is_told_by_who_wrote_about_what"),
     row("s000:codegen", "seed 000 §6", "generated Python bindings per tool", "toolbox/manifest::the_bindings_on_disk_are_imported_and_strictly_typed", "toolbox/bindings::pyright_accepts_the_package_and_finds_wrong_calls"),
     row("s000:run-plan", "seed 000 §6", "run_python_plan and SandboxResult", "sandbox/plan::a_host_program_runs_a_program_with_its_own_tools"),
-    row("s000:no-network", "seed 000 §9", "sandboxed code has no network and reaches tools only", "hostile/corpus::everything_holds_when_the_worker_is_root"),
+    row("s000:no-network", "seed 000 §9", "sandboxed code has no network and reaches tools only", "hostile/corpus::everything_holds_when_the_worker_is_root", "hostile/corpus::everything_holds_when_the_worker_is_an_unprivileged_user", by_hand="make soak, which plays every program as both users; make test plays each as one of them"),
     row("s000:budget", "seed 000 §7", "max_steps, max_tool_calls, max_code_runs, max_llm_cost_usd with these defaults", "docs/reference::defaults_are_those_of_the_code"),
     row("s000:halt", "seed 000 §7", "budget exceeded: a clear message and a partial summary", "e2e/budget::a_run_stops_at_its_steps_with_a_summary_and_keeps_its_effects"),
     row("s000:cost", "seed 000 §10", "cached, new and output tokens and cost, per call and cumulative", "e2e/budget::tokens_and_cost_are_told_per_call_and_in_sum_per_model"),

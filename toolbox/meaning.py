@@ -79,7 +79,7 @@ def _sums(texts: Sequence[str]) -> Any:
     summed = np.zeros((len(texts), vectors.shape[1]), dtype=np.float32)
     ordered = [[known[word] for word in words[place]] for place in order]
     left = len(ordered)
-    for at in range(len(ordered[0])):
+    for at in range(len(ordered[0]) if ordered else 0):
         while len(ordered[left - 1]) <= at:
             left -= 1
         summed[:left] += vectors[[text[at] for text in ordered[:left]]]

@@ -94,7 +94,8 @@ async def test_without_a_terminal_the_commands_that_decide_are_printed_and_one_o
 ):
     text = scripts.task(mails("one@elsewhere.example"))["text"]
     environment, log = environment_of(opened), tmp_path / "said"
-    started = await nursery.raised(COMMAND, "run", text, "--id", "elsewhere", environment=environment, log=log)
+    arguments, out = ("run", text, "--id", "elsewhere"), tmp_path / "printed"
+    started = await nursery.raised(COMMAND, *arguments, environment=environment, log=log, out=out)
     await _begun(backstay, "elsewhere")
     request = await waiting(backstay, "elsewhere")
 

@@ -153,8 +153,8 @@ async def started(nursery, folder, **variables):
     """Start a worker as an operator does; return its exit code and what it said."""
     kept = {name: value for name, value in os.environ.items() if name in {"PATH", "HOME"}}
     (folder / "toolbox.json").exists() or (folder / "toolbox.json").write_text('{"mcpServers": {}}', encoding="utf-8")
-    log = folder / "said"
-    child = await nursery.raised(OPERATORS_WORKER, environment={**kept, **variables}, folder=folder, log=log)
+    log, out = folder / "said", folder / "printed"
+    child = await nursery.raised(OPERATORS_WORKER, environment={**kept, **variables}, folder=folder, log=log, out=out)
     return await child.ended(100), child.said()
 
 

@@ -6,6 +6,7 @@ import json
 import pytest_asyncio
 
 from backstay.testing import Reply
+from backstay.version import version
 from tests.engine import Scripts, ended, engine, pending
 
 POLICY = """
@@ -111,6 +112,17 @@ async def found(opened, query, workflow_id):
     async with asyncio.timeout(30):
         while [one.id async for one in opened.client.list_workflows(query)] != [workflow_id]:
             await asyncio.sleep(0.1)
+
+
+async def test_a_history_says_which_release_its_workers_were(opened):
+    handle = await opened.start(SCRIPTS.task())
+    await ended(handle)
+    tasks = [
+        event.workflow_task_completed_event_attributes.worker_version.build_id
+        for event in (await handle.fetch_history()).events
+        if event.HasField("workflow_task_completed_event_attributes")
+    ]
+    assert {*tasks} == {version()}
 
 
 async def test_every_door_of_a_run_says_what_it_is_for(opened):

@@ -78,7 +78,10 @@ class Nursery:
         out: Path | None = None,
         folder: Path = ROOT,
     ) -> Child:
-        """Start a program, a module or the path of a script, as `python` would start it."""
+        """Start a program, a module or the path of a script, as `python` would start it.
+
+        It ends as soon as the program does: threads are not waited for, as `backstay` itself does not either.
+        """
         loop = asyncio.get_running_loop()
         child = Child(log, out or log, loop.create_future(), loop.create_future())
         self.known.append(child)

@@ -6,6 +6,7 @@ killed.
 """
 
 import asyncio
+import ctypes
 import gc
 import importlib
 import json
@@ -30,13 +31,15 @@ OPENED = (
     "openai.resources.chat.completions",
     "sqlalchemy.dialects.sqlite",
     "store.opening",
-    "tests.crash.worker_process",
+    "tests.crash.points",
     "toolbox.toolbox",
     "truststore",
     "uvicorn.lifespan.on",
+    "worker",
     "workflows",
 )
 """What a worker or a command imports only when it opens; it would cost every fork two seconds."""
+_PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
@@ -50,7 +53,16 @@ def main() -> None:
     signal.set_wakeup_fd(writing)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     living: dict[int, int] = {}
-    tell({"ready": os.getpid()})
+    try:
+        tell({"ready": os.getpid()})
+        serve(reading, living)
+    finally:
+        for pid in living:
+            os.kill(pid, signal.SIGKILL)
+
+
+def serve(reading: int, living: dict[int, int]) -> None:
+    """Obey orders until there are no more."""
     waiting = b""
     while True:
         ready, _, _ = select.select([0, reading], [], [])
@@ -60,14 +72,12 @@ def main() -> None:
         if 0 in ready:
             chunk = os.read(0, 65536)
             if not chunk:
-                break
+                return
             *lines, waiting = (waiting + chunk).split(b"\n")
             for line in lines:
                 order = json.loads(line)
                 living[(pid := give_birth(order))] = order["id"]
                 tell({"id": order["id"], "pid": pid})
-    for pid in living:
-        os.kill(pid, signal.SIGKILL)
 
 
 async def open_once() -> None:
@@ -117,7 +127,9 @@ def give_birth(order: dict[str, Any]) -> int:
 
 
 def become(order: dict[str, Any]) -> None:
-    """Take on what a process of its own would be born with."""
+    """Take on what a process of its own would be born with, and end when the parent does."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    tempfile.tempdir = None
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setpgid(0, 0)

@@ -89,9 +89,24 @@ def composio(name, given):
 LISTED, ANSWER = {"plain": (PLAIN, plain), "composio": (COMPOSIO, composio)}[sys.argv[1]]
 
 
+def check(name, given):
+    """Refuse what the tool's own schema refuses."""
+    (schema,) = [one["inputSchema"] for one in LISTED if one["name"] == name]
+    kinds = {"string": str, "integer": int, "boolean": bool, "array": list}
+    if missing := [one for one in schema["required"] if one not in given]:
+        raise Refused(f"{name} needs {', '.join(missing)}")
+    for key, value in given.items():
+        rule = schema["properties"].get(key)
+        if rule is None:
+            raise Refused(f"{name} takes no {key}")
+        if not isinstance(value, kinds[rule["anyOf"][0]["type"] if "anyOf" in rule else rule["type"]] | None):
+            raise Refused(f"{name} takes no such {key}")
+
+
 def called(request):
     given, meta = request.get("arguments") or {}, request.get("_meta") or {}
     try:
+        check(request["name"], given)
         answer = ANSWER(request["name"], given)
     except Refused as refused:
         return {"content": [{"type": "text", "text": str(refused)}], "isError": True}
