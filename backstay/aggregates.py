@@ -107,16 +107,7 @@ class Table:
         self.path = path
         self.rows = rows
         self.left_out = 0
-        self.columns = {name: Column(values) for name, values in (self._alike(rows) or self._read(rows)).items()}
-
-    def _alike(self, rows: list[Any]) -> dict[str, list[Any]] | None:
-        """Return the columns of objects that all have the same names, column by column; None when they have not."""
-        if {*map(type, rows)} != {dict} or len(shapes := {*map(tuple, rows)}) > 1:
-            return None
-        (names,) = shapes
-        if len(names) > _MOST_COLUMNS:
-            return None
-        return {name: [cell for row in rows if (cell := row[name]) is not None] for name in names}
+        self.columns = {name: Column(values) for name, values in (_alike(rows) or self._read(rows)).items()}
 
     def _read(self, rows: list[Any]) -> dict[str, list[Any]]:
         found: dict[str, list[Any]] = {}
@@ -146,6 +137,16 @@ def table_in(payload: Any) -> Table | None:
                 found = (path, item)
         level = [(path, item) for path, item in inside if isinstance(item, dict)]
     return Table(*found) if found[1] else None
+
+
+def _alike(rows: list[Any]) -> dict[str, list[Any]] | None:
+    """Return the columns of objects that all have the same names, column by column; None when they have not."""
+    if {*map(type, rows)} != {dict} or len(shapes := {*map(tuple, rows)}) > 1:
+        return None
+    (names,) = shapes
+    if len(names) > _MOST_COLUMNS:
+        return None
+    return {name: [cell for row in rows if (cell := row[name]) is not None] for name in names}
 
 
 def _cells(row: Any) -> Iterable[tuple[str, Any]]:

@@ -29,10 +29,10 @@ def environment(tmp_path, listed):
     """Lead commands to a mailbox, a server that is gone, and one that only Ana may see."""
     script = ScriptedServer(tmp_path / "mailbox.json", listed)
     script.write()
-    mailbox = {"command": sys.executable, "args": [str(SERVER), str(script.path)], "env": {"API_KEY": "${MAIL_KEY}"}}
+    server = {"command": sys.executable, "args": [str(SERVER), str(script.path)], "env": {"API_KEY": "${MAIL_KEY}"}}
     declared = json.loads((HOUSE / "examples/toolbox.json").read_text(encoding="utf-8"))["providers"]
     toolbox = {
-        "mcpServers": {"mail": mailbox, "gone": {"command": "no-such-server"}, "bank": mailbox},
+        "mcpServers": {"mail": server, "gone": {"command": "no-such-server"}, "bank": server},
         "providers": declared,
         "users": {"*": {"providers": ["mail", "gone"]}, "ana": {"providers": ["bank"]}},
     }
