@@ -47,20 +47,19 @@ def refuse_foreign_rooms() -> None:
 
 refuse_foreign_rooms()
 
-from activities.confined import Confined
-from activities.programs import confined_bodies
+from activities.programs.programs import Confined, sandbox_activities
 from backstay.client import connect
 from backstay.errors import BackstayError, SettingsInvalid
 from backstay.logs import configure_logs
-from backstay.policy import Policy
-from backstay.redaction import Redactor
+from backstay.policies.policy import Policy
+from backstay.redaction.redactor import Redactor
 from backstay.settings import Settings
 from backstay.version import version
-from sandbox.command_jail import CommandJail
+from sandbox.isolation.command_jail import CommandJail
 from sandbox.limits import Limits
-from sandbox.opening import open_sandbox
-from sandbox.sandbox import Sandbox
-from store.shown_blobs import ShownBlobs
+from sandbox.programs.opening import open_sandbox
+from sandbox.programs.sandbox import Sandbox
+from store.blobs.shown import ShownBlobs
 
 Role = Literal["all", "runs", "sandbox"]
 PROGRAMS_AT_ONCE = 8
@@ -102,7 +101,7 @@ def open_model(settings: Settings) -> "openai.AsyncOpenAI":
 async def open_resources(settings: Settings, client: Client) -> AsyncGenerator["Resources"]:
     """Open store, toolbox and model for one worker, and close them at the end."""
     from activities.resources import Resources
-    from sandbox.workspace_client import open_workspace_client
+    from sandbox.workspaces.client import open_workspace_client
     from store.opening import open_store
     from toolbox.toolbox import open_toolbox
 
@@ -144,7 +143,7 @@ def open_worker(client: Client, resources: "Resources", *, sandboxed: bool = Fal
     Temporal's workflow sandbox looks for nondeterminism at run time; it loads the workflow code anew for every run,
     which costs half a megabyte each. The house rules and the tests of replay, which run sandboxed, look for it instead.
     """
-    from activities.bodies import bodies
+    from activities.registry import run_activities
     from workflows import WORKFLOWS
 
     restrictions = SandboxRestrictions.default.with_passthrough_modules("backstay", "pydantic_core", "annotated_types")
@@ -153,7 +152,7 @@ def open_worker(client: Client, resources: "Resources", *, sandboxed: bool = Fal
         client,
         task_queue=resources.settings.task_queue,
         workflows=WORKFLOWS,
-        activities=bodies(resources),
+        activities=run_activities(resources),
         workflow_runner=runner,
         **_EVERY_WORKER,
         **options,
@@ -190,7 +189,7 @@ def limits_of(settings: Settings) -> Limits:
 async def open_sandbox_worker(client: Client, settings: Settings, confined: Confined) -> AsyncGenerator[None]:
     """Serve programs: new ones from the common queue, those kept here from a queue of this worker's own."""
     options: dict[str, Any] = {
-        "activities": confined_bodies(confined),
+        "activities": sandbox_activities(confined),
         "max_concurrent_activities": PROGRAMS_AT_ONCE,
         **_EVERY_WORKER,
     }
@@ -245,7 +244,7 @@ async def serve(role: Role) -> int:
     configure_logs(Redactor(settings.secrets()))
     if role != "sandbox":
         # What is wrong with the operator's files is said first: it needs no server to be seen.
-        from toolbox.load import load
+        from toolbox.configuration.load import load
 
         read_policy(settings.policy)
         load(settings.toolbox, settings.environment)

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from backstay.digest import digest_of_result
+from backstay.digests.digest import digest_of_result
 from backstay.errors import ArgumentsInvalid
-from store.shown_blobs import ShownBlobs
+from store.blobs.shown import ShownBlobs
 
 KIND = "backstay/result"
 SMALL_LEAVES = 300

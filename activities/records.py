@@ -6,9 +6,9 @@ from typing import Any
 
 from activities.payloads import Payloads, apart
 from backstay.clean import clean_json
-from backstay.redaction import Redactor
-from backstay.secret import handle_for
-from store.secret_value import SecretValue
+from backstay.redaction.handles import handle_for
+from backstay.redaction.redactor import Redactor
+from store.secrets.handles import SecretValue
 from store.store import Store
 
 

@@ -2,18 +2,48 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Any
 
 import openai
 from temporalio.client import Client
 
-from backstay.asks import OfRun
-from backstay.policy import Policy
-from backstay.redaction import Redactor
+from backstay.errors import ArgumentsInvalid
+from backstay.policies.policy import Policy
+from backstay.redaction.redactor import Redactor
+from backstay.requests import OfRun
 from backstay.settings import Settings
-from sandbox.workspace_client import WorkspaceClient
+from backstay.tools.tool import Tool
+from sandbox.workspaces.client import WorkspaceClient
 from store.store import Store
-from toolbox.catalog import Catalog
+from toolbox.catalog.catalog import Catalog
+from toolbox.catalog.definition import Definition
+from toolbox.providers.provider import Workplace
 from toolbox.toolbox import Toolbox
+
+
+def facts_of(catalog: Catalog, definition: Definition) -> Tool:
+    """Return what the workflow must know of a tool in order to rule on it."""
+    undo = catalog.undo_of(definition)
+    by_id = catalog.undo_by_effect_id_of(definition)
+    facts = definition.tool.model_dump(exclude_defaults=True) | {"safety": definition.tool.safety}
+    if (target := undo or by_id) is not None:
+        facts["undo_tool"] = target.name
+    if by_id is not None:
+        facts["undo_by_effect_id"] = True
+    # Only what is set is passed on, so that defaults do not reach history.
+    return Tool.model_validate(facts)
+
+
+def workplace_of(ask: OfRun) -> Workplace | None:
+    """Return where the calls of a run work, or None when it was given no workspace."""
+    return Workplace(run=ask.run, workspace=ask.workspace, writable=True) if ask.workspace else None
+
+
+def demand_valid(definition: Definition, arguments: dict[str, Any]) -> None:
+    """Raise ArgumentsInvalid when the arguments do not fit the tool's schema."""
+    fault = definition.validate(arguments)
+    if fault is not None:
+        raise ArgumentsInvalid(f"{definition.name}: {fault}")
 
 
 async def no_sandbox() -> str:

@@ -4,18 +4,18 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from backstay.approval import Approval, ApprovalRequest, CallVerdict, Verdict
-    from backstay.budget import Budget
+    from backstay.approvals.approval import Approval, ApprovalRequest, CallVerdict, Verdict
+    from backstay.budgets.budget import Budget
     from backstay.client import Backstay, Run, connect
-    from backstay.digest import summarize_payload
+    from backstay.digests.digest import summarize_payload
     from backstay.errors import BackstayError
-    from backstay.event import Event
     from backstay.library import execute_mcp_task
-    from backstay.plan import Plan, PlanStep
-    from backstay.redaction import redact_payload
-    from backstay.result import Outcome, Result
-    from backstay.status import State, Status
-    from backstay.task import Task
+    from backstay.redaction.redactor import redact_payload
+    from backstay.task.event import Event
+    from backstay.task.plan import Plan, PlanStep
+    from backstay.task.result import Outcome, Result
+    from backstay.task.status import State, Status
+    from backstay.task.task import Task
 
 __all__ = [
     "Approval",
@@ -41,18 +41,18 @@ __all__ = [
 ]
 
 _HOMES = {
-    "approval": ("Approval", "ApprovalRequest", "CallVerdict", "Verdict"),
-    "budget": ("Budget",),
+    "approvals.approval": ("Approval", "ApprovalRequest", "CallVerdict", "Verdict"),
+    "budgets.budget": ("Budget",),
     "client": ("Backstay", "Run", "connect"),
-    "digest": ("summarize_payload",),
+    "digests.digest": ("summarize_payload",),
     "errors": ("BackstayError",),
-    "event": ("Event",),
+    "task.event": ("Event",),
     "library": ("execute_mcp_task",),
-    "plan": ("Plan", "PlanStep"),
-    "redaction": ("redact_payload",),
-    "result": ("Outcome", "Result"),
-    "status": ("State", "Status"),
-    "task": ("Task",),
+    "task.plan": ("Plan", "PlanStep"),
+    "redaction.redactor": ("redact_payload",),
+    "task.result": ("Outcome", "Result"),
+    "task.status": ("State", "Status"),
+    "task.task": ("Task",),
 }
 
 

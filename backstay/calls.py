@@ -13,8 +13,9 @@ from temporalio import activity
 from temporalio.api.common.v1 import Payload
 from temporalio.contrib.pydantic import PydanticPayloadConverter, ToJsonOptions, pydantic_data_converter
 
-from backstay.answers import CheckedCall, Closed, Found, LoadedEffects, Opened, Previewed, Proven, Reproduced
-from backstay.asks import (
+from backstay.effects.effect import Effect
+from backstay.program import Halt
+from backstay.requests import (
     Announce,
     AskModel,
     CallTool,
@@ -34,10 +35,9 @@ from backstay.asks import (
     SettleEffect,
     VerifyProgram,
 )
-from backstay.decision import Decision
-from backstay.effect import Effect
-from backstay.halt import Halt
-from backstay.tool import ToolResult
+from backstay.responses import CheckedCall, Closed, Found, LoadedEffects, Opened, Previewed, Proven, Reproduced
+from backstay.task.decision import Decision
+from backstay.tools.tool import ToolResult
 
 __all__ = [
     "DATA_CONVERTER",

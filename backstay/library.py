@@ -6,11 +6,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from backstay.budget import Budget
+from backstay.budgets.budget import Budget
 from backstay.client import connect
 from backstay.errors import SettingsInvalid
-from backstay.result import Result
-from backstay.task import Task
+from backstay.task.result import Result
+from backstay.task.task import Task
 
 _PACKAGE = Path(__file__).resolve().parent
 OFFERED = ("toolbox", "sandbox")

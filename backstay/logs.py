@@ -6,7 +6,7 @@ from typing import Any
 
 import structlog
 
-from backstay.redaction import Redactor
+from backstay.redaction.redactor import Redactor
 
 
 def configure_logs(redactor: Redactor, level: int = logging.INFO) -> None:

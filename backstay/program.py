@@ -1,14 +1,14 @@
 """One program, whole: what must be the same wherever and whenever it runs."""
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
-from backstay.noun import Noun
-from backstay.tool import Tool
+from backstay.frozen import Frozen
+from backstay.tools.tool import Tool, ToolCall
 
 
-class Program(Noun):
+class Program(Frozen):
     """Bundle a program with all that its run depends on; stored once, named by its ref."""
 
     source: str
@@ -22,3 +22,38 @@ class Program(Noun):
     """Where everything random in the program comes from."""
     now: float
     """When it starts, in seconds since 1970; its clock moves only with its journal."""
+
+
+class ProgramAnswer(Frozen):
+    """Tell a program how one of its calls ended; the result itself stays in the store."""
+
+    i: int
+    """Number of the call, from 0 in program order."""
+    ref: str | None = None
+    """The stored result record."""
+    error: str | None = None
+    error_type: str | None = None
+
+
+class Halt(Frozen):
+    """Say why a program does not go on: it waits for calls, it has finished, or it has failed."""
+
+    kind: Literal["waiting", "finished", "crashed"]
+    calls: tuple[ToolCall, ...] = ()
+    """What it waits for: one batch, ids are the calls' numbers in program order."""
+    refused: dict[int, str] = Field(default_factory=dict)
+    """By index in `calls`: what is wrong with the arguments; such a call is not made."""
+    journal: str = ""
+    """Ref of the journal up to here."""
+    image: str = ""
+    """Hash of the root image it runs in; every later round needs the same one."""
+    sampled: bool = False
+    """Whether it is to be run again from its journal, beside the run, to prove that this leads to the same end."""
+    queue: str = ""
+    """Where the paused program is kept; going on anywhere else feeds the journal to a new one."""
+    rounds: int = 0
+    payload: str | None = None
+    """Ref of what it returned and printed."""
+    error: str | None = None
+    """One line; None when it finished."""
+    error_type: str | None = None

@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from backstay.digest import summarize_payload
-from backstay.redaction import redact_payload
+from backstay.digests.digest import summarize_payload
+from backstay.redaction.redactor import redact_payload
 from benchmarks.page import publish
 
 BYTES = 20_000_000

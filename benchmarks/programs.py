@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.page import publish
-from sandbox.halted import Halted
-from sandbox.image import build_image
-from sandbox.jail_process import Jail
-from sandbox.nsjail import Nsjail
-from sandbox.round import Round
-from sandbox.sandbox import Sandbox
+from sandbox.images.image import build_image
+from sandbox.isolation.nsjail import Nsjail
+from sandbox.programs.jail import Jail
+from sandbox.programs.paused import Halted
+from sandbox.programs.sandbox import Sandbox
+from sandbox.programs.types import Round
 
 TOOLS = frozenset({"mail.find"})
 FIND = "async def find(**others):\n    return await call('mail.find', others)\n"

@@ -12,10 +12,10 @@ from typing import Any
 
 from benchmarks.page import publish
 from benchmarks.tool_lists import Asked, filled, queries, real, real_definitions
-from toolbox.catalog import build
-from toolbox.definition import Definition
-from toolbox.index import Index
-from toolbox.naming import words_of
+from toolbox.catalog.catalog import build
+from toolbox.catalog.definition import Definition
+from toolbox.catalog.index import Index
+from toolbox.catalog.naming import words_of
 
 SIZES = (1_000, 10_000)
 DEPTH = 100

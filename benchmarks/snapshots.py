@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.page import publish
-from sandbox.snapshots import Snapshots
+from sandbox.snapshots.snapshots import Snapshots
 
 SIZES = (2000, 10_000)
 BYTES_PER_FILE = 9_900

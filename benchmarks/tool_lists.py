@@ -7,9 +7,9 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from toolbox.declaration import Declaration
-from toolbox.definition import Definition, define
-from toolbox.listed import Listed
+from toolbox.catalog.definition import Definition, define
+from toolbox.providers.declaration import Declaration
+from toolbox.providers.listed import Listed
 
 DATA = Path(__file__).with_name("data")
 TOOLS_PER_PROVIDER = 50

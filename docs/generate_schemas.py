@@ -4,19 +4,19 @@ import json
 from pathlib import Path
 from typing import Any, Literal
 
-from backstay.approval import Approval, ApprovalRequest
-from backstay.budget import Budget, TopUp
-from backstay.event import Timeline
-from backstay.noun import Noun
-from backstay.plan import Plan
-from backstay.result import Result
-from backstay.status import Status
-from backstay.task import Task
+from backstay.approvals.approval import Approval, ApprovalRequest
+from backstay.budgets.budget import Budget, TopUp
+from backstay.frozen import Frozen
+from backstay.task.event import Timeline
+from backstay.task.plan import Plan
+from backstay.task.result import Result
+from backstay.task.status import Status
+from backstay.task.task import Task
 
 PLACE = Path(__file__).parent / "schemas"
-TAKEN: tuple[type[Noun], ...] = (Task, Budget, Plan, Approval, TopUp)
+TAKEN: tuple[type[Frozen], ...] = (Task, Budget, Plan, Approval, TopUp)
 """What comes from outside: unknown fields are refused."""
-GIVEN: tuple[type[Noun], ...] = (Result, ApprovalRequest, Status, Timeline)
+GIVEN: tuple[type[Frozen], ...] = (Result, ApprovalRequest, Status, Timeline)
 """What goes out: fields may be added, so readers ignore what they do not know."""
 
 
@@ -26,7 +26,7 @@ def schemas() -> dict[str, str]:
     return taken | {_name(noun): _text(_schema(noun, "serialization")) for noun in GIVEN}
 
 
-def _schema(noun: type[Noun], mode: Literal["validation", "serialization"]) -> dict[str, Any]:
+def _schema(noun: type[Frozen], mode: Literal["validation", "serialization"]) -> dict[str, Any]:
     schema = noun.model_json_schema(by_alias=True, mode=mode)
     if noun is Task:
         for name in Task.later:
@@ -47,7 +47,7 @@ def _closed(schema: Any) -> Any:
             return schema
 
 
-def _name(noun: type[Noun]) -> str:
+def _name(noun: type[Frozen]) -> str:
     words = "".join(f"_{sign.lower()}" if sign.isupper() else sign for sign in noun.__name__)
     return f"{words.lstrip('_')}.json"
 

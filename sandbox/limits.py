@@ -1,9 +1,9 @@
 """How much one jail may use; the caps of the program protocol stand beside those of the machine."""
 
-from backstay.noun import Noun
+from backstay.frozen import Frozen
 
 
-class Limits(Noun):
+class Limits(Frozen):
     """Bound what one jail may use. Each has its own name in the error that it leads to."""
 
     memory_mb: int = 512

@@ -8,13 +8,13 @@ from pathlib import Path
 import structlog
 from sqlalchemy import Connection
 
-from store.database import BUSY_TIMEOUT_S, Database
-from store.identity import StoreIdentity, find_or_make
-from store.migrate import migrate
-from store.place import make_ready, place_of
-from store.postgres import PostgresDatabase
-from store.seal import Seal
-from store.sqlite import SqliteDatabase
+from store.database.database import BUSY_TIMEOUT_S, Database
+from store.database.identity import StoreIdentity, find_or_make
+from store.database.migrate import migrate
+from store.database.place import make_ready, place_of
+from store.database.postgres import PostgresDatabase
+from store.database.sqlite import SqliteDatabase
+from store.secrets.seal import Seal
 from store.store import Store
 
 _log = structlog.get_logger(__name__)

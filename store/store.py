@@ -4,14 +4,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from backstay.errors import StoreMismatch
-from store.blobs import Blobs
-from store.database import Database
-from store.effects import Effects
-from store.events import Events
-from store.identity import StoreIdentity, next_epoch
-from store.runs import Runs
-from store.seal import Seal
-from store.secret_handles import SecretHandles
+from store.blobs.blobs import Blobs
+from store.database.database import Database
+from store.database.identity import StoreIdentity, next_epoch
+from store.effects.effects import Effects
+from store.runs.events import Events
+from store.runs.runs import Runs
+from store.secrets.handles import SecretHandles
+from store.secrets.seal import Seal
 
 
 class Store:

@@ -18,7 +18,7 @@ import worker
 from backstay.settings import Settings
 from backstay.testing import Conversation, Reply, ScriptedModel
 from examples.mailbox.faults import Faults
-from sandbox.sandbox import Sandbox
+from sandbox.programs.sandbox import Sandbox
 from tests.mailbox_server import open_mailbox
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -6,13 +6,12 @@ from typing import Any, cast, get_type_hints
 from temporalio import activity, workflow
 
 import workflows
-from activities.bodies import bodies
-from activities.confined import Confined
-from activities.programs import confined_bodies
+from activities.programs.programs import Confined, sandbox_activities
+from activities.registry import run_activities
 from activities.resources import Resources
 from backstay.calls import MENU, OfRun
-from backstay.noun import Noun
-from workflows.menu import name_of
+from backstay.frozen import Frozen
+from workflows.activity_calls import name_of
 from workflows.options import TABLE
 
 
@@ -25,7 +24,7 @@ class Unopened:
 
 def bound() -> list[Any]:
     """The bodies of both roles, in the order of the menu."""
-    found = [*bodies(cast("Resources", Unopened())), *confined_bodies(cast("Confined", Unopened()))]
+    found = [*run_activities(cast("Resources", Unopened())), *sandbox_activities(cast("Confined", Unopened()))]
     order = [temporal_name(entry) for entry in MENU]
     return sorted(found, key=lambda one: order.index(temporal_name(one)))
 
@@ -62,7 +61,7 @@ def test_an_entry_takes_one_noun_that_names_its_run():
         arguments, answer = shape(entry)
         assert len(arguments) == 1, entry
         assert issubclass(arguments[0], OfRun), entry
-        assert answer is int or issubclass(answer, Noun), entry
+        assert answer is int or issubclass(answer, Frozen), entry
 
 
 def test_an_entry_has_no_body_of_its_own_and_promises_something():

@@ -73,7 +73,11 @@ def test_the_wheel_carries_every_file_of_every_room_and_nothing_else(cargo):
     carried = {name.removeprefix(prefix) for name in cargo if name.startswith(prefix)}
 
     assert carried == wanted | {"worker.py"}
-    assert {"activities/prompts/planner.md.j2", "store/sqlite_begin.sql", "store/migrations/env.py"} <= carried
+    assert {
+        "activities/model/prompts/planner.md.j2",
+        "store/database/sqlite_begin.sql",
+        "store/database/migrations/env.py",
+    } <= carried
     assert "backstay/py.typed" in cargo
     assert any(name.endswith("/licenses/LICENSE") for name in cargo)
 

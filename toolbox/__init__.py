@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from toolbox.builder import Refreshed, ToolboxBuilder
-from toolbox.introspection import get_method_info, list_domains, list_methods
+from toolbox.manifest.builder import Refreshed, ToolboxBuilder
+from toolbox.manifest.introspection import get_method_info, list_domains, list_methods
 
 if TYPE_CHECKING:
     from toolbox.toolbox import Toolbox

@@ -5,15 +5,15 @@ from pathlib import Path
 
 from toolbox.actions.modules import load_actions
 from toolbox.actions.provider import ActionProvider
-from toolbox.configuration import Configuration, ProviderEntry, ServerEntry
-from toolbox.declaration import Declaration
-from toolbox.mcp_provider import McpProvider
-from toolbox.naming import file_name
+from toolbox.catalog.naming import file_name
+from toolbox.configuration.configuration import Configuration, ProviderEntry, ServerEntry
+from toolbox.mcp.provider import McpProvider
+from toolbox.mcp.transports import http_transports, stdio_transport
 from toolbox.plugins.plugin import Confinement, Plugin
 from toolbox.plugins.provider import PluginProvider
-from toolbox.provider import Provider
-from toolbox.runner import Runner
-from toolbox.transports import http_transports, stdio_transport
+from toolbox.processes.runner import Runner
+from toolbox.providers.declaration import Declaration
+from toolbox.providers.provider import Provider
 
 
 def open_providers(

@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from backstay.errors import ToolChanged
-from toolbox.answer import Answer
-from toolbox.catalog import Catalog, build
-from toolbox.configuration import Configuration
-from toolbox.declaration import Declaration
-from toolbox.definition import Definition, define
-from toolbox.interview import Reply
-from toolbox.listed import Listed, Listing
-from toolbox.load import BUILTIN, load
-from toolbox.naming import is_presentable
+from toolbox.catalog.catalog import Catalog, build
+from toolbox.catalog.definition import Definition, define
+from toolbox.catalog.naming import is_presentable
+from toolbox.configuration.configuration import Configuration
+from toolbox.configuration.load import BUILTIN, load
 from toolbox.opening import open_providers
 from toolbox.plugins.plugin import Confinement
-from toolbox.provider import Call, Provider, Sent, Workplace
-from toolbox.workspace_provider import WorkspaceHost, WorkspaceProvider, workspace_providers
+from toolbox.providers.answer import Answer
+from toolbox.providers.declaration import Declaration
+from toolbox.providers.elicitation import Reply
+from toolbox.providers.listed import Listed, Listing
+from toolbox.providers.provider import Call, Provider, Sent, Workplace
+from toolbox.workspace.provider import WorkspaceHost, WorkspaceProvider, workspace_providers
 
 _SCHEMA_BYTES = 256 * 1024
 _KEPT = 8

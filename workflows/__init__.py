@@ -1,4 +1,4 @@
-"""Decide, deterministically; the world is reached through the menu only."""
+"""Decide, deterministically; the world is reached through the activities only."""
 
 from workflows.run_task import RunTask
 from workflows.undo_run import UndoRun

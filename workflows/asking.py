@@ -7,12 +7,12 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 from backstay import calls
-from backstay.budget import MICRO, Limit, Reservation, exceeded
-from backstay.decision import Decision
+from backstay.budgets.budget import MICRO, Limit, Reservation, exceeded
 from backstay.errors import BudgetExceeded
-from backstay.status import State
-from workflows.desk import Desk
-from workflows.menu import failure_of
+from backstay.task.decision import Decision
+from backstay.task.status import State
+from workflows.activity_calls import failure_of
+from workflows.run_context import RunContext
 
 TRIES = 3
 WAITS = 10
@@ -26,17 +26,17 @@ ASKS = TRIED_AGAIN | {"ModelRefused", "StoreUnavailable", "StoreMismatch"}
 class Asking:
     """Get the model's next decision within the budget."""
 
-    def __init__(self, desk: Desk) -> None:
-        """Work at the run's desk."""
-        self.desk = desk
+    def __init__(self, context: RunContext) -> None:
+        """Work at the run's context."""
+        self.context = context
         self.sent = 0
 
     async def decide(self) -> Decision:
         """Return the next decision and count it as a step; raises BudgetExceeded."""
-        state = self.desk.state
-        await self.desk.afford(self.desk.step_refused)
+        state = self.context.state
+        await self.context.afford(self.context.step_refused)
         state.usage = state.usage.model_copy(update={"steps": state.usage.steps + 1})
-        with self.desk.doing(State.DECIDING):
+        with self.context.doing(State.DECIDING):
             decision = await self._asked(closing=False)
         # What was added while the model was asked is told at the next step.
         state.context, state.append = decision.context, state.append[self.sent :]
@@ -44,15 +44,15 @@ class Asking:
 
     async def closing_summary(self) -> str | None:
         """Return a summary of what was done, paid from what was kept back for it, or None."""
-        if self.desk.state.opened is None:
+        if self.context.state.opened is None:
             return None
         try:
             decision = await self._asked(closing=True)
         except (ApplicationError, BudgetExceeded):
             return None
-        usage = self.desk.state.usage
-        self.desk.state.usage = usage.model_copy(update={"free_calls": usage.free_calls + 1})
-        self.desk.record("summary.created", "a closing summary was written")
+        usage = self.context.state.usage
+        self.context.state.usage = usage.model_copy(update={"free_calls": usage.free_calls + 1})
+        self.context.record("summary.created", "a closing summary was written")
         return decision.reason or None
 
     async def _asked(self, *, closing: bool) -> Decision:
@@ -61,7 +61,7 @@ class Asking:
         while True:
             held = await self._reserved(needed, closing=closing)
             try:
-                decision = await self.desk.menu.order_once(
+                decision = await self.context.activities.execute_once(
                     calls.ask_model, self._ask(held, closing), summary=self._summary(tries)
                 )
             except ApplicationError as error:
@@ -87,7 +87,7 @@ class Asking:
             return decision
 
     async def _reserved(self, needed: int | None, *, closing: bool) -> Reservation | None:
-        state = self.desk.state
+        state = self.context.state
         if state.ledger.ceiling is None:
             return None
 
@@ -102,17 +102,17 @@ class Asking:
             if (message := refusal()) is not None:
                 raise BudgetExceeded(message)
         else:
-            await self.desk.afford(refusal)
+            await self.context.afford(refusal)
         left = state.ledger.left(closing=closing) or 0
         figure = 2 * state.worst_micro or (state.opened.reserve_micro if state.opened else 0)
         state.ledger, held = state.ledger.reserve(needed or min(left, figure or left), closing=closing)
         return held
 
     def _ask(self, held: Reservation | None, closing: bool) -> calls.AskModel:  # noqa: FBT001  # carried through
-        state = self.desk.state
+        state = self.context.state
         event = state.next_event
         if not closing:
-            self.desk.record("model.asked", f"step {state.usage.steps}: asked the model", written=True)
+            self.context.record("model.asked", f"step {state.usage.steps}: asked the model", written=True)
         more: dict[str, Any] = {}
         if held is not None:
             more["micro"] = held.micro
@@ -140,20 +140,20 @@ class Asking:
     async def _after(self, error: ApplicationError, facts: dict[str, Any], tries: int, since: datetime) -> bool:
         """Wait before the next try, ask a person when patience is used up, or give up; return whether to begin anew."""
         kind = error.type or ""
-        self.desk.record("model.failed", f"try {tries}: {error.message}", type=kind)
+        self.context.record("model.failed", f"try {tries}: {error.message}", type=kind)
         if kind not in ASKS:
             raise failure_of(error)
         wait = facts.get("retry_after")
         if isinstance(wait, int | float) and wait > 0 and tries < WAITS:
             seconds = min(float(wait), LONGEST_WAIT_S)
-            with self.desk.doing(State.WAITING):
+            with self.context.doing(State.WAITING):
                 await workflow.sleep(timedelta(seconds=seconds), summary=f"the model asked to wait {seconds:g} s")
             return False
         pause = timedelta(seconds=2 ** min(tries - 1, 3))
         if self._patient(kind, tries, since, pause):
             await workflow.sleep(pause, summary=f"before try {tries + 1} of the model")
             return False
-        if self.desk.menu.ask_about_fault is None or not await self.desk.menu.ask_about_fault(
+        if self.context.activities.ask_about_fault is None or not await self.context.activities.ask_about_fault(
             f"ask_model: {error.message}"
         ):
             raise failure_of(error)
@@ -162,12 +162,12 @@ class Asking:
     def _patient(self, kind: str, tries: int, since: datetime, pause: timedelta) -> bool:
         """Return whether another try may help; a worker with another store may hand over to one with the right one."""
         if kind == "StoreMismatch":
-            most = 45 if self.desk.state.opened is None else self.desk.state.opened.transient_s
+            most = 45 if self.context.state.opened is None else self.context.state.opened.transient_s
             return workflow.now() + pause < since + timedelta(seconds=most)
         return kind in TRIED_AGAIN and tries < TRIES
 
     def _settle(self, held: Reservation | None, decision: Decision) -> None:
-        state = self.desk.state
+        state = self.context.state
         billed = decision.usage.cost_micro
         state.usage = state.usage.asked(state.opened.model if state.opened else "", decision.usage)
         state.worst_micro = decision.worst_case_micro
@@ -175,26 +175,26 @@ class Asking:
             state.ledger = state.ledger.settle(held, billed)
         else:
             state.ledger = state.ledger.model_copy(update={"spent": state.ledger.spent + billed})
-        self.desk.changed()
+        self.context.changed()
 
     def _settle_failed(self, held: Reservation | None, facts: dict[str, Any]) -> None:
         if held is None:
             return
-        ledger = self.desk.state.ledger
-        self.desk.state.ledger = ledger.release(held) if facts.get("unbilled") is True else ledger.charge(held)
+        ledger = self.context.state.ledger
+        self.context.state.ledger = ledger.release(held) if facts.get("unbilled") is True else ledger.charge(held)
 
     def _release(self, held: Reservation | None) -> None:
         if held is not None:
-            self.desk.state.ledger = self.desk.state.ledger.release(held)
+            self.context.state.ledger = self.context.state.ledger.release(held)
 
     def _summary(self, tries: int) -> str:
-        usage = self.desk.state.usage
-        return f"step {usage.steps}: ask {self.desk.state.opened.model if self.desk.state.opened else ''}" + (
+        usage = self.context.state.usage
+        return f"step {usage.steps}: ask {self.context.state.opened.model if self.context.state.opened else ''}" + (
             f", try {tries + 1}" if tries else ""
         )
 
     def _left(self) -> str:
-        state = self.desk.state
+        state = self.context.state
         steps = state.budget.max_steps - state.usage.steps
         left = f"{steps} steps, {state.budget.max_tool_calls - state.usage.tool_calls} calls"
         money = state.ledger.left()

@@ -8,20 +8,21 @@ from typing import Any
 
 from temporalio.exceptions import ApplicationError
 
-from backstay import calls, deciding, errors
-from backstay.approval import ApprovalRequest, CallVerdict, RequestedCall, RequestKind, Verdict
-from backstay.budget import calls_refused
+from backstay import calls, errors
+from backstay.approvals import deciding
+from backstay.approvals.approval import ApprovalRequest, CallVerdict, RequestedCall, RequestKind, Verdict
+from backstay.budgets.budget import calls_refused
 from backstay.canonical import digest_of
 from backstay.errors import DecisionRefused
-from backstay.policy import Policy, Purpose, rule
-from backstay.reference import references_in
-from backstay.ruling import Ruling, stricter
+from backstay.policies.policy import Policy, Purpose, rule
+from backstay.policies.ruling import Ruling, stricter
 from backstay.shown import one_line, shown_arguments
-from backstay.status import State
-from backstay.tool import ToolCall, ToolResult
-from workflows.board import Decided
-from workflows.desk import Desk
-from workflows.menu import failure_of
+from backstay.task.plan import references_in
+from backstay.task.status import State
+from backstay.tools.tool import ToolCall, ToolResult
+from workflows.activity_calls import failure_of
+from workflows.approvals import Decided
+from workflows.run_context import RunContext
 
 DECISIONS = (Verdict.APPROVE.value, Verdict.MODIFY.value, Verdict.REJECT.value)
 WHOLE_DECISIONS = (Verdict.APPROVE.value, Verdict.REJECT.value)
@@ -49,16 +50,16 @@ class Ruled:
 class Consent:
     """Rule on calls and ask people about those that a rule asks about."""
 
-    def __init__(self, desk: Desk) -> None:
-        """Work at the run's desk."""
-        self.desk = desk
+    def __init__(self, context: RunContext) -> None:
+        """Work at the run's context."""
+        self.context = context
         self.withdrawn: Callable[[], bool] = never
         """Whether what is asked about is no longer needed."""
 
     @property
     def policy(self) -> Policy:
         """Return the policy that the run was opened with."""
-        opened = self.desk.state.opened
+        opened = self.context.state.opened
         return Policy() if opened is None else opened.policy
 
     async def obtain(
@@ -81,12 +82,12 @@ class Consent:
                 case "ask":
                     asked.setdefault(deciding.constraint(one.ruling), []).append(one)
                 case _:
-                    self.desk.record("action.denied", f"{one.call.tool.name}: {one.ruling.rule}")
+                    self.context.record("action.denied", f"{one.call.tool.name}: {one.ruling.rule}")
                     answered[one.index] = refused(errors.Denied(f"denied by the policy: {one.ruling.rule}"))
         if purpose == "call" and kind is not RequestKind.PROGRAM:
             # Nobody is asked about calls that the budget would refuse anyway.
             names = [one.call.tool.name for one in ruled if one.ruling.verdict != "deny"]
-            await self.desk.afford(lambda: calls_refused(self.desk.state.budget, self.desk.state.usage, names))
+            await self.context.afford(lambda: calls_refused(self.context.state.budget, self.context.state.usage, names))
         return answered | await self._ask_all(list(asked.values()), kind, purpose)
 
     async def again(self, call: ToolCall, why: str) -> ToolCall | ToolResult:
@@ -108,7 +109,7 @@ class Consent:
             for group in groups
         ]
         try:
-            with self.desk.doing(State.WAITING):
+            with self.context.doing(State.WAITING):
                 answers = await asyncio.gather(*asking)
         finally:
             # Where one ends the run, the others are withdrawn.
@@ -141,7 +142,7 @@ class Consent:
                 for index, verdict in named.items()
             }
 
-        decided = await self.desk.board.ask(request, ruling, check_changes, self.withdrawn)
+        decided = await self.context.approvals.ask(request, ruling, check_changes, self.withdrawn)
         if decided.verdict is None and decided.on_expiry == "fail":
             raise errors.Expired(f"nobody decided about {request.question} in time")
         if decided.stop:
@@ -153,7 +154,7 @@ class Consent:
         told = [one for one in group if one.call.tool.previewed]
         if not told:
             return {}
-        state = self.desk.state
+        state = self.context.state
         ask = calls.PreviewCalls(
             run=state.run,
             user_id=state.task.user_id,
@@ -161,7 +162,7 @@ class Consent:
         )
         if state.step_results:
             ask = ask.model_copy(update={"results": state.step_results})
-        previewed = await self.desk.menu.order(calls.preview_calls, ask, summary="see what would change")
+        previewed = await self.context.activities.execute(calls.preview_calls, ask, summary="see what would change")
         return {one.index: diff for one, diff in zip(told, previewed.diffs, strict=True)}
 
     async def _changed(self, one: Ruled, verdict: CallVerdict, shown: tuple[RequestedCall, ...]) -> CallVerdict:
@@ -170,15 +171,15 @@ class Consent:
             key: value for key, value in (verdict.arguments or {}).items() if key not in seen or seen[key] != value
         }
         ask = calls.CheckCall(
-            run=self.desk.state.run,
-            user_id=self.desk.state.task.user_id,
+            run=self.context.state.run,
+            user_id=self.context.state.task.user_id,
             tool=one.call.tool.name,
             arguments=(merged := deciding.merged(one.call.arguments, changes)),
             # A plan's references stand for results that do not exist yet.
-            resolved=self.desk.state.task.plan is None or not references_in(merged),
+            resolved=self.context.state.task.plan is None or not references_in(merged),
         )
         try:
-            checked = await self.desk.menu.order_once(
+            checked = await self.context.activities.execute_once(
                 calls.check_call, ask, summary=f"check changes to {one.call.tool.name}"
             )
         except ApplicationError as error:

@@ -7,14 +7,14 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 from backstay import calls, errors
-from backstay.compensation import Undone
-from backstay.decision import Finish
-from backstay.result import Failure, Outcome, Result, usage_shown
-from backstay.status import State
+from backstay.effects.compensation import Undone
+from backstay.task.decision import Finish
+from backstay.task.result import Failure, Outcome, Result, usage_shown
+from backstay.task.status import State
+from workflows.activity_calls import failure_of
 from workflows.asking import Asking
-from workflows.desk import Desk
-from workflows.menu import failure_of
 from workflows.rollback import Rollback
+from workflows.run_context import RunContext
 
 
 @dataclass(frozen=True)
@@ -60,42 +60,42 @@ def ended_by(error: BaseException, *, cancelled: bool) -> Ended:
 class Ending:
     """Close one run."""
 
-    def __init__(self, desk: Desk) -> None:
-        """Work at the run's desk."""
-        self.desk = desk
+    def __init__(self, context: RunContext) -> None:
+        """Work at the run's context."""
+        self.context = context
 
     async def close(self, ended: Ended) -> Result:
         """Roll back where that is due, summarise, store the Result and return it."""
-        desk = self.desk
-        desk.ending = True
-        await workflow.wait_condition(lambda: not desk.undoing)
-        if ended.outcome is Outcome.BUDGET_EXCEEDED and desk.state.budget.on_exhausted == "finalize":
+        context = self.context
+        context.ending = True
+        await workflow.wait_condition(lambda: not context.undoing)
+        if ended.outcome is Outcome.BUDGET_EXCEEDED and context.state.budget.on_exhausted == "finalize":
             ended = await self._with_summary(ended)
         undone = await self._rolled_back(ended)
         result = self._result(ended, _outcome_after(ended.outcome, undone))
-        desk.record(
+        context.record(
             "run.ended",
             f"{result.outcome.value}: {(result.error.message if result.error else result.final_summary)[:200]}",
         )
-        desk.state.state = State.DONE
+        context.state.state = State.DONE
         return await self._stored(result)
 
     async def _with_summary(self, ended: Ended) -> Ended:
-        summary = await Asking(self.desk).closing_summary() if self.desk.state.task.plan is None else None
+        summary = await Asking(self.context).closing_summary() if self.context.state.task.plan is None else None
         text = str(ended.error)
         return Ended(ended.outcome, f"{text}\n\n{summary}" if summary else text, ended.outputs, ended.error)
 
     async def _rolled_back(self, ended: Ended) -> list[Undone]:
         due = ended.outcome in {Outcome.FAILED, Outcome.REJECTED, Outcome.CANCELLED} or (
-            ended.outcome is Outcome.BUDGET_EXCEEDED and self.desk.state.budget.on_exhausted == "fail"
+            ended.outcome is Outcome.BUDGET_EXCEEDED and self.context.state.budget.on_exhausted == "fail"
         )
-        keep = self.desk.state.task.on_failure == "keep" or isinstance(ended.error, errors.InternalError)
-        if not due or keep or self.desk.state.opened is None:
+        keep = self.context.state.task.on_failure == "keep" or isinstance(ended.error, errors.InternalError)
+        if not due or keep or self.context.state.opened is None:
             return []
-        return await Rollback(self.desk).run()
+        return await Rollback(self.context).run()
 
     def _result(self, ended: Ended, outcome: Outcome) -> Result:
-        state = self.desk.state
+        state = self.context.state
         info = workflow.info()
         error = ended.error
         return Result(
@@ -112,11 +112,11 @@ class Ending:
         )
 
     async def _stored(self, result: Result) -> Result:
-        state = self.desk.state
+        state = self.context.state
         if state.opened is None:
             return result.model_copy(update={"events": tuple(state.events)})
         try:
-            closed = await self.desk.menu.order(
+            closed = await self.context.activities.execute(
                 calls.close_run, calls.CloseRun(run=state.run, result=result), summary="close the run"
             )
         except ApplicationError as error:

@@ -20,7 +20,7 @@ ONCE = RetryPolicy(maximum_attempts=1)
 
 @dataclass(frozen=True)
 class Options:
-    """Say how one entry of the menu is carried out."""
+    """Say how one entry of the activities is carried out."""
 
     start_to_close: timedelta = timedelta(seconds=40)
     heartbeat: timedelta | None = None

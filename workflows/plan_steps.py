@@ -3,22 +3,21 @@
 from typing import Any
 
 from backstay import calls
-from backstay.decision import Finish
 from backstay.errors import ArgumentsInvalid, StepFailed, TaskInvalid, ToolNotFound
-from backstay.plan import Plan, PlanStep
-from backstay.reference import references_in, resolve
-from backstay.tool import ToolCall, ToolResult
-from workflows.desk import Desk
-from workflows.perform import Perform, Performed, refused
+from backstay.task.decision import Finish
+from backstay.task.plan import Plan, PlanStep, references_in, resolve
+from backstay.tools.tool import ToolCall, ToolResult
+from workflows.run_context import RunContext
+from workflows.tool_calls import Performed, ToolCalls, refused
 
 
 class PlanSteps:
     """Carry out one plan."""
 
-    def __init__(self, desk: Desk, perform: Perform) -> None:
-        """Work at the run's desk."""
-        self.desk = desk
-        self.perform = perform
+    def __init__(self, context: RunContext, perform: ToolCalls) -> None:
+        """Work at the run's context."""
+        self.context = context
+        self.tool_calls = perform
 
     async def run(self, plan: Plan) -> Finish:
         """Perform all steps; raises StepFailed at the first that fails without `continue_on_failure`.
@@ -26,28 +25,28 @@ class PlanSteps:
         The outputs hold, per step, its tool, success, and the ref of what it returned.
         """
         batch = [await self._checked(index, step) for index, step in enumerate(plan.steps)]
-        answered = await self.perform.consent_to_plan(batch)
+        answered = await self.tool_calls.consent_to_plan(batch)
         for index, step in enumerate(plan.steps):
             # A step that may not run ends the plan before it begins: what came before would only be taken back.
             if isinstance(answer := answered[index], ToolResult):
                 self._refuse_failure(index, step, answer)
         outputs: list[dict[str, Any]] = []
         for index, step in enumerate(plan.steps):
-            await self.desk.gate()
-            await self.desk.afford(self.desk.step_refused)
-            usage = self.desk.state.usage
-            self.desk.state.usage = usage.model_copy(update={"steps": usage.steps + 1})
+            await self.context.gate()
+            await self.context.afford(self.context.step_refused)
+            usage = self.context.state.usage
+            self.context.state.usage = usage.model_copy(update={"steps": usage.steps + 1})
             answer = self._with_results(index, step, answered[index])
-            performed = (await self.perform.dispatch([(batch[index], answer)], deadline_s=step.timeout_s))[0]
+            performed = (await self.tool_calls.dispatch([(batch[index], answer)], deadline_s=step.timeout_s))[0]
             outputs.append(self._noted(index, step, performed))
-            self.desk.state.position = index + 1
+            self.context.state.position = index + 1
         done = sum(1 for output in outputs if output["success"])
         return Finish(summary=f"{done} of {len(plan.steps)} steps of the plan done", outputs={"steps": outputs})
 
     def _noted(self, index: int, step: PlanStep, performed: Performed) -> dict[str, Any]:
         result = performed.result
         if result.ref is not None and result.success:
-            self.desk.state.step_results[index] = result.ref
+            self.context.state.step_results[index] = result.ref
         self._refuse_failure(index, step, result)
         return {
             "tool": step.tool,
@@ -71,13 +70,13 @@ class PlanSteps:
                 number = _step_named(index, path)
             except ArgumentsInvalid as error:
                 return refused(error)
-            if number not in self.desk.state.step_results:
+            if number not in self.context.state.step_results:
                 return refused(ArgumentsInvalid(f"${{{path}}} refers to step {number}, which gave no result"))
         return answer
 
     async def _checked(self, index: int, step: PlanStep) -> ToolCall:
         """Resolve references to the input, validate what is known, and find the tool's facts."""
-        state = self.desk.state
+        state = self.context.state
         arguments = resolve(step.arguments, {"input": state.task.input})
         written = references_in(step.arguments)
         for path in (pending := references_in(arguments)):
@@ -88,7 +87,9 @@ class PlanSteps:
         ask = calls.CheckCall(
             run=state.run, user_id=state.task.user_id, tool=step.tool, arguments=arguments, resolved=not pending
         )
-        checked = await self.desk.menu.order(calls.check_call, ask, summary=f"check step {index}: {step.tool}")
+        checked = await self.context.activities.execute(
+            calls.check_call, ask, summary=f"check step {index}: {step.tool}"
+        )
         if checked.tool is None or checked.error is not None:
             kind = ToolNotFound if checked.error_type == "ToolNotFound" else ArgumentsInvalid
             raise kind(f"plan.steps.{index}: {checked.error or step.tool}")

@@ -8,20 +8,18 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 from backstay import calls
-from backstay.approval import RequestKind
-from backstay.budget import code_runs_refused, first_limit_hit, program_calls_refused
-from backstay.decision import RunProgram
+from backstay.approvals.approval import RequestKind
+from backstay.budgets.budget import code_runs_refused, first_limit_hit, program_calls_refused
 from backstay.errors import ProgramCancelled
-from backstay.halt import Halt
-from backstay.program_answer import ProgramAnswer
-from backstay.safety import Safety
+from backstay.program import Halt, ProgramAnswer
 from backstay.shown import one_line
-from backstay.status import State
-from backstay.tool import Tool, ToolCall, ToolResult
+from backstay.task.decision import RunProgram
+from backstay.task.status import State
+from backstay.tools.tool import Safety, Tool, ToolCall, ToolResult
+from workflows.activity_calls import TRANSIENT
 from workflows.consent import never
-from workflows.desk import Desk
-from workflows.menu import TRANSIENT
-from workflows.perform import Perform
+from workflows.run_context import RunContext
+from workflows.tool_calls import ToolCalls
 
 RUN_PROGRAM = Tool(name="engine.run_program", safety=Safety.READ_ONLY)
 """A program changes nothing by itself: each of its calls is ruled on when it is made."""
@@ -33,10 +31,10 @@ _CHECK_S = 30
 class Programs:
     """Carry programs from their first line to their result."""
 
-    def __init__(self, desk: Desk, perform: Perform) -> None:
-        """Work at the run's desk, through its one path."""
-        self.desk = desk
-        self.perform = perform
+    def __init__(self, context: RunContext, perform: ToolCalls) -> None:
+        """Work at the run's context, through its one path."""
+        self.context = context
+        self.tool_calls = perform
         self._kept: set[tuple[str, str]] = set()
         self._checks: list[asyncio.Task[None]] = []
 
@@ -45,22 +43,22 @@ class Programs:
 
         Raises BudgetExceeded, Expired or Rejected.
         """
-        state = self.desk.state
-        await self.desk.afford(lambda: code_runs_refused(state.budget, state.usage))
+        state = self.context.state
+        await self.context.afford(lambda: code_runs_refused(state.budget, state.usage))
         call = ToolCall(id=action.call_id, tool=RUN_PROGRAM, arguments=_shown(action), reason=action.reason)
-        consent = (await self.perform.consent.obtain([call], kind=RequestKind.PROGRAM))[0]
+        consent = (await self.tool_calls.consent.obtain([call], kind=RequestKind.PROGRAM))[0]
         if isinstance(consent, ToolResult):
             return consent
         state.usage = state.usage.model_copy(update={"code_runs": state.usage.code_runs + 1})
         why = one_line(action.reason or action.begins or str(action.source), 120)[0]
-        self.desk.record("program.started", why, program=action.program)
-        undos = self.desk.undos
-        self.perform.consent.withdrawn = lambda: self.desk.undos != undos
+        self.context.record("program.started", why, program=action.program)
+        undos = self.context.undos
+        self.tool_calls.consent.withdrawn = lambda: self.context.undos != undos
         try:
             halt = await self._to_its_end(action)
         finally:
-            self.perform.consent.withdrawn = never
-        self.desk.record("program.ended", halt.error or f"finished after {halt.rounds} rounds", rounds=halt.rounds)
+            self.tool_calls.consent.withdrawn = never
+        self.context.record("program.ended", halt.error or f"finished after {halt.rounds} rounds", rounds=halt.rounds)
         if halt.sampled:
             self._checks.append(asyncio.create_task(self._check(action, halt)))
         return await self._stored(halt)
@@ -77,29 +75,29 @@ class Programs:
         """End the jails in which a program may still wait, wherever it was kept."""
         kept, self._kept = sorted(self._kept), set()
         for queue, program in kept:
-            ask = calls.ForgetProgram(run=self.desk.state.run, program=program)
+            ask = calls.ForgetProgram(run=self.context.state.run, program=program)
             with suppress(ApplicationError):
-                await self.desk.menu.order_once(calls.forget_program, ask, queue=queue, counted=False)
+                await self.context.activities.execute_once(calls.forget_program, ask, queue=queue, counted=False)
 
     async def _check(self, action: RunProgram, halt: Halt) -> None:
         """Have a program run again from its journal, beside the run; only a difference is worth a word."""
-        state = self.desk.state
+        state = self.context.state
         ask = calls.VerifyProgram(run=state.run, program=action.program, journal=halt.journal, image=halt.image)
         queue = "" if state.opened is None else state.opened.sandbox_queue
         with suppress(ApplicationError, asyncio.CancelledError):
-            again = await self.desk.menu.order_once(
+            again = await self.context.activities.execute_once(
                 calls.verify_program, ask, summary="run the program again", queue=queue, counted=False
             )
             if again.differs:
                 told = f"run again from its journal, {again.differs}"
-                self.desk.record("program.diverged", told, program=action.program)
+                self.context.record("program.diverged", told, program=action.program)
 
     async def _to_its_end(self, action: RunProgram) -> Halt:
         halt = Halt(kind="waiting")
         answers: tuple[ProgramAnswer, ...] = ()
         made = 0
         while True:
-            with self.desk.doing(State.COMPUTING):
+            with self.context.doing(State.COMPUTING):
                 try:
                     halt = await self._resumed(action, halt, answers)
                 except ApplicationError as error:
@@ -110,29 +108,29 @@ class Programs:
             if halt.kind != "waiting":
                 return halt
             self._kept.add((halt.queue, action.program))
-            await self.desk.gate()
-            await self.desk.afford(self._time_refused)
+            await self.context.gate()
+            await self.context.afford(self._time_refused)
             answers = await self._answers(halt, made)
             made += len(halt.calls)
-            if self.perform.consent.withdrawn():
+            if self.tool_calls.consent.withdrawn():
                 await self._forget()
                 return Halt(kind="crashed", error=str(ProgramCancelled()), error_type="ProgramCancelled")
 
     def _time_refused(self) -> str | None:
-        state = self.desk.state
-        return first_limit_hit(state.budget, state.usage, self.desk.stopwatch.seconds, decisions=False)
+        state = self.context.state
+        return first_limit_hit(state.budget, state.usage, self.context.stopwatch.seconds, decisions=False)
 
     async def _resumed(self, action: RunProgram, halt: Halt, answers: tuple[ProgramAnswer, ...]) -> Halt:
         """Go on where the program is kept; anywhere else its journal is fed to a new one first."""
-        state = self.desk.state
+        state = self.context.state
         ask = calls.ResumeProgram(run=state.run, program=action.program)
         if halt.journal:
             ask = ask.model_copy(update={"journal": halt.journal, "append": answers, "image": halt.image})
         summary = f"program, round {halt.rounds + 1}"
-        order = self.desk.menu
+        activities = self.context.activities
         if halt.queue:
             try:
-                gone_on = await order.order_once(calls.resume_program, ask, summary=summary, queue=halt.queue)
+                gone_on = await activities.execute_once(calls.resume_program, ask, summary=summary, queue=halt.queue)
             except ApplicationError as error:
                 # Whatever keeps that worker from going on, another one may; only a person waits out what lasts.
                 if error.type == "ProgramDiverged":
@@ -142,7 +140,7 @@ class Programs:
                 return gone_on
         common = "" if state.opened is None else state.opened.sandbox_queue
         # Later than in the first round a person is asked before it is given up.
-        begin = order.order_once if not halt.journal else order.order
+        begin = activities.execute_once if not halt.journal else activities.execute
         return await begin(calls.resume_program, ask, summary=summary, queue=common)
 
     async def _answers(self, halt: Halt, made: int) -> tuple[ProgramAnswer, ...]:
@@ -153,22 +151,22 @@ class Programs:
             refusal = halt.refused.get(index)
             kind = "ArgumentsInvalid"
             if refusal is None:
-                refusal = program_calls_refused(self.desk.state.budget, made + index)
+                refusal = program_calls_refused(self.context.state.budget, made + index)
                 kind = "BudgetExceeded"
             if refusal is None:
                 going.append(call)
             else:
                 answers[int(call.id)] = ProgramAnswer(i=int(call.id), error=refusal, error_type=kind)
         if going:
-            for one in await self.perform.batch(going):
+            for one in await self.tool_calls.batch(going):
                 answers[int(one.call.id)] = _answer(int(one.call.id), one.result)
         return tuple(answers[int(call.id)] for call in halt.calls)
 
     async def _stored(self, halt: Halt) -> ToolResult:
         if halt.payload is None:
             return ToolResult(success=False, error=halt.error, error_type=halt.error_type)
-        ask = calls.DigestPayload(run=self.desk.state.run, label="program", payload=halt.payload)
-        kept = await self.desk.menu.order(calls.digest, ask, summary="keep what the program returned")
+        ask = calls.DigestPayload(run=self.context.state.run, label="program", payload=halt.payload)
+        kept = await self.context.activities.execute(calls.digest, ask, summary="keep what the program returned")
         if halt.kind == "finished":
             return kept
         return ToolResult(success=False, ref=kept.ref, error=halt.error, error_type=halt.error_type)

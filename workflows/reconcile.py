@@ -7,12 +7,12 @@ from typing import Literal
 from temporalio import workflow
 
 from backstay import calls
-from backstay.approval import ApprovalRequest, RequestedCall, RequestKind, Verdict
-from backstay.effect import Effect, EffectState
+from backstay.approvals.approval import ApprovalRequest, RequestedCall, RequestKind, Verdict
+from backstay.effects.effect import Effect, EffectState
 from backstay.shown import one_line, shown_arguments
-from backstay.status import State
-from backstay.tool import ToolCall, ToolResult
-from workflows.desk import Desk
+from backstay.task.status import State
+from backstay.tools.tool import ToolCall, ToolResult
+from workflows.run_context import RunContext
 
 Resend = Callable[[int], Awaitable[ToolResult]]
 """Send the effect with this number again; a number of its own begins with its first send."""
@@ -24,9 +24,9 @@ VERIFY_PATIENCE_S = 15
 class Reconcile:
     """Settle unknown outcomes by the declared check, else by a person's word."""
 
-    def __init__(self, desk: Desk) -> None:
-        """Work at the run's desk."""
-        self.desk = desk
+    def __init__(self, context: RunContext) -> None:
+        """Work at the run's context."""
+        self.context = context
 
     async def settled(self, call: ToolCall, effect: int, result: ToolResult, resend: Resend) -> ToolResult:
         """Return a result that is known; only proof, or a person's word, sends the call again."""
@@ -48,7 +48,7 @@ class Reconcile:
 
         A result with `verified` True: the effect took place. False: every try said that it did not.
         """
-        state = self.desk.state
+        state = self.context.state
         last: ToolResult | None = None
         ends = workflow.now() + timedelta(seconds=VERIFY_PATIENCE_S)
         for number in range(len(VERIFY_BACKOFF_S)):
@@ -65,7 +65,9 @@ class Reconcile:
                 effect=effect,
                 deadline_s=round((ends - workflow.now()).total_seconds(), 3),
             )
-            result = await self.desk.menu.order(calls.call_tool, ask, summary=f"verify {tool}, effect {effect}")
+            result = await self.context.activities.execute(
+                calls.call_tool, ask, summary=f"verify {tool}, effect {effect}"
+            )
             if result.verified:
                 return result
             last = result if result.verified is False else last
@@ -84,31 +86,31 @@ class Reconcile:
         undo: bool = False,
     ) -> Effect:
         """Record what a check or a person says of an effect."""
-        ask = calls.SettleEffect(run=self.desk.state.run, effect=effect, verdict=verdict, by=by, undo=undo)
-        return await self.desk.menu.order(
+        ask = calls.SettleEffect(run=self.context.state.run, effect=effect, verdict=verdict, by=by, undo=undo)
+        return await self.context.activities.execute(
             calls.settle_effect, ask, summary=f"effect {effect}: {verdict.replace('_', ' ')}"
         )
 
     async def wait_out(self, seconds: float, tool: str) -> None:
         """Wait until a request can no longer be under way, and a little longer."""
-        opened = self.desk.state.opened
+        opened = self.context.state.opened
         total = seconds + (5 if opened is None else opened.settle_after_s)
         await workflow.sleep(timedelta(seconds=total), summary=f"wait until {tool} has settled")
 
     async def _verdict(self, call: ToolCall, effect: int, result: ToolResult) -> tuple[str, ToolResult | None]:
         name = call.tool.name
-        self.desk.record("effect.unknown", f"{name}: {result.error or ''}", effect=effect, type=result.error_type)
+        self.context.record("effect.unknown", f"{name}: {result.error or ''}", effect=effect, type=result.error_type)
         if result.error_type == "OutcomeUnknown":
             await self.wait_out(result.settle_in_s, name)
             if (late := recorded(await self.look(effect))) is not None:
                 return "known", late
             checked = await self.check(name, effect) if call.tool.verify else None
             if checked is not None and checked.verified:
-                self.desk.record("effect.settled", f"{name}: the declared check says it happened", effect=effect)
+                self.context.record("effect.settled", f"{name}: the declared check says it happened", effect=effect)
                 return "known", checked
             if checked is not None and call.tool.verify_is_final:
                 await self.settle(effect, "did_not_happen", "the declared check")
-                self.desk.record(
+                self.context.record(
                     "effect.settled", f"{name}: the declared check proves it did not happen", effect=effect
                 )
                 return "resend", None
@@ -120,7 +122,7 @@ class Reconcile:
         request = ApprovalRequest(
             id="",
             kind=RequestKind.OUTCOME,
-            question=_question(call, result, f"{self.desk.state.run}/{effect}"),
+            question=_question(call, result, f"{self.context.state.run}/{effect}"),
             calls=(
                 RequestedCall(
                     index=0,
@@ -135,8 +137,8 @@ class Reconcile:
             options=(Verdict.HAPPENED.value, Verdict.DID_NOT_HAPPEN.value, Verdict.RETRY.value),
             rule="engine: an unknown outcome asks",
         )
-        with self.desk.doing(State.WAITING):
-            decided = await self.desk.board.ask(request)
+        with self.context.doing(State.WAITING):
+            decided = await self.context.approvals.ask(request)
         said = f"{decided.by} says so"
         if decided.verdict is Verdict.RETRY:
             if result.error_type == "OutcomeUnknown":
@@ -152,7 +154,7 @@ class Reconcile:
         return "known", ToolResult(success=False, error=f"it did not happen ({said})", error_type="DidNotHappen")
 
     def _renumbered(self, effect: int) -> int:
-        state = self.desk.state
+        state = self.context.state
         slot = next((slot for slot in state.undo.slots if slot.effect == effect), None)
         number = state.next_effect
         state.next_effect += 1

@@ -7,15 +7,14 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 from backstay import calls
-from backstay.compensation import Compensation, Undone
-from backstay.effect import EffectState
+from backstay.effects.compensation import Compensation, Undone
+from backstay.effects.effect import EffectState
 from backstay.errors import CompensationFailed, Expired, Rejected
-from backstay.safety import Safety
-from backstay.status import State
-from backstay.tool import Tool, ToolCall, ToolResult
+from backstay.task.status import State
+from backstay.tools.tool import Safety, Tool, ToolCall, ToolResult
 from workflows.consent import Consent, refused
-from workflows.desk import Desk
 from workflows.reconcile import Reconcile, still_unknown
+from workflows.run_context import RunContext
 
 TRIES_BACKOFF_S = (1, 2, 4)
 
@@ -23,18 +22,18 @@ TRIES_BACKOFF_S = (1, 2, 4)
 class Rollback:
     """Run compensations in reverse order of dispatch; what cannot be undone is parked while the others go on."""
 
-    def __init__(self, desk: Desk, *, again: bool = False) -> None:
-        """Work at the run's desk; `again` says that compensations may have been tried before, by another workflow."""
-        self.desk = desk
+    def __init__(self, context: RunContext, *, again: bool = False) -> None:
+        """Undo effects of one run; `again`: another workflow may have tried some compensations before."""
+        self.context = context
         self.again = again
-        self.consent = Consent(desk)
-        self.reconcile = Reconcile(desk)
+        self.consent = Consent(context)
+        self.reconcile = Reconcile(context)
 
     async def run(self, to_step: int | None = None) -> list[Undone]:
         """Undo effects of steps after `to_step` (all when None); return what became of each, in order of undoing."""
-        slots = self.desk.state.undo.to_undo(to_step)
+        slots = self.context.state.undo.to_undo(to_step)
         undone: list[Undone] = []
-        with self.desk.doing(State.UNDOING):
+        with self.context.doing(State.UNDOING):
             for slot in slots:
                 undone.extend(await self._one(slot))
         return undone
@@ -48,7 +47,7 @@ class Rollback:
 
     async def _tried(self, slot: Compensation) -> Sequence[Undone]:
         slot, happened, why = await self._known(slot)
-        state = self.desk.state
+        state = self.context.state
         if not happened:
             state.undo = state.undo.drop(slot.effect)
             return ()
@@ -95,7 +94,7 @@ class Rollback:
     async def _consented(self, slot: Compensation) -> ToolCall | ToolResult:
         tool = Tool(name=slot.undo_tool or "", safety=Safety.WRITE_SAFE)
         # The real arguments stay sealed with the effect; people see what they amount to.
-        arguments = {"effect": f"{self.desk.state.run}/{slot.effect}", "undo": slot.shown}
+        arguments = {"effect": f"{self.context.state.run}/{slot.effect}", "undo": slot.shown}
         call = ToolCall(id=f"undo-{slot.effect}", tool=tool, arguments=arguments)
         try:
             return (await self.consent.obtain([call], purpose="undo"))[0]
@@ -103,7 +102,7 @@ class Rollback:
             return refused(error)
 
     async def _compensated(self, slot: Compensation) -> ToolResult:
-        state = self.desk.state
+        state = self.context.state
         result = ToolResult(success=False, error="not tried")
         sent = await self._sends_before(slot)
         for number, pause in enumerate((0, *TRIES_BACKOFF_S[:2]), sent):
@@ -115,7 +114,7 @@ class Rollback:
             )
             ask = ask.model_copy(update={"send": number + 1}) if number else ask
             summary = f"undo {slot.tool}: {slot.shown}"[:200]
-            result = await self.desk.menu.order(calls.call_tool, ask, summary=summary)
+            result = await self.context.activities.execute(calls.call_tool, ask, summary=summary)
             if result.success or result.error_type == "OutcomeUnknown":
                 break
         return result
@@ -127,9 +126,9 @@ class Rollback:
 
     def _ended(self, slot: Compensation, state: str, detail: str | None) -> Sequence[Undone]:
         undone = Undone(effect=slot.effect, tool=slot.tool, state=state, shown=slot.shown, detail=detail)
-        self.desk.state.undo = self.desk.state.undo.drop(slot.effect)
-        self.desk.state.undone = [*self.desk.state.undone, undone]
-        self.desk.record(
+        self.context.state.undo = self.context.state.undo.drop(slot.effect)
+        self.context.state.undone = [*self.context.state.undone, undone]
+        self.context.record(
             "undo.ran",
             f"{slot.tool}: {state}{'' if detail is None else ', ' + detail}",
             effect=slot.effect,

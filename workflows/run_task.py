@@ -7,31 +7,31 @@ from typing import Any, TypeVar
 from temporalio import workflow
 
 from backstay import calls
-from backstay.approval import ApprovalRequest, RequestKind, Verdict
+from backstay.approvals.approval import ApprovalRequest, RequestKind, Verdict
 from backstay.canonical import canonical
-from backstay.context import ContextItem
-from backstay.decision import Action, AskPerson, CallTools, Finish, ReadResult, RunProgram, SearchTools
 from backstay.errors import TaskInvalid
-from backstay.result import Outcome
 from backstay.shown import one_line
-from backstay.status import State
-from backstay.task import Task
-from backstay.tool import ToolResult
+from backstay.task.context import ContextItem
+from backstay.task.decision import Action, AskPerson, CallTools, Finish, ReadResult, RunProgram, SearchTools
+from backstay.task.result import Outcome
+from backstay.task.status import State
+from backstay.task.task import Task
+from backstay.tools.tool import ToolResult
 from workflows.asking import Asking
 from workflows.consent import rejected
-from workflows.desk import Desk
-from workflows.doors import Doors, as_application_error
 from workflows.ending import Ended, Ending, ended_by, ended_with
-from workflows.opening import FIRST_SEARCH_LIMIT, open_desk, search
-from workflows.perform import Perform
+from workflows.handlers import Handlers, as_application_error
+from workflows.opening import FIRST_SEARCH_LIMIT, open_context, search
 from workflows.plan_steps import PlanSteps
 from workflows.programs import Programs
+from workflows.run_context import RunContext
+from workflows.tool_calls import ToolCalls
 
 Value = TypeVar("Value")
 
 
 @workflow.defn(name="RunTask")
-class RunTask(Doors):
+class RunTask(Handlers):
     """Turn a task into a result, whatever is killed on the way."""
 
     @workflow.init
@@ -41,10 +41,10 @@ class RunTask(Doors):
         info = workflow.info()
         self.invalid = self.invalid or _repeated(info)
         self.open_doors()
-        self.desk = Desk(f"{info.workflow_id}/{info.first_execution_run_id}", admitted, self.show)
-        self.perform = Perform(self.desk)
-        self.programs = Programs(self.desk, self.perform)
-        self.asking = Asking(self.desk)
+        self.context = RunContext(f"{info.workflow_id}/{info.first_execution_run_id}", admitted, self.show)
+        self.tool_calls = ToolCalls(self.context)
+        self.programs = Programs(self.context, self.tool_calls)
+        self.asking = Asking(self.context)
 
     @workflow.run
     async def run(self, task: Any = None, *more: Any) -> dict[str, Any]:
@@ -57,17 +57,17 @@ class RunTask(Doors):
             await workflow.wait([driving])
         except asyncio.CancelledError:
             # What is on its way to the world is let finish; the rest stops here.
-            cancelled = self.desk.menu.stopping = True
+            cancelled = self.context.activities.stopping = True
             driving.cancel()
             await workflow.wait([driving])
-        self.desk.menu.stopping = False
+        self.context.activities.stopping = False
         ended = _ended(driving, cancelled=cancelled)
         # What must be taken back does not wait for what only must be left tidy.
         tidy = ended.outcome is Outcome.COMPLETED
         leaving = asyncio.ensure_future(self.programs.leave(patient=tidy))
         if tidy:
             await _shielded(leaving)
-        result = await _shielded(Ending(self.desk).close(ended))
+        result = await _shielded(Ending(self.context).close(ended))
         await _shielded(leaving)
         self.result = result.plain()
         self.show()
@@ -80,16 +80,16 @@ class RunTask(Doors):
 
     async def drive(self) -> Finish:
         """Decide and perform until the task is finished."""
-        await open_desk(self.desk)
-        task = self.desk.state.task
+        await open_context(self.context)
+        task = self.context.state.task
         if task.plan is not None:
-            return await PlanSteps(self.desk, self.perform).run(task.plan)
-        await search(self.desk, task.text, limit=FIRST_SEARCH_LIMIT)
+            return await PlanSteps(self.context, self.tool_calls).run(task.plan)
+        await search(self.context, task.text, limit=FIRST_SEARCH_LIMIT)
         while True:
-            await self.desk.gate()
+            await self.context.gate()
             decision = await self.asking.decide()
-            if decision.catalog and decision.catalog != self.desk.state.catalog:
-                await search(self.desk, task.text, limit=FIRST_SEARCH_LIMIT)
+            if decision.catalog and decision.catalog != self.context.state.catalog:
+                await search(self.context, task.text, limit=FIRST_SEARCH_LIMIT)
             failed = False
             for action in decision.actions:
                 if isinstance(action, Finish):
@@ -104,7 +104,7 @@ class RunTask(Doors):
         match action:
             case SearchTools():
                 await search(
-                    self.desk,
+                    self.context,
                     action.query,
                     limit=action.limit,
                     detail_level=action.detail_level,
@@ -116,7 +116,7 @@ class RunTask(Doors):
             case AskPerson():
                 return await self._ask_person(action)
             case CallTools():
-                performed = await self.perform.batch(action.calls)
+                performed = await self.tool_calls.batch(action.calls)
                 self._answer([(one.call.id, one.result) for one in performed])
                 return all(one.result.success for one in performed)
             case RunProgram():
@@ -127,11 +127,11 @@ class RunTask(Doors):
                 return True
 
     async def _read(self, action: ReadResult) -> bool:
-        state = self.desk.state
+        state = self.context.state
         ask = calls.ReadStored(
             run=state.run, ref=action.ref, path=action.path, offset=action.offset, limit=action.limit
         )
-        result = await self.desk.menu.order(
+        result = await self.context.activities.execute(
             calls.read_result, ask, summary=f"read {action.ref[:12]} {action.path[:60]}"
         )
         state.usage = state.usage.model_copy(update={"free_calls": state.usage.free_calls + 1})
@@ -146,8 +146,8 @@ class RunTask(Doors):
             options=(Verdict.ANSWER.value, Verdict.REJECT.value),
             rule="engine: the model asks",
         )
-        with self.desk.doing(State.WAITING):
-            decided = await self.desk.board.ask(request)
+        with self.context.doing(State.WAITING):
+            decided = await self.context.approvals.ask(request)
         if decided.stop:
             raise rejected(decided)
         if decided.verdict is Verdict.ANSWER:
@@ -160,7 +160,7 @@ class RunTask(Doors):
                 "note": "the person does not answer",
             }
         item = ContextItem(kind="answer", call_id=action.call_id, text=canonical(answer))
-        self.desk.state.append.append(item)
+        self.context.state.append.append(item)
         return True
 
     def _answer(self, answers: list[tuple[str, ToolResult]]) -> None:
@@ -169,15 +169,15 @@ class RunTask(Doors):
                 item = ContextItem(kind="answer", call_id=call_id, ref=result.ref)
             else:
                 item = ContextItem(kind="answer", call_id=call_id, text=canonical(_told(result)))
-            self.desk.state.append.append(item)
+            self.context.state.append.append(item)
 
     def _drop(self, finish: Finish) -> None:
         note = "finish was dropped, because a call beside it did not succeed; look at the answers and decide again"
-        self.desk.record("finish.dropped", note)
+        self.context.record("finish.dropped", note)
         if finish.call_id is None:
-            self.desk.tell(note)
+            self.context.tell(note)
         else:
-            self.desk.state.append.append(ContextItem(kind="answer", call_id=finish.call_id, text=note))
+            self.context.state.append.append(ContextItem(kind="answer", call_id=finish.call_id, text=note))
 
 
 def _admitted(task: Any, more: tuple[Any, ...]) -> tuple[TaskInvalid | None, Task]:

@@ -1,17 +1,16 @@
 """Send one call, again where that is proven or wanted, and let people answer what its server asks."""
 
 from backstay import calls, errors
-from backstay.approval import ApprovalRequest, RequestKind, Verdict
+from backstay.approvals.approval import ApprovalRequest, RequestKind, Verdict
 from backstay.canonical import digest_of
-from backstay.elicitation import Elicitation
-from backstay.policy import Policy, rule
+from backstay.policies.policy import Policy, rule
 from backstay.shown import one_line
-from backstay.status import State
-from backstay.tool import ToolCall, ToolResult
-from workflows.board import Decided
+from backstay.task.status import State
+from backstay.tools.tool import Elicitation, ToolCall, ToolResult
+from workflows.approvals import Decided
 from workflows.consent import refused, rejected, shown_call
-from workflows.desk import Desk
 from workflows.reconcile import Reconcile
+from workflows.run_context import RunContext
 
 QUESTIONS = 10
 """How often in a row a server may ask; a server that never has enough gets no answer."""
@@ -23,11 +22,11 @@ BAD = "AnswerInvalid"
 class Sending:
     """Carry one call to its provider; its effect, if it has one, keeps count of the deliberate sends."""
 
-    def __init__(self, desk: Desk, call: ToolCall, deadline_s: float) -> None:
+    def __init__(self, context: RunContext, call: ToolCall, deadline_s: float) -> None:
         """Prepare to send; nothing has been sent yet."""
-        self.desk = desk
+        self.context = context
         self.call = call
-        self.reconcile = Reconcile(desk)
+        self.reconcile = Reconcile(context)
         self.deadline_s = (call.tool.deadline_s or deadline_s) if deadline_s == USUAL_S else deadline_s
         self.sends: dict[int | None, int] = {}
 
@@ -72,9 +71,9 @@ class Sending:
         return result.model_copy(update={"question": None, "error_type": kind})
 
     async def _ordered(self, effect: int | None, question: str = "", reply: object = None) -> ToolResult:
-        state, call = self.desk.state, self.call
+        state, call = self.context.state, self.call
         summary = summary_of(call)
-        event = self.desk.record("action.called", summary, written=True, tool=call.tool.name, effect=effect)
+        event = self.context.record("action.called", summary, written=True, tool=call.tool.name, effect=effect)
         ask = calls.CallTool(
             run=state.run,
             user_id=state.task.user_id,
@@ -96,12 +95,12 @@ class Sending:
             more["results"] = state.step_results
         if question:
             more |= {"question": question, "reply": reply}
-        return await self.desk.menu.order(
+        return await self.context.activities.execute(
             calls.call_tool, ask.model_copy(update=more) if more else ask, summary=summary, deadline_s=self.deadline_s
         )
 
     async def _ask(self, question: Elicitation, result: ToolResult) -> Decided:
-        call, opened = self.call, self.desk.state.opened
+        call, opened = self.call, self.context.state.opened
         request = ApprovalRequest(
             id="",
             kind=RequestKind.ELICITATION,
@@ -114,8 +113,8 @@ class Sending:
         ruling = rule(Policy() if opened is None else opened.policy, call.tool, call.arguments)
         # Whoever had to decide about the call answers for it, too; without such a rule the question never expires.
         asking = ruling.model_copy(update={"quorum": 1}) if ruling.verdict == "ask" else None
-        with self.desk.doing(State.WAITING):
-            return await self.desk.board.ask(request, asking)
+        with self.context.doing(State.WAITING):
+            return await self.context.approvals.ask(request, asking)
 
 
 def _words(call: ToolCall, question: Elicitation, result: ToolResult) -> str:

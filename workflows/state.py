@@ -5,14 +5,14 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from backstay.budget import Budget, Ledger
+from backstay.budgets.budget import Budget, Ledger
+from backstay.budgets.usage import Usage
 from backstay.calls import Opened
-from backstay.compensation import Undone, UndoStack
-from backstay.context import ContextItem
-from backstay.event import Event
-from backstay.status import State
-from backstay.task import Task
-from backstay.usage import Usage
+from backstay.effects.compensation import Undone, UndoStack
+from backstay.task.context import ContextItem
+from backstay.task.event import Event
+from backstay.task.status import State
+from backstay.task.task import Task
 
 KEPT_EVENTS = 100
 KEPT_ANSWERS = 500

@@ -6,22 +6,22 @@ from pydantic import Field, ValidationError
 from temporalio import workflow
 
 from backstay import calls
-from backstay.compensation import Compensation, Undone
-from backstay.effect import Effect, EffectState
+from backstay.effects.compensation import Compensation, Undone
+from backstay.effects.effect import Effect, EffectState
 from backstay.errors import BackstayError, TaskInvalid
-from backstay.noun import Noun
-from backstay.result import Outcome, Result
-from backstay.status import State
-from backstay.task import Task
-from workflows.desk import Desk
-from workflows.doors import Doors, as_application_error
+from backstay.frozen import Frozen
+from backstay.task.result import Outcome, Result
+from backstay.task.status import State
+from backstay.task.task import Task
 from workflows.ending import ended_by
+from workflows.handlers import Handlers, as_application_error
 from workflows.rollback import Rollback
+from workflows.run_context import RunContext
 
 UNDOABLE = frozenset({EffectState.APPLIED, EffectState.KEPT, EffectState.DISPATCHED, EffectState.UNKNOWN})
 
 
-class UndoRequest(Noun):
+class UndoRequest(Frozen):
     """Name the run whose effects are to be taken back."""
 
     workflow_id: str
@@ -31,7 +31,7 @@ class UndoRequest(Noun):
 
 
 @workflow.defn(name="UndoRun")
-class UndoRun(Doors):
+class UndoRun(Handlers):
     """Undo an ended run, last effect first."""
 
     @workflow.init
@@ -43,7 +43,7 @@ class UndoRun(Doors):
         except (TaskInvalid, ValidationError) as error:
             self.invalid, self.ask = TaskInvalid(str(error)), UndoRequest(workflow_id="")
         self.open_doors()
-        self.desk = Desk("", Task(text=f"undo {self.ask.workflow_id}"), self.show)
+        self.context = RunContext("", Task(text=f"undo {self.ask.workflow_id}"), self.show)
 
     @workflow.run
     async def run(self, ask: Any = None) -> dict[str, Any]:
@@ -54,7 +54,7 @@ class UndoRun(Doors):
             run="", open_only=True, workflow_id=self.ask.workflow_id, workflow_run_id=self.ask.run_id
         )
         try:
-            loaded = await self.desk.menu.order(
+            loaded = await self.context.activities.execute(
                 calls.load_effects, load, summary=f"load effects of {self.ask.workflow_id}"
             )
             undone = await self._undone(loaded)
@@ -63,13 +63,13 @@ class UndoRun(Doors):
             raise as_application_error(ended.error or BackstayError(str(error))) from None
         result = self._result(undone)
         self.result = result.plain()
-        self.desk.state.state = State.DONE
+        self.context.state.state = State.DONE
         self.show()
         await workflow.wait_condition(workflow.all_handlers_finished)
         return self.result
 
     async def _undone(self, loaded: calls.LoadedEffects) -> list[Undone]:
-        state = self.desk.state
+        state = self.context.state
         state.run = loaded.run
         state.task = state.task.model_copy(update={"user_id": loaded.user_id or "singleton"})
         state.opened = loaded.opened
@@ -77,7 +77,7 @@ class UndoRun(Doors):
             # What was kept because nothing takes it back was dealt with before.
             if effect.state in UNDOABLE and (effect.state is not EffectState.KEPT or effect.undo is not None):
                 state.undo = state.undo.push(_slot(effect))
-        return await Rollback(self.desk, again=True).run(self.ask.to_step)
+        return await Rollback(self.context, again=True).run(self.ask.to_step)
 
     def _result(self, undone: list[Undone]) -> Result:
         parked = [one for one in undone if one.state == "parked"]
@@ -91,7 +91,7 @@ class UndoRun(Doors):
             success=not parked,
             final_summary=summary,
             undone=tuple(undone[-100:]),
-            events=tuple(self.desk.state.events),
+            events=tuple(self.context.state.events),
             workflow_id=info.workflow_id,
             run_id=info.run_id,
         )

@@ -6,10 +6,10 @@ from typing import Any
 from temporalio import workflow
 from temporalio.common import SearchAttributeKey, SearchAttributeUpdate
 
-from backstay.approval import ApprovalRequest
-from backstay.budget import MICRO
+from backstay.approvals.approval import ApprovalRequest
+from backstay.budgets.budget import MICRO
 from backstay.shown import markdown_line, one_line
-from backstay.status import State
+from backstay.task.status import State
 from workflows.state import RunState
 
 STATE = SearchAttributeKey.for_keyword("BackstayState")

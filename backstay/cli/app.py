@@ -10,7 +10,8 @@ from typing import NoReturn
 from cyclopts import App, CycloptsError
 from pydantic import ValidationError
 
-from backstay.cli import dev, doctor, image, launching, looking, steering, tool_files, tools, verdicts, worker
+from backstay.cli import control, decide, dev, doctor, show, tool_files, tools
+from backstay.cli import run as runs
 from backstay.cli.codes import DETACHED, FAILED, USAGE, code_of
 from backstay.errors import BackstayError
 from backstay.shown import one_line
@@ -18,19 +19,19 @@ from backstay.version import version
 
 _COMMANDS = {
     "dev": dev.dev,
-    "worker": worker.worker,
-    "run": launching.run,
-    "attach": launching.attach,
-    "list": looking.list_runs,
-    "show": looking.show,
-    "approve": verdicts.approve,
-    "reject": verdicts.reject,
-    "answer": verdicts.answer,
-    "top-up": steering.top_up,
-    "undo": steering.undo,
-    "pause": steering.pause,
-    "resume": steering.resume,
-    "cancel": steering.cancel,
+    "worker": dev.worker,
+    "run": runs.run,
+    "attach": runs.attach,
+    "list": show.list_runs,
+    "show": show.show,
+    "approve": decide.approve,
+    "reject": decide.reject,
+    "answer": decide.answer,
+    "top-up": control.top_up,
+    "undo": control.undo,
+    "pause": control.pause,
+    "resume": control.resume,
+    "cancel": control.cancel,
     "doctor": doctor.doctor,
 }
 
@@ -55,7 +56,7 @@ def build() -> App:
     group.command(tool_files.docs, name="docs")
     app.command(group)
     group = App(name="image", help="Build what programs run in.")
-    group.command(image.build, name="build")
+    group.command(dev.build_image, name="build")
     app.command(group)
     return app
 

@@ -1,6 +1,6 @@
 """What the exit codes mean; scripts rely on them."""
 
-from backstay.deciding import DecisionInvalid
+from backstay.approvals.deciding import DecisionInvalid
 from backstay.errors import (
     BackstayError,
     BudgetExceeded,
@@ -13,7 +13,7 @@ from backstay.errors import (
     ToolNotFound,
     Unreachable,
 )
-from backstay.result import Outcome
+from backstay.task.result import Outcome
 
 DONE, FAILED, USAGE, DETACHED = 0, 1, 2, 130
 

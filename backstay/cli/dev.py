@@ -1,21 +1,40 @@
 """The command `dev`: embedded Temporal, its Web UI, and a worker."""
 
 import asyncio
+import os
 import signal
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from backstay.cli.child import Child
 from backstay.cli.embedded import Embedded, environment_for, start_temporal
 from backstay.cli.ports import require_free
+from backstay.cli.session import quiet
 from backstay.cli.terminal import Terminal
 from backstay.errors import SettingsInvalid
-from backstay.library import house
-from backstay.settings import Settings
+from backstay.library import house, room
+from backstay.settings import Settings, environment
+
+
+async def build_image(kind: Literal["python", "data"] | None = None) -> int:
+    """Build a root image from this interpreter, and name its hash; without a kind, the one of BACKSTAY_IMAGE.
+
+    Parameters
+    ----------
+    kind:
+        python: the standard library; data: numpy and pandas too
+    """
+    settings = Settings.load()
+    quiet(settings)
+    images = settings.home.absolute() / "images"
+    made: Any = await asyncio.to_thread(room("sandbox.images.image").build_image, kind or settings.image, images)
+    Terminal().result(f"{made.kind:<8} {made.hash}  Python {made.python}  {made.path}")
+    return 0
+
 
 _READY = "backstay worker ready:"
 _READY_S = 60.0
@@ -125,3 +144,17 @@ def _stop_on_signal() -> asyncio.Event:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, stop.set)
     return stop
+
+
+def worker(*, role: Literal["all", "runs", "sandbox"] = "all") -> int:
+    """Serve runs until SIGTERM or Ctrl-C; what is under way is finished first.
+
+    Parameters
+    ----------
+    role:
+        runs: workflows, model and tools; sandbox: programs, in a process that holds no secret; all: both
+    """
+    script = house() / "worker.py"
+    # A safe path would hide the rooms that lie beside the script.
+    variables = {name: value for name, value in environment(None).items() if name != "PYTHONSAFEPATH"}
+    os.execve(sys.executable, [sys.executable, str(script), "--role", role], variables)  # noqa: S606 - to become the worker is the purpose

@@ -95,7 +95,9 @@ async def _policy(settings: Settings) -> AsyncGenerator[Finding]:
 
 async def _toolbox(settings: Settings) -> AsyncGenerator[Finding]:
     open_toolbox: Any = room("toolbox.toolbox").open_toolbox
-    jail = room("sandbox.command_jail").CommandJail(nsjail=settings.nsjail, home=settings.home, image=settings.image)
+    jail = room("sandbox.isolation.command_jail").CommandJail(
+        nsjail=settings.nsjail, home=settings.home, image=settings.image
+    )
     async with open_toolbox(
         settings.toolbox, environment=settings.environment, home=settings.home, confinement=jail
     ) as toolbox:
@@ -136,7 +138,7 @@ async def _model(settings: Settings) -> AsyncGenerator[Finding]:
 
 
 async def _price(settings: Settings) -> AsyncGenerator[Finding]:
-    if room("activities.pricing").price_of(settings, settings.model) is None:
+    if room("activities.model.pricing").price_of(settings, settings.model) is None:
         yield "missing", "price", f"none is known for {settings.model}; set BACKSTAY_PRICES for it"
     else:
         yield "ok", "price", f"known for {settings.model}"
@@ -144,7 +146,7 @@ async def _price(settings: Settings) -> AsyncGenerator[Finding]:
 
 async def _jails(settings: Settings) -> AsyncGenerator[Finding]:
     """Prove every property of a jail through a jail."""
-    examine: Any = room("sandbox.opening").examine
+    examine: Any = room("sandbox.programs.opening").examine
     try:
         proof = await examine(nsjail=settings.nsjail, home=settings.home, image=settings.image)
     except (IsolationUnavailable, ImageMissing) as error:
@@ -161,7 +163,7 @@ async def _jails(settings: Settings) -> AsyncGenerator[Finding]:
 
 async def _workspaces(settings: Settings) -> AsyncGenerator[Finding]:
     """Prove that commands in workspaces are confined, by starting the host that a worker would start."""
-    opened = room("sandbox.workspace_client").open_workspace_client(
+    opened = room("sandbox.workspaces.client").open_workspace_client(
         settings.workspaces, home=settings.home, nsjail=settings.nsjail, rooms=house(), variables=settings.environment
     )
     async with opened as client:

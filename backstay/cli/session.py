@@ -9,7 +9,7 @@ from typing import Any
 from backstay.client import Backstay, connect
 from backstay.library import room
 from backstay.logs import configure_logs
-from backstay.redaction import Redactor
+from backstay.redaction.redactor import Redactor
 from backstay.settings import Settings
 
 

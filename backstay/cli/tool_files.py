@@ -33,7 +33,7 @@ async def docs(*, user: User = "singleton", output: Folder = None) -> int:
     async with open_builder() as builder:
         manifest = await builder.manifest(user)
     say_what_is_missing(terminal, manifest)
-    pages = room("toolbox.tool_docs").tool_docs(manifest)
+    pages = room("toolbox.manifest.docs").tool_docs(manifest)
     if output is None:
         terminal.result("\n".join(pages.values()))
         return 0

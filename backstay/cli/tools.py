@@ -101,7 +101,9 @@ async def open_builder() -> AsyncGenerator[Any]:
     quiet(settings)
     policy = room("worker").read_policy(settings.policy)
     async with _toolbox(settings) as toolbox:
-        yield room("toolbox.builder").ToolboxBuilder(toolbox, settings.home, policy=policy, secrets=settings.secrets())
+        yield room("toolbox.manifest.builder").ToolboxBuilder(
+            toolbox, settings.home, policy=policy, secrets=settings.secrets()
+        )
 
 
 def say_what_is_missing(terminal: Terminal, manifest: Any) -> None:
@@ -115,7 +117,9 @@ def say_what_is_missing(terminal: Terminal, manifest: Any) -> None:
 
 @asynccontextmanager
 async def _toolbox(settings: Settings) -> AsyncGenerator[Any]:
-    jail = room("sandbox.command_jail").CommandJail(nsjail=settings.nsjail, home=settings.home, image=settings.image)
+    jail = room("sandbox.isolation.command_jail").CommandJail(
+        nsjail=settings.nsjail, home=settings.home, image=settings.image
+    )
     async with room("toolbox.toolbox").open_toolbox(
         settings.toolbox, environment=settings.environment, home=settings.home, confinement=jail
     ) as toolbox:

@@ -8,9 +8,9 @@ from temporalio.common import WorkflowIDConflictPolicy
 
 from backstay.client.failures import ours
 from backstay.client.run import Run
-from backstay.noun import Noun
+from backstay.frozen import Frozen
 from backstay.shown import markdown_line, one_line
-from backstay.task import Task
+from backstay.task.task import Task
 
 _SUMMARY_BYTES = 200
 
@@ -78,7 +78,7 @@ def _given(task: Task | dict[str, Any] | str) -> Any:
         case Task():
             return task.model_dump(mode="json", by_alias=True, exclude_unset=True)
         case dict():
-            return {name: value.plain() if isinstance(value, Noun) else value for name, value in task.items()}
+            return {name: value.plain() if isinstance(value, Frozen) else value for name, value in task.items()}
         case _:
             return task
 

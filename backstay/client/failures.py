@@ -12,7 +12,8 @@ from temporalio.client import (
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
-from backstay import deciding, errors
+from backstay import errors
+from backstay.approvals import deciding
 from backstay.errors import BackstayError, DecisionRefused, RunNotFound, SettingsInvalid, TaskInvalid, Unreachable
 from backstay.shown import one_line
 

@@ -17,16 +17,17 @@ from temporalio.client import (
 from temporalio.exceptions import CancelledError, TerminatedError
 from temporalio.service import RPCError
 
-from backstay import errors, proof
-from backstay.approval import Approval, ApprovalRequest, CallVerdict, Verdict
+from backstay import errors
+from backstay.approvals import proof
+from backstay.approvals.approval import Approval, ApprovalRequest, CallVerdict, Verdict
+from backstay.approvals.deciding import admit
 from backstay.client.failures import PASSING, of_rpc, ours, said_by
-from backstay.compensation import Undone
-from backstay.deciding import admit
+from backstay.effects.compensation import Undone
 from backstay.errors import BackstayError, Unreachable
-from backstay.event import Event, Timeline
-from backstay.result import Result
 from backstay.shown import one_line
-from backstay.status import Status
+from backstay.task.event import Event, Timeline
+from backstay.task.result import Result
+from backstay.task.status import Status
 
 Answer = TypeVar("Answer")
 PACE_S = 0.3

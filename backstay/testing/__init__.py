@@ -1,8 +1,7 @@
 """What you need to test an agent without an account: a model that follows a script, over a real socket."""
 
-from backstay.testing.bill import Bill
 from backstay.testing.conversation import Call, Conversation, payload_of
-from backstay.testing.reply import Reply, Tokens
+from backstay.testing.reply import Bill, Reply, Tokens
 from backstay.testing.scripted_model import Rules, ScriptedModel
 
 __all__ = ["Bill", "Call", "Conversation", "Reply", "Rules", "ScriptedModel", "Tokens", "payload_of"]

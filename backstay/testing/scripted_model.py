@@ -13,13 +13,28 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from backstay.testing.bill import Bill, Prices
 from backstay.testing.conversation import Conversation
-from backstay.testing.reply import Reply
-from backstay.testing.silence import Silence
+from backstay.testing.reply import Bill, Prices, Reply
 from backstay.testing.wire import Answer
+
+
+class Silence(Response):
+    """Say nothing until the client is gone, after making it go where `hang_up` is given."""
+
+    def __init__(self, hang_up: Callable[[], None] | None = None) -> None:
+        super().__init__()
+        self._hang_up = hang_up
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Wait for the end of the connection."""
+        if self._hang_up is not None:
+            self._hang_up()
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
 
 Rules = Callable[[Conversation], Reply | Awaitable[Reply]] | Sequence[Reply]
 """A rule that answers every conversation, or replies in the order of the requests."""

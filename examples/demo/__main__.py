@@ -13,9 +13,9 @@ from pathlib import Path
 # Run as a script, Python looks for modules beside this file instead of in the checkout.
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from backstay.cli.drawing import ending_lines, result_text
-from backstay.cli.following import Detached, Follower
-from backstay.cli.prompting import Prompt
+from backstay.cli.follow import Detached, Follower
+from backstay.cli.prompt import Prompt
+from backstay.cli.render import ending_lines, result_text
 from backstay.cli.session import myself
 from backstay.cli.terminal import Terminal
 from backstay.client import Run, connect

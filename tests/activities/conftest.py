@@ -2,10 +2,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from activities.arguments import Arguments
+from activities.model.transcript import Transcripts
 from activities.records import Records
-from activities.transcript import Transcripts
-from backstay.redaction import Redactor
+from activities.tools.arguments import Arguments
+from backstay.redaction.redactor import Redactor
 from store.opening import open_store
 
 

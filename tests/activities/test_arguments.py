@@ -4,16 +4,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from activities.arguments import Arguments
-from activities.folding import BIG_LEAF_BYTES, DEEPEST, MAX_BYTES
+from activities.offloading import BIG_LEAF_BYTES, DEEPEST, MAX_BYTES
 from activities.records import Records
+from activities.tools.arguments import Arguments
 from backstay.canonical import canonical, digest_of
 from backstay.errors import ArgumentsInvalid
-from backstay.policy import Policy, rule
-from backstay.redaction import Redactor
-from backstay.safety import Safety
-from backstay.secret import MARK
-from backstay.tool import Tool
+from backstay.policies.policy import Policy, rule
+from backstay.redaction.handles import MARK
+from backstay.redaction.redactor import Redactor
+from backstay.tools.tool import Safety, Tool
 from store.opening import open_store
 
 RUN = "workflow/run"

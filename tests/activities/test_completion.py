@@ -6,7 +6,7 @@ import httpx2
 import openai
 import pytest
 
-from activities.completion import complete, written
+from activities.model.completion import complete, written
 from backstay.errors import ModelRefused, ModelUnavailable
 from backstay.testing import Reply, ScriptedModel, Tokens
 

@@ -7,12 +7,12 @@ import time
 import pytest
 from temporalio.testing import ActivityEnvironment
 
-from activities import effects
-from activities.effects import Effects, Send
+from activities.tools import effects
+from activities.tools.effects import Effects, Send
 from backstay.canonical import digest_of
-from backstay.effect import EffectState
-from store.intent import Intent
-from toolbox.answer import Answer
+from backstay.effects.effect import EffectState
+from store.effects.types import Intent
+from toolbox.providers.answer import Answer
 
 
 def intent_of(lease_s):

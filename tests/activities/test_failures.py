@@ -4,12 +4,12 @@ import pytest
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from activities.completion import ContextTooLong
-from activities.effects import InFlight
-from activities.failures import LONGEST_WAIT_S, retry_after, to_application_error
+from activities.model.completion import ContextTooLong
+from activities.retrying import LONGEST_WAIT_S, retry_after, to_application_error
+from activities.tools.effects import InFlight
 from backstay.errors import ArgumentsInvalid, BackstayError, StoreUnavailable
-from backstay.redaction import Redactor
-from store.faults import Collision
+from backstay.redaction.redactor import Redactor
+from store.database.faults import Collision
 
 REDACTOR = Redactor({"known-secret-value"})
 

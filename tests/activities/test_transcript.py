@@ -1,8 +1,8 @@
 """The transcript is an append-only chain: the same from memory and from disk, and it never loses a called tool."""
 
-from activities.request import messages_of
-from activities.transcript import MOST_VISIBLE, Transcript, Transcripts
-from backstay.context import ContextItem
+from activities.model.request import messages_of
+from activities.model.transcript import MOST_VISIBLE, Transcript, Transcripts
+from backstay.task.context import ContextItem
 
 
 async def test_a_chain_reads_the_same_from_disk_as_from_memory(opened):

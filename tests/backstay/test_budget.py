@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backstay.budget import Budget, Ledger, calls_refused, first_limit_hit
+from backstay.budgets.budget import Budget, Ledger, calls_refused, first_limit_hit
+from backstay.budgets.usage import Usage
 from backstay.errors import BudgetExceeded, TaskInvalid
-from backstay.usage import Usage
 
 ENDS = st.sampled_from(["settled", "charged", "released", "still open"])
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backstay.canonical import canonical
-from backstay.digest import clean_json, digest_of_result, summarize_payload
+from backstay.digests.digest import clean_json, digest_of_result, summarize_payload
 
 KEYS = ["label", "original_size", "truncated", "schema", "sample", "aggregates", "notes", "storage_ref"]
 PURPOSES = ["for_planning", "for_user", "for_debug"]

@@ -3,7 +3,7 @@ from fnmatch import fnmatchcase
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backstay.glob import matches, overlap
+from backstay.policies.glob import matches, overlap
 
 PATTERNS = st.text(alphabet="ab.*?", max_size=8)
 TEXTS = st.text(alphabet="ab.*?", max_size=8)

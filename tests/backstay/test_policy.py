@@ -3,11 +3,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backstay.errors import PolicyInvalid
-from backstay.policy import Policy, rule
-from backstay.ruling import Ruling, stricter
-from backstay.safety import Safety
-from backstay.secret import handle_for
-from backstay.tool import Tool
+from backstay.policies.policy import Policy, rule
+from backstay.policies.ruling import Ruling, stricter
+from backstay.redaction.handles import handle_for
+from backstay.tools.tool import Safety, Tool
 
 PUBLISHED = {
     "default": {"read_only": "allow", "write_safe": "ask", "restricted_write": "ask"},

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backstay.proof import message, sign, verify
+from backstay.approvals.proof import message, sign, verify
 
 KEY = b"a key only gateways and workers hold"
 PAYLOAD = {"request_id": "r1", "verdict": "approve", "by": "ana@example.com"}

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backstay.redaction import Redactor, redact_payload
-from backstay.secret import handle_for, handles_in
+from backstay.redaction.handles import handle_for, handles_in
+from backstay.redaction.redactor import Redactor, redact_payload
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),

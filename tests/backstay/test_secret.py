@@ -1,7 +1,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backstay.secret import belongs_to, handle_for, handles_in, provider_of, replace_handles
+from backstay.redaction.handles import belongs_to, handle_for, handles_in, provider_of, replace_handles
 
 KEY = b"key of one run"
 NAMES = st.text(min_size=1, max_size=60)

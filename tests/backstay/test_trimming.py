@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backstay.canonical import canonical
-from backstay.trimming import BYTES_PER_TOKEN, PINNED, trim, weight
+from backstay.task.context import BYTES_PER_TOKEN, PINNED, trim, weight
 
 TEXTS = st.text(max_size=600)
 

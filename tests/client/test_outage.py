@@ -8,7 +8,7 @@ import pytest
 
 from backstay.cli.embedded import start_temporal
 from backstay.client import Backstay
-from backstay.result import Outcome
+from backstay.task.result import Outcome
 from backstay.testing import Reply
 from tests.engine import Scripts, engine
 

@@ -17,8 +17,8 @@ from backstay.errors import (
     TaskInvalid,
     Unreachable,
 )
-from backstay.result import Outcome
-from backstay.status import State
+from backstay.task.result import Outcome
+from backstay.task.status import State
 from backstay.testing import Reply
 from tests.engine import Scripts, engine
 

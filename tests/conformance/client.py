@@ -8,8 +8,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from toolbox.definition import Definition
-from toolbox.interview import Reply
+from toolbox.catalog.definition import Definition
+from toolbox.providers.elicitation import Reply
 from toolbox.toolbox import Toolbox, open_toolbox
 
 SAMPLES = {"string": "text", "integer": 1, "number": 1.5, "boolean": True, "array": [], "object": {}, "null": None}

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import worker
-from store import sqlite
+from store.database import sqlite
 from tests.crash.points import PLACES
 
 SENDS = ("send_email", "recall_email")

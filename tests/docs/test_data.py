@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 import yaml
 
-from backstay.approval import Approval
+from backstay.approvals.approval import Approval
 from backstay.calls import OfRun
 from backstay.client import Backstay
 from backstay.errors import BackstayError
-from backstay.plan import Plan
-from backstay.policy import Policy
-from backstay.task import Task
+from backstay.policies.policy import Policy
+from backstay.task.plan import Plan
+from backstay.task.task import Task
 from docs.generate_schemas import PLACE, schemas
 from tests.docs.blocks import blocks
-from toolbox.load import load
+from toolbox.configuration.load import load
 
 BLOCKS = [block for block in blocks("json", "yaml") if not block.noun.startswith(("plugins", "actions"))]
 ADMIT: dict[str, Any] = {"Task": Task.admit, "Approval": Approval.admit, "policy": Policy.admit, "plan": Plan.admit}

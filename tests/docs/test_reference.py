@@ -8,17 +8,17 @@ import pytest
 from pydantic import BaseModel
 
 from backstay import errors
-from backstay.approval import Approval, ApprovalRequest
-from backstay.budget import Budget
+from backstay.approvals.approval import Approval, ApprovalRequest
+from backstay.budgets.budget import Budget
 from backstay.cli.codes import DETACHED, DONE, ENDED, FAILED, USAGE
 from backstay.errors import BackstayError, Final, Transient
-from backstay.operators import _OPERANDS
-from backstay.plan import Plan, PlanStep
-from backstay.result import Outcome, Result
+from backstay.policies.operators import _OPERANDS
 from backstay.settings import Settings
-from backstay.task import Task
+from backstay.task.plan import Plan, PlanStep
+from backstay.task.result import Outcome, Result
+from backstay.task.task import Task
 from tests.docs.blocks import HOUSE, PAGES, names, table
-from workflows.doors import Doors
+from workflows.handlers import Handlers
 
 PAGE = "docs/reference.md"
 
@@ -93,7 +93,7 @@ def parsed(path):
 def recorded() -> set[str]:
     """The names of events, where the code records them."""
     found = set()
-    for path in [*(HOUSE / "workflows").glob("*.py"), *(HOUSE / "activities").glob("*.py")]:
+    for path in [*(HOUSE / "workflows").glob("*.py"), *(HOUSE / "activities").rglob("*.py")]:
         for node in ast.walk(parsed(path)):
             if not isinstance(node, ast.Call):
                 continue
@@ -140,7 +140,7 @@ def test_every_door_of_a_run_is_in_the_table():
     doors = {
         (kind, definition.name)
         for kind in ("query", "signal", "update")
-        for member in vars(Doors).values()
+        for member in vars(Handlers).values()
         if (definition := getattr(member, f"__temporal_{kind}_definition", None) or getattr(member, "_defn", None))
         and type(definition).__name__ == f"_{kind.capitalize()}Definition"
     }
@@ -186,7 +186,7 @@ def test_a_line_of_prose_holds_one_sentence(page):
 
 def test_every_door_says_what_it_is_for():
     described = {}
-    for name, member in vars(Doors).items():
+    for name, member in vars(Handlers).items():
         definition = getattr(member, "__temporal_query_definition", None) or getattr(member, "_defn", None)
         definition = definition or getattr(member, "__temporal_signal_definition", None)
         if definition is not None:

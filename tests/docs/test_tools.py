@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.blocks import HOUSE, blocks
-from toolbox.template import render
+from toolbox.configuration.template import render
 from toolbox.toolbox import open_toolbox
 
 SERVERS = HOUSE / "tests/toolbox/servers"

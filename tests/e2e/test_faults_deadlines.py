@@ -7,10 +7,11 @@ from datetime import timedelta
 
 import pytest
 
-from activities.failures import LONGEST_PAUSE_S
+from activities.retrying import LONGEST_PAUSE_S
 from backstay.settings import Settings
-from store.database import BUSY_TIMEOUT_S
-from toolbox import connection, mcp_provider
+from store.database.database import BUSY_TIMEOUT_S
+from toolbox.mcp import connection
+from toolbox.mcp import provider as mcp_provider
 from workflows import asking, options, reconcile
 
 MINUTE = 60

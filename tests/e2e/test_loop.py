@@ -9,13 +9,13 @@ import pytest_asyncio
 from temporalio.client import WorkflowFailureError
 from temporalio.common import RetryPolicy
 
-from activities.prompting import prompt_hash
+from activities.model.request import prompt_hash
 from backstay.testing import Reply
 from examples.mailbox.seed import seed
 from tests.e2e.scripted_server import ScriptedServer, toolbox_of_servers, writes
 from tests.engine import Scripts, assert_no_task_failure, ended, engine, pending
 from workflows import run_task
-from workflows.perform import Perform
+from workflows.tool_calls import ToolCalls
 
 ALLOWING = "default: {read_only: allow, write_safe: allow, restricted_write: allow}\n"
 ASKING = "default: {read_only: allow, write_safe: ask, restricted_write: ask}\n"
@@ -204,14 +204,14 @@ async def test_an_idempotent_hint_of_the_server_alone_is_no_reason_to_send_again
 async def test_a_fault_of_our_own_ends_the_run_as_an_internal_error_with_its_effects_kept_and_listed(
     open_engine, monkeypatch
 ):
-    performed = Perform.batch
+    performed = ToolCalls.batch
 
     async def faulty(self, batch):
-        if self.desk.state.usage.steps > 1:
+        if self.context.state.usage.steps > 1:
             raise KeyError("a fault of our own")
         return await performed(self, batch)
 
-    monkeypatch.setattr(Perform, "batch", faulty)
+    monkeypatch.setattr(ToolCalls, "batch", faulty)
     script = [Reply(calls=[mail()]), READ]
     async with open_engine(script, policy=ALLOWING) as running:
         handle = await running.start("send, then break")

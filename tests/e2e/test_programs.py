@@ -10,8 +10,8 @@ import pytest
 from temporalio.client import WorkflowFailureError
 
 from backstay.testing import Reply
-from sandbox.nsjail import Nsjail
-from sandbox.sandbox import Sandbox
+from sandbox.isolation.nsjail import Nsjail
+from sandbox.programs.sandbox import Sandbox
 from tests.engine import assert_no_task_failure, pending, sandbox_role
 from tests.sandbox.places import image, shared
 

@@ -10,7 +10,7 @@ import structlog
 from cryptography.fernet import Fernet
 
 from backstay.logs import configure_logs
-from backstay.redaction import Redactor
+from backstay.redaction.redactor import Redactor
 from backstay.testing import Reply
 from tests.e2e.labelled import DONE, Labelled
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers, writes

@@ -16,12 +16,12 @@ from typing import Any
 
 import jinja2
 
-import sandbox.profile
+import sandbox.isolation.profile
 from backstay.errors import ProgramDiverged, SandboxLost
-from sandbox.image import find_image
-from sandbox.nsjail import Nsjail
-from sandbox.round import Round
-from sandbox.sandbox import Sandbox
+from sandbox.images.image import find_image
+from sandbox.isolation.nsjail import Nsjail
+from sandbox.programs.sandbox import Sandbox
+from sandbox.programs.types import Round
 from tests.hostile.case import CORPUS, Case, read_case
 from tests.hostile.facts import LIMITS, TOOLS, Seen, outsized, undeclared, unjson, unlined, untextual
 from tests.hostile.processes import adopt_orphans, end, reap, strays
@@ -206,12 +206,12 @@ def become(uid: int) -> None:
 
 def weaken(folder: Path, targets: Targets) -> None:
     """Let profiles be rendered from the careless template."""
-    environment = sandbox.profile._templates()
+    environment = sandbox.isolation.profile._templates()
     environment.loader = jinja2.DictLoader(
         {"code.cfg.j2": Path(__file__).with_name("weak.cfg.j2").read_text(encoding="utf-8")}
     )
     environment.globals.update(targets=str(folder), token=targets.tokens["environment"])
-    sandbox.profile._templates = lambda: environment
+    sandbox.isolation.profile._templates = lambda: environment
 
 
 def tell(value: Any) -> None:

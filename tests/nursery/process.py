@@ -23,7 +23,7 @@ from typing import Any
 from structlog.testing import capture_logs
 
 OPENED = (
-    "activities.bodies",
+    "activities.registry",
     "anyio._backends._asyncio",
     "backstay.cli.app",
     "httpcore2",

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from sandbox.nsjail import Nsjail
-from sandbox.round import Round
-from sandbox.sandbox import Sandbox
+from sandbox.isolation.nsjail import Nsjail
+from sandbox.programs.sandbox import Sandbox
+from sandbox.programs.types import Round
 from tests.sandbox.places import image
 
 TASKS = Path(__file__).parent / "tasks"

@@ -5,7 +5,7 @@ from functools import cache
 
 import pytest
 
-from backstay.redaction import redact_payload
+from backstay.redaction.redactor import redact_payload
 from tests.redaction.corpus import Negative, Positive, check, halves, negatives, positives
 
 RECALL, PRECISION = 0.97, 0.95

@@ -11,7 +11,7 @@ from pathlib import Path
 from temporalio.testing import WorkflowEnvironment
 
 from backstay.calls import DATA_CONVERTER
-from sandbox.opening import open_sandbox
+from sandbox.programs.opening import open_sandbox
 from tests.conftest import KEYS
 from tests.engine import ROOT, engine
 from tests.replay.shapes import SHAPES, rules, toolbox

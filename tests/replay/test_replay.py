@@ -11,7 +11,7 @@ from backstay.calls import DATA_CONVERTER
 from tests.engine import assert_no_task_failure
 from tests.replay.shapes import SHAPES, rules, toolbox
 from workflows import asking, run_task
-from workflows.perform import Perform
+from workflows.tool_calls import ToolCalls
 
 HISTORIES = sorted((Path(__file__).parent / "histories").glob("*.json"))
 
@@ -46,18 +46,18 @@ async def _hasty(self):
 
 
 async def _announce_first(self, batch):
-    await run_task.search(self.desk, "look again", limit=1)
+    await run_task.search(self.context, "look again", limit=1)
     return await _BATCH(self, batch)
 
 
-_BATCH = Perform.batch
+_BATCH = ToolCalls.batch
 
 
 @pytest.mark.parametrize(
     ("owner", "name", "mutation", "shape"),
     [
         (run_task, "search", _no_search, "read"),
-        (Perform, "batch", _announce_first, "approve"),
+        (ToolCalls, "batch", _announce_first, "approve"),
         (asking.Asking, "closing_summary", _hasty, "budget"),
     ],
     ids=["an activity is left out", "an activity is added", "an ending is shortened"],

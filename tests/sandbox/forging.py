@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from backstay.canonical import canonical
-from sandbox.frames import MOST_DEPTH, RESULT, Done, read_frame
 from sandbox.limits import Limits
-from sandbox.program_call import ProgramCall
-from sandbox.program_crashed import ProgramCrashed
+from sandbox.programs.crash import ProgramCrashed
+from sandbox.programs.frames import MOST_DEPTH, RESULT, Done, read_frame
+from sandbox.programs.types import ProgramCall
 
 DECLARED = frozenset({"mail.send", "mail.find", "crm.find"})
 LIMITS = Limits(frame_bytes=100_000, output_bytes=100_000, calls_per_batch=16)

@@ -11,9 +11,9 @@ import struct
 import sys
 from pathlib import Path
 
-from sandbox.image import Image
-from sandbox.nsjail import Nsjail
-from sandbox.profile import command, render_profile
+from sandbox.images.image import Image
+from sandbox.isolation.nsjail import Nsjail
+from sandbox.isolation.profile import command, render_profile
 
 KILLED = 159
 EPERM = 1

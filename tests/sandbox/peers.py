@@ -9,9 +9,9 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from sandbox.jail_process import Jail
-from sandbox.program_crashed import ProgramCrashed
-from sandbox.spawn import Spawned
+from sandbox.isolation.spawn import Spawned
+from sandbox.programs.crash import ProgramCrashed
+from sandbox.programs.jail import Jail
 from tests.sandbox.forging import LIMITS, Forger, judged
 
 SLEEP = shutil.which("sleep") or "/bin/sleep"

@@ -10,8 +10,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from sandbox.image import Image, ImageKind, build_image
-from sandbox.nsjail import Nsjail
+from sandbox.images.image import Image, ImageKind, build_image
+from sandbox.isolation.nsjail import Nsjail
 
 HOUSE = Path(__file__).resolve().parents[2]
 NOBODY = 65534

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sandbox.halted import Halted
-from sandbox.nsjail import Nsjail
-from sandbox.round import Round
-from sandbox.sandbox import Sandbox
+from sandbox.isolation.nsjail import Nsjail
+from sandbox.programs.paused import Halted
+from sandbox.programs.sandbox import Sandbox
+from sandbox.programs.types import Round
 from tests.sandbox.places import image, shared
 
 NOW = 1_700_000_000.5

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from sandbox import check as checking
-from sandbox.check import MOST_FAULTS, check_program
-from sandbox.jail.source import prepare
+from sandbox.guest.programs.source import prepare
+from sandbox.programs import check as checking
+from sandbox.programs.check import MOST_FAULTS, check_program
 
 STANDARD = frozenset(sys.stdlib_module_names) - {"subprocess", "socket"}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from backstay.errors import OutcomeUnknown
-from sandbox.command_jail import CommandJail
+from sandbox.isolation.command_jail import CommandJail
 from tests.engine import ROOT
 from toolbox.toolbox import open_toolbox
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox.frames import Done, read_frame, strict_json
 from sandbox.limits import Limits
-from sandbox.program_call import ProgramCall
-from sandbox.program_crashed import ProgramCrashed
+from sandbox.programs.crash import ProgramCrashed
+from sandbox.programs.frames import Done, read_frame, strict_json
+from sandbox.programs.types import ProgramCall
 
 TOOLS = frozenset({"mail.send", "mail.find"})
 

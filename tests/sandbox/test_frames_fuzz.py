@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from backstay.errors import SandboxLost
-from sandbox.frames import READY
-from sandbox.program_crashed import ProgramCrashed
+from sandbox.programs.crash import ProgramCrashed
+from sandbox.programs.frames import READY
 from tests.sandbox.forging import KINDS, LIMITS, Forger, hold_plain, judged
 from tests.sandbox.peers import ENDINGS, LONGEST_S, SAYING, converse, framed, led, meeting, started, wire
 

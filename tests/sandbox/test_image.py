@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.image import MISSING_MODULES, Image, build_image, content_hash, find_image, importable
+from sandbox.images.image import MISSING_MODULES, Image, build_image, content_hash, find_image, importable
+from sandbox.isolation.nsjail import Nsjail
+from sandbox.isolation.profile import command, interpreter_arguments, render_profile
 from sandbox.limits import Limits
-from sandbox.nsjail import Nsjail
-from sandbox.profile import command, interpreter_arguments, render_profile
 from tests.sandbox.places import HOUSE, as_nobody, image, shared
 
 KINDS = ("python", "data")
@@ -197,7 +197,7 @@ def test_a_data_image_without_pandas_on_the_machine_is_refused_by_name(tmp_path)
     source = """
 import sys
 from pathlib import Path
-from sandbox.image import build_image
+from sandbox.images.image import build_image
 sys.path = [place for place in sys.path if "site-packages" not in place]
 try:
     build_image("data", Path(sys.argv[1]))
@@ -226,13 +226,13 @@ def test_nothing_of_the_machine_is_in_an_image():
 
 def test_every_file_of_the_jail_is_in_the_image_and_counts_in_its_hash():
     inside = {path.name for path in (image().path / "usr/lib/backstay").glob("*.py")}
-    assert inside == {path.name for path in (HOUSE / "sandbox/jail").glob("*.py")}
+    assert inside == {path.name for path in (HOUSE / "sandbox/guest/programs").glob("*.py")}
 
 
 def test_a_user_without_rights_builds_an_image_that_is_found_again(reachable):
     source = """
 from pathlib import Path
-from sandbox.image import build_image, content_hash
+from sandbox.images.image import build_image, content_hash
 built = build_image("python", Path("images"))
 assert build_image("python", Path("images")) == built
 assert content_hash(built.path) == built.hash

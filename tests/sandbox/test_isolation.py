@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from backstay.errors import IsolationUnavailable
-from sandbox.cause import likely_cause
-from sandbox.cgroups import Cgroups
-from sandbox.image import Image
-from sandbox.isolation import Proof, examine, prove
+from sandbox.images.image import Image
+from sandbox.isolation.cause import likely_cause
+from sandbox.isolation.cgroups import Cgroups
+from sandbox.isolation.isolation import Proof, examine, prove
+from sandbox.isolation.nsjail import Nsjail
+from sandbox.isolation.profile import SELF_TEST, environment, interpreter_arguments, outside_uid, render_profile
+from sandbox.isolation.properties import RULES, Expected
 from sandbox.limits import Limits
-from sandbox.nsjail import Nsjail
-from sandbox.profile import SELF_TEST, environment, interpreter_arguments, outside_uid, render_profile
-from sandbox.properties import RULES, Expected
 from tests.sandbox.machine_code import CALLS, ENOSYS, EPERM, KILLED, OLD_CALLS
 from tests.sandbox.places import HOUSE, as_nobody, as_self, image, readable_nsjail
 
@@ -32,9 +32,9 @@ root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give up 
 PROVE = """
 import asyncio, json, sys
 from pathlib import Path
-from sandbox.image import find_image
-from sandbox.isolation import prove
-from sandbox.nsjail import Nsjail
+from sandbox.images.image import find_image
+from sandbox.isolation.isolation import prove
+from sandbox.isolation.nsjail import Nsjail
 nsjail, hash_, images, profiles = sys.argv[1:]
 proof = asyncio.run(prove(Nsjail.find(nsjail), find_image(hash_, Path(images)), Path(profiles)))
 print(json.dumps(proof.plain()))

@@ -14,9 +14,9 @@ import pytest
 import pytest_asyncio
 
 from backstay.errors import SandboxLost
-from sandbox.jail_process import Jail
 from sandbox.limits import Limits
-from sandbox.program_crashed import ProgramCrashed
+from sandbox.programs.crash import ProgramCrashed
+from sandbox.programs.jail import Jail
 from tests.sandbox.places import HOUSE, as_nobody, image, readable_nsjail, shared
 from tests.sandbox.playing import TOOLS, answers, opened, play, start_frame
 
@@ -366,9 +366,9 @@ AS_NOBODY = cleandoc(
     """
     import asyncio, json, os, signal, sys
     from pathlib import Path
-    from sandbox.image import find_image
-    from sandbox.nsjail import Nsjail
-    from sandbox.sandbox import Sandbox
+    from sandbox.images.image import find_image
+    from sandbox.isolation.nsjail import Nsjail
+    from sandbox.programs.sandbox import Sandbox
 
     images, digest, nsjail = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
     source = "x = await call('a.b', {})\\nfor _ in range(10 ** 6): pass\\nawait call('a.b', {})"

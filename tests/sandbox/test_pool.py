@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from backstay.errors import SandboxLost
-from sandbox.jail_pool import JailPool
+from sandbox.programs.pool import JailPool
 from tests.sandbox.playing import opened, play
 
 

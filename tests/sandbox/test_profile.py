@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from backstay.errors import IsolationUnavailable
-from sandbox.cgroups import Cgroups, find_cgroups, release_cgroups
-from sandbox.image import Image
+from sandbox.images.image import Image
+from sandbox.isolation.cgroups import Cgroups, find_cgroups, release_cgroups
+from sandbox.isolation.nsjail import Nsjail
+from sandbox.isolation.profile import command, interpreter_arguments, outside_uid, profile_text, render_profile
 from sandbox.limits import Limits, shell_limits
-from sandbox.nsjail import Nsjail
-from sandbox.profile import command, interpreter_arguments, outside_uid, profile_text, render_profile
 from tests.sandbox.places import HOUSE, as_nobody, as_self, image, readable_nsjail
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
@@ -40,7 +40,7 @@ def test_the_configuration_is_the_one_that_was_reviewed(kind, machine):
 
 def names(kind: str, machine: str, action: str) -> set[str]:
     """The calls of one action of a policy, without the conditions they stand under."""
-    text = (HOUSE / f"sandbox/jail/{kind}.policy.{machine}").read_text(encoding="utf-8")
+    text = (HOUSE / f"sandbox/isolation/{kind}.policy.{machine}").read_text(encoding="utf-8")
     text = re.sub(r"//.*", "", text)
     text = re.sub(r"\((\w+, )*\w+\) \{[^}]*\}", "", text)
     found = re.findall(re.escape(action) + r" \{([^}]*)\}", text)
@@ -244,9 +244,9 @@ print(json.dumps({
 RUN_SHELL = """
 import subprocess, sys
 from pathlib import Path
-from sandbox.image import find_image
-from sandbox.nsjail import Nsjail
-from sandbox.profile import command, render_profile
+from sandbox.images.image import find_image
+from sandbox.isolation.nsjail import Nsjail
+from sandbox.isolation.profile import command, render_profile
 nsjail_path, hash_, images, workspace, writable, source = sys.argv[1:]
 nsjail = Nsjail.find(nsjail_path)
 Path(workspace).mkdir()

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from backstay.errors import SnapshotDamaged, SnapshotRefused
-from sandbox.snapshot_limits import SnapshotLimits
-from sandbox.snapshots import Snapshots
+from sandbox.snapshots.snapshots import Snapshots
+from sandbox.snapshots.types import SnapshotLimits
 from tests.sandbox.places import HOUSE
 
 ROOT = os.geteuid() == 0
@@ -510,7 +510,7 @@ def test_threads_and_processes_that_use_one_folder_take_turns(root, snapshots, t
     source = """
 import sys
 from pathlib import Path
-from sandbox.snapshots import Snapshots
+from sandbox.snapshots.snapshots import Snapshots
 print({Snapshots(Path(sys.argv[1])).take(Path(sys.argv[2])).id for _ in range(20)})
 """
     command = (sys.executable, "-c", source, str(tmp_path / "kept"), str(root))

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from backstay.errors import SnapshotDamaged, SnapshotRefused, WorkspaceChanging
-from sandbox.restoring import ASIDE
-from sandbox.snapshot_limits import SnapshotLimits
-from sandbox.snapshots import Snapshots
+from sandbox.snapshots.restoring import ASIDE
+from sandbox.snapshots.snapshots import Snapshots
+from sandbox.snapshots.types import SnapshotLimits
 from tests.sandbox.places import as_nobody
 
 pytestmark = pytest.mark.promise("workspace:attacks")
@@ -507,7 +507,7 @@ ORDINARY = """
 import os, stat
 from pathlib import Path
 from backstay.errors import SnapshotRefused
-from sandbox.snapshots import Snapshots
+from sandbox.snapshots.snapshots import Snapshots
 
 root, snapshots = Path("w"), Snapshots(Path("k"))
 (root / "closed" / "sub").mkdir(parents=True)

@@ -5,7 +5,7 @@ import types
 
 import pytest
 
-from sandbox.jail.source import FILENAME, prepare
+from sandbox.guest.programs.source import FILENAME, prepare
 
 
 async def run(source):

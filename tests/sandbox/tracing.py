@@ -9,12 +9,11 @@ from typing import Any
 
 from backstay.canonical import canonical
 from backstay.errors import ProgramDiverged
-from sandbox.frames import read_frame
-from sandbox.halted import Halted
 from sandbox.limits import Limits
-from sandbox.program_call import ProgramCall
-from sandbox.round import Round
-from sandbox.sandbox import Sandbox
+from sandbox.programs.frames import read_frame
+from sandbox.programs.paused import Halted
+from sandbox.programs.sandbox import Sandbox
+from sandbox.programs.types import ProgramCall, Round
 from tests.sandbox.playing import NOW, TOOLS, start_frame
 from tests.sandbox.programs import program
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from sandbox.frames import READY
+from sandbox.programs.frames import READY
 from tests.sandbox.forging import Forger, judged
 from tests.sandbox.peers import ENDINGS, SAYING, converse, framed, led, wire
 from tests.sandbox.playing import opened

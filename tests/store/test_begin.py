@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from backstay.effect import EffectState
-from store.intent import Intent
+from backstay.effects.effect import EffectState
+from store.effects.types import Intent
 from store.opening import open_store
 
 FIRST = Intent(

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backstay.errors import ArgumentsInvalid, SettingsInvalid, StoreUnavailable
+from store.blobs.shown import Recent
 from store.opening import open_store
-from store.recent import Recent
 
 OLD, NEW, OTHER = (Fernet.generate_key().decode() for _ in range(3))
 

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from backstay.event import Event
+from backstay.task.event import Event
 from store.opening import open_store
 
 

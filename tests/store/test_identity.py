@@ -51,7 +51,7 @@ async def test_two_restores_of_one_backup_lead_to_different_epochs(tmp_path, mon
     epochs = []
     for moment in (1_800_000_000, 1_800_000_060):
         (tmp_path / "backstay.db").write_bytes(backup)
-        monkeypatch.setattr("store.identity.time.time", lambda moment=moment: moment)
+        monkeypatch.setattr("store.database.identity.time.time", lambda moment=moment: moment)
         async with open_store(database_url=None, home=tmp_path) as store:
             epochs.append((await store.new_epoch()).epoch)
     assert len(set(epochs)) == 2

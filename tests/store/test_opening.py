@@ -13,11 +13,11 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import create_engine
 
-import store.place
+import store.database.place
 from backstay.errors import SettingsInvalid, StoreUnavailable
-from store.mounts import network_filesystem
+from store.database.place import network_filesystem
+from store.database.schema import metadata
 from store.opening import open_store
-from store.schema import metadata
 
 ROOT = Path(__file__).parents[2]
 OPEN_AND_PRINT = """
@@ -248,7 +248,7 @@ def test_the_nearest_and_latest_mount_decides_what_is_a_network_filesystem(path,
 
 
 async def test_a_database_on_a_network_filesystem_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(store.place, "network_filesystem_here", lambda _: "nfs4")
+    monkeypatch.setattr(store.database.place, "network_filesystem_here", lambda _: "nfs4")
     with pytest.raises(SettingsInvalid) as refused:
         async with open_store(database_url=None, home=tmp_path):
             pass

@@ -7,7 +7,7 @@ from cryptography.fernet import Fernet
 
 from backstay.errors import SettingsInvalid, StoreUnavailable
 from store.opening import open_store
-from store.secret_value import SecretValue
+from store.secrets.handles import SecretValue
 
 KEY, OTHER = (Fernet.generate_key().decode() for _ in range(2))
 VALUE = "hunter2-" + "x" * 20

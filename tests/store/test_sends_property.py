@@ -7,9 +7,9 @@ import pytest_asyncio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backstay.effect import EffectState
+from backstay.effects.effect import EffectState
 from backstay.errors import BackstayError
-from store.intent import Intent
+from store.effects.types import Intent
 from store.opening import open_store
 
 LEASE = 30

@@ -4,10 +4,9 @@ import asyncio
 
 import pytest
 
-from backstay.effect import Effect, EffectState
+from backstay.effects.effect import Effect, EffectState
 from backstay.errors import ArgumentsInvalid, EffectConflict
-from store.bound_undo import BoundUndo
-from store.intent import Intent
+from store.effects.types import BoundUndo, Intent
 from store.opening import open_store
 
 FIRST = Intent(

@@ -5,10 +5,10 @@ import sqlite3
 
 import pytest
 
-from backstay.effect import EffectState
+from backstay.effects.effect import EffectState
 from backstay.errors import StoreUnavailable
-from backstay.event import Event
-from store.intent import Intent
+from backstay.task.event import Event
+from store.effects.types import Intent
 from store.opening import open_store
 
 FIRST = Intent(effect_id="w/r/1", run="w/r", n=1, tool="mail.send", args_digest="d1", lease=1e12, user_id="ana")
@@ -85,7 +85,7 @@ async def test_a_database_that_was_replaced_under_a_worker_is_unavailable(tmp_pa
 
 
 async def test_the_lock_of_a_migration_that_hangs_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr("store.sqlite.LOCK_WAIT_S", 0.05)
+    monkeypatch.setattr("store.database.sqlite.LOCK_WAIT_S", 0.05)
     async with open_store(database_url=None, home=tmp_path) as store, store._database.alone():
         with pytest.raises(StoreUnavailable) as refused:
             async with open_store(database_url=None, home=tmp_path):

@@ -3,8 +3,8 @@ import json
 import pytest
 
 from backstay.errors import OutcomeUnknown, ToolboxInvalid, ToolChanged
-from backstay.safety import Safety
-from toolbox.template import render
+from backstay.tools.tool import Safety
+from toolbox.configuration.template import render
 
 MAIL = {"to": "Ana <ana@example.com>; bo@example.com", "subject": "Hi\tyou", "body": "b"}
 

@@ -11,11 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from backstay.safety import Safety
-from backstay.tool import Tool
-from toolbox.bindings import bindings_of, describe, render_package, signatures_of, tool_names
-from toolbox.declaration import Declaration
-from toolbox.definition import Definition
+from backstay.tools.tool import Safety, Tool
+from toolbox.bindings.package import bindings_of, describe, render_package, signatures_of, tool_names
+from toolbox.catalog.definition import Definition
+from toolbox.providers.declaration import Declaration
 
 HOSTILE = (
     *('x"): pass\nimport os #', '"""', "\\", '\\"""\n', "class", "None", "call", "UNSET", "Any", "__init__", "a\\"),

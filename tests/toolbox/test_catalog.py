@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from backstay.errors import ToolboxInvalid, ToolChanged
-from backstay.safety import Safety
+from backstay.tools.tool import Safety
 from toolbox import search_tools
 
 FINE = {"result": {"content": [{"type": "text", "text": "fine"}]}}

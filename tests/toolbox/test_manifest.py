@@ -11,10 +11,9 @@ import pytest
 from inline_snapshot import snapshot
 
 from backstay.errors import SettingsInvalid, ToolboxInvalid, ToolNotFound
-from backstay.policy import Policy
+from backstay.policies.policy import Policy
 from toolbox import ToolboxBuilder
-from toolbox.manifest_files import read_manifest
-from toolbox.manifest_folder import folder_of
+from toolbox.manifest.files import folder_of, read_manifest
 
 HOUSE = Path(__file__).resolve().parents[2]
 SECRET = "correct-horse-battery-staple"
@@ -382,15 +381,15 @@ async def test_a_place_that_cannot_be_written_is_named(opened, tmp_path, raw):
 WRITER = """
 import sys
 from pathlib import Path
-from backstay.policy import Policy
-from backstay.redaction import Redactor
-from toolbox.bindings import render_package
-from toolbox.catalog import build
-from toolbox.declaration import Declaration
-from toolbox.definition import define
-from toolbox.listed import Listed
-from toolbox.manifest_folder import keep
-from toolbox.manifest_making import make_manifest
+from backstay.policies.policy import Policy
+from backstay.redaction.redactor import Redactor
+from toolbox.bindings.package import render_package
+from toolbox.catalog.catalog import build
+from toolbox.providers.declaration import Declaration
+from toolbox.catalog.definition import define
+from toolbox.providers.listed import Listed
+from toolbox.manifest.files import keep
+from toolbox.manifest.making import make_manifest
 from dataclasses import replace
 
 for number, line in enumerate(sys.stdin):

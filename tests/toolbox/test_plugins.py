@@ -9,7 +9,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from backstay.errors import OutcomeUnknown, ToolboxInvalid, ToolChanged, ToolUnavailable
-from backstay.safety import Safety
+from backstay.tools.tool import Safety
 
 PLUGINS = Path(__file__).parent / "plugins"
 RATIO = {"source": "s", "ratio": 1.5, "fast": True}

@@ -43,7 +43,7 @@ async def test_a_server_that_ends_at_its_start_is_a_reason_and_its_stderr_is_kep
 
 
 async def test_a_silent_server_costs_bounded_time_once_and_never_hides_the_others(opened, tmp_path, raw, monkeypatch):
-    monkeypatch.setattr("toolbox.connection._CONNECT_S", 0.5)
+    monkeypatch.setattr("toolbox.mcp.connection._CONNECT_S", 0.5)
     servers = {"mute": raw("mute", silent=True), "raw": raw(tools=[tool("ping")])}
     async with opened(tmp_path, {"mcpServers": servers}) as toolbox:
         catalog = await toolbox.catalog("anyone")
@@ -135,7 +135,7 @@ async def test_servers_end_when_the_process_that_opened_them_is_killed(tmp_path,
         "import asyncio, pathlib, sys\nsys.path.insert(0, sys.argv[2])\nfrom toolbox.toolbox import open_toolbox\n"
         "async def main():\n    folder = pathlib.Path(sys.argv[1])\n"
         "    async with open_toolbox(folder / 'toolbox.json', environment={}, home=folder) as toolbox:\n"
-        "        await toolbox.catalog('anyone')\n        print('ready', flush=True)\n"
+        "        await toolbox.catalog.catalog('anyone')\n        print('ready', flush=True)\n"
         "        await asyncio.Event().wait()\n"
         "asyncio.run(main())\n"
     )
@@ -155,7 +155,7 @@ async def test_servers_end_when_the_process_that_opened_them_is_killed(tmp_path,
 
 
 async def test_a_server_that_comes_back_is_used_again(opened, tmp_path, raw, monkeypatch, eventually):
-    monkeypatch.setattr("toolbox.mcp_provider._BACKOFF_S", (0.05, 0.05))
+    monkeypatch.setattr("toolbox.mcp.provider._BACKOFF_S", (0.05, 0.05))
     entry = raw(exit=True)
     async with opened(tmp_path, {"mcpServers": {"raw": entry}}) as toolbox:
         assert "raw" in (await toolbox.catalog("anyone")).unavailable

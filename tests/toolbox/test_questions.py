@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from backstay.errors import OutcomeUnknown
-from toolbox.interview import Reply
-from toolbox.question import question_of
+from toolbox.providers.elicitation import Reply
+from toolbox.providers.question import question_of
 
 
 @pytest.fixture

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from backstay.errors import ToolUnavailable
-from toolbox.process_limits import ProcessLimits
-from toolbox.runner import Runner
+from toolbox.processes.runner import ProcessLimits, Runner
 
 
 def runner(**options):
@@ -120,7 +119,7 @@ async def test_a_cancelled_call_leaves_no_process(tmp_path, eventually):
 async def test_a_command_ends_when_the_process_that_runs_it_is_killed(tmp_path, eventually):
     owner = tmp_path / "owner.py"
     owner.write_text(
-        "import asyncio, pathlib, sys\nsys.path.insert(0, sys.argv[1])\nfrom toolbox.runner import Runner\n"
+        "import asyncio, pathlib, sys\nsys.path.insert(0, sys.argv[1])\nfrom toolbox.processes.runner import Runner\n"
         "source = \"import os, time; open('pid', 'w').write(str(os.getpid())); time.sleep(600)\"\n"
         "asyncio.run(Runner(environment={}).run(('python', '-c', source), folder=pathlib.Path(sys.argv[2]),"
         " timeout_s=600))\n"

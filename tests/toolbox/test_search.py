@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbox.catalog import build
-from toolbox.declaration import Declaration
-from toolbox.definition import define
-from toolbox.listed import Listed
+from toolbox.catalog.catalog import build
+from toolbox.catalog.definition import define
+from toolbox.providers.declaration import Declaration
+from toolbox.providers.listed import Listed
 
 LISTED = """
 gmail.search_messages Search messages in the mailbox with Gmail query syntax. | query, max_results

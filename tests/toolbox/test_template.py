@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backstay.errors import ArgumentsInvalid
-from toolbox.template import holds, render
+from toolbox.configuration.template import holds, render
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

@@ -8,18 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from backstay.policy import Policy
-from backstay.redaction import Redactor
-from backstay.safety import Safety
-from toolbox.catalog import build
-from toolbox.declaration import Declaration
-from toolbox.definition import define
-from toolbox.listed import Listed
-from toolbox.manifest import Manifest, ManifestParameter, ManifestProvider, ManifestTool
-from toolbox.manifest_making import make_manifest
+from backstay.policies.policy import Policy
+from backstay.redaction.redactor import Redactor
+from backstay.tools.tool import Safety
+from toolbox.catalog.catalog import build
+from toolbox.catalog.definition import define
+from toolbox.manifest.docs import tool_docs
+from toolbox.manifest.example import call_line, example_of
+from toolbox.manifest.making import make_manifest
+from toolbox.manifest.manifest import Manifest, ManifestParameter, ManifestProvider, ManifestTool
+from toolbox.providers.declaration import Declaration
+from toolbox.providers.listed import Listed
 from toolbox.schema import compile_schema, fault_of
-from toolbox.tool_docs import tool_docs
-from toolbox.tool_example import call_line, example_of
 
 HOSTILE = (
     *(

@@ -5,14 +5,14 @@ from datetime import UTC, datetime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backstay.answers import Opened
-from backstay.budget import Budget, Ledger
-from backstay.compensation import Compensation, Undone, UndoStack
-from backstay.context import ContextItem
-from backstay.policy import Policy
-from backstay.status import State
-from backstay.task import Task
-from backstay.usage import ModelUsage, Usage
+from backstay.budgets.budget import Budget, Ledger
+from backstay.budgets.usage import ModelUsage, Usage
+from backstay.effects.compensation import Compensation, Undone, UndoStack
+from backstay.policies.policy import Policy
+from backstay.responses import Opened
+from backstay.task.context import ContextItem
+from backstay.task.status import State
+from backstay.task.task import Task
 from workflows.state import KEPT_ANSWERS, RunState
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.cgroups import find_cgroups, release_cgroups
-from sandbox.nsjail import Nsjail
-from sandbox.snapshots import Snapshots
-from sandbox.workspace_jails import WorkspaceJails
-from sandbox.workspaces import Workspaces
+from sandbox.isolation.cgroups import find_cgroups, release_cgroups
+from sandbox.isolation.nsjail import Nsjail
+from sandbox.snapshots.snapshots import Snapshots
+from sandbox.workspaces.jails import WorkspaceJails
+from sandbox.workspaces.workspaces import Workspaces
 from tests.sandbox.places import image, shared
 from tests.workspace.desk import Desk
 

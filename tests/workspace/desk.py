@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sandbox.workspace_call import WorkspaceCall
-from sandbox.workspaces import Workspaces
+from sandbox.workspaces.workspace import WorkspaceCall
+from sandbox.workspaces.workspaces import Workspaces
 
 
 @dataclass

@@ -13,15 +13,15 @@ import sys
 import time
 from pathlib import Path
 
-from sandbox.cgroups import find_cgroups, release_cgroups
-from sandbox.image import find_image
-from sandbox.jail_watch import descendants
+from sandbox.images.image import find_image
+from sandbox.isolation.cgroups import find_cgroups, release_cgroups
+from sandbox.isolation.nsjail import Nsjail
 from sandbox.limits import shell_limits
-from sandbox.nsjail import Nsjail
-from sandbox.snapshots import Snapshots
-from sandbox.workspace_call import WorkspaceCall
-from sandbox.workspace_jails import WorkspaceJails
-from sandbox.workspaces import Workspaces
+from sandbox.snapshots.snapshots import Snapshots
+from sandbox.workspaces.jails import WorkspaceJails
+from sandbox.workspaces.watch import descendants
+from sandbox.workspaces.workspace import WorkspaceCall
+from sandbox.workspaces.workspaces import Workspaces
 
 SECRET = "the-worker-holds-this-secret"
 WRITTEN_MB = 50

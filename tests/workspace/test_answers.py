@@ -5,7 +5,7 @@ import json
 import pytest
 
 from backstay.errors import SandboxLost
-from sandbox.file_answers import MOST_ANSWER, read_answer
+from sandbox.workspaces.answers import MOST_ANSWER, read_answer
 
 FILE = {"path": "a", "size": 1, "sha256": "a" * 64}
 

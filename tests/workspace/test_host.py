@@ -12,13 +12,13 @@ import pytest
 import pytest_asyncio
 
 from backstay.errors import IsolationUnavailable, SandboxLost, WorkspaceBusy
-from sandbox.workspace_client import WorkspaceClient, open_workspace_client, plain_environment
-from sandbox.workspace_settings import WorkspaceSettings
+from sandbox.workspaces.client import WorkspaceClient, open_workspace_client, plain_environment
+from sandbox.workspaces.workspace import WorkspaceSettings
 from tests.sandbox.places import HOUSE
-from toolbox.answer import Answer
-from toolbox.configuration import CommandLists
-from toolbox.provider import Call, Workplace
-from toolbox.workspace_provider import NO_WORKSPACE, WorkspaceProvider, workspace_providers
+from toolbox.configuration.configuration import CommandLists
+from toolbox.providers.answer import Answer
+from toolbox.providers.provider import Call, Workplace
+from toolbox.workspace.provider import NO_WORKSPACE, WorkspaceProvider, workspace_providers
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -127,8 +127,8 @@ async def test_two_runs_on_one_workspace_are_told_apart_by_name_and_a_closed_one
 WORKER = """
 import asyncio, os, sys
 from pathlib import Path
-from sandbox.workspace_client import WorkspaceClient, plain_environment
-from sandbox.workspace_settings import WorkspaceSettings
+from sandbox.workspaces.client import WorkspaceClient, plain_environment
+from sandbox.workspaces.workspace import WorkspaceSettings
 async def main():
     area = Path(sys.argv[1])
     settings = WorkspaceSettings(home=area, workspaces=area / "workspaces")

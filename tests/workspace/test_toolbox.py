@@ -5,11 +5,11 @@ import json
 import pytest
 
 from backstay.errors import ToolboxInvalid
-from backstay.safety import Safety
+from backstay.tools.tool import Safety
 from tests.docs.blocks import names, table
-from toolbox.command_words import fault_of
-from toolbox.load import load
+from toolbox.configuration.load import load
 from toolbox.toolbox import open_toolbox
+from toolbox.workspace.command_words import fault_of
 
 
 class NoHost:

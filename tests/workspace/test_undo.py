@@ -5,10 +5,10 @@ import os
 import pytest
 
 from backstay.errors import IsolationUnavailable, SandboxLost, WorkspaceBusy, WorkspaceInvalid
-from sandbox.durable_file import write_durably
-from sandbox.snapshots import Snapshots
-from sandbox.workspace import Workspace
-from sandbox.workspace_claims import Claims
+from sandbox.snapshots.snapshots import Snapshots
+from sandbox.workspaces.claims import Claims
+from sandbox.workspaces.durable_file import write_durably
+from sandbox.workspaces.workspace import Workspace
 from tests.workspace.desk import Desk
 
 

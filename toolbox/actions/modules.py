@@ -11,11 +11,11 @@ from pydantic import TypeAdapter
 
 from backstay.canonical import digest_of
 from backstay.errors import ToolboxInvalid
-from toolbox.actions.shape import Shape
 from toolbox.actions.wrapper import Wrapper, wrappers_of
-from toolbox.answer import one_line
-from toolbox.configuration import ActionEntry
-from toolbox.template import check
+from toolbox.configuration.configuration import ActionEntry
+from toolbox.configuration.shape import Shape
+from toolbox.configuration.template import check
+from toolbox.providers.answer import one_line
 
 _BUNDLED = Path(__file__).with_name("bundled")
 _SHAPES: TypeAdapter[dict[str, Shape]] = TypeAdapter(dict[str, Shape])

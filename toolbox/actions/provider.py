@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from backstay.canonical import digest_of
 from backstay.errors import ArgumentsInvalid, BackstayError, OutcomeUnknown, ToolChanged
-from backstay.safety import Safety
-from toolbox.actions.shape import Shape, ShapedCall
+from backstay.tools.tool import Safety
 from toolbox.actions.tools import GRACE_S, ActionError, Tools
 from toolbox.actions.wrapper import Wrapper
-from toolbox.answer import Answer, refused
-from toolbox.listed import Hints, Listed, Listing
-from toolbox.plain import plain
-from toolbox.provider import Call, Provider
+from toolbox.configuration.shape import Shape, ShapedCall
+from toolbox.providers.answer import Answer, refused
+from toolbox.providers.listed import Hints, Listed, Listing
+from toolbox.providers.plain import plain
+from toolbox.providers.provider import Call, Provider
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from contextlib import suppress
 from typing import Any
 
 from backstay.errors import OutcomeUnknown, ToolUnavailable
-from toolbox.actions.shape import ShapedCall
-from toolbox.provider import Call, Provider
+from toolbox.configuration.shape import ShapedCall
+from toolbox.providers.provider import Call, Provider
 
 GRACE_S = 1.0
 """So much longer than the provider behind it, whose own word on a deadline says more."""

@@ -9,9 +9,9 @@ from typing import Any, TypeVar, get_type_hints
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 
 from backstay.errors import ArgumentsInvalid, ToolboxInvalid
-from backstay.safety import Safety
+from backstay.tools.tool import Safety
 from toolbox.actions.tools import Tools
-from toolbox.declaration import CallTemplate
+from toolbox.providers.declaration import CallTemplate
 
 _MARK = "__backstay_action__"
 _JSON: TypeAdapter[Any] = TypeAdapter(Any)

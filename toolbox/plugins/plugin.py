@@ -11,12 +11,12 @@ from typing import Any, Protocol
 from pydantic import ValidationError
 
 from backstay.errors import ToolUnavailable
-from backstay.execution_result import ExecutionResult
-from toolbox.answer import one_line
+from backstay.tools.execution import ExecutionResult
 from toolbox.plugins.captured import Parser
 from toolbox.plugins.command_line import command_line
 from toolbox.plugins.parameters import Level, levels_of, schema_of
-from toolbox.runner import Printed, Runner
+from toolbox.processes.runner import Printed, Runner
+from toolbox.providers.answer import one_line
 
 _CLI = "cli.py"
 _DESCRIBE_S = 30.0

@@ -9,13 +9,13 @@ from contextlib import asynccontextmanager
 import structlog
 
 from backstay.errors import ArgumentsInvalid, BackstayError, OutcomeUnknown, ToolChanged, ToolUnavailable
-from backstay.execution_result import ExecutionResult
-from toolbox.answer import Answer, one_line, refused
-from toolbox.listed import Listed, Listing
-from toolbox.outcome import NotSent
-from toolbox.plain import plain
+from backstay.tools.execution import ExecutionResult
+from toolbox.mcp.outcome import NotSent
 from toolbox.plugins.plugin import Plugin, PluginTool
-from toolbox.provider import Call
+from toolbox.providers.answer import Answer, one_line, refused
+from toolbox.providers.listed import Listed, Listing
+from toolbox.providers.plain import plain
+from toolbox.providers.provider import Call
 
 _RETRY_S = 30.0
 _JAILED_SIGNAL = 128

@@ -1,0 +1,123 @@
+"""Send one Chat Completions request and read its answer, whatever the endpoint makes of it."""
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import httpx2
+import openai
+
+from backstay.budgets.usage import ModelUsage
+from backstay.canonical import canonical
+from backstay.errors import ModelRefused, ModelUnavailable
+
+MOST_TOKENS = 10**9
+JSON: Any = {"headers": {"Content-Type": "application/json"}}
+
+
+class ContextTooLong(ModelRefused):
+    """The request is longer than the model takes."""
+
+
+@dataclass(frozen=True)
+class Completion:
+    """Hold one answer of the endpoint."""
+
+    message: dict[str, Any]
+    finish_reason: str
+    usage: ModelUsage
+    """Without its cost."""
+    reported: bool
+    """Whether the endpoint said what it used."""
+
+
+def written(request: dict[str, Any]) -> bytes:
+    """Return a request as it is sent."""
+    return canonical(request).encode("utf-8", "replace")
+
+
+async def complete(client: openai.AsyncOpenAI, request: bytes) -> Completion:
+    """Send a written request once.
+
+    Raises ModelUnavailable or ModelRefused; the fact `unbilled` is True only where that is proven.
+    """
+    try:
+        response = await client.post("/chat/completions", content=request, options=JSON, cast_to=httpx2.Response)
+    except openai.APIConnectionError as error:
+        unsent = isinstance(error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout)
+        raise ModelUnavailable(f"the model endpoint does not answer: {error}", unbilled=unsent) from error
+    except openai.APIStatusError as error:
+        raise _refusal(error) from error
+    try:
+        return _parsed(json.loads(response.content))
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
+        kind = response.headers.get("content-type", "nothing")[:60]
+        raise ModelUnavailable(
+            f"the endpoint answered {kind}, not a chat completion; check OPENAI_BASE_URL", unbilled=False
+        ) from error
+
+
+def _refusal(error: openai.APIStatusError) -> ModelUnavailable | ModelRefused:
+    status = error.status_code
+    code = _code(error)
+    unbilled = 400 <= status < 500 and status != 408
+    said = f"HTTP {status}{f' {code}' if code else ''}"
+    if code == "context_length_exceeded":
+        return ContextTooLong(f"{said}: the request is longer than the model takes", unbilled=unbilled)
+    if status in {408, 409} or status >= 500 or (status == 429 and code != "insufficient_quota"):
+        return ModelUnavailable(f"the model endpoint says {said}", unbilled=unbilled, retry_after=_retry_after(error))
+    fix = {401: "check OPENAI_API_KEY", 403: "check the key's rights", 404: "check BACKSTAY_MODEL and OPENAI_BASE_URL"}
+    hint = "raise the quota" if status == 429 else fix.get(status, "check the model's settings")
+    return ModelRefused(f"the model endpoint says {said}; {hint}", unbilled=unbilled)
+
+
+def _code(error: openai.APIStatusError) -> str:
+    code = error.code
+    return "".join(sign for sign in code if sign.isalnum() or sign in "_-")[:60] if isinstance(code, str) else ""
+
+
+def _retry_after(error: openai.APIStatusError) -> float | None:
+    """Return the seconds to wait; the header may also name a date."""
+    said = error.response.headers.get("retry-after", "")
+    try:
+        return float(said)
+    except ValueError:
+        pass
+    try:
+        return (parsedate_to_datetime(said) - datetime.now(UTC)).total_seconds()
+    except (ValueError, TypeError):
+        return None
+
+
+def _parsed(data: Any) -> Completion:
+    choice = data["choices"][0]
+    message = choice["message"]
+    if not isinstance(message, dict):
+        raise TypeError("no message")
+    usage = _dict(data.get("usage"))
+    prompt, output = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
+    cached = min(prompt or 0, _count(_dict(usage.get("prompt_tokens_details")), "cached_tokens") or 0)
+    return Completion(
+        message=message,
+        finish_reason=str(choice.get("finish_reason") or ""),
+        usage=ModelUsage(
+            calls=1,
+            input_cached_tokens=cached,
+            input_new_tokens=(prompt or 0) - cached,
+            output_tokens=output or 0,
+            reasoning_tokens=_count(_dict(usage.get("completion_tokens_details")), "reasoning_tokens") or 0,
+        ),
+        reported=bool(prompt) and output is not None,
+    )
+
+
+def _count(usage: dict[str, Any], name: str) -> int | None:
+    """Return a count of tokens, or None when there is none that can be believed."""
+    value = usage.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS else None
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

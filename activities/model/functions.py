@@ -1,0 +1,65 @@
+"""The functions that a model may call, as Chat Completions describes them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from toolbox.catalog.catalog import Catalog
+
+
+def _function(name: str, description: str, parameters: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
+
+
+def _object(required: Sequence[str] = (), **properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
+
+
+_TEXT = {"type": "string"}
+_COUNT = {"type": "integer", "minimum": 0}
+
+BUILT_IN: tuple[dict[str, Any], ...] = (
+    _function(
+        "search_tools",
+        "Find tools by what they do; what is found becomes callable.",
+        _object(
+            ["query"],
+            query=_TEXT,
+            detail_level={"type": "string", "enum": ["summary", "full"]},
+            limit={"type": "integer", "minimum": 1, "maximum": 40},
+        ),
+    ),
+    _function(
+        "read_result",
+        "Read more of an earlier answer: `path` such as `invoices.0.amount`, `offset` and `limit` for lists and texts.",
+        _object(["ref"], ref=_TEXT, path=_TEXT, offset=_COUNT, limit=_COUNT),
+    ),
+    _function(
+        "run_program",
+        "Run a Python program that calls tools: for loops, many calls, filters and sums. `code` is the body of "
+        "`async def main()`; what it returns is the answer, as JSON. The tool function `mail__send_email` is "
+        "`await mail.send_email(to=..., subject=...)` there, with keywords only. It returns the tool's whole answer, "
+        "or raises ToolError. `await result(ref)` reads an earlier answer whole. Use asyncio.gather for calls that do "
+        "not depend on each other: they are asked about together. Much of the standard library is there; network, "
+        "files outside /tmp, threads and processes are not.",
+        _object(["code"], code=_TEXT, reason=_TEXT),
+    ),
+    _function(
+        "ask_person", "Ask a person a question that only a person can answer.", _object(["question"], question=_TEXT)
+    ),
+    _function(
+        "finish",
+        "End the task.",
+        _object(["summary"], summary=_TEXT, outputs={"type": "object"}, success={"type": "boolean"}),
+    ),
+)
+NAMES = frozenset(function["function"]["name"] for function in BUILT_IN)
+
+
+def functions_for(catalog: Catalog, visible: Sequence[str], *, programs: bool = False) -> list[dict[str, Any]]:
+    """Return the built-in functions and those of the visible tools, in a stable order."""
+    built_in = [one for one in BUILT_IN if programs or one["function"]["name"] != "run_program"]
+    tools = [catalog.definitions[name] for name in visible if name in catalog.definitions]
+    return [
+        *built_in,
+        *(_function(tool.function, tool.description[:1024], tool.parameters or _object()) for tool in tools),
+    ]

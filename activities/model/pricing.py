@@ -1,0 +1,66 @@
+"""Price model calls, always in the activity: price data may change, history may not."""
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+
+from genai_prices import Usage as PricedUsage
+from genai_prices import calc_price
+
+from backstay.budgets.budget import MICRO
+from backstay.budgets.usage import ModelUsage
+from backstay.settings import Settings
+
+
+@dataclass(frozen=True)
+class Price:
+    """Hold US dollars per million tokens; of packaged prices, those of the dearest tier."""
+
+    input: float
+    cached: float
+    output: float
+    packaged: str | None = None
+    """The model whose packaged price applies, tiers included."""
+
+    def micro(self, usage: ModelUsage) -> int:
+        """Return the cost in millionths of a dollar, rounded up."""
+        if self.packaged is not None:
+            return math.ceil(calc_price(_as_priced(usage), self.packaged).total_price * MICRO)
+        return self._at_most(usage)
+
+    def _at_most(self, usage: ModelUsage) -> int:
+        exact = (
+            Decimal(str(self.input)) * usage.input_new_tokens
+            + Decimal(str(self.cached)) * usage.input_cached_tokens
+            + Decimal(str(self.output)) * usage.output_tokens
+        )
+        return math.ceil(exact)
+
+    def worst(self, request_bytes: int, output_tokens: int) -> int:
+        """Return what a request can cost at most: one token per byte, nothing cached."""
+        return self._at_most(ModelUsage(input_new_tokens=request_bytes, output_tokens=output_tokens))
+
+
+def price_of(settings: Settings, model: str) -> Price | None:
+    """Return the price of a model: the operator's own first, then the packaged data; None when nobody knows it."""
+    own = settings.prices.get(model)
+    if own is not None:
+        return Price(own.input, own.cached if own.cached is not None else own.input, own.output)
+    try:
+        # A million tokens of each kind: dear enough that nothing is lost to rounding.
+        fresh = calc_price(PricedUsage(input_tokens=MICRO, output_tokens=0), model).total_price
+        cached = calc_price(
+            PricedUsage(input_tokens=MICRO, cache_read_tokens=MICRO, output_tokens=0), model
+        ).total_price
+        output = calc_price(PricedUsage(input_tokens=0, output_tokens=MICRO), model).total_price
+    except LookupError:
+        return None
+    return Price(float(fresh), float(cached), float(output), packaged=model)
+
+
+def _as_priced(usage: ModelUsage) -> PricedUsage:
+    return PricedUsage(
+        input_tokens=usage.input_new_tokens + usage.input_cached_tokens,
+        cache_read_tokens=usage.input_cached_tokens,
+        output_tokens=usage.output_tokens,
+    )

@@ -1,0 +1,1 @@
+"""Check, run and resume programs written by the model."""

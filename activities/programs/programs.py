@@ -1,0 +1,262 @@
+"""Run programs in jails, one round at a time."""
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC
+from typing import Any
+
+from temporalio import activity
+
+from activities.offloading import CALLS_BYTES, offload, refuse_unfit
+from activities.payloads import Payloads
+from activities.programs.journals import Journal, Journals
+from activities.retrying import body
+from backstay import calls
+from backstay.canonical import canonical
+from backstay.errors import ArgumentsInvalid, IsolationUnavailable, ProgramDiverged
+from backstay.program import Halt, Program, ProgramAnswer
+from backstay.redaction.redactor import Redactor
+from backstay.tools.tool import ToolCall
+from sandbox.programs.frames import RESULT
+from sandbox.programs.paused import Halted
+from sandbox.programs.sandbox import Sandbox
+from sandbox.programs.types import ProgramCall, Round
+from store.blobs.shown import ShownBlobs
+from toolbox.schema import compile_schema, fault_of
+
+
+@dataclass(frozen=True)
+class Confined:
+    """Hold the open resources of one sandbox worker."""
+
+    sandbox: Sandbox
+    blobs: ShownBlobs
+    redactor: Redactor
+    queue: str
+    """This worker's own queue, on which the programs it keeps go on."""
+    transient_s: float
+    sample_every: int = 20
+    """One in so many programs that were never fed is run again from its journal; 0: none."""
+
+
+LONGEST_S = 240.0
+"""How long a program may compute in all. Feeding it takes up to three times as long, and must fit into an activity."""
+AT_A_TIME_S = 60.0
+ANSWERS_BYTES = 16 << 20
+"""Of the answers to one batch: they are held several times over, by the worker and by the jail."""
+DIVERGED = "backstay_programs_diverged"
+LITERAL = "arguments: what looks like a secret cannot be passed; pass the handle that a tool's answer holds"
+
+
+class Programs:
+    """The body of `resume_program`."""
+
+    def __init__(self, confined: Confined) -> None:
+        """Share the worker's jails."""
+        self.resources = confined
+        self.transient_s = confined.transient_s
+        self.payloads = Payloads(confined.blobs)
+        self.journals = Journals(confined.blobs)
+        self._ended_live = 0
+
+    @body(calls.resume_program)
+    async def resume_program(self, ask: calls.ResumeProgram) -> Halt:
+        """Run a program in a jail until it waits for calls or ends."""
+        program, journal = await self._loaded(ask.program, ask.journal)
+        answers = {answer.i: answer for answer in ask.append}
+        image = ask.image or self.resources.sandbox.image_hash
+        begun = time.monotonic()
+        while True:
+            if journal.computed_s > LONGEST_S:
+                await self.resources.sandbox.forget(f"{ask.program}/")
+                return await self._ended(_too_long(journal), journal, image)
+            frame = None if journal.last is None else await self._frame(journal, answers)
+            halted = await self._advanced(ask.program, program, image, journal, frame)
+            try:
+                journal = await self.journals.extend(journal, halted.round, len(halted.calls))
+            except BaseException:
+                self.resources.sandbox.discard(halted)
+                raise
+            if halted.kind != "waiting":
+                ended = await self._ended(halted, journal, image)
+                return ended.model_copy(update={"sampled": True}) if self._is_sampled(halted) else ended
+            self.resources.sandbox.keep(_key(ask.program, journal), halted)
+            # What only reads stored results is no effect and is answered here, but not for ever in one activity.
+            if any(call.tool != RESULT for call in halted.calls) or time.monotonic() - begun > AT_A_TIME_S:
+                return await self._waiting(program, halted, journal, image)
+
+    @body(calls.verify_program)
+    async def verify_program(self, ask: calls.VerifyProgram) -> calls.Reproduced:
+        """Run a program again from its journal, and compare."""
+        program = Program.model_validate(await self.resources.blobs.get_json(ask.program))
+        *before, last = await self.journals.rounds(ask.journal)
+        try:
+            await self.resources.sandbox.verify(
+                ask.image, _start(program), before, tools=program.tools.keys(), last=last
+            )
+        except ProgramDiverged as error:
+            activity.metric_meter().create_counter(DIVERGED, "Programs that did not end in the same way twice").add(1)
+            return calls.Reproduced(differs=str(error))
+        return calls.Reproduced()
+
+    @body(calls.forget_program)
+    async def forget_program(self, ask: calls.ForgetProgram) -> int:
+        """End the jail in which a program waits; return how many there were."""
+        return await self.resources.sandbox.forget(f"{ask.program}/")
+
+    def _is_sampled(self, halted: Halted) -> bool:
+        """Choose one in so many programs that ended without having been fed; what died said no last word."""
+        if halted.fed or not halted.round.came or not self.resources.sample_every:
+            return False
+        self._ended_live += 1
+        return self._ended_live % self.resources.sample_every == 0
+
+    async def _advanced(self, ref: str, program: Program, image: str, journal: Journal, frame: bytes | None) -> Halted:
+        return await self.resources.sandbox.advance(
+            image,
+            _start(program),
+            key=_key(ref, journal) if journal.ref else None,
+            frame=frame,
+            rounds=lambda: self.journals.rounds(journal.ref),
+            tools=program.tools.keys(),
+            first_call=journal.calls,
+        )
+
+    async def _loaded(self, program: str, journal: str) -> tuple[Program, Journal]:
+        try:
+            bundle = await self.resources.blobs.get_json(program)
+            return Program.model_validate(bundle), await self.journals.load(journal)
+        except ArgumentsInvalid as error:
+            raise IsolationUnavailable(
+                cause=f"this sandbox worker does not find what the run has stored ({error})",
+                fix="give the sandbox role the same BACKSTAY_BLOBS, or BACKSTAY_HOME, as the runs role",
+            ) from error
+
+    async def _frame(self, journal: Journal, answers: dict[int, ProgramAnswer]) -> bytes:
+        """Return the answers to the last batch, as the program gets them."""
+        asked: Sequence[dict[str, Any]] = json.loads(journal.last.came)["calls"] if journal.last is not None else ()
+        results: list[bytes] = []
+        left = ANSWERS_BYTES
+        for call in asked:
+            answer = _encoded(await self._result(call, answers))
+            if len(answer) > left:
+                message = (
+                    f"the answers of one batch may have {ANSWERS_BYTES} bytes, and this one {len(answer)}; read less"
+                )
+                answer = _encoded({"i": call["i"], "error": {"type": "AnswerTooLarge", "message": message}})
+            left -= len(answer)
+            results.append(answer)
+        ordered = round(activity.info().scheduled_time.astimezone(UTC).timestamp(), 3)
+        return b'{"now":%s,"results":[%s]}' % (json.dumps(ordered).encode(), b",".join(results))
+
+    async def _result(self, call: dict[str, Any], answers: dict[int, ProgramAnswer]) -> dict[str, Any]:
+        i = call["i"]
+        if call["tool"] == RESULT:
+            return await self._stored(i, call["args"].get("ref"))
+        answer = answers.get(i)
+        if answer is None:
+            raise ArgumentsInvalid(f"append: call {i} of the program has no answer")
+        if answer.error is not None:
+            return {"i": i, "error": {"type": answer.error_type or "ToolError", "message": answer.error}}
+        return {"i": i, "ok": None if answer.ref is None else await self.payloads.shown(answer.ref)}
+
+    async def _stored(self, i: int, ref: Any) -> dict[str, Any]:
+        try:
+            return {"i": i, "ok": await self.payloads.shown(str(ref))}
+        except ArgumentsInvalid as error:
+            return {"i": i, "error": {"type": "ArgumentsInvalid", "message": str(error)}}
+
+    async def _waiting(self, program: Program, halted: Halted, journal: Journal, image: str) -> Halt:
+        made: list[ToolCall] = []
+        refused: dict[int, str] = {}
+        left = CALLS_BYTES
+        for call in halted.calls:
+            if call.tool == RESULT:
+                continue
+            arguments, fault = await self._arguments(program, call)
+            size = len(canonical(arguments).encode())
+            if fault is None and size > left:
+                fault = (
+                    f"{call.tool}: the arguments of one batch may take {CALLS_BYTES} bytes beside long texts; pass less"
+                )
+            if fault is not None:
+                arguments, refused[len(made)] = {}, fault
+            else:
+                left -= size
+            made.append(ToolCall(id=str(call.i), tool=program.tools[call.tool], arguments=arguments))
+        more: dict[str, Any] = {"refused": refused} if refused else {}
+        return Halt(
+            kind="waiting",
+            calls=tuple(made),
+            journal=journal.ref,
+            image=image,
+            queue=self.resources.queue,
+            rounds=journal.rounds,
+            **more,
+        )
+
+    async def _arguments(self, program: Program, call: ProgramCall) -> tuple[dict[str, Any], str | None]:
+        """Return the arguments as history holds them, or what is wrong with them."""
+        try:
+            refuse_unfit(call.arguments)
+        except ArgumentsInvalid as error:
+            return {}, f"{call.tool}: {error}"
+        validator = compile_schema(program.parameters.get(call.tool, {}))
+        fault = validator if isinstance(validator, str) else fault_of(validator, call.arguments)
+        if fault is None and self.resources.redactor.secret_in(canonical(call.arguments)) is not None:
+            fault = LITERAL
+        if fault is not None:
+            return {}, f"{call.tool}: {fault}"
+        return await offload(self.resources.blobs, call.arguments), None
+
+    async def _ended(self, halted: Halted, journal: Journal, image: str) -> Halt:
+        printed = {"output": halted.output} if halted.output else {}
+        if halted.kind == "finished":
+            payload = await self.resources.blobs.put_json({"result": halted.result, **printed})
+            return Halt(kind="finished", journal=journal.ref, image=image, rounds=journal.rounds, payload=payload)
+        error = halted.error or {"type": "InternalError", "message": "the program ended without a word"}
+        line = self.resources.redactor.text(f"{error['type']}: {error['message']}")[:500]
+        payload = await self.resources.blobs.put_json({"error": line, **printed})
+        return Halt(
+            kind="crashed",
+            journal=journal.ref,
+            image=image,
+            rounds=journal.rounds,
+            payload=payload,
+            error=line,
+            error_type=error["type"],
+        )
+
+
+def sandbox_activities(confined: Confined) -> list[Callable[..., Any]]:
+    """Return the bodies that the sandbox role does."""
+    programs = Programs(confined)
+    return [programs.resume_program, programs.verify_program, programs.forget_program]
+
+
+def _start(program: Program) -> bytes:
+    """Return the first frame."""
+    start = {
+        "source": program.source,
+        "bindings": program.bindings,
+        "seed": program.seed,
+        "now": program.now,
+        "calls_from": 0,
+    }
+    return _encoded(start)
+
+
+def _too_long(journal: Journal) -> Halted:
+    said = f"wall: the program computed for more than {LONGEST_S:g} s in all; leave work to tools, or split it"
+    nothing = Round(sent=b"", came=b"", cpu_s=0.0, wall_s=0.0)
+    return Halted(kind="crashed", round=journal.last or nothing, error={"type": "WallLimit", "message": said})
+
+
+def _key(program: str, journal: Journal) -> str:
+    return f"{program}/{journal.ref}"
+
+
+def _encoded(frame: dict[str, Any]) -> bytes:
+    return json.dumps(frame, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")

@@ -1,0 +1,42 @@
+"""What the runs role does of the menu."""
+
+from collections.abc import Callable
+from typing import Any
+
+from activities.model.model import Model
+from activities.model.transcript import Transcripts
+from activities.records import Records
+from activities.resources import Resources
+from activities.runs.notices import Notices
+from activities.runs.runs import Runs
+from activities.tools.effects import Effects
+from activities.tools.outcomes import Outcomes
+from activities.tools.previews import Previews
+from activities.tools.searches import Searches
+from activities.tools.tools import Tools
+
+
+def run_activities(resources: Resources) -> list[Callable[..., Any]]:
+    """Return the bodies that the runs role does, bound to the worker's resources, in the order of the menu."""
+    records = Records(resources.store, resources.redactor)
+    transcripts = Transcripts(records)
+    runs = Runs(resources, records, transcripts)
+    searches = Searches(resources, records)
+    tools = Tools(resources, records, Effects(resources.store, records))
+    outcomes = Outcomes(resources)
+    notices = Notices(resources)
+    return [
+        runs.open_run,
+        Model(resources, records, transcripts).ask_model,
+        searches.search_tools,
+        searches.read_result,
+        tools.check_call,
+        Previews(resources, records).preview_calls,
+        tools.call_tool,
+        outcomes.settle_effect,
+        outcomes.load_effects,
+        notices.check_proof,
+        searches.digest,
+        notices.announce,
+        runs.close_run,
+    ]

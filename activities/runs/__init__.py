@@ -1,0 +1,1 @@
+"""Open and close runs, write their events, and tell people about open requests."""

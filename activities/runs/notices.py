@@ -1,0 +1,67 @@
+"""Tell the outside that a request waits, and check who decided."""
+
+import asyncio
+import hashlib
+import hmac
+import time
+
+import httpx2
+import structlog
+
+from activities.resources import Body
+from activities.retrying import body
+from backstay import calls
+from backstay.approvals import proof
+from backstay.canonical import canonical
+
+TIMEOUT_S = 10
+
+log = structlog.get_logger("backstay.notices")
+
+
+class Notices(Body):
+    """The bodies of `announce` and `check_proof`."""
+
+    @body(calls.announce)
+    async def announce(self, ask: calls.Announce) -> int:
+        """POST a request, signed, to every receiver; a receiver that fails is logged and never blocks the run."""
+        await self.store.events.append(ask.run, ask.events)
+        content = canonical({"workflow_id": ask.workflow_id, "request": ask.request.plain()}).encode("utf-8", "replace")
+        headers = {"content-type": "application/json", **self._signature(content)}
+        async with httpx2.AsyncClient(timeout=TIMEOUT_S, follow_redirects=False) as client:
+
+            async def taken(url: str) -> bool:
+                try:
+                    response = await client.post(url, content=content, headers=headers)
+                    response.raise_for_status()
+                except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+                    log.warning("announce.failed", request=ask.request.id, error=type(error).__name__)
+                    return False
+                return True
+
+            # At once, so that a receiver that hangs does not keep the others from hearing of it.
+            return sum(await asyncio.gather(*(taken(url.get_secret_value()) for url in self.settings.notify_urls)))
+
+    def _signature(self, content: bytes) -> dict[str, str]:
+        key = self.settings.approver_key
+        if key is None:
+            return {}
+        now = str(int(time.time()))
+        mac = hmac.new(key.get_secret_value().encode(), f"{now}.".encode() + content, hashlib.sha256).hexdigest()
+        return {"backstay-timestamp": now, "backstay-signature": mac}
+
+    @body(calls.check_proof)
+    async def check_proof(self, ask: calls.CheckProof) -> calls.Proven:
+        """Verify who decided, with the key that only workers and gateways hold."""
+        await self.store.events.append(ask.run, ask.events)
+        key = self.settings.approver_key
+        if key is None:
+            return calls.Proven(
+                verified=False, reason="this worker has no BACKSTAY_APPROVER_KEY, so no proof can be checked"
+            )
+        given = ask.payload.get("proof")
+        rest = {name: value for name, value in ask.payload.items() if name != "proof"}
+        fault = proof.verify(
+            key.get_secret_value().encode(), str(given), ask.workflow_id, ask.update, rest, time.time()
+        )
+        return calls.Proven(verified=fault is None, reason=fault or "")

@@ -1,0 +1,164 @@
+"""Begin and close a run in the store."""
+
+import asyncio
+from typing import Any
+
+import structlog
+from temporalio.client import WorkflowExecutionStatus
+from temporalio.service import RPCError, RPCStatusCode
+
+from activities.model.pricing import price_of
+from activities.model.request import CLOSING_OUTPUT, CLOSING_TOKENS, prompt, prompt_hash
+from activities.model.transcript import Transcripts
+from activities.records import Records
+from activities.resources import Body, Resources
+from activities.retrying import body
+from activities.tools.outcomes import shown
+from backstay import calls
+from backstay.canonical import canonical
+from backstay.errors import BackstayError, IsolationUnavailable, PolicyInvalid, TaskInvalid
+from backstay.policies.policy import Policy
+from backstay.shown import one_line
+from backstay.task.context import BYTES_PER_TOKEN
+from backstay.task.task import Task
+
+FIRST_REQUEST_BYTES = 40_000
+"""Room for the functions of a first search; a figure to begin with, corrected by the first refusal."""
+_log = structlog.get_logger("backstay.runs")
+
+
+class Runs(Body):
+    """The bodies of `open_run` and `close_run`."""
+
+    def __init__(self, resources: Resources, records: Records, transcripts: Transcripts) -> None:
+        """Share the worker's transcripts."""
+        super().__init__(resources)
+        self.records = records
+        self.transcripts = transcripts
+
+    @body(calls.open_run)
+    async def open_run(self, ask: calls.OpenRun) -> calls.Opened:
+        """Resolve once what the run must not re-read later."""
+        task = ask.task
+        model = task.model or self.settings.model
+        policy = await asyncio.to_thread(_tightened, self.resources.policy, task)
+        price = price_of(self.settings, model)
+        if price is None and task.budget.max_llm_cost_usd is not None and task.plan is None:
+            raise TaskInvalid(
+                f"model: no price is known for {one_line(model, 80)[0]!r}, so max_llm_cost_usd cannot be kept; "
+                "set BACKSTAY_PRICES for it, or budget.max_llm_cost_usd to null"
+            )
+        builtin = await self._with_workspace(ask)
+        catalog = await self.toolbox.catalog(task.user_id, builtin=frozenset(builtin))
+        items = await self._first_items(ask.run, task)
+        most = self.settings.max_completion_tokens
+        size = len(canonical(items).encode("utf-8", "replace")) + FIRST_REQUEST_BYTES
+        opened = calls.Opened(
+            store=self.store.stamp,
+            model=model,
+            policy=policy,
+            policy_hash=policy.policy_hash,
+            prompt_hash=prompt_hash(),
+            catalog=catalog.version,
+            context=await self.transcripts.begin(items),
+            reserve_micro=0 if price is None else price.worst(size, most),
+            finalize_micro=0
+            if price is None
+            else price.worst(int(CLOSING_TOKENS * BYTES_PER_TOKEN) + 2000, CLOSING_OUTPUT),
+            search_attributes=self.resources.search_attributes,
+            settle_after_s=self.settings.settle_after_seconds,
+            deadline_s=self.settings.request_deadline_seconds,
+            transient_s=self.transient_s,
+            wait_notices=bool(self.settings.notify_urls),
+        )
+        if task.workspace is not None:
+            opened = opened.model_copy(update={"workspace": task.workspace, "builtin": builtin})
+        if task.plan is None and (queue := await self.resources.find_sandbox()):
+            opened = opened.model_copy(update={"sandbox_queue": queue})
+        await self._remember(ask, opened)
+        return opened
+
+    async def _with_workspace(self, ask: calls.OpenRun) -> tuple[str, ...]:
+        """Take the workspace for this run; raises WorkspaceInvalid, WorkspaceBusy and IsolationUnavailable."""
+        task, client = ask.task, self.resources.workspaces
+        if task.workspace is None:
+            return ()
+        if client is None:
+            raise IsolationUnavailable("this worker has no workspaces; run the task on one that has")
+        await client.claim(task.workspace, ask.run, is_closed=self._is_closed)
+        return task.builtin
+
+    async def _is_closed(self, run: str) -> bool:
+        """Return whether the run that holds a workspace has ended; a terminated one never said goodbye."""
+        workflow_id, _, workflow_run_id = run.rpartition("/")
+        row = await self.store.runs.get(workflow_id, workflow_run_id)
+        if row is not None and row.state == "closed":
+            return True
+        try:
+            handle = self.resources.temporal.get_workflow_handle(workflow_id, first_execution_run_id=workflow_run_id)
+            return (await handle.describe()).status is not WorkflowExecutionStatus.RUNNING
+        except RPCError as error:
+            return error.status is RPCStatusCode.NOT_FOUND
+
+    async def _let_go(self, ask: calls.CloseRun) -> None:
+        client = self.resources.workspaces
+        if client is None or not ask.workspace:
+            return
+        try:
+            await client.release(ask.workspace, ask.run)
+        except BackstayError as error:
+            # Whoever wants it next sees that this run is closed.
+            _log.warning("workspace.kept", run=ask.run, reason=str(error))
+
+    async def _remember(self, ask: calls.OpenRun, opened: calls.Opened) -> None:
+        workflow_id, _, _ = ask.run.rpartition("/")
+        text = await self.records.show(ask.run, ask.task.text or "plan", "task")
+        await self.store.runs.opened(
+            run=ask.run,
+            workflow_id=workflow_id,
+            workflow_run_id=ask.workflow_run_id,
+            user_id=ask.task.user_id,
+            text=one_line(str(text.payload), 500)[0],
+            opened=opened.model_dump(mode="json", exclude_unset=True),
+            store=opened.store,
+        )
+        await self.store.events.append(ask.run, ask.events)
+
+    async def _first_items(self, run: str, task: Task) -> list[dict[str, Any]]:
+        given = {"text": task.text, "input": task.input, "extra": task.extra_context}
+        view = (await self.records.show(run, given, "task")).payload
+        extra = canonical(view["extra"]) if view["extra"] else ""
+        text = str(view["text"])
+        if view["input"]:
+            text = f"{text}\n\nInput: {canonical(view['input'])}"
+        return [
+            {"kind": "system", "text": prompt("planner", extra_context=extra)},
+            {"kind": "task", "text": text},
+        ]
+
+    @body(calls.close_run)
+    async def close_run(self, ask: calls.CloseRun) -> calls.Closed:
+        """Store how the run ended, together with its effects and events."""
+        self.store.check(ask.store)
+        await self.store.events.append(ask.run, ask.events)
+        rows = [row for row in await self.store.effects.of_run(ask.run) if not row.undo]
+        effects = [shown(row).model_copy(update={"settle_in_s": 0}) for row in rows]
+        events = await self.store.events.of_run(ask.run)
+        effects_ref = await self.records.write("effects", [effect.plain() for effect in effects])
+        events_ref = await self.records.write("events", [event.plain() for event in events])
+        update = {
+            "effects": tuple(effects[-100:]),
+            "effects_ref": effects_ref,
+            "events": tuple(events[-100:]),
+            "events_ref": events_ref,
+        }
+        await self.store.runs.closed(ask.run, ask.result.model_copy(update=update).plain())
+        await self._let_go(ask)
+        return calls.Closed(effects=tuple(effects[-100:]), effects_ref=effects_ref, events_ref=events_ref)
+
+
+def _tightened(policy: Policy, task: Task) -> Policy:
+    try:
+        return policy.tightened_by(task.policy)
+    except PolicyInvalid as error:
+        raise TaskInvalid(f"policy: {error}") from error

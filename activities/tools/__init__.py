@@ -1,0 +1,1 @@
+"""Search, check, preview and call tools; record each effect and settle its outcome."""

@@ -1,0 +1,68 @@
+"""Arguments as history holds them, and as a tool receives them."""
+
+from typing import Any
+
+from activities.offloading import offload, refuse_unfit
+from activities.records import Records
+from backstay.errors import ArgumentsInvalid
+from backstay.redaction.handles import handles_in, replace_handles
+from backstay.task.plan import resolve
+
+
+class Arguments:
+    """Replace secrets by handles and big leaves by refs, and back."""
+
+    def __init__(self, records: Records) -> None:
+        """Keep big leaves in the store."""
+        self.records = records
+        self.blobs = records.store.blobs
+
+    async def show(self, run: str, provider: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments without their secrets.
+
+        Raises ArgumentsInvalid for what is too large, too deep, or for the engine alone to write.
+        """
+        refuse_unfit(arguments)
+        return (await self.records.show(run, arguments, provider)).payload
+
+    async def fold(self, run: str, provider: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments as a Decision carries them. Raises as `show`."""
+        return await offload(self.blobs, await self.show(run, provider, arguments))
+
+    async def whole(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return offload arguments with their big leaves put back; ArgumentsInvalid for a ref that names none."""
+        return {key: await self._unfolded(value) for key, value in arguments.items()}
+
+    async def unfold(self, run: str, arguments: dict[str, Any], results: dict[int, str]) -> dict[str, Any]:
+        """Return the arguments as the tool receives them: refs, references and handles resolved."""
+        whole = await self.whole(arguments)
+        if results:
+            last = max(results)
+            steps: list[Any] = [None] * (last + 1)
+            for index, ref in results.items():
+                steps[index] = {"result": await self.records.shown(ref)}
+            whole = resolve(whole, {"steps": steps})
+        handles = handles_in(whole)
+        if not handles:
+            return whole
+        known = await self.records.store.secrets.reveal(run, handles)
+        unknown = next((handle for handle in handles if handle not in known), None)
+        if unknown is not None:
+            raise ArgumentsInvalid(
+                f"arguments: {unknown} is not a secret of this run; use a handle from an earlier answer"
+            )
+        return replace_handles(whole, {handle: secret.value for handle, secret in known.items()})
+
+    async def _unfolded(self, value: Any) -> Any:
+        match value:
+            case {"$ref": str(ref), **rest} if {"bytes"} <= set(rest) <= {"bytes", "handles"}:
+                leaf = await self.blobs.get_json(ref)
+                if not isinstance(leaf, dict) or set(leaf) != {"leaf"}:
+                    raise ArgumentsInvalid(f"arguments: {ref[:80]!r} names no stored argument")
+                return leaf["leaf"]
+            case dict():
+                return {key: await self._unfolded(item) for key, item in value.items()}
+            case list():
+                return [await self._unfolded(item) for item in value]
+            case _:
+                return value

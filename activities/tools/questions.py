@@ -1,0 +1,76 @@
+"""Keep what a tool's server asks, and hand back what a person answered."""
+
+import json
+from typing import Any
+
+from activities.records import Records
+from backstay.errors import ArgumentsInvalid
+from backstay.requests import CallTool
+from backstay.shown import one_line
+from backstay.tools.tool import Elicitation
+from toolbox.providers.elicitation import Reply
+from toolbox.providers.question import Question, question_of
+
+_FORM_BYTES = 16 * 1024
+_MESSAGE = 2000
+_LINE = 500
+
+
+class Questions:
+    """Seal questions, show them without secrets, and check answers before they are sent."""
+
+    def __init__(self, records: Records) -> None:
+        """Keep everything in the store."""
+        self.records = records
+
+    async def keep(self, run: str, provider: str, question: Question) -> Elicitation:
+        """Store a question and return what people may see of it; raises ArgumentsInvalid when it cannot be shown."""
+        sealed = await self.records.store.blobs.seal_json(question.plain())
+        shown: Any = (await self.records.show(run, question.plain(), provider)).payload
+        forms = [one["form"] for one in shown["asked"]]
+        if len(json.dumps(forms)) > _FORM_BYTES:
+            raise ArgumentsInvalid("the server asks for more than a person can be shown")
+        url = next((one["url"] for one in shown["asked"] if one["url"]), None)
+        return Elicitation(
+            message=one_line("; ".join(one["message"] for one in shown["asked"]), _MESSAGE)[0],
+            url=None if url is None else one_line(url, _MESSAGE)[0],
+            form=_form(shown["asked"]),
+            sealed=sealed,
+            said=None if shown["said"] is None else one_line(shown["said"], _LINE)[0],
+        )
+
+    async def reply(self, ask: CallTool) -> Reply | None:
+        """Return the answer that goes with a call; raises ArgumentsInvalid when it is not what was asked for."""
+        if not ask.question:
+            return None
+        question = question_of(await self.records.store.blobs.unseal_json(ask.question))
+        declined = ask.reply is None
+        fault = None if declined else question.fault(ask.reply)
+        if fault is not None:
+            raise ArgumentsInvalid(fault)
+        return Reply(question, ask.reply, declined=declined)
+
+    async def again(self, ask: CallTool, provider: str) -> Elicitation:
+        """Return the question of a call once more, for the next answer."""
+        question = question_of(await self.records.store.blobs.unseal_json(ask.question))
+        return await self.keep(ask.run, provider, question)
+
+
+def _form(asked: list[dict[str, Any]]) -> dict[str, Any] | None:
+    if len(asked) == 1:
+        return _lines(asked[0]["form"])
+    properties = {one["key"]: _lines(one["form"]) or {"type": "null"} for one in asked}
+    return {"type": "object", "properties": properties, "required": sorted(properties)}
+
+
+def _lines(value: Any) -> Any:
+    """Return a form whose texts cannot pretend to be anything else on a screen."""
+    match value:
+        case dict():
+            return {one_line(str(key), _LINE)[0]: _lines(item) for key, item in value.items()}
+        case list():
+            return [_lines(item) for item in value]
+        case str():
+            return one_line(value, _LINE)[0]
+        case _:
+            return value

@@ -1,0 +1,98 @@
+"""Look for tools and look further into stored results."""
+
+from typing import Any
+
+from activities.records import Records
+from activities.resources import Body, Resources
+from activities.retrying import body, ordered_at
+from backstay import calls
+from backstay.errors import ArgumentsInvalid
+from backstay.shown import one_line
+from backstay.task.event import Event
+from backstay.tools.tool import ToolResult
+
+PART_BYTES = 8192
+PART_TEXT = 6000
+
+
+class Searches(Body):
+    """The bodies of `search_tools`, `read_result` and `digest`."""
+
+    def __init__(self, resources: Resources, records: Records) -> None:
+        """Share the worker's records."""
+        super().__init__(resources)
+        self.records = records
+
+    @body(calls.search_tools)
+    async def search_tools(self, ask: calls.FindTools) -> calls.Found:
+        """Search the catalog of the run's user and store the hits."""
+        self.store.check(ask.store)
+        await self.store.events.append(ask.run, ask.events)
+        catalog = await self.catalog(ask, ask.user_id)
+        hits = catalog.search(ask.query, ask.detail_level, ask.limit)
+        if len(hits) < len(catalog.definitions) <= ask.limit:
+            # So few tools need no choice: all of them are shown, the matching ones first.
+            found = {hit.tool for hit in hits}
+            every = catalog.search("", ask.detail_level, ask.limit)
+            hits = [*hits, *(hit for hit in every if hit.tool not in found)]
+        if ask.builtin and not ask.step:
+            # Whoever was given a workspace is shown what it can do there, whatever the task's own words.
+            found = {hit.tool for hit in hits}
+            own = (catalog.search(f"{provider}.", ask.detail_level, ask.limit) for provider in ask.builtin)
+            hits = [
+                *(hit for some in own for hit in some if hit.provider in ask.builtin and hit.tool not in found),
+                *hits,
+            ]
+        ref = await self.store.blobs.put_json({"hits": [hit.plain() for hit in hits]})
+        text = f"searched tools: {one_line(ask.query, 60)[0]}"
+        at = ordered_at()
+        data = {"hits": len(hits), "catalog": catalog.version}
+        await self.store.events.append(
+            ask.run, (Event(n=ask.event, name="search.run", at=at, step=ask.step, text=text, data=data),)
+        )
+        return calls.Found(ref=ref, catalog=catalog.version, count=len(hits))
+
+    @body(calls.read_result)
+    async def read_result(self, ask: calls.ReadStored) -> ToolResult:
+        """Cut a part out of a stored result; what it returns is shown form only."""
+        self.store.check(ask.store)
+        await self.store.events.append(ask.run, ask.events)
+        try:
+            part = cut(_at(await self.records.shown(ask.ref), ask.path), ask.offset, ask.limit)
+        except ArgumentsInvalid as error:
+            return ToolResult(success=False, error=str(error), error_type="ArgumentsInvalid")
+        label = f"{ask.ref[:12]} {ask.path}".strip()
+        return ToolResult(success=True, ref=await self.records.write(label, part, whole_under=PART_BYTES))
+
+    @body(calls.digest)
+    async def digest(self, ask: calls.DigestPayload) -> ToolResult:
+        """Store a payload that is no tool's answer, as a digest."""
+        self.store.check(ask.store)
+        await self.store.events.append(ask.run, ask.events)
+        payload = await self.store.blobs.get_json(ask.payload)
+        return ToolResult(success=True, ref=await self.records.keep(ask.run, ask.label, payload, ask.label))
+
+
+def _at(value: Any, path: str) -> Any:
+    for key in [key for key in path.replace("[", ".").replace("]", "").split(".") if key and key != "$"]:
+        if isinstance(value, dict) and key in value:
+            value = value[key]
+        elif isinstance(value, list) and key.isdecimal() and int(key) < len(value):
+            value = value[int(key)]
+        else:
+            known = ", ".join(list(value)[:10]) if isinstance(value, dict) else f"{type(value).__name__}"
+            raise ArgumentsInvalid(f"path: {key[:60]!r} leads nowhere; here is {known[:300]}")
+    return value
+
+
+def cut(value: Any, offset: int, limit: int) -> Any:
+    """Return a window of a list or a text with what lies around it, and other values whole."""
+    match value:
+        case list():
+            part = value[offset : offset + max(1, limit)]
+            return {"items": part, "offset": offset, "total": len(value), "has_more": offset + len(part) < len(value)}
+        case str() if len(value) > PART_TEXT or offset:
+            part = value[offset : offset + PART_TEXT]
+            return {"text": part, "offset": offset, "total": len(value), "has_more": offset + len(part) < len(value)}
+        case _:
+            return value

@@ -1,0 +1,1 @@
+"""What people are asked, what they answer, who may answer, and how they prove who they are."""

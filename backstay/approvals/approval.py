@@ -1,0 +1,109 @@
+"""What is asked of people, and what they answer."""
+
+from enum import StrEnum
+from typing import Any, Literal
+
+from pydantic import Field, field_validator
+
+from backstay.frozen import Frozen
+from backstay.tools.tool import Safety
+
+
+class Verdict(StrEnum):
+    """Name a decision."""
+
+    APPROVE = "approve"
+    MODIFY = "modify"
+    REJECT = "reject"
+    ANSWER = "answer"
+    HAPPENED = "happened"
+    DID_NOT_HAPPEN = "did_not_happen"
+    RETRY = "retry"
+
+
+class RequestKind(StrEnum):
+    """Name what a request is about."""
+
+    CALL = "call"
+    BATCH = "batch"
+    PLAN = "plan"
+    PROGRAM = "program"
+    BUDGET = "budget"
+    OUTCOME = "outcome"
+    QUESTION = "question"
+    ELICITATION = "elicitation"
+
+
+class RequestedCall(Frozen):
+    """Show one call that waits for a verdict; engine facts only, text escaped."""
+
+    index: int
+    tool: str
+    arguments: dict[str, Any]
+    safety: Safety
+    undoable: bool
+    undo_how: str | None = None
+    diff: str | None = None
+    clipped: int = 0
+    """How many characters are not shown; approving needs the full digest then."""
+    args_digest: str = ""
+
+
+class ApprovalRequest(Frozen):
+    """Ask people something; the engine's facts are apart from what the model says."""
+
+    id: str
+    kind: RequestKind
+    question: str
+    calls: tuple[RequestedCall, ...] = ()
+    answer_schema: dict[str, Any] | None = Field(default=None, alias="schema")
+    options: tuple[str, ...] = ()
+    """Verdicts that will be accepted."""
+    reason: str = ""
+    """What the model says; hostile text is escaped."""
+    rule: str = ""
+    """Which rule asked."""
+    approvers: tuple[str, ...] = ()
+    """Verified persons who may decide; empty means anyone with access to the namespace."""
+    quorum: int = 1
+    no_self_approval: bool = False
+    decided: tuple[dict[str, Any], ...] = ()
+    """Verdicts so far, while a quorum is not complete."""
+    cost_so_far: float = 0
+    created_at: str = ""
+    expires_at: str | None = None
+    on_expiry: Literal["reject", "escalate", "fail"] = "reject"
+    args_digest: str = ""
+
+    model_config = Frozen.model_config | {"populate_by_name": True, "serialize_by_alias": True}
+
+
+class CallVerdict(Frozen):
+    """Decide one call of a batch."""
+
+    verdict: Literal["approve", "modify", "reject"]
+    arguments: dict[str, Any] | None = None
+
+
+class Approval(Frozen):
+    """A person's decision on one request."""
+
+    request_id: str
+    verdict: Verdict
+    calls: dict[int, CallVerdict] | None = None
+    """Per-call verdicts by index; calls that are not named follow `verdict`."""
+    answer: Any = None
+    stop: bool = False
+    by: str = Field(min_length=1, max_length=200)
+    proof: str | None = None
+    comment: str = Field(default="", max_length=4000)
+    args_digest: str | None = None
+    event_id: str | None = Field(default=None, max_length=200)
+    remember: bool = False
+
+    @field_validator("remember")
+    @classmethod
+    def _refuse_remember(cls, value: bool) -> bool:  # noqa: FBT001  # pydantic calls it
+        if value:
+            raise ValueError("not available in this version: remember")
+        return value

@@ -1,0 +1,189 @@
+"""What a run may spend, and the ledger that reserves before it spends."""
+
+from enum import StrEnum
+from typing import Any, Literal
+
+from pydantic import Field, field_validator
+
+from backstay.budgets.usage import Usage
+from backstay.errors import BudgetExceeded
+from backstay.frozen import Frozen
+
+MICRO = 1_000_000
+"""Money is kept in whole millionths of a US dollar, rounded up, so that sums are exact and never too low."""
+
+
+MOST_STEPS = 2000
+
+
+class Limit(StrEnum):
+    """Name the bound that was hit."""
+
+    STEPS = "max_steps"
+    TOOL_CALLS = "max_tool_calls"
+    CODE_RUNS = "max_code_runs"
+    COST = "max_llm_cost_usd"
+    WALL = "max_wall_seconds"
+    TOKENS = "max_tokens"
+    QUOTA = "quotas"
+    PROGRAM_CALLS = "max_calls_per_program"
+
+
+class Budget(Frozen):
+    """Bound a run; a limit of None is no limit."""
+
+    max_steps: int = Field(default=10, ge=1)
+    """Decisions of the model; at most 2,000, because a longer run would have to carry its state over."""
+    max_tool_calls: int = Field(default=30, ge=0, le=100_000)
+    """Dispatched calls, those of plan steps included."""
+    max_code_runs: int = Field(default=3, ge=0)
+    """Programs that the model may run."""
+    max_llm_cost_usd: float | None = Field(default=0.50, ge=0, allow_inf_nan=False)
+    max_wall_seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """Time that does not count: waiting for a person only."""
+    max_tokens: int | None = Field(default=None, ge=1)
+    max_calls_per_program: int | None = Field(default=None, ge=1)
+    """Calls of one program; further ones are answered with an error inside it."""
+    quotas: dict[str, int] = Field(default_factory=dict)
+    """Dispatched calls of one tool, by `provider.tool`."""
+    on_exhausted: Literal["finalize", "ask", "fail"] = "finalize"
+
+    @field_validator("max_steps")
+    @classmethod
+    def _refuse_endless(cls, value: int) -> int:
+        if value > MOST_STEPS:
+            raise ValueError(f"not available in this version: max_steps above {MOST_STEPS}")
+        return value
+
+    def raised(self, more: dict[str, Any]) -> "Budget":
+        """Return the budget with limits added, as `top_up` asks; every amount must be positive.
+
+        Raises TaskInvalid for an unknown limit, a non-positive amount, or one out of range.
+        """
+        from_top_up = TopUp.admit(more).model_dump(exclude_none=True)
+        quotas = dict(self.quotas)
+        for tool, amount in from_top_up.pop("quotas", {}).items():
+            quotas[tool] = quotas.get(tool, 0) + amount
+        added = {
+            name: None if getattr(self, name) is None else getattr(self, name) + amount
+            for name, amount in from_top_up.items()
+        }
+        return Budget.admit({**self.model_dump(), **added, "quotas": quotas})
+
+
+class TopUp(Frozen):
+    """Amounts to add to a budget."""
+
+    max_steps: int | None = Field(default=None, gt=0)
+    max_tool_calls: int | None = Field(default=None, gt=0)
+    max_code_runs: int | None = Field(default=None, gt=0)
+    max_llm_cost_usd: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    max_wall_seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    max_tokens: int | None = Field(default=None, gt=0)
+    max_calls_per_program: int | None = Field(default=None, gt=0)
+    quotas: dict[str, int] = Field(default_factory=dict)
+
+
+class Reservation(Frozen):
+    """Hold money for one try of a model call until its bill is known."""
+
+    id: int
+    micro: int
+
+
+class Ledger(Frozen):
+    """Account for model money so that spent + reserved never exceeds the ceiling.
+
+    A reservation is settled with what was billed, charged whole when nobody knows, or released where it is proven
+    that nothing was billed.
+    """
+
+    ceiling: int | None
+    """Micro-dollars; None is no ceiling."""
+    finalize: int = 0
+    """Micro-dollars kept back for one closing summary."""
+    spent: int = 0
+    open: tuple[Reservation, ...] = ()
+    next_id: int = 1
+
+    @property
+    def reserved(self) -> int:
+        """Return what is held by open reservations."""
+        return sum(held.micro for held in self.open)
+
+    def left(self, *, closing: bool = False) -> int | None:
+        """Return what may still be reserved; a closing summary may use what was kept back for it."""
+        if self.ceiling is None:
+            return None
+        kept = 0 if closing else min(self.finalize, self.ceiling)
+        return max(0, self.ceiling - kept - self.spent - self.reserved)
+
+    def reserve(self, micro: int, *, closing: bool = False) -> tuple["Ledger", Reservation]:
+        """Hold an amount; raises BudgetExceeded when it does not fit."""
+        left = self.left(closing=closing)
+        if left is not None and micro > left:
+            raise BudgetExceeded(exceeded(Limit.COST, self.spent / MICRO, (self.ceiling or 0) / MICRO))
+        held = Reservation(id=self.next_id, micro=micro)
+        return self.model_copy(update={"open": (*self.open, held), "next_id": self.next_id + 1}), held
+
+    def settle(self, held: Reservation, billed: int) -> "Ledger":
+        """Replace a reservation by what was billed; a bill above it is kept whole, so that nothing is hidden."""
+        if all(other.id != held.id for other in self.open):
+            return self
+        rest = tuple(other for other in self.open if other.id != held.id)
+        return self.model_copy(update={"open": rest, "spent": self.spent + billed})
+
+    def charge(self, held: Reservation) -> "Ledger":
+        """Count a reservation as spent, because its bill may exist and cannot be seen."""
+        return self.settle(held, held.micro)
+
+    def release(self, held: Reservation) -> "Ledger":
+        """Give a reservation back where it is proven that nothing was billed."""
+        return self.settle(held, 0)
+
+
+def exceeded(limit: Limit, used: float, allowed: float, of: str = "") -> str:
+    """Say which bound was hit, in the one wording that every door shows."""
+    name = f"{limit.value}[{of}]" if of else limit.value
+    return f"budget exceeded: {name} (used {used:g}, allowed {allowed:g})"
+
+
+def first_limit_hit(budget: Budget, usage: Usage, wall_seconds: float, *, decisions: bool = True) -> str | None:
+    """Return the message for the first bound that stops the next step, or None.
+
+    A step is one decision of the model: the steps of an explicit plan are bounded by the plan itself.
+    """
+    bounds: tuple[tuple[Limit, float, float | None], ...] = (
+        (Limit.STEPS, usage.steps, budget.max_steps if decisions else None),
+        (Limit.TOKENS, usage.tokens, budget.max_tokens),
+        (Limit.WALL, wall_seconds, budget.max_wall_seconds),
+    )
+    for limit, used, allowed in bounds:
+        if allowed is not None and used >= allowed:
+            return exceeded(limit, used, allowed)
+    return None
+
+
+def code_runs_refused(budget: Budget, usage: Usage) -> str | None:
+    """Return why there may be no further program, or None."""
+    if usage.code_runs >= budget.max_code_runs:
+        return exceeded(Limit.CODE_RUNS, usage.code_runs, budget.max_code_runs)
+    return None
+
+
+def program_calls_refused(budget: Budget, made: int) -> str | None:
+    """Return why a program that has made so many calls may make no further one, or None."""
+    allowed = budget.max_calls_per_program
+    return None if allowed is None or made < allowed else exceeded(Limit.PROGRAM_CALLS, made, allowed)
+
+
+def calls_refused(budget: Budget, usage: Usage, tools: list[str]) -> str | None:
+    """Return why a batch of dispatches does not fit, or None when all of it fits."""
+    if usage.tool_calls + len(tools) > budget.max_tool_calls:
+        return exceeded(Limit.TOOL_CALLS, usage.tool_calls, budget.max_tool_calls)
+    for tool in sorted(set(tools)):
+        allowed = budget.quotas.get(tool)
+        used = usage.calls_by_tool.get(tool, 0)
+        if allowed is not None and used + tools.count(tool) > allowed:
+            return exceeded(Limit.QUOTA, used, allowed, of=tool)
+    return None

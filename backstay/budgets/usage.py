@@ -1,0 +1,53 @@
+"""What a run has spent."""
+
+from pydantic import Field
+
+from backstay.frozen import Frozen
+
+
+class ModelUsage(Frozen):
+    """Tokens and money of one model."""
+
+    calls: int = 0
+    input_cached_tokens: int = 0
+    input_new_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+    cost_micro: int = 0
+    """Millionths of a US dollar."""
+
+    def plus(self, other: "ModelUsage") -> "ModelUsage":
+        """Return the sum, field by field."""
+        return ModelUsage(**{name: getattr(self, name) + getattr(other, name) for name in ModelUsage.model_fields})
+
+    @property
+    def tokens(self) -> int:
+        """Return all tokens in and out."""
+        return self.input_cached_tokens + self.input_new_tokens + self.output_tokens
+
+
+class Usage(Frozen):
+    """Count what counts against the budget, and apart from it what does not."""
+
+    steps: int = 0
+    tool_calls: int = 0
+    code_runs: int = 0
+    free_calls: int = 0
+    """Verifies, undos, searches, reads of stored results and the closing summary: never refused."""
+    calls_by_tool: dict[str, int] = Field(default_factory=dict)
+    models: dict[str, ModelUsage] = Field(default_factory=dict)
+
+    @property
+    def tokens(self) -> int:
+        """Return the tokens of all models."""
+        return sum(model.tokens for model in self.models.values())
+
+    def called(self, tool: str) -> "Usage":
+        """Count one dispatched call."""
+        by_tool = {**self.calls_by_tool, tool: self.calls_by_tool.get(tool, 0) + 1}
+        return self.model_copy(update={"tool_calls": self.tool_calls + 1, "calls_by_tool": by_tool})
+
+    def asked(self, model: str, spent: ModelUsage) -> "Usage":
+        """Count one answer of a model."""
+        total = self.models.get(model, ModelUsage()).plus(spent)
+        return self.model_copy(update={"models": {**self.models, model: total}})

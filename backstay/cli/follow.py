@@ -1,0 +1,147 @@
+"""Follow a run at the terminal: its events, its budget, and what it asks."""
+
+import asyncio
+import contextlib
+from collections.abc import Generator
+from typing import Any
+
+from rich.live import Live
+
+from backstay.approvals.approval import ApprovalRequest, RequestKind
+from backstay.cli.prompt import Prompt, Prompted
+from backstay.cli.render import commands, event_line, live_panel, request_lines, style_of
+from backstay.cli.terminal import Terminal
+from backstay.client import Run
+from backstay.errors import BackstayError
+from backstay.task.event import Event
+from backstay.task.status import Status
+
+_TICK_S = 0.5
+APPROVABLE = frozenset({RequestKind.CALL, RequestKind.BATCH, RequestKind.PLAN})
+
+
+class Detached(BackstayError):
+    """The person let go; the run goes on."""
+
+
+class Follower:
+    """Show what happens in a run until it ends."""
+
+    def __init__(self, terminal: Terminal, run: Run, prompt: Prompt, *, yes: str = "", asks: bool = True) -> None:
+        """Approve calls by itself for the reason `yes`; ask the person where there is one and `asks` is set."""
+        self.terminal = terminal
+        self.run = run
+        self.prompt = prompt
+        self.yes = yes
+        self.asks = asks and terminal.interactive
+        self.seen: set[str] = set()
+        self.shown = 0
+        self.status: Status | None = None
+        self.budget: dict[str, Any] = {}
+        self.live: Live | None = None
+
+    async def follow(self) -> None:
+        """Return when the run has ended.
+
+        Raises Detached when the person lets go, Unreachable when Temporal stays away.
+        """
+        events: asyncio.Queue[Event] = asyncio.Queue()
+        feeding = asyncio.create_task(self._feed(events))
+        try:
+            with self._panel():
+                while not (feeding.done() and events.empty()):
+                    await self._tick(events)
+            await feeding
+        finally:
+            feeding.cancel()
+            await asyncio.gather(feeding, return_exceptions=True)
+
+    async def _feed(self, events: asyncio.Queue[Event]) -> None:
+        async for event in self.run.events():
+            events.put_nowait(event)
+
+    async def _tick(self, events: asyncio.Queue[Event]) -> None:
+        try:
+            self._show(await asyncio.wait_for(events.get(), _TICK_S))
+        except TimeoutError:
+            await self._look()
+        while not events.empty():
+            self._show(events.get_nowait())
+
+    async def _look(self) -> None:
+        """Look at the status once all events so far are shown, so that a request follows what led to it."""
+        try:
+            self.status = await self.run.status()
+            if not self.budget:
+                self.budget = (await self.run.budget()).get("budget", {})
+        except BackstayError:
+            return  # a worker that is away for a moment is no reason to stop looking
+        if self.live is not None:
+            self.live.update(live_panel(self.status, self.budget))
+        if self.status.last_events and self.status.last_events[-1].n > self.shown:
+            return  # what led to the requests is shown first
+        for request in self.status.pending:
+            # A request that was asked again, because a verdict is missing or it was escalated, is shown again.
+            mark = f"{request.id} {len(request.decided)} {request.expires_at}"
+            if mark not in self.seen:
+                self.seen.add(mark)
+                await self._meet(request)
+
+    def _show(self, event: Event) -> None:
+        if event.name == "budget.topped_up":
+            self.budget = {}
+        self.shown = event.n
+        self.terminal.say(event_line(event), style_of(event))
+
+    async def _meet(self, request: ApprovalRequest) -> None:
+        if self.yes and request.kind in APPROVABLE:
+            await self._approve(request)
+        elif self.asks:
+            with self._hidden():
+                prompted = await self.prompt.decide(request)
+            if prompted is Prompted.DETACH:
+                raise Detached
+        else:
+            self._announce(request)
+
+    async def _approve(self, request: ApprovalRequest) -> None:
+        for line, style in request_lines(request):
+            self.terminal.say(line, style)
+        try:
+            await self.run.approve(request.id, by=self.prompt.by, args_digest=request.args_digest or None)
+        except BackstayError as error:
+            self.terminal.say(f"not approved: {error}", "red")
+        else:
+            self.terminal.say(f"approved {request.id} without asking: {self.yes}", "yellow")
+
+    def _announce(self, request: ApprovalRequest) -> None:
+        for line, style in request_lines(request):
+            self.terminal.say(line, style)
+        self.terminal.say("  waits for a person; decide with one of:")
+        for command in commands(self.run.id, request):
+            self.terminal.say(f"    {command}")
+
+    @contextlib.contextmanager
+    def _panel(self) -> Generator[None]:
+        if not self.terminal.console.is_terminal:
+            yield
+            return
+        with Live(live_panel(None, {}), console=self.terminal.console, refresh_per_second=4, transient=True) as live:
+            self.live = live
+            try:
+                yield
+            finally:
+                self.live = None
+
+    @contextlib.contextmanager
+    def _hidden(self) -> Generator[None]:
+        """Take the panel away while a person is asked."""
+        live = self.live
+        if live is None:
+            yield
+            return
+        live.stop()
+        try:
+            yield
+        finally:
+            live.start()

@@ -1,0 +1,116 @@
+"""Draw requests, budgets and results for people."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from backstay.approvals.approval import ApprovalRequest, RequestedCall
+from backstay.library import room
+from backstay.task.event import Event
+from backstay.task.result import Result
+from backstay.task.status import Status
+
+_STYLES = {
+    "approval": "yellow",
+    "budget": "yellow",
+    "effect": "magenta",
+    "undo": "magenta",
+    "model": "dim",
+    "search": "dim",
+    "run": "bold",
+}
+
+
+def style_of(event: Event) -> str:
+    """Return how an event looks."""
+    return _STYLES.get(event.name.partition(".")[0], "")
+
+
+def event_line(event: Event) -> str:
+    """Return an event as one line."""
+    return f"{event.at[11:19]}  step {event.step}  {event.name:<17} {event.text}"
+
+
+def request_lines(request: ApprovalRequest) -> Iterator[tuple[str, str]]:
+    """Yield a request line by line with its style: engine facts first, what the model says apart and marked."""
+    yield f"{request.id} ({request.kind}): {request.question}", "bold yellow"
+    for call in request.calls:
+        yield from _call_lines(call)
+    if request.answer_schema is not None:
+        yield f"  the answer's form: {json.dumps(request.answer_schema, ensure_ascii=False)}", ""
+    yield f"  asked by rule: {request.rule or 'none'}", ""
+    if request.approvers or request.quorum > 1:
+        named = ", ".join(request.approvers) or "any verified person"
+        yield f"  who may decide: {named}; needed: {request.quorum}; so far: {len(request.decided)}", ""
+    if request.expires_at:
+        yield f"  expires {request.expires_at}, then: {request.on_expiry}", ""
+    yield f"  cost so far: {request.cost_so_far:.4f} USD", ""
+    if request.reason:
+        yield f"  the model says (nobody checked this): {request.reason}", "italic"
+
+
+def _call_lines(call: RequestedCall) -> Iterator[tuple[str, str]]:
+    yield f"  [{call.index}] {call.tool}  ({call.safety})", "bold"
+    for name, value in call.arguments.items():
+        yield f"        {name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}", ""
+    if call.clipped:
+        yield f"        {call.clipped} characters are not shown; digest {call.args_digest}", "red"
+    for line in (call.diff or "").splitlines():
+        yield f"        {line}", {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
+    how = f"can be undone: {call.undo_how}" if call.undo_how else "can be undone"
+    yield f"        {how if call.undoable else 'CANNOT BE UNDONE'}", "green" if call.undoable else "bold red"
+
+
+def commands(workflow_id: str, request: ApprovalRequest) -> list[str]:
+    """Return the literal commands that decide a request, as operators also see them in the Web UI."""
+    digest = f" --args-digest {request.args_digest}" if any(call.clipped for call in request.calls) else ""
+    return room("workflows.view").commands(workflow_id, request, digest)
+
+
+def budget_rows(budget: dict[str, Any], usage: dict[str, Any]) -> list[tuple[str, float, float | None, str]]:
+    """Return name, used, allowed and text of the bounds that people watch."""
+    steps, calls = usage.get("steps", 0), usage.get("tool_calls", 0)
+    spent, ceiling = usage.get("llm_cost_usd", 0), budget.get("max_llm_cost_usd")
+    allowed = "no limit" if ceiling is None else f"{ceiling:.2f}"
+    return [
+        ("steps", steps, budget.get("max_steps"), f"{steps}/{budget.get('max_steps')}"),
+        ("calls", calls, budget.get("max_tool_calls"), f"{calls}/{budget.get('max_tool_calls')}"),
+        ("USD", spent, ceiling, f"{spent:.4f}/{allowed}"),
+    ]
+
+
+def live_panel(status: Status | None, budget: dict[str, Any]) -> Table:
+    """Return the panel beneath the events: state and budget bars."""
+    table = Table.grid(padding=(0, 1))
+    row: list[Any] = [Text("starting" if status is None else f"{status.state}, step {status.step}", style="bold cyan")]
+    if status is not None and budget:
+        for name, used, allowed, text in budget_rows(budget, status.usage):
+            bar = ProgressBar(total=allowed or 1, completed=min(used, allowed or 1) if allowed else 0, width=12)
+            row += [Text(name), bar, Text(text)]
+    table.add_row(*row)
+    return table
+
+
+def ending_lines(result: Result) -> Iterator[tuple[str, str]]:
+    """Yield how a run ended, for people."""
+    rows = "  ".join(f"{name} {text}" for name, _, _, text in budget_rows(result.budget.plain(), result.usage))
+    yield f"{result.outcome}  {rows}", "bold green" if result.success else "bold red"
+    if result.error is not None:
+        yield f"{result.error.type}: {result.error.message}", "red"
+    for undone in result.undone:
+        yield f"undo of {undone.tool}: {undone.state}{f' ({undone.detail})' if undone.detail else ''}", "magenta"
+    standing = [effect for effect in result.effects if effect.state.value in {"applied", "kept", "unknown"}]
+    if standing and not result.workflow_id.startswith("undo-"):
+        yield f"effects that stand: {len(standing)}; take them back with: backstay undo {result.workflow_id}", ""
+
+
+def result_text(result: Result) -> str:
+    """Return what a run found, for stdout."""
+    text = result.final_summary
+    if result.raw_outputs:
+        text += f"\n{json.dumps(result.raw_outputs, indent=2, ensure_ascii=False)}"
+    return text

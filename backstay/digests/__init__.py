@@ -1,0 +1,1 @@
+"""Small stand-ins for large payloads: schema, sample and aggregates, without a model."""

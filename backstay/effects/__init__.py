@@ -1,0 +1,1 @@
+"""What a run changed in the world, and how each change is taken back."""

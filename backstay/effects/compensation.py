@@ -1,0 +1,52 @@
+"""What would take effects back, in the order it must happen."""
+
+from backstay.frozen import Frozen
+
+
+class Compensation(Frozen):
+    """Remember one dispatched effect and how it would be taken back."""
+
+    effect: int
+    """The effect's n."""
+    tool: str
+    step: int
+    undo_tool: str | None = None
+    """The tool that would be called, `provider.tool`; None says that it cannot be undone."""
+    shown: str | None = None
+    """What would be called, for people."""
+    by_effect_id: bool = False
+    """Whether it can be undone even when nobody knows if it happened."""
+    verify: bool = False
+    unknown: bool = False
+    """Whether nobody knows yet if the effect took place."""
+
+
+class UndoStack(Frozen):
+    """Keep compensations in order of dispatch; the last one is undone first."""
+
+    slots: tuple[Compensation, ...] = ()
+
+    def push(self, slot: Compensation) -> "UndoStack":
+        """Return the stack with one more slot, replacing an earlier slot of the same effect."""
+        return UndoStack(slots=(*(s for s in self.slots if s.effect != slot.effect), slot))
+
+    def drop(self, effect: int) -> "UndoStack":
+        """Return the stack without that effect."""
+        return UndoStack(slots=tuple(s for s in self.slots if s.effect != effect))
+
+    def to_undo(self, to_step: int | None = None) -> tuple[Compensation, ...]:
+        """Return what must be undone, last first; effects of steps up to and including `to_step` stay."""
+        chosen = [s for s in self.slots if to_step is None or s.step > to_step]
+        return tuple(sorted(chosen, key=lambda s: s.effect, reverse=True))
+
+
+class Undone(Frozen):
+    """Tell what became of one effect when it was to be taken back."""
+
+    effect: int
+    tool: str
+    state: str
+    """compensated | kept | parked"""
+    shown: str | None = None
+    detail: str | None = None
+    """Why it was parked or kept, with the manual steps."""

@@ -1,0 +1,63 @@
+"""A call that may change the world, and what is known of it."""
+
+from enum import StrEnum
+
+from backstay.frozen import Frozen
+
+
+class EffectState(StrEnum):
+    """Name what is known of an effect."""
+
+    PLANNED = "planned"
+    APPROVED = "approved"
+    DISPATCHED = "dispatched"
+    APPLIED = "applied"
+    FAILED = "failed"
+    NOT_SENT = "not_sent"
+    UNKNOWN = "unknown"
+    COMPENSATED = "compensated"
+    KEPT = "kept"
+
+
+LEGAL: dict[EffectState, frozenset[EffectState]] = {
+    EffectState.PLANNED: frozenset({EffectState.APPROVED, EffectState.DISPATCHED}),
+    EffectState.APPROVED: frozenset({EffectState.DISPATCHED}),
+    EffectState.DISPATCHED: frozenset(
+        {EffectState.APPLIED, EffectState.FAILED, EffectState.NOT_SENT, EffectState.UNKNOWN}
+    ),
+    EffectState.NOT_SENT: frozenset({EffectState.DISPATCHED}),
+    EffectState.UNKNOWN: frozenset(
+        {EffectState.APPLIED, EffectState.FAILED, EffectState.NOT_SENT, EffectState.COMPENSATED}
+    ),
+    EffectState.APPLIED: frozenset({EffectState.COMPENSATED, EffectState.KEPT}),
+    EffectState.FAILED: frozenset(),
+    EffectState.COMPENSATED: frozenset(),
+    EffectState.KEPT: frozenset({EffectState.COMPENSATED}),
+}
+"""Which state may follow which."""
+
+
+class Effect(Frozen):
+    """Show one effect to people, in redacted form."""
+
+    id: str
+    """`<workflow id>/<first execution run id>/<n>`."""
+    n: int
+    tool: str
+    args_digest: str
+    state: EffectState
+    step: int = 0
+    send: int = 1
+    """Counts deliberate sends; a retry of one send keeps its number."""
+    undo: str | None = None
+    """What takes it back, shown form; None says it cannot be undone."""
+    undo_tool: str | None = None
+    """The tool that would be called for it."""
+    undo_by_effect_id: bool = False
+    verify: bool = False
+    outcome: str | None = None
+    """One redacted line: the error, or what a person said."""
+    result: str | None = None
+    """Ref of the stored result record."""
+    settle_in_s: float = 0
+    """For a dispatched effect: how long until its request can no longer be under way."""

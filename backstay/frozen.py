@@ -1,0 +1,41 @@
+"""The one shape all nouns share: frozen data that reads old history and forbids surprises only at the door."""
+
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from backstay.errors import TaskInvalid
+
+
+class Frozen(BaseModel):
+    """Hold plain, frozen data; ignore unknown fields so that newer and older histories both decode."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    @classmethod
+    def admit(cls, data: Any) -> Self:
+        """Validate data that comes from outside and refuse what is unknown, naming field, value and fix.
+
+        Raises TaskInvalid with one line per fault.
+        """
+        try:
+            return cls.model_validate(data, extra="forbid")
+        except ValidationError as error:
+            raise TaskInvalid("; ".join(_explain(cls.__name__, fault) for fault in error.errors())) from None
+
+    def plain(self) -> dict[str, Any]:
+        """Return the JSON form, as other programs read it."""
+        return self.model_dump(mode="json", by_alias=True)
+
+
+def _explain(noun: str, fault: Any) -> str:
+    field = ".".join(str(part) for part in fault["loc"]) or noun
+    value = repr(fault.get("input"))
+    shown = value if len(value) <= 80 else value[:77] + "..."
+    match fault["type"]:
+        case "extra_forbidden":
+            return f"{field}: unknown field (value {shown}); remove it or correct its name"
+        case "missing":
+            return f"{field}: required field is missing; add it"
+        case _:
+            return f"{field}: {fault['msg'].removeprefix('Value error, ')} (value {shown})"

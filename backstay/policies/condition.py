@@ -1,0 +1,142 @@
+"""Judge the arguments of a call against the conditions of a rule; in doubt, towards caution.
+
+A condition either *widens* what may happen unasked (`when` of an allow rule, `unless` of a deny or ask rule) or
+*narrows* it (`when` of a deny or ask rule, `unless` of an allow rule). A widening condition must hold beyond doubt and
+for every element of a list; a narrowing one holds for any element, and counts as holding when it cannot be evaluated.
+"""
+
+from collections.abc import Iterable
+from enum import IntEnum
+from typing import Any
+
+from backstay.policies.operators import compare, contains_opaque, is_opaque, parse_operand
+
+Conditions = dict[str, dict[str, Any]]
+"""Operators and their operands by dotted argument path."""
+
+_MISSING = object()
+
+
+class Judgement(IntEnum):
+    """Say how conditions came out; where all must hold, the lowest decides."""
+
+    FAILS = 0
+    OPAQUE = 1
+    """The value is a secret handle, a stored reference or a reference to a later result."""
+    DOUBTFUL = 2
+    """The argument is missing or of another type, and caution says that the condition holds."""
+    HOLDS = 3
+
+
+def parse_conditions(data: Any) -> Conditions:
+    """Return checked conditions; raises ValueError naming path, operator and fix."""
+    if not isinstance(data, dict) or not data:
+        raise ValueError("conditions must be a mapping such as {amount: {gt: 10000}}; write one or remove the key")
+    if len(data) > 50:
+        raise ValueError(f"{len(data)} argument paths; write at most 50")
+    return {_parse_path(path): _parse_operators(path, operators) for path, operators in data.items()}
+
+
+def judge(conditions: Conditions, arguments: dict[str, Any], *, widens: bool) -> tuple[Judgement, str]:
+    """Say whether all conditions hold, and name the path of an argument that cannot be looked into."""
+    outcome, opaque_path = Judgement.HOLDS, ""
+    for path, operators in conditions.items():
+        values = _reach(arguments, path)
+        for operator, operand in operators.items():
+            found = _fold((_one(operator, value, operand, widens=widens) for value in values), widens=widens)
+            if found is Judgement.OPAQUE and not opaque_path:
+                opaque_path = path
+            outcome = min(outcome, found)
+    return outcome, opaque_path if outcome is Judgement.OPAQUE else ""
+
+
+def _parse_path(path: Any) -> str:
+    if not isinstance(path, str) or not path.isascii() or not path.isprintable() or not all(path.split(".")):
+        raise ValueError(f"argument path {path!r}; write dotted keys such as recipient.email")
+    if len(path) > 200:
+        raise ValueError(f"argument path of {len(path)} characters; write at most 200")
+    return path
+
+
+def _parse_operators(path: str, operators: Any) -> dict[str, Any]:
+    if not isinstance(operators, dict) or not operators:
+        raise ValueError(f"{path}: {operators!r} is no condition; write one such as {{equals: ...}}")
+    return {operator: parse_operand(path, operator, operand) for operator, operand in operators.items()}
+
+
+def _reach(arguments: dict[str, Any], path: str) -> list[Any]:
+    """Return every value the path leads to; a list on the way is entered element by element."""
+    reached: list[Any] = [arguments]
+    for key in path.split("."):
+        reached = [found for item in reached for found in _enter(item, key)]
+    return reached
+
+
+def _enter(item: Any, key: str) -> Iterable[Any]:
+    if is_opaque(item):
+        return (item,)
+    match item:
+        case dict():
+            return (item.get(key, _MISSING),)
+        case list() if key.isdecimal():
+            # More digits than any list has elements: int() refuses thousands of them.
+            return (item[int(key)] if len(key) < 10 and int(key) < len(item) else _MISSING,)
+        case list():
+            return [element.get(key, _MISSING) if isinstance(element, dict) else _unkeyed(element) for element in item]
+        case _:
+            return (_MISSING,)
+
+
+def _unkeyed(element: Any) -> Any:
+    return element if is_opaque(element) else _MISSING
+
+
+def _one(operator: str, value: Any, operand: Any, *, widens: bool) -> Judgement:
+    """Judge one value; a list is judged element by element where the operator speaks of single values."""
+    if value is _MISSING:
+        return _doubt(widens=widens)
+    if is_opaque(value):
+        return Judgement.OPAQUE
+    if isinstance(value, list) and _by_element(operator, operand):
+        elements = (
+            Judgement.OPAQUE if contains_opaque(e) else _plain(operator, e, operand, widens=widens) for e in value
+        )
+        return _fold(elements, widens=widens)
+    # The number of elements is known even when an element is not.
+    if operator != "max_items" and contains_opaque(value):
+        seen = [element for element in value if not contains_opaque(element)] if isinstance(value, list) else []
+        certain = operator == "contains" and compare(operator, seen, operand, widens=widens)
+        return Judgement.HOLDS if certain else Judgement.OPAQUE
+    return _plain(operator, value, operand, widens=widens)
+
+
+def _plain(operator: str, value: Any, operand: Any, *, widens: bool) -> Judgement:
+    match compare(operator, value, operand, widens=widens):
+        case None:
+            return _doubt(widens=widens)
+        case holds:
+            return Judgement.HOLDS if holds else Judgement.FAILS
+
+
+def _by_element(operator: str, operand: Any) -> bool:
+    match operator:
+        case "starts_with" | "ends_with":
+            return True
+        case "equals":
+            return not isinstance(operand, list)
+        case "in":
+            return not any(isinstance(choice, list) for choice in operand)
+        case _:
+            return False
+
+
+def _doubt(*, widens: bool) -> Judgement:
+    return Judgement.FAILS if widens else Judgement.DOUBTFUL
+
+
+def _fold(outcomes: Iterable[Judgement], *, widens: bool) -> Judgement:
+    """Join the outcomes of several values: all must hold to widen, one is enough to narrow."""
+    found = set(outcomes)
+    if widens:
+        return min(found, default=Judgement.FAILS)
+    return max(found, default=Judgement.FAILS)

@@ -1,0 +1,277 @@
+"""What may happen unasked, what must be asked about, and what must not happen."""
+
+from functools import reduce
+from typing import Annotated, Any, Literal, Self, cast
+
+from pydantic import BeforeValidator, Field
+
+from backstay.canonical import digest_of
+from backstay.errors import PolicyInvalid, TaskInvalid
+from backstay.frozen import Frozen
+from backstay.policies.condition import Judgement
+from backstay.policies.glob import matches, overlap
+from backstay.policies.rule import Rule, clip_line
+from backstay.policies.ruling import Permission, Ruling, stricter
+from backstay.redaction.handles import belongs_to, handles_in, provider_of
+from backstay.tools.tool import Safety, Tool
+
+Purpose = Literal["call", "undo"]
+
+
+def _or_empty(data: Any) -> Any:
+    """Read a key whose lines are all commented out as absent."""
+    if isinstance(data, str | dict):
+        raise ValueError("not a list; write [...] or one rule per line with a leading dash")  # noqa: TRY004 - pydantic
+    return () if data is None else data
+
+
+def _or_nothing(data: Any) -> Any:
+    return {} if data is None else data
+
+
+Rules = Annotated[tuple[Rule, ...], BeforeValidator(_or_empty), Field(max_length=1000)]
+
+
+class Defaults(Frozen):
+    """Decide by Safety where no rule applies."""
+
+    read_only: Permission = "allow"
+    write_safe: Permission = "ask"
+    restricted_write: Permission = "ask"
+
+    def of(self, safety: Safety) -> Permission:
+        """Return what is said of a class of tools."""
+        return cast("Permission", getattr(self, safety.value))
+
+
+class UndoPolicy(Frozen):
+    """Rule on compensations; they are declared by the operator, so they are allowed where no rule applies."""
+
+    default: Permission = "allow"
+    deny: Rules = ()
+    ask: Rules = ()
+    allow: Rules = ()
+
+
+class Policy(Frozen):
+    """Rule on calls: deny before ask before allow, the first rule of each that applies, then the default by Safety."""
+
+    default: Annotated[Defaults, BeforeValidator(_or_nothing)] = Defaults()
+    deny: Rules = ()
+    ask: Rules = ()
+    allow: Rules = ()
+    undo: Annotated[UndoPolicy, BeforeValidator(_or_nothing)] = UndoPolicy()
+    groups: Annotated[dict[str, tuple[str, ...]], BeforeValidator(_or_nothing), Field(max_length=200)] = Field(
+        default_factory=dict
+    )
+    """Persons by the name of their group, which starts with `@`."""
+    floor: "Policy | None" = None
+    """The operator's policy under a task's own: both rule, the stricter wins."""
+
+    @classmethod
+    def admit(cls, data: Any) -> Self:
+        """Validate a policy from outside; raises PolicyInvalid naming field, value and fix."""
+        given = {} if data is None else data
+        if isinstance(given, dict) and given.get("floor") is not None:
+            raise PolicyInvalid("floor: unknown field; remove it")
+        try:
+            policy = super().admit(given)
+        except TaskInvalid as error:
+            raise PolicyInvalid(str(error).replace("Value error, ", "")) from None
+        policy.check()
+        return policy
+
+    @property
+    def policy_hash(self) -> str:
+        """Return the sha256 of the policy's canonical JSON."""
+        return digest_of(self.plain())
+
+    def sections(self) -> list[tuple[str, tuple[Rule, ...]]]:
+        """Return every list of rules under its name."""
+        undo = self.undo
+        own = [("deny", self.deny), ("ask", self.ask), ("allow", self.allow)]
+        return [*own, ("undo.deny", undo.deny), ("undo.ask", undo.ask), ("undo.allow", undo.allow)]
+
+    def persons(self, rule: Rule) -> tuple[str, ...]:
+        """Return who may decide what the rule asks, groups resolved, sorted; empty means anyone."""
+        named = (self.groups.get(name, ()) if name.startswith("@") else (name,) for name in rule.approvers)
+        return tuple(sorted({person for persons in named for person in persons}))
+
+    def tightened_by(self, data: dict[str, Any] | None) -> "Policy":
+        """Return this policy with a task's own over it, which can only make it stricter.
+
+        What the task's policy leaves out is no opinion. Raises PolicyInvalid, also when a call could fall under both
+        and too few people may approve it under both.
+        """
+        if data is None:
+            return self
+        own = Policy.admit(_without_opinions(data, self.groups))
+        _check_approvers(self, own)
+        return own.model_copy(update={"floor": self})
+
+    def check(self) -> None:
+        """Raise PolicyInvalid when rules and groups do not fit together."""
+        for name, persons in self.groups.items():
+            _check_group(name, persons)
+        for section, rules in self.sections():
+            for index, rule in enumerate(rules):
+                self._check_rule(f"{section}[{index}]", rule, asks=section.endswith("ask"))
+
+    def _check_rule(self, where: str, rule: Rule, *, asks: bool) -> None:
+        if not asks and rule.asks_in_its_own_way:
+            raise PolicyInvalid(
+                f"{where}: {rule.tool} names approvers, quorum, timeout, on_expiry or no_self_approval, which only "
+                "ask rules have; move the rule to ask or remove them"
+            )
+        for name in rule.approvers:
+            if not name.strip() or (name.startswith("@") and name not in self.groups):
+                raise PolicyInvalid(f"{where}.approvers: unknown group {name!r}; add it to groups or correct its name")
+        persons = self.persons(rule)
+        if persons and rule.quorum > len(persons):
+            raise PolicyInvalid(
+                f"{where}.quorum: {rule.quorum} of {len(persons)} approvers ({', '.join(persons)}) can never agree; "
+                f"lower it to at most {len(persons)} or name more approvers"
+            )
+
+
+def forbids(policy: Policy, tool: Tool) -> str | None:
+    """Return the rule that denies every call of a tool whatever its arguments, or None when some call may pass."""
+    for index, candidate in enumerate(policy.deny):
+        if candidate == candidate.bare and matches(candidate.tool, tool.name):
+            return f"deny[{index}]: {candidate.line}"
+    if policy.default.of(tool.safety) == "deny" and not any(
+        matches(one.tool, tool.name) for one in (*policy.ask, *policy.allow)
+    ):
+        return f"default: {tool.safety.value} is denied"
+    return None if policy.floor is None else forbids(policy.floor, tool)
+
+
+def rule(policy: Policy, tool: Tool, arguments: dict[str, Any], *, purpose: Purpose = "call") -> Ruling:
+    """Rule on a call under a policy and the policy below it; the stricter wins."""
+    found = _ruled(policy, tool, arguments, purpose=purpose)
+    foreign = sorted({provider_of(h) for h in handles_in(arguments) if not belongs_to(h, tool.provider)})
+    if foreign:
+        line = f"secret: a secret of {', '.join(foreign)} would be sent to {tool.provider}"
+        found = stricter(Ruling(verdict="ask", rule=clip_line(line)), found)
+    return found
+
+
+def _ruled(policy: Policy, tool: Tool, arguments: dict[str, Any], *, purpose: Purpose) -> Ruling:
+    found = _own(policy, tool, arguments, purpose=purpose)
+    if policy.floor is None:
+        return found
+    found = found.model_copy(update={"rule": f"task's own {found.rule}"})
+    return stricter(_ruled(policy.floor, tool, arguments, purpose=purpose), found)
+
+
+def _own(policy: Policy, tool: Tool, arguments: dict[str, Any], *, purpose: Purpose) -> Ruling:
+    """Rule by one policy alone."""
+    section = policy.undo if purpose == "undo" else policy
+    prefix = "undo." if purpose == "undo" else ""
+    asking: list[Ruling] = []
+    for index, candidate in enumerate(section.deny):
+        outcome, path = candidate.applies(tool.name, arguments, allows=False)
+        line = f"{prefix}deny[{index}]: {candidate.line}"
+        if outcome is Judgement.OPAQUE:
+            asking.append(Ruling(verdict="ask", rule=_cannot_see(line, path)))
+        elif outcome is not Judgement.FAILS:
+            return Ruling(verdict="deny", rule=line)
+    for index, candidate in enumerate(section.ask):
+        outcome, path = candidate.applies(tool.name, arguments, allows=False)
+        if outcome is Judgement.FAILS:
+            continue
+        line = f"{prefix}ask[{index}]: {candidate.line}"
+        asking.append(_asks(policy, candidate, _cannot_see(line, path) if path else line))
+        # A rule that applies only for caution's sake must not stand before a stricter one that truly applies.
+        if outcome is Judgement.HOLDS:
+            break
+    if asking:
+        return reduce(stricter, asking)
+    return _allowed(section.allow, tool, arguments, prefix) or _by_default(policy, tool, purpose)
+
+
+def _allowed(rules: tuple[Rule, ...], tool: Tool, arguments: dict[str, Any], prefix: str) -> Ruling | None:
+    for index, candidate in enumerate(rules):
+        outcome, path = candidate.applies(tool.name, arguments, allows=True)
+        line = f"{prefix}allow[{index}]: {candidate.line}"
+        if outcome is Judgement.OPAQUE:
+            return Ruling(verdict="ask", rule=_cannot_see(line, path))
+        if outcome is Judgement.HOLDS:
+            return Ruling(verdict="allow", rule=line)
+    return None
+
+
+def _by_default(policy: Policy, tool: Tool, purpose: Purpose) -> Ruling:
+    if purpose == "undo":
+        return Ruling(verdict=policy.undo.default, rule=f"undo.default: {policy.undo.default}")
+    permission = policy.default.of(tool.safety)
+    said = {"allow": "is allowed", "ask": "asks", "deny": "is denied"}[permission]
+    return Ruling(verdict=permission, rule=f"default: {tool.safety.value} {said}")
+
+
+def _asks(policy: Policy, candidate: Rule, line: str) -> Ruling:
+    return Ruling(
+        verdict="ask",
+        rule=line,
+        approvers=policy.persons(candidate),
+        quorum=candidate.quorum,
+        timeout_s=candidate.timeout,
+        on_expiry=candidate.on_expiry,
+        no_self_approval=candidate.no_self_approval,
+    )
+
+
+def _cannot_see(line: str, path: str) -> str:
+    return clip_line(
+        f"{line} (asks: {path} is a secret, a stored value or a reference, which the rule cannot look into)"
+    )
+
+
+def _check_group(name: str, persons: tuple[str, ...]) -> None:
+    if not name.startswith("@") or len(name) < 2:
+        raise PolicyInvalid(f"groups: {name!r} is no name of a group; write it with a leading @, such as @finance")
+    if not persons:
+        raise PolicyInvalid(f"groups.{name}: empty; name at least one person")
+    for person in persons:
+        if not person.strip() or person.startswith("@"):
+            raise PolicyInvalid(f"groups.{name}: {person!r} is no person; list persons, not groups")
+
+
+def _without_opinions(data: Any, groups: dict[str, tuple[str, ...]]) -> Any:
+    """Fill what a task leaves out with allow, which tightens nothing, and lend it the operator's groups."""
+    if not isinstance(data, dict):
+        return data
+    default, undo, own_groups = (data.get(key) or {} for key in ("default", "undo", "groups"))
+    filled = dict(data)
+    if isinstance(default, dict):
+        filled["default"] = {safety.value: "allow" for safety in Safety} | default
+    if isinstance(undo, dict):
+        filled["undo"] = {"default": "allow"} | undo
+    if isinstance(own_groups, dict):
+        taken = sorted(map(str, own_groups.keys() & groups.keys()))
+        if taken:
+            raise PolicyInvalid(f"groups.{taken[0]}: the operator's policy defines this group; choose another name")
+        filled["groups"] = own_groups | groups
+    return filled
+
+
+def _check_approvers(floor: Policy, own: Policy) -> None:
+    """Refuse a task's policy when a call could fall under two rules that no set of people can satisfy together."""
+    pairs = (("ask", floor.ask, own.ask), ("undo.ask", floor.undo.ask, own.undo.ask))
+    for section, theirs, ours in pairs:
+        for index, mine in enumerate(ours):
+            for other in theirs:
+                _check_pair(f"{section}[{index}]", (own.persons(mine), mine), (floor.persons(other), other))
+
+
+def _check_pair(where: str, mine: tuple[tuple[str, ...], Rule], other: tuple[tuple[str, ...], Rule]) -> None:
+    (our_persons, our_rule), (their_persons, their_rule) = mine, other
+    if not (our_persons or their_persons) or not overlap(our_rule.tool, their_rule.tool):
+        return
+    both = set(our_persons) & set(their_persons) if our_persons and their_persons else {*our_persons, *their_persons}
+    quorum = max(our_rule.quorum, their_rule.quorum)
+    if quorum > len(both):
+        raise PolicyInvalid(
+            f"{where}.approvers: {our_rule.tool} also falls under the operator's rule for {their_rule.tool}, and only "
+            f"{len(both)} of the {quorum} persons needed may decide under both; name approvers of that rule or none"
+        )

@@ -1,0 +1,120 @@
+"""One line of a policy."""
+
+import json
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StrictInt, model_validator
+
+from backstay.frozen import Frozen
+from backstay.policies.condition import Conditions, Judgement, judge, parse_conditions
+from backstay.policies.glob import matches
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_YEAR = 366 * 86400
+
+OnExpiry = Literal["reject", "escalate", "fail"]
+"""What happens when nobody decides in time."""
+
+
+def parse_duration(data: Any) -> float:
+    """Return seconds for "45s", "30m", "24h", "7d" or a number of seconds; raises ValueError naming the fix."""
+    seconds: float | None = None
+    if isinstance(data, int | float) and not isinstance(data, bool):
+        seconds = float(data) if abs(data) <= _YEAR else None
+    elif isinstance(data, str) and data.isascii() and data[-1:] in _UNITS and data[:-1].isdecimal() and len(data) < 12:
+        seconds = float(int(data[:-1]) * _UNITS[data[-1]])
+    if seconds is None or not 0 < seconds <= _YEAR:
+        raise ValueError(f"{data!r} is no duration; write 45s, 30m, 24h, 7d or seconds, above 0 and at most 366d")
+    return seconds
+
+
+def clip_line(line: str, longest: int = 500) -> str:
+    """Return the line, cut where it is too long to be read."""
+    return line if len(line) <= longest else line[: longest - 1] + "…"
+
+
+def _parse_pattern(pattern: str) -> str:
+    if not pattern.isascii() or not pattern.isprintable() or not 0 < len(pattern) <= 200:
+        raise ValueError("a tool pattern is 1 to 200 printable ASCII characters such as gmail.send_* or *.delete_*")
+    odd = sorted({sign for sign in pattern if sign in ' ()[]{}!,;"'})
+    if odd:
+        raise ValueError(
+            f"only * and ? are special in a tool pattern; {' '.join(map(repr, odd))} cannot match a tool's name"
+        )
+    if "." not in pattern and "*" not in pattern:
+        raise ValueError(f"tools are named provider.tool; write *.{pattern} or {pattern}.*")
+    return pattern
+
+
+def _parse_conditions(data: Any) -> Conditions | None:
+    return None if data is None else parse_conditions(data)
+
+
+Seconds = Annotated[float, BeforeValidator(parse_duration)]
+Given = Annotated[Conditions | None, BeforeValidator(_parse_conditions)]
+
+
+class Rule(Frozen):
+    """Match calls by tool and arguments; who may decide is said in ask rules only."""
+
+    tool: Annotated[str, AfterValidator(_parse_pattern)]
+    when: Given = None
+    """All must hold, or the rule does not apply."""
+    unless: Given = None
+    """When all hold, the rule does not apply."""
+    approvers: tuple[str, ...] = Field(default=(), max_length=200)
+    quorum: StrictInt = Field(default=1, ge=1, le=100)
+    timeout: Seconds | None = None
+    on_expiry: OnExpiry = "reject"
+    no_self_approval: StrictBool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_pattern(cls, data: Any) -> Any:
+        return {"tool": data} if isinstance(data, str) else data
+
+    @property
+    def line(self) -> str:
+        """Return the rule in one line, as people read it."""
+        parts = [self.tool]
+        if self.when is not None:
+            parts.append(f"when {_spell(self.when)}")
+        if self.unless is not None:
+            parts.append(f"unless {_spell(self.unless)}")
+        return clip_line(" ".join(parts))
+
+    def applies(self, tool: str, arguments: dict[str, Any], *, allows: bool) -> tuple[Judgement, str]:
+        """Say whether the rule applies to a call, and name the path of an argument that leaves it open.
+
+        `allows` says that the rule stands among those that allow.
+        """
+        if not matches(self.tool, tool):
+            return Judgement.FAILS, ""
+        when, path = Judgement.HOLDS, ""
+        if self.when is not None:
+            when, path = judge(self.when, arguments, widens=allows)
+        if when is Judgement.FAILS or self.unless is None:
+            return when, path
+        exempt, exempt_path = judge(self.unless, arguments, widens=not allows)
+        if exempt in (Judgement.HOLDS, Judgement.DOUBTFUL):
+            return Judgement.FAILS, ""
+        return (Judgement.OPAQUE, exempt_path) if exempt is Judgement.OPAQUE else (when, path)
+
+    @property
+    def asks_in_its_own_way(self) -> bool:
+        """Return whether it says anything that only a request to people can honour."""
+        return self.model_copy(update={"when": None, "unless": None}) != self.bare
+
+    @property
+    def bare(self) -> Self:
+        """Return the rule with nothing but its pattern."""
+        return type(self)(tool=self.tool)
+
+
+def _spell(conditions: Conditions) -> str:
+    # ASCII JSON: a task's own policy is hostile text too, and this line is shown to people.
+    return " and ".join(
+        f"{path} {operator} {clip_line(json.dumps(operand, sort_keys=True), 80)}"
+        for path, operators in conditions.items()
+        for operator, operand in operators.items()
+    )

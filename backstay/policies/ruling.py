@@ -1,0 +1,51 @@
+"""What a policy says of one call."""
+
+from functools import reduce
+from typing import Literal
+
+from backstay.frozen import Frozen
+from backstay.policies.rule import OnExpiry, clip_line
+
+Permission = Literal["allow", "ask", "deny"]
+"""What a policy says of a call."""
+
+_STRICTNESS: dict[Permission, int] = {"allow": 0, "ask": 1, "deny": 2}
+_AT_EXPIRY: dict[OnExpiry, int] = {"escalate": 0, "reject": 1, "fail": 2}
+
+
+class Ruling(Frozen):
+    """Say what may be done with one call, and by whose leave."""
+
+    verdict: Permission
+    rule: str
+    """Which rule decided, in one line."""
+    approvers: tuple[str, ...] = ()
+    """Persons who may decide; empty means anyone."""
+    quorum: int = 1
+    timeout_s: float | None = None
+    on_expiry: OnExpiry = "reject"
+    no_self_approval: bool = False
+
+
+def stricter(one: Ruling, other: Ruling) -> Ruling:
+    """Return the stricter of two rulings; of two that ask, one that satisfies both."""
+    if one.verdict != other.verdict:
+        return max(one, other, key=lambda ruling: _STRICTNESS[ruling.verdict])
+    if one.verdict != "ask":
+        return one
+    line = one.rule if one.rule == other.rule else clip_line(f"{one.rule}; {other.rule}")
+    named = [set(ruling.approvers) for ruling in (one, other) if ruling.approvers]
+    approvers = tuple(sorted(reduce(set.intersection, named))) if named else ()
+    quorum = max(one.quorum, other.quorum)
+    if named and quorum > len(approvers):
+        return Ruling(verdict="deny", rule=clip_line(f"nobody may approve this under both rules: {line}"))
+    timeouts = [ruling.timeout_s for ruling in (one, other) if ruling.timeout_s is not None]
+    return Ruling(
+        verdict="ask",
+        rule=line,
+        approvers=approvers,
+        quorum=quorum,
+        timeout_s=min(timeouts, default=None),
+        on_expiry=max(one.on_expiry, other.on_expiry, key=lambda at_expiry: _AT_EXPIRY[at_expiry]),
+        no_self_approval=one.no_self_approval or other.no_self_approval,
+    )

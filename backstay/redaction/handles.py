@@ -1,0 +1,143 @@
+"""Stand in for a secret with a text that means the same secret again, but only where it came from."""
+
+import hashlib
+import hmac
+from collections.abc import Mapping
+from typing import Any
+
+from backstay.frozen import Frozen
+
+MARK = "⟦secret:"
+_END = "⟧"
+_HEX = frozenset("0123456789abcdef")
+_PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")
+_LABEL = 40
+_DIGITS = 24
+_LONGEST = len(MARK) + 2 * _LABEL + 1 + _DIGITS + 2
+
+
+class SecretHandle(Frozen):
+    """Name one secret of one provider without saying it."""
+
+    provider: str
+    label: str
+    mac: str
+
+    @property
+    def text(self) -> str:
+        """Return the form that stands in prompts, history and arguments."""
+        return f"{MARK}{self.provider}/{self.label}:{self.mac}{_END}"
+
+
+def handle_for(key: bytes, provider: str, label: str, value: Any) -> str:
+    """Return the handle of a secret; equal secrets of one run, provider and label have equal handles."""
+    source, name = _name(provider), _clean(label)[:_LABEL] or "secret"
+    text = value if isinstance(value, str) else _digits(value)
+    message = f"{source}|{name}|{text}".encode("utf-8", "surrogatepass")
+    mac = hmac.new(key, message, hashlib.sha256).hexdigest()[:_DIGITS]
+    return SecretHandle(provider=source, label=name, mac=mac).text
+
+
+def provider_of(handle: str) -> str:
+    """Return the provider a handle belongs to; empty when the text is no handle."""
+    parsed = _parse(handle)
+    return parsed.provider if parsed else ""
+
+
+def belongs_to(handle: str, provider: str) -> bool:
+    """Say whether a secret came from this provider, so that it may go back there unasked."""
+    return provider_of(handle) == _name(provider)
+
+
+def handles_in(value: Any) -> list[str]:
+    """Return every handle in a JSON value, keys and parts of longer strings included, each once."""
+    found: dict[str, None] = {}
+    waiting = [value]
+    while waiting:
+        match waiting.pop():
+            case str() as text:
+                found.update((part, None) for part, handle in split_handles(text) if handle is not None)
+            case dict() as mapping:
+                waiting.extend([*reversed(mapping.values()), *reversed(mapping)])
+            case list() | tuple() as items:
+                waiting.extend(reversed(items))
+            case _:
+                pass
+    return list(found)
+
+
+def replace_handles(value: Any, mapping: Mapping[str, Any]) -> Any:
+    """Put values back in place of their handles; a string that is one handle becomes the value with its own type.
+
+    Handles that the mapping does not know are left alone.
+    """
+    match value:
+        case str():
+            return mapping[value] if value in mapping else _replace_parts(value, mapping)
+        case dict():
+            return {_replace_parts(k, mapping): replace_handles(item, mapping) for k, item in value.items()}
+        case list() | tuple():
+            return [replace_handles(item, mapping) for item in value]
+        case _:
+            return value
+
+
+def split_handles(text: str) -> list[tuple[str, SecretHandle | None]]:
+    """Cut a text into plain parts and handles, in order; joined, the parts are the text."""
+    parts: list[tuple[str, SecretHandle | None]] = []
+    plain_from = at = 0
+    while (at := text.find(MARK, at)) >= 0:
+        end = text.find(_END, at, at + _LONGEST)
+        handle = _parse(text[at : end + 1]) if end >= 0 else None
+        if handle is None:
+            at += len(MARK)
+            continue
+        if at > plain_from:
+            parts.append((text[plain_from:at], None))
+        parts.append((text[at : end + 1], handle))
+        plain_from = at = end + 1
+    if plain_from < len(text) or not parts:
+        parts.append((text[plain_from:], None))
+    return parts
+
+
+def _replace_parts(text: Any, mapping: Mapping[str, Any]) -> Any:
+    if not isinstance(text, str) or MARK not in text:
+        return text
+    return "".join(
+        _as_text(mapping[part]) if handle and part in mapping else part for part, handle in split_handles(text)
+    )
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else repr(value)
+
+
+def _parse(text: str) -> SecretHandle | None:
+    if not text.startswith(MARK) or not text.endswith(_END):
+        return None
+    names, _, mac = text[len(MARK) : -len(_END)].rpartition(":")
+    provider, slash, label = names.partition("/")
+    if not slash or len(mac) != _DIGITS or not _HEX.issuperset(mac):
+        return None
+    if not all(0 < len(name) <= _LABEL and _PLAIN.issuperset(name) for name in (provider, label)):
+        return None
+    return SecretHandle(provider=provider, label=label, mac=mac)
+
+
+def _name(provider: str) -> str:
+    """Return the provider's name as it stands in handles; names that had to be changed stay distinct."""
+    cleaned = _clean(provider)
+    if cleaned == provider and 0 < len(provider) <= _LABEL:
+        return provider
+    mark = hashlib.sha256(provider.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"{cleaned[: _LABEL - 9]}-{mark}"
+
+
+def _digits(value: Any) -> str:
+    # Python refuses to write integers of thousands of digits in decimal.
+    return hex(value) if isinstance(value, int) else repr(value)
+
+
+def _clean(name: str) -> str:
+    return "".join(sign if sign in _PLAIN else "_" for sign in name)

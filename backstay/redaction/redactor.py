@@ -1,0 +1,69 @@
+"""Take every secret out of a payload and leave its structure."""
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
+
+from backstay.clean import clean_json, clean_text
+from backstay.redaction.names import DEFAULT_SENSITIVE_KEYS, SensitiveNames
+from backstay.redaction.shapes import Span, shapes_in
+from backstay.redaction.texts import Substitute, TextSecrets, spellings_of
+from backstay.redaction.walk import SecretWalk
+
+
+def redact_payload(payload: Any, sensitive_keys: Iterable[str] = DEFAULT_SENSITIVE_KEYS) -> Any:
+    """Return the payload with every secret masked as `[REDACTED:<kind>]`.
+
+    A secret is what stands under a sensitive name at any depth and in any spelling, or looks like a token, a key or a
+    password in a text. Total and idempotent.
+    """
+    return Redactor((), sensitive_keys).redact(payload)
+
+
+def mask(kind: str, _value: Any) -> str:
+    """Return the mask of a kind of secret."""
+    return f"[REDACTED:{kind}]"
+
+
+@lru_cache(maxsize=8)
+def _names(sensitive_keys: tuple[str, ...]) -> SensitiveNames:
+    return SensitiveNames(sensitive_keys)
+
+
+class Redactor:
+    """Find secrets by name, by form, and by equality with secrets this process knows."""
+
+    def __init__(self, known: Iterable[str], sensitive_keys: Iterable[str] = DEFAULT_SENSITIVE_KEYS) -> None:
+        """Know secrets of at least 8 bytes, wherever they stand, also in the spellings of URLs, JSON and base64."""
+        self._names = _names(tuple(sensitive_keys))
+        spellings = {s for secret in known for s in spellings_of(secret)}
+        ordered = sorted(spellings, key=lambda s: (-len(s), s))
+        self._known = re.compile("|".join(map(re.escape, ordered))) if ordered else None
+
+    def redact(self, payload: Any) -> Any:
+        """Return the payload with every secret masked."""
+        return self.replace(payload, mask)
+
+    def text(self, text: str) -> str:
+        """Return the text with every secret masked; for logs and error lines."""
+        return self._walk(mask).value(clean_text(text), None, 0)
+
+    def secret_in(self, text: str) -> Span | None:
+        """Return the first secret in a text that is known here or has a form of its own; names tell nothing.
+
+        For programs: in code, what stands beside a telling name is mostly no secret but an expression.
+        """
+        known = self._known.finditer(text) if self._known else ()
+        found = [*((one.start(), one.end(), "known") for one in known), *shapes_in(text)]
+        return min(found, default=None)
+
+    def replace(self, payload: Any, substitute: Substitute) -> Any:
+        """Return the payload as strict JSON with every secret replaced by what `substitute` says.
+
+        `substitute` must return a mask or a SecretHandle: both are left alone when they are met again.
+        """
+        return self._walk(substitute).value(clean_json(payload), None, 0)
+
+    def _walk(self, substitute: Substitute) -> SecretWalk:
+        return SecretWalk(TextSecrets(self._names, self._known, substitute))

@@ -1,0 +1,183 @@
+"""Replace the secrets in one text."""
+
+import base64
+import json
+import re
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+from backstay.redaction.cells import columns_in
+from backstay.redaction.commands import commands_in
+from backstay.redaction.entropy import is_random, is_uuid
+from backstay.redaction.handles import MARK, split_handles
+from backstay.redaction.named import named_in
+from backstay.redaction.names import SensitiveNames
+from backstay.redaction.shapes import RUN, Span, places_in, schemes_in, tokens_in
+
+SHORTEST = 8
+"""What is shorter would be found in ordinary words."""
+
+
+def spellings_of(secret: str) -> set[str]:
+    """Return the spellings of a secret in plain text, URLs, JSON and base64; none for one of less than 8 bytes."""
+    data = secret.encode("utf-8", "surrogatepass")
+    if len(data) < SHORTEST:
+        return set()
+    coded = base64.b64encode(data).decode("ascii").rstrip("=")
+    quoted = {
+        quote(data, safe=""),
+        quote_plus(data),
+        json.dumps(secret)[1:-1],
+        json.dumps(secret, ensure_ascii=False)[1:-1],
+    }
+    return {secret, *quoted, coded, coded.replace("+", "-").replace("/", "_")}
+
+
+_PREFIXED = re.compile(r"([A-Za-z]{2,14}[0-9]?(?:[_-][A-Za-z]{2,12}[0-9]?){0,2})[_-]([A-Za-z0-9_-]{20,})\Z")
+_SECRET_PREFIXES = frozenset((
+    "sk", "pk", "rk", "ak", "key", "apikey", "api", "secret", "sec", "token", "tok", "pat", "tk", "live", "prod",
+    "access",
+    "auth", "refresh", "priv", "private", "bot", "app", "pass", "pwd", "cred", "license", "lic", "oauth", "jwt", "svc",
+    "sat", "srv", "deploy", "admin", "ci", "whsec", "signing", "bearer", "usr", "personal",
+))  # fmt: skip
+_THING_PREFIXES = frozenset((
+    "cs", "pi", "evt", "cus", "sub", "prod", "price", "ch", "req", "acct", "resp", "msg", "chatcmpl", "run", "thread",
+    "asst", "file", "call", "toolu", "batch", "cmpl", "gen", "sha", "sha1", "sha256", "sha384", "sha512", "md5", "img",
+    "image", "chunk", "main", "vendor", "index", "page", "user", "org", "team", "proj", "project", "trace", "span",
+    "session", "item", "order", "inv", "invoice", "txn", "pay", "pm", "in", "seti", "src", "card", "ba", "tr", "po",
+    "job", "task", "event", "conv", "doc", "obj", "node", "build", "commit", "snap", "vol", "subnet", "vpc", "ami",
+    "eni", "rtb", "sg", "igw", "nat", "acl", "eipalloc", "ws", "env", "ver", "test", "id", "uid", "uuid", "ref",
+    "cache",
+    "linux", "macos", "windows", "node-modules", "bafy", "bundle", "style", "css", "js", "wasm", "lib", "pkg", "cursor",
+))  # fmt: skip
+_LEAST_BEHIND_SECRET = 20
+_LEAST_BEHIND_ANY = 32
+
+
+def guessed_in(text: str, runs: list[tuple[int, int]]) -> Iterator[Span]:
+    """Yield what is drawn by chance behind a prefix, as issuers nobody has heard of hand out their tokens."""
+    for start, end in runs:
+        if end - start < _LEAST_BEHIND_SECRET + 3:
+            continue
+        for word in _WORDS.finditer(text, start, end):
+            found = _PREFIXED.match(word.group())
+            if found is not None and _is_issued(*found.groups()):
+                yield *word.span(), "token"
+
+
+_WORDS = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z][A-Za-z0-9_-]{22,}(?![/+.][A-Za-z0-9+/]{8})")
+
+
+def _is_issued(prefix: str, body: str) -> bool:
+    parts = re.split(r"[_-]", prefix.lower())
+    if not is_random(body) or parts[0] in _THING_PREFIXES:
+        return False
+    if not _SECRET_PREFIXES.isdisjoint(parts):
+        return len(body) >= _LEAST_BEHIND_SECRET
+    mixed = any(map(str.islower, body)) and any(map(str.isupper, body)) and any(map(str.isdecimal, body))
+    return len(body) >= _LEAST_BEHIND_ANY and mixed and prefix.islower() and not is_uuid(body)
+
+
+Substitute = Callable[[str, Any], str]
+"""Takes the kind of a secret and its value; returns a mask or a SecretHandle."""
+
+_MASK = re.compile(r"\[REDACTED:[a-z0-9_]{1,40}\]")
+_MOST_REMEMBERED = 20_000
+_LONGEST_REMEMBERED = 120
+
+
+class TextSecrets:
+    """Find what is secret in texts, and put something else in its place."""
+
+    def __init__(self, names: SensitiveNames, known: re.Pattern[str] | None, substitute: Substitute) -> None:
+        """Know names, forms, and perhaps secrets themselves."""
+        self.names = names
+        self.known = known
+        self.substitute = substitute
+        self._harmless: set[str] = set()
+
+    def replaced(self, text: str) -> str:
+        """Return a plain text with its secrets replaced, looked through until nothing more is found."""
+        if len(text) < SHORTEST and "=" not in text and ":" not in text and "--" not in text:
+            return text
+        if text in self._harmless:
+            return text
+        parts = self.split(text)
+        while True:
+            found = [done for part, is_done in parts for done in ([(part, True)] if is_done else self._once(part))]
+            if len(found) == len(parts):
+                break
+            parts = found
+        if any(is_done for _, is_done in found):
+            return "".join(part for part, _ in found)
+        if len(text) <= _LONGEST_REMEMBERED:
+            if len(self._harmless) >= _MOST_REMEMBERED:
+                self._harmless.clear()
+            self._harmless.add(text)
+        return text
+
+    def read(self, name: str) -> tuple[str | None, bool]:
+        """Return the kind for a name and whether it is certain, read without what was replaced in it."""
+        if "[" not in name and "⟦" not in name:
+            return self.names.read(name)
+        found = (self.names.read(part) for part, is_done in self.split(name) if not is_done)
+        return next((kind for kind in found if kind[0]), (None, False))
+
+    def split(self, text: str) -> list[tuple[str, bool]]:
+        """Cut a text into parts that are replaced already, handles and masks, and parts that are not."""
+        if MARK not in text and "[REDACTED:" not in text:
+            return [(text, False)]
+        parts: list[tuple[str, bool]] = []
+        for part, handle in split_handles(text):
+            if handle is not None:
+                parts.append((part, True))
+                continue
+            at = 0
+            for found in _MASK.finditer(part):
+                if self._is_forged(found.group()):
+                    continue
+                parts += [(part[at : found.start()], False)] if found.start() > at else []
+                parts.append((found.group(), True))
+                at = found.end()
+            parts += [(part[at:], False)] if at < len(part) else []
+        return parts
+
+    def _is_forged(self, mask: str) -> bool:
+        """Say whether what looks like a mask holds a known secret instead of a kind."""
+        kind = mask.removeprefix("[REDACTED:").removesuffix("]")
+        return self.known is not None and self.known.search(kind) is not None and self.names.kind_of(kind) is None
+
+    def _once(self, text: str) -> list[tuple[str, bool]]:
+        """Cut a text at every secret that is found in it; secrets that overlap are one."""
+        found = deque(sorted(self._found_in(text), key=lambda span: (span[0], -span[1])))
+        parts: list[tuple[str, bool]] = []
+        at = 0
+        while found:
+            start, end, kind = found.popleft()
+            while found and found[0][0] < end:
+                end = max(end, found.popleft()[1])
+            parts += [(text[at:start], False)] if start > at else []
+            parts.append((self.substitute(kind, text[start:end]), True))
+            at = end
+        return [*parts, (text[at:], False)] if at < len(text) else parts
+
+    def _found_in(self, text: str) -> Iterator[Span]:
+        if self.known is not None:
+            yield from ((found.start(), found.end(), "known") for found in self.known.finditer(text))
+        runs = [found.span() for found in RUN.finditer(text)]
+        if runs:
+            yield from tokens_in(text, runs)
+            yield from guessed_in(text, runs)
+        yield from places_in(text)
+        lowered = text.lower()
+        if len(lowered) != len(text):
+            # Some letters have two small ones; places must stay the same.
+            lowered = "".join(sign.lower() if sign.isascii() else sign for sign in text)
+        yield from schemes_in(text, lowered)
+        yield from commands_in(text)
+        cues = [found.span() for found in self.names.cue.finditer(lowered)]
+        if cues:
+            yield from named_in(text, cues, self.names)
+            yield from columns_in(text, cues, self.names)

@@ -1,0 +1,208 @@
+"""What each entry of the menu is asked, in the order of the menu."""
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from backstay.approvals.approval import ApprovalRequest
+from backstay.frozen import Frozen
+from backstay.program import ProgramAnswer
+from backstay.task.context import ContextItem
+from backstay.task.event import Event
+from backstay.task.result import Result
+from backstay.task.task import Task
+
+
+class OfRun(Frozen):
+    """Say for which run, and on which store, a call is made."""
+
+    run: str
+    """The run key: `<workflow id>/<first execution run id>`."""
+    store: str = ""
+    """`<store id>/<epoch>` as `open_run` found it; another store is refused."""
+    events: tuple[Event, ...] = ()
+    """Events of the workflow that no activity has written yet."""
+    workspace: str = ""
+    """The workspace of the run; empty when it has none."""
+    builtin: tuple[str, ...] = ()
+    """Which providers of the workspace the run may use."""
+
+
+class OpenRun(OfRun):
+    """Ask to resolve once what the run must not re-read later."""
+
+    task: Task
+    at: str
+    workflow_run_id: str
+
+
+class AskModel(OfRun):
+    """Ask the model what to do next."""
+
+    user_id: str
+    model: str
+    context: str
+    append: tuple[ContextItem, ...] = ()
+    micro: int | None = None
+    """The reservation: the call is refused before sending when it may cost more. None: no USD limit."""
+    closing: bool = False
+    """Ask for a closing summary instead of actions."""
+    event: int = 0
+    step: int = 0
+    max_completion_tokens: int | None = None
+    """What is left of the token limit, when there is one."""
+    budget: str = ""
+    """What is left, in one line for the model."""
+    programs: bool = False
+    """Whether programs can run, so that the model may write one."""
+
+
+class FindTools(OfRun):
+    """Search the catalog."""
+
+    user_id: str
+    query: str
+    detail_level: Literal["summary", "full"] = "summary"
+    limit: int = 10
+    event: int = 0
+    step: int = 0
+
+
+class ReadStored(OfRun):
+    """Look further into a stored result."""
+
+    ref: str
+    path: str = ""
+    offset: int = 0
+    limit: int = 20
+
+
+class CheckCall(OfRun):
+    """Resolve and validate one call that did not come from the model: a plan step, or modified arguments."""
+
+    user_id: str
+    tool: str
+    arguments: dict[str, Any] = Field(default_factory=dict)
+    resolved: bool = True
+    """False when references to later results remain, so that only the known part can be validated."""
+
+
+class PreviewedCall(Frozen):
+    """Name one call that a person is to see the consequences of."""
+
+    tool: str
+    arguments: dict[str, Any] = Field(default_factory=dict)
+
+
+class PreviewCalls(OfRun):
+    """Say what calls would change, without making them."""
+
+    user_id: str
+    calls: tuple[PreviewedCall, ...]
+    results: dict[int, str] = Field(default_factory=dict)
+    """Stored results by plan step, for references in the arguments."""
+
+
+class CallTool(OfRun):
+    """Call one tool, or the declared verify or compensation of one effect."""
+
+    user_id: str
+    purpose: Literal["call", "verify", "undo"] = "call"
+    tool: str
+    """For verify and undo: the tool of the effect itself; the arguments come from the store."""
+    definition: str = ""
+    arguments: dict[str, Any] = Field(default_factory=dict)
+    args_digest: str = ""
+    effect: int | None = None
+    """Number of the effect; None for a read-only call."""
+    send: int = 1
+    """Counts deliberate sends; above 1 the row must show that the earlier send is settled as not sent."""
+    results: dict[int, str] = Field(default_factory=dict)
+    """Stored results by plan step, for references in the arguments."""
+    question: str = ""
+    """Ref of the sealed question that the tool asked when it was called before."""
+    reply: Any = None
+    """What a person answered to it; None declines."""
+    deadline_s: float = 30
+    event: int = 0
+    step: int = 0
+
+
+class ResumeProgram(OfRun):
+    """Run a program until it waits or ends."""
+
+    program: str
+    """Ref of the bundle."""
+    journal: str = ""
+    """Ref of the journal so far; empty at the start."""
+    append: tuple[ProgramAnswer, ...] = ()
+    """Answers to the batch it waits for; no more than one round, so that history does not grow."""
+    image: str = ""
+    """Hash of the image it began in; empty at the start."""
+
+
+class VerifyProgram(OfRun):
+    """Feed a program that has ended once more, to prove that its journal leads to the same end."""
+
+    program: str
+    """Ref of the bundle."""
+    journal: str
+    """Ref of the whole journal."""
+    image: str
+
+
+class ForgetProgram(OfRun):
+    """End a kept program that nobody will go on with."""
+
+    program: str
+    """Ref of the bundle."""
+
+
+class DigestPayload(OfRun):
+    """Keep a payload that is no tool's answer, so that the model gets its digest."""
+
+    label: str
+    payload: str
+    """Ref of the payload."""
+
+
+class SettleEffect(OfRun):
+    """Read what is recorded of one effect, or record what a check or a person says of it."""
+
+    effect: int
+    undo: bool = False
+    """Whether the effect meant is the compensation of effect n."""
+    verdict: Literal["look", "happened", "did_not_happen", "kept"] = "look"
+    by: str = ""
+
+
+class LoadEffects(OfRun):
+    """Read the effects of a run."""
+
+    open_only: bool = False
+    """Only those that could still be undone."""
+    workflow_id: str | None = None
+    """For an undo after the end: the run is named by workflow id and, optionally, any run id of its chain."""
+    workflow_run_id: str | None = None
+
+
+class CheckProof(OfRun):
+    """Verify who decided."""
+
+    workflow_id: str
+    update: str
+    payload: dict[str, Any]
+    """The whole payload, the proof included."""
+
+
+class Announce(OfRun):
+    """Tell the outside that a request waits."""
+
+    workflow_id: str
+    request: ApprovalRequest
+
+
+class CloseRun(OfRun):
+    """Store how a run ended."""
+
+    result: Result

@@ -1,0 +1,102 @@
+"""What entries of the menu answer, where no other noun says it."""
+
+from typing import Any
+
+from pydantic import Field
+
+from backstay.effects.effect import Effect
+from backstay.frozen import Frozen
+from backstay.policies.policy import Policy
+from backstay.tools.tool import Tool
+
+
+class Opened(Frozen):
+    """Hold what was resolved when the run began."""
+
+    store: str
+    model: str
+    policy: Policy
+    policy_hash: str
+    prompt_hash: str
+    catalog: str
+    context: str
+    """Ref of the context that holds the prompt and the task."""
+    reserve_micro: int = 0
+    """What to reserve for the first model call."""
+    finalize_micro: int = 0
+    """What to keep back for one closing summary."""
+    search_attributes: bool = False
+    """Whether the namespace knows our search attributes."""
+    settle_after_s: float = 5
+    deadline_s: float = 30
+    """How long a tool may take to answer, unless a plan step says otherwise."""
+    transient_s: float = 45
+    """How long a fault that may pass is waited out before a person is asked."""
+    sandbox_queue: str = ""
+    """Where programs run; empty when no worker there answers, so that none is offered."""
+    workspace: str = ""
+    """The workspace that the run holds until it ends."""
+    builtin: tuple[str, ...] = ()
+    """Which providers of the workspace the run may use."""
+    wait_notices: bool = False
+    """Whether there is anybody to announce requests to."""
+
+
+class Found(Frozen):
+    """Answer a search without carrying the hits through history."""
+
+    ref: str
+    catalog: str
+    count: int
+
+
+class CheckedCall(Frozen):
+    """Hold a checked call, with secrets and big leaves replaced."""
+
+    tool: Tool | None = None
+    arguments: dict[str, Any] = Field(default_factory=dict)
+    error: str | None = None
+    """What is wrong and how to fix it; None when the call may be ruled on."""
+    error_type: str | None = None
+
+
+class Previewed(Frozen):
+    """Hold what calls would change, in their order."""
+
+    diffs: tuple[str | None, ...] = ()
+    """Unified diffs, redacted and cut; None where nothing can be shown beforehand."""
+
+
+class LoadedEffects(Frozen):
+    """Hold the effects of a run, the last 100 inline."""
+
+    run: str = ""
+    user_id: str = ""
+    opened: Opened | None = None
+    """What the run was opened with, when it is loaded after its end."""
+    effects: tuple[Effect, ...] = ()
+    count: int = 0
+    effects_ref: str | None = None
+
+
+class Reproduced(Frozen):
+    """Say whether a program that was run again came to the same end."""
+
+    differs: str = ""
+    """What was different; empty when nothing was."""
+
+
+class Proven(Frozen):
+    """Say whether a proof holds."""
+
+    verified: bool
+    reason: str = ""
+
+
+class Closed(Frozen):
+    """Hold what the store adds to the Result."""
+
+    effects: tuple[Effect, ...] = ()
+    """The last 100."""
+    effects_ref: str | None = None
+    events_ref: str | None = None

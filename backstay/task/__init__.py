@@ -1,0 +1,1 @@
+"""What a person wants and what becomes of it: task, plan, decisions, events, status and result."""

@@ -1,0 +1,98 @@
+"""What the model answered: actions and a short reason."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from backstay.budgets.usage import ModelUsage
+from backstay.frozen import Frozen
+from backstay.tools.tool import ToolCall
+
+
+class _Act(Frozen):
+    def model_post_init(self, _context: Any) -> None:
+        """Count the kind as set: it must reach history even though it has a default."""
+        self.model_fields_set.add("kind")
+
+
+class SearchTools(_Act):
+    """Look for tools."""
+
+    kind: Literal["search_tools"] = "search_tools"
+    call_id: str
+    query: str
+    detail_level: Literal["summary", "full"] = "summary"
+    limit: int = Field(default=10, ge=1, le=40)
+
+
+class ReadResult(_Act):
+    """Look further into a stored result."""
+
+    kind: Literal["read_result"] = "read_result"
+    call_id: str
+    ref: str
+    path: str = ""
+    offset: int = 0
+    limit: int = 20
+
+
+class CallTools(_Act):
+    """Call tools together: ruled together, asked about in one request, run in parallel."""
+
+    kind: Literal["call_tools"] = "call_tools"
+    calls: tuple[ToolCall, ...]
+
+
+class RunProgram(_Act):
+    """Run a program that the model wrote."""
+
+    kind: Literal["run_program"] = "run_program"
+    call_id: str
+    program: str
+    """Ref of the stored bundle."""
+    source: str | dict[str, Any]
+    """For the person who is asked about it; a long one is folded, as the arguments of calls are."""
+    begins: str = ""
+    """How a folded source begins."""
+    reason: str = ""
+
+
+class AskPerson(_Act):
+    """Ask a person a question."""
+
+    kind: Literal["ask_person"] = "ask_person"
+    call_id: str
+    question: str
+
+
+class Finish(_Act):
+    """End the run."""
+
+    kind: Literal["finish"] = "finish"
+    call_id: str | None = None
+    summary: str = ""
+    outputs: dict[str, Any] = Field(default_factory=dict)
+    success: bool = True
+
+
+Action = Annotated[SearchTools | ReadResult | CallTools | RunProgram | AskPerson | Finish, Field(discriminator="kind")]
+
+
+class Decision(Frozen):
+    """Hold one answer of the model, already validated, with secrets and big leaves replaced."""
+
+    actions: tuple[Action, ...] = ()
+    """In the order in which they are performed; empty when every call was refused and the model has been told."""
+    reason: str = ""
+    """What the model says about why; never an engine fact."""
+    context: str
+    """Ref of the context that includes this answer and the refusals."""
+    refused: int = 0
+    """Calls answered with an error inside the activity: malformed, unknown, against their schema."""
+    catalog: str = ""
+    """Version of the catalog that the tools were taken from."""
+    usage: ModelUsage = ModelUsage()
+    worst_case_micro: int = 0
+    """What this call could have cost at most; guides the next reservation."""
+    dropped: int = 0
+    """Items that trimming left out of the request."""

@@ -1,0 +1,74 @@
+"""How a run ended."""
+
+from enum import StrEnum
+from typing import Any
+
+from pydantic import Field
+
+from backstay.budgets.budget import MICRO, Budget
+from backstay.budgets.usage import Usage
+from backstay.effects.compensation import Undone
+from backstay.effects.effect import Effect
+from backstay.frozen import Frozen
+from backstay.task.event import Event
+
+
+class Outcome(StrEnum):
+    """Name how a run ended."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    BUDGET_EXCEEDED = "budget_exceeded"
+    REJECTED = "rejected"
+    CANCELLED = "cancelled"
+    ROLLED_BACK = "rolled_back"
+    ROLLBACK_FAILED = "rollback_failed"
+
+
+class Failure(Frozen):
+    """Name what went wrong."""
+
+    type: str
+    message: str
+
+
+class Result(Frozen):
+    """Tell how a run ended, what it did and what it cost."""
+
+    outcome: Outcome
+    success: bool
+    final_summary: str = ""
+    raw_outputs: dict[str, Any] = Field(default_factory=dict)
+    usage: dict[str, Any] = Field(default_factory=dict)
+    """steps, tool_calls, code_runs, llm_cost_usd, models by name."""
+    budget: Budget = Budget()
+    effects: tuple[Effect, ...] = ()
+    """The last 100; all of them under `effects_ref`."""
+    effects_ref: str | None = None
+    undone: tuple[Undone, ...] = ()
+    events: tuple[Event, ...] = ()
+    events_ref: str | None = None
+    error: Failure | None = None
+    ledger_head: str | None = None
+    workflow_id: str = ""
+    run_id: str = ""
+
+
+def usage_shown(usage: Usage, cost_micro: int) -> dict[str, Any]:
+    """Return usage as the wire shows it: money is a JSON number rounded to 1e-6.
+
+    `llm_cost_usd` includes reservations that were charged because an answer was lost; the models' own sums do not.
+    """
+    models = {
+        name: {**spent.model_dump(exclude={"cost_micro"}), "cost_usd": round(spent.cost_micro / MICRO, 6)}
+        for name, spent in usage.models.items()
+    }
+    return {
+        "steps": usage.steps,
+        "tool_calls": usage.tool_calls,
+        "code_runs": usage.code_runs,
+        "free_calls": usage.free_calls,
+        "calls_by_tool": dict(usage.calls_by_tool),
+        "llm_cost_usd": round(cost_micro / MICRO, 6),
+        "models": models,
+    }

@@ -1,0 +1,33 @@
+"""What a run is doing now."""
+
+from enum import StrEnum
+from typing import Any
+
+from pydantic import Field
+
+from backstay.approvals.approval import ApprovalRequest
+from backstay.frozen import Frozen
+from backstay.task.event import Event
+
+
+class State(StrEnum):
+    """Name what a run is doing."""
+
+    STARTING = "starting"
+    DECIDING = "deciding"
+    CALLING = "calling"
+    COMPUTING = "computing"
+    WAITING = "waiting"
+    PAUSED = "paused"
+    UNDOING = "undoing"
+    DONE = "done"
+
+
+class Status(Frozen):
+    """Answer the `status` query."""
+
+    state: State
+    step: int = 0
+    pending: tuple[ApprovalRequest, ...] = ()
+    usage: dict[str, Any] = Field(default_factory=dict)
+    last_events: tuple[Event, ...] = ()

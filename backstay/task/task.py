@@ -1,0 +1,66 @@
+"""What is wanted."""
+
+from typing import Any, ClassVar, Literal, Self
+
+from pydantic import Field
+
+from backstay.budgets.budget import Budget
+from backstay.errors import TaskInvalid
+from backstay.frozen import Frozen
+from backstay.task.plan import Plan
+
+
+class Task(Frozen):
+    """Say what is wanted and within which bounds; `text` alone, or `plan` alone, is enough."""
+
+    text: str = Field(default="", max_length=100_000)
+    input: dict[str, Any] = Field(default_factory=dict)
+    user_id: str = Field(default="singleton", min_length=1, max_length=200)
+    session_id: str | None = None
+    budget: Budget = Budget()
+    policy: dict[str, Any] | None = None
+    """May only tighten the operator's policy."""
+    profile: str = "default"
+    mode: Literal["act", "plan_first"] = "act"
+    plan: Plan | None = None
+    workspace: str | None = Field(default=None, min_length=1, max_length=200)
+    """A folder beneath the worker's folder of workspaces; it is made when there is none."""
+    filesystem: bool = False
+    """Whether the run may use the files of its workspace."""
+    shell: bool = False
+    """Whether the run may run commands in its workspace."""
+    extra_context: dict[str, Any] = Field(default_factory=dict)
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    on_failure: Literal["rollback", "keep"] = "rollback"
+    rehearse: bool = False
+    model: str | None = None
+
+    later: ClassVar[tuple[str, ...]] = ("profile", "mode", "rehearse")
+    """Fields whose feature is not built yet: accepted at their default, refused otherwise."""
+
+    @classmethod
+    def admit(cls, data: Any) -> Self:
+        """Validate a task from outside; raises TaskInvalid naming field, value and fix."""
+        task = super().admit({"text": data} if isinstance(data, str) else data)
+        for name in cls.later:
+            if getattr(task, name) != cls.model_fields[name].default:
+                raise TaskInvalid(f"not available in this version: {name}")
+        if task.plan is not None and task.plan.dry_run:
+            raise TaskInvalid("not available in this version: plan.dry_run")
+        _check_workspace(task)
+        if not task.text.strip() and task.plan is None:
+            raise TaskInvalid("text: empty; say in a sentence what is wanted, or give a plan")
+        return task
+
+    @property
+    def builtin(self) -> tuple[str, ...]:
+        """Return the providers that a workspace brings."""
+        return tuple(name for name, wanted in (("fs", self.filesystem), ("shell", self.shell)) if wanted)
+
+
+def _check_workspace(task: Task) -> None:
+    if task.workspace is None and task.builtin:
+        wanted = "filesystem" if task.filesystem else "shell"
+        raise TaskInvalid(f"workspace: required for {wanted}; name a folder, or leave {wanted} out")
+    if task.workspace is not None and not task.builtin:
+        raise TaskInvalid("workspace: of no use without filesystem or shell; set one of them to true")

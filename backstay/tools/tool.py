@@ -1,0 +1,121 @@
+"""What the workflow must know of a tool in order to rule on it; schemas stay on the worker."""
+
+from enum import StrEnum
+from typing import Any
+
+from pydantic import Field
+
+from backstay.frozen import Frozen
+
+
+class Elicitation(Frozen):
+    """Show a server's question; its words are a stranger's, redacted and cut."""
+
+    message: str
+    url: str | None = None
+    """An address that the person is asked to visit."""
+    form: dict[str, Any] | None = Field(default=None)
+    """JSON Schema of the answer; None when nothing but consent is asked."""
+    sealed: str
+    """Ref of the whole question, which is handed back with the answer."""
+    said: str | None = None
+    """What the server did without an answer, in its own words; None when it waits for one."""
+
+
+class Safety(StrEnum):
+    """Class a tool by the worst it can do; the order is the order of danger."""
+
+    READ_ONLY = "read_only"
+    WRITE_SAFE = "write_safe"
+    RESTRICTED_WRITE = "restricted_write"
+
+    @property
+    def level(self) -> int:
+        """Return 0, 1 or 2; higher is more dangerous."""
+        return list(Safety).index(self)
+
+
+class Tool(Frozen):
+    """Describe one tool in a few hundred bytes of history."""
+
+    name: str
+    """`provider.tool`, as policies write it."""
+    safety: Safety = Safety.RESTRICTED_WRITE
+    definition: str = ""
+    """First 16 hex digits of the definition's hash; a call under another hash is asked about again."""
+    undo: str | None = None
+    """How an effect of this tool is taken back, in one line; None says it cannot be undone."""
+    undo_tool: str | None = None
+    """The tool that would be called for it, `provider.tool`."""
+    undo_by_effect_id: bool = False
+    """Whether it can be taken back even when its outcome is unknown."""
+    verify: bool = False
+    """Whether the toolbox declares a read-only check of what happened."""
+    verify_is_final: bool = False
+    """Whether a negative check proves that nothing happened."""
+    serial: bool = False
+    """Whether calls to this tool's provider run one after another."""
+    previewed: bool = False
+    """Whether what a call would change can be shown before it is made."""
+    deadline_s: float | None = None
+    """How long it may take to answer, when the operator says so."""
+
+    @property
+    def provider(self) -> str:
+        """Return the part before the first dot."""
+        return self.name.partition(".")[0]
+
+
+class ToolCall(Frozen):
+    """Name one call of one tool with its arguments."""
+
+    id: str
+    """The model's own call id, or a stable one given by the plan."""
+    tool: Tool
+    arguments: dict[str, Any] = Field(default_factory=dict)
+    """As decided: secrets are handles, big leaves are refs, plan references are still references."""
+    reason: str = ""
+
+    @property
+    def effectful(self) -> bool:
+        """Return whether the call may change the world."""
+        return self.tool.safety is not Safety.READ_ONLY
+
+
+class ToolResult(Frozen):
+    """Tell how a call ended without carrying its payload."""
+
+    success: bool
+    ref: str | None = None
+    """The stored result record: digest, full shown form, sealed raw form."""
+    error: str | None = None
+    """One redacted line; None on success."""
+    error_type: str | None = None
+    """A name from errors.py, or `ToolError` when the tool itself reported the fault."""
+    undo: str | None = None
+    """What would take this effect back, shown form; set when it was bound with the outcome."""
+    settle_in_s: float = 0
+    """For an unknown outcome: how long until the request can no longer be under way."""
+    recorded: bool = False
+    """Whether an earlier send's recorded outcome was returned instead of sending."""
+    question: Elicitation | None = None
+    """What the tool's server asks before it goes on; the call is made again with the answer."""
+    verified: bool | None = None
+    """For a verify: whether the check says that the effect took place."""
+
+
+class Hit(Frozen):
+    """One answer of `search_tools`."""
+
+    provider: str
+    tool: str
+    """`provider.tool`."""
+    short_description: str
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    """summary: type by name, a trailing `?` marks optional; full: the JSON Schema."""
+    available: bool = True
+    reason: str | None = None
+    """Why it is not available."""
+    path: str = ""
+    """Where the tool's own file would lie beneath the toolbox root."""
+    mcp_tool_name: str = ""

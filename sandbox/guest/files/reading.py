@@ -1,0 +1,189 @@
+"""Read files, list folders, search for text."""
+
+import base64
+import codecs
+import fnmatch
+import os
+import re
+import stat
+from collections.abc import Callable
+from typing import Any
+
+from sandbox.guest.files.places import (
+    Parts,
+    clip,
+    demand_file,
+    folder,
+    kind_of,
+    open_file,
+    parent,
+    parts_of,
+    spoken,
+    walk,
+)
+from sandbox.guest.files.refused import Refused
+
+ENCODINGS = ("utf-8", "utf-16", "latin-1", "cp1252", "base64")
+MOST_READ = 256 << 10
+MOST_LISTED = 2000
+MOST_SEARCHED = 8 << 20
+_PROBE = 8192
+_LONGEST_LINE = 400
+
+
+def read_file(path: str, offset: int = 0, limit: int = 64 << 10, encoding: str | None = None) -> dict[str, Any]:
+    """Return a part of a file: as text when it is text, else in base64."""
+    parts = parts_of(path)
+    with parent(parts) as (fd, name):
+        size = demand_file(fd, name, parts).st_size
+        data = _part(fd, name, offset, min(limit, MOST_READ))
+    text, used, data = _text(data, encoding, spoken(parts), whole=offset + len(data) >= size)
+    end = offset + len(data)
+    return {
+        "path": spoken(parts),
+        "size": size,
+        "encoding": used,
+        "content": text,
+        "offset": offset,
+        "next_offset": end if end < size and data else None,
+    }
+
+
+def content_of(fd: int, name: str, most: int) -> bytes:
+    """Return a whole file.
+
+    Raises Refused when it is larger than `most`.
+    """
+    data = _part(fd, name, 0, most + 1)
+    if len(data) > most:
+        raise Refused(f"{clip(name)} is larger than {most} bytes, which is the most that is edited")
+    return data
+
+
+def list_directory(path: str = ".", offset: int = 0, limit: int = 500, *, recursive: bool = False) -> dict[str, Any]:
+    """Return what is in a folder, sorted by path."""
+    parts = parts_of(path)
+    skipped: list[str] = []
+    with folder(parts):
+        found = sorted(_listed(parts, skipped, recursive=recursive), key=lambda one: one[0])
+    shown = found[offset : offset + min(limit, MOST_LISTED)]
+    end = offset + len(shown)
+    return {
+        "path": spoken(parts),
+        "entries": [_entry(one, facts) for one, facts in shown],
+        "total": len(found),
+        "next_offset": end if end < len(found) and shown else None,
+        "skipped": sorted(skipped)[:20],
+    }
+
+
+def search(
+    pattern: str,
+    path: str = ".",
+    glob: str | None = None,
+    limit: int = 100,
+    *,
+    literal: bool = False,
+    ignore_case: bool = False,
+) -> dict[str, Any]:
+    """Return the lines of text files that fit a regular expression, or that hold a text."""
+    fits = _fits(pattern, literal=literal, ignore_case=ignore_case)
+    parts = parts_of(path)
+    skipped: list[str] = []
+    matches: list[dict[str, Any]] = []
+    searched = 0
+    with folder(parts):
+        files = sorted(one for one, facts in walk(parts, skipped) if stat.S_ISREG(facts.st_mode))
+    for one in files:
+        if glob is not None and not _named(one[len(parts) :], glob):
+            continue
+        lines = _lines(one, skipped)
+        searched += 1
+        for number, line in enumerate(lines, 1):
+            if fits(line):
+                matches.append({"path": spoken(one), "line": number, "text": line[:_LONGEST_LINE]})
+                if len(matches) >= limit:
+                    return {"matches": matches, "files": searched, "skipped": sorted(skipped)[:20], "complete": False}
+    return {"matches": matches, "files": searched, "skipped": sorted(skipped)[:20], "complete": True}
+
+
+def _part(fd: int, name: str, offset: int, limit: int) -> bytes:
+    opened = open_file(fd, name)
+    with os.fdopen(opened, "rb", buffering=0) as file:
+        file.seek(offset)
+        data = bytearray()
+        while len(data) < limit and (came := file.read(limit - len(data))):
+            data += came
+    return bytes(data)
+
+
+def _text(data: bytes, encoding: str | None, path: str, *, whole: bool) -> tuple[str, str, bytes]:
+    """Return the data as text, how, and which part of it that is: half a character at the end is left for later."""
+    if encoding is None or encoding == "utf-8":
+        try:
+            text, used = codecs.utf_8_decode(data, "strict", whole)
+        except UnicodeDecodeError:
+            text, used = "\0", 0
+        if "\0" not in text:
+            return text, "utf-8", data[:used]
+        if encoding is not None:
+            raise Refused(f"{path}: this part is no UTF-8 text; read it as base64")
+    if encoding is None or encoding == "base64":
+        return base64.b64encode(data).decode("ascii"), "base64", data
+    if encoding not in ENCODINGS:
+        raise Refused(f"{clip(encoding)}: unknown encoding; there is: {', '.join(ENCODINGS)}")
+    try:
+        return data.decode(encoding), encoding, data
+    except UnicodeDecodeError:
+        raise Refused(f"{path}: this part is no {encoding} text; read it as base64") from None
+
+
+def _listed(parts: Parts, skipped: list[str], *, recursive: bool) -> list[tuple[Parts, os.stat_result]]:
+    if recursive:
+        return list(walk(parts, skipped))
+    found: list[tuple[Parts, os.stat_result]] = []
+    for one, facts in walk(parts, skipped):
+        if len(one) > len(parts) + 1:
+            break
+        found.append((one, facts))
+    return found
+
+
+def _entry(parts: Parts, facts: os.stat_result) -> dict[str, Any]:
+    entry: dict[str, Any] = {"path": spoken(parts), "kind": kind_of(facts), "size": facts.st_size}
+    if stat.S_ISLNK(facts.st_mode):
+        with parent(parts) as (fd, name):
+            entry["target"] = clip(os.readlink(name, dir_fd=fd))
+    elif stat.S_ISREG(facts.st_mode):
+        entry["mode"] = f"{stat.S_IMODE(facts.st_mode):04o}"
+    return entry
+
+
+def _fits(pattern: str, *, literal: bool, ignore_case: bool) -> Callable[[str], object]:
+    if literal and ignore_case:
+        wanted = pattern.casefold()
+        return lambda line: wanted in line.casefold()
+    if literal:
+        return lambda line: pattern in line
+    try:
+        return re.compile(pattern, re.IGNORECASE if ignore_case else 0).search
+    except (re.error, RecursionError, OverflowError) as error:
+        raise Refused(f"the pattern is no regular expression: {clip(str(error))}; search literally instead") from None
+
+
+def _named(parts: Parts, glob: str) -> bool:
+    return fnmatch.fnmatchcase("/".join(parts) if "/" in glob else parts[-1], glob)
+
+
+def _lines(parts: Parts, skipped: list[str]) -> list[str]:
+    """Return the lines of a text file; another file has none, and is said to be skipped when it is large."""
+    try:
+        with parent(parts) as (fd, name):
+            if demand_file(fd, name, parts).st_size > MOST_SEARCHED:
+                skipped.append(spoken(parts))
+                return []
+            data = _part(fd, name, 0, MOST_SEARCHED)
+    except (OSError, Refused):
+        skipped.append(spoken(parts))
+        return []
+    return [] if b"\0" in data[:_PROBE] else data.decode("utf-8", "replace").splitlines()

@@ -1,0 +1,195 @@
+"""Write, edit, move and delete; each is described first, so that it can be shown before it is done."""
+
+import base64
+import binascii
+import hashlib
+import os
+import secrets
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sandbox.guest.files.differing import difference
+from sandbox.guest.files.places import Parts, demand_file, kind_of, look, parent, parts_of, shown, spoken, walk
+from sandbox.guest.files.reading import ENCODINGS, content_of
+from sandbox.guest.files.refused import Refused
+
+MOST_EDITED = 16 << 20
+_SHOWN_FILES = 50
+
+
+@dataclass(frozen=True)
+class Change:
+    """Hold what would be done: how it looks, and the doing."""
+
+    diff: Callable[[], str]
+    do: Callable[[], dict[str, Any]]
+
+
+def write_file(path: str, content: str, encoding: str = "utf-8", *, overwrite: bool = True) -> Change:
+    """Make a file, or replace what is in it; folders on the way are made."""
+    parts, data = parts_of(path), _encoded(content, encoding)
+    before = _content(parts)
+    if before is not None and not overwrite:
+        raise Refused(f"{spoken(parts)}: it exists already; allow `overwrite`, or choose another name")
+    return Change(lambda: difference(before, data, spoken(parts)), lambda: _replace(parts, data))
+
+
+def edit_file(path: str, old: str, new: str, count: int = 1) -> Change:
+    """Replace a text by another, exactly as often as it is said to occur."""
+    parts = parts_of(path)
+    with parent(parts) as (fd, name):
+        demand_file(fd, name, parts)
+        before = content_of(fd, name, MOST_EDITED)
+    wanted = old.encode()
+    if not wanted:
+        raise Refused("`old` is empty; use write_file to write a whole file")
+    found = before.count(wanted)
+    if found != count:
+        raise Refused(f"{spoken(parts)}: `old` occurs {found} times, not {count}; nothing was changed")
+    after = before.replace(wanted, new.encode())
+    return Change(
+        lambda: difference(before, after, spoken(parts)), lambda: _replace(parts, after) | {"replaced": found}
+    )
+
+
+def move(source: str, destination: str, *, overwrite: bool = False) -> Change:
+    """Give a file or folder another place; folders on the way are made."""
+    from_, to = parts_of(source), parts_of(destination)
+    with parent(from_) as (fd, name):
+        facts = look(fd, name)
+        if facts is None:
+            raise Refused(f"{spoken(from_)}: there is no such file")
+    if to[: len(from_)] == from_:
+        raise Refused(f"{spoken(from_)} cannot be moved into itself")
+    there = _facts(to)
+    if there is not None and (stat.S_ISDIR(there.st_mode) or not overwrite):
+        raise Refused(f"{spoken(to)}: there is a {kind_of(there)} already; choose another name")
+
+    def do() -> dict[str, Any]:
+        with parent(from_) as (fd, name), parent(to, make=True) as (other, target):
+            os.rename(name, target, src_dir_fd=fd, dst_dir_fd=other)
+        return {"source": spoken(from_), "destination": spoken(to), "kind": kind_of(facts)}
+
+    replaced = "" if there is None else f"replaces a file of {there.st_size} bytes\n"
+    return Change(lambda: f"rename from {spoken(from_)}\nrename to {spoken(to)}\n{replaced}", do)
+
+
+def delete(path: str, *, recursive: bool = False) -> Change:
+    """Delete a file, a link, an empty folder, or a folder with all that is in it."""
+    parts = parts_of(path)
+    with parent(parts) as (fd, name):
+        facts = look(fd, name)
+        if facts is None:
+            raise Refused(f"{spoken(parts)}: there is no such file")
+        if stat.S_ISDIR(facts.st_mode):
+            return _delete_folder(parts, recursive=recursive)
+
+    def do() -> dict[str, Any]:
+        with parent(parts) as (fd, name):
+            os.unlink(name, dir_fd=fd)
+        return {"path": spoken(parts), "kind": kind_of(facts), "deleted": 1}
+
+    return Change(lambda: _deleted(parts, facts), do)
+
+
+def _delete_folder(parts: Parts, *, recursive: bool) -> Change:
+    skipped: list[str] = []
+    inside = sorted(one for one, _ in walk(parts, skipped))
+    if inside and not recursive:
+        raise Refused(f"{spoken(parts)}: the folder is not empty; allow `recursive` to delete all that is in it")
+
+    def do() -> dict[str, Any]:
+        with parent(parts) as (fd, name):
+            return {"path": spoken(parts), "kind": "directory", "deleted": _remove(fd, name)}
+
+    lines = [f"- {spoken(one)}" for one in inside[:_SHOWN_FILES]]
+    more = [f"... and {len(inside) - _SHOWN_FILES} more"] if len(inside) > _SHOWN_FILES else []
+    return Change(lambda: "\n".join([f"deleted folder {spoken(parts)}", *lines, *more, ""]), do)
+
+
+def _remove(fd: int, name: str) -> int:
+    """Remove a whole folder and return how many names went; the working folder goes down and up, however deep."""
+    os.fchdir(fd)
+    os.chdir(name)
+    files, folders = _emptied()
+    removed, way, left = files, [name], [folders]
+    while way:
+        if left[-1]:
+            way.append(left[-1].pop())
+            os.chdir(way[-1])
+            files, folders = _emptied()
+            removed += files
+            left.append(folders)
+        else:
+            left.pop()
+            os.chdir("..")
+            Path(way.pop()).rmdir()
+            removed += 1
+    return removed
+
+
+def _emptied() -> tuple[int, list[str]]:
+    """Remove what is no folder from the working folder; return how many that were, and the folders."""
+    names = os.listdir()  # noqa: PTH208 - of the folder that is worked in, whatever its path
+    folders = [name for name in names if stat.S_ISDIR(os.lstat(name).st_mode)]
+    for name in set(names) - set(folders):
+        Path(name).unlink()
+    return len(names) - len(folders), folders
+
+
+def _deleted(parts: Parts, facts: os.stat_result) -> str:
+    if not stat.S_ISREG(facts.st_mode):
+        return f"deleted {kind_of(facts)} {spoken(parts)}\n"
+    before = _content(parts)
+    return difference(before, None, spoken(parts))
+
+
+def _facts(parts: Parts) -> os.stat_result | None:
+    """Return what is at a place; a way that does not exist yet leads to nothing."""
+    try:
+        with parent(parts) as (fd, name):
+            return look(fd, name)
+    except Refused as refused:
+        if "no such folder" in str(refused):
+            return None
+        raise
+
+
+def _content(parts: Parts) -> bytes | None:
+    """Return what is in a file that is to be replaced, or None when there is none."""
+    if _facts(parts) is None:
+        return None
+    with parent(parts) as (fd, name):
+        demand_file(fd, name, parts)
+        return content_of(fd, name, MOST_EDITED)
+
+
+def _encoded(content: str, encoding: str) -> bytes:
+    if encoding not in ENCODINGS:
+        raise Refused(f"{shown(encoding[:40])}: unknown encoding; there is: {', '.join(ENCODINGS)}")
+    try:
+        return base64.b64decode(content, validate=True) if encoding == "base64" else content.encode(encoding)
+    except (binascii.Error, ValueError):
+        raise Refused(f"the content cannot be written as {encoding}") from None
+
+
+def _replace(parts: Parts, data: bytes) -> dict[str, Any]:
+    """Write beside the file and put it in its place: nobody sees half of it, and no other name of it is touched."""
+    with parent(parts, make=True) as (fd, name):
+        facts = look(fd, name)
+        mode = 0o666 if facts is None else stat.S_IMODE(facts.st_mode) & 0o777
+        beside = f".backstay-{secrets.token_hex(8)}"
+        opened = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=fd)
+        try:
+            with os.fdopen(opened, "wb") as file:
+                file.write(data)
+                if facts is not None:
+                    os.fchmod(file.fileno(), mode)
+            os.rename(beside, name, src_dir_fd=fd, dst_dir_fd=fd)
+        except BaseException:
+            os.unlink(beside, dir_fd=fd)
+            raise
+    return {"path": spoken(parts), "size": len(data), "sha256": hashlib.sha256(data).hexdigest()}

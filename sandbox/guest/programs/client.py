@@ -1,0 +1,83 @@
+"""How a program reaches tools: calls wait until nothing else can go on, and are then made together."""
+
+from asyncio import events
+from collections.abc import Awaitable
+from typing import Any
+
+from sandbox.guest.programs.clock import Clock
+from sandbox.guest.programs.plain_json import encode
+from sandbox.guest.programs.rehearsal import Rehearsal
+from sandbox.guest.programs.wire import ToolError, Wire
+
+RESULT = "engine.result"
+
+
+class NeverAwaited(RuntimeError):
+    """A call was started, but nothing awaits it."""
+
+
+class Client:
+    """Number a program's calls and hold those that have not been made."""
+
+    def __init__(self, wire: Wire | Rehearsal, clock: Clock) -> None:
+        """Make calls through the wire; its answers move the clock."""
+        self._wire = wire
+        self._clock = clock
+        self._next = 0
+        self._waiting: list[tuple[str, str, Any]] = []
+        self.forgotten: list[str] = []
+        """What was called and thrown away without being awaited, in words."""
+
+    def start(self, first: int) -> None:
+        """Give the next call this number."""
+        self._next = first
+
+    def call(self, tool: str, arguments: dict[str, Any]) -> Awaitable[Any]:
+        """Call a tool with these arguments, as they are now; await its answer.
+
+        Raises ToolError when awaited and the tool fails.
+        """
+        if not isinstance(tool, str):
+            raise TypeError(f"a tool is named by a str, not by {type(tool).__name__}")
+        if not isinstance(arguments, dict):
+            raise TypeError(f"{tool}: arguments are a dict, not {type(arguments).__name__}")
+        text = encode(arguments, f"{tool}: arguments")
+        future = events.get_running_loop().create_future()
+        self._waiting.append((tool, text, future))
+        return future
+
+    async def result(self, ref: str) -> Any:
+        """Return an earlier stored result in full."""
+        return await self.call(RESULT, {"ref": ref})
+
+    def waiting(self) -> list[str]:
+        """Return the tools of calls that have not been made."""
+        return [tool for tool, _, future in self._waiting if not future.done()]
+
+    def make_calls(self) -> bool:
+        """Make the waiting calls in one batch and hand out the answers in the order in which they came.
+
+        Raises NeverAwaited before that when the program has thrown a call away.
+        """
+        if self.forgotten:
+            raise NeverAwaited("; ".join(self.forgotten))
+        batch = [(tool, text, future) for tool, text, future in self._waiting if not future.done()]
+        self._waiting.clear()
+        if not batch:
+            return False
+        first = self._next
+        self._next += len(batch)
+        calls = (
+            f'{{"i":{number},"tool":{encode(tool, "a tool")},"args":{text}}}'
+            for number, (tool, text, _) in enumerate(batch, first)
+        )
+        self._wire.send(f'{{"calls":[{",".join(calls)}]}}')
+        answer = self._wire.receive()
+        self._clock.move(answer["now"])
+        for one in answer["results"]:
+            tool, _, future = batch[one["i"] - first]
+            if "ok" in one:
+                future.set_result(one["ok"])
+            else:
+                future.set_exception(ToolError(one["error"]["message"], one["error"]["type"], tool))
+        return True

@@ -1,0 +1,56 @@
+"""Errors of a program as one line for a model that cannot see the traceback."""
+
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any
+
+from sandbox.guest.programs.source import FILENAME
+from sandbox.guest.programs.wire import ToolError
+
+_MOST = 1000
+_SHOWN = 3
+
+
+def fault_of(error: BaseException) -> dict[str, Any]:
+    """Return type, message and the program's own line of an error."""
+    return {"type": type(error).__name__[:_MOST], "message": _message(error), "line": line_of(error)}
+
+
+def line_of(error: BaseException) -> int | None:
+    """Return the innermost line of the program that led to the error."""
+    if isinstance(error, SyntaxError) and error.filename == FILENAME:
+        return error.lineno
+    lines = [line for name, line in _places(error.__traceback__) if name == FILENAME]
+    inner = next((line_of(one) for one in error.exceptions), None) if isinstance(error, BaseExceptionGroup) else None
+    return inner or (lines[-1] if lines else None)
+
+
+def _places(traceback: TracebackType | None) -> Iterator[tuple[str, int]]:
+    while traceback is not None:
+        yield traceback.tb_frame.f_code.co_filename, traceback.tb_lineno
+        traceback = traceback.tb_next
+
+
+def _message(error: BaseException) -> str:
+    try:
+        text = _told(error)
+        # Lone surrogates in it must not keep the line from leaving the jail.
+        return " ".join(text[: 4 * _MOST].encode("utf-8", "backslashreplace").decode().split())[:_MOST]
+    except Exception as another:
+        return f"its text cannot be shown: {type(another).__name__}"
+
+
+def _told(error: BaseException) -> str:
+    match error:
+        case ToolError(tool=tool) if tool:
+            return f"{tool}: {error.error_type}: {error}"
+        case SyntaxError():
+            return error.msg
+        case KeyError():
+            return f"key {error} is not there"
+        case BaseExceptionGroup():
+            inner = [f"{type(one).__name__}: {_told(one)}" for one in error.exceptions[:_SHOWN]]
+            more = len(error.exceptions) - len(inner)
+            return "; ".join([str(error), *inner, *([f"and {more} more"] if more else [])])
+        case _:
+            return str(error)

@@ -1,0 +1,1 @@
+"""Build the read-only root file systems that jails run in."""

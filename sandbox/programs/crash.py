@@ -1,0 +1,125 @@
+"""Why a program cannot go on: the one thing that everything which ends a jail is told as."""
+
+import resource
+import signal
+
+from sandbox.limits import Limits
+
+
+class ProgramCrashed(Exception):
+    """The program cannot go on; the type names the cause and the message is one line for the model."""
+
+    def __init__(self, kind: str, message: str, *, lost: bool = False) -> None:
+        """Say what ended it; `lost` means that the jail was taken away and the program did nothing to cause it."""
+        super().__init__(f"{kind}: {message}")
+        self.kind = kind
+        self.message = message
+        self.lost = lost
+
+    def plain(self) -> dict[str, str]:
+        """Return type and message, as a halt holds them."""
+        return {"type": self.kind, "message": self.message}
+
+
+def wall_reached(seconds: float) -> ProgramCrashed:
+    """Say that the program computed too long."""
+    return ProgramCrashed(
+        "WallLimit", f"wall: the program computed for more than {seconds:g} s without a call; at most that"
+    )
+
+
+def output_reached(limits: Limits) -> ProgramCrashed:
+    """Say that the program printed too much."""
+    return ProgramCrashed(
+        "OutputLimit", f"output: the program printed more than {limits.output_bytes} bytes; print less"
+    )
+
+
+def frame_reached(size: int, limits: Limits) -> ProgramCrashed:
+    """Say that what the program passed or returned at once is too large."""
+    message = (
+        f"frame size: the calls or the result have {size} bytes of JSON, at most {limits.frame_bytes}; pass on less"
+    )
+    return ProgramCrashed("FrameLimit", message)
+
+
+def calls_reached(calls: int, limits: Limits) -> ProgramCrashed:
+    """Say that the program made too many calls at once."""
+    message = f"calls per batch: {calls} calls at once, at most {limits.calls_per_batch}; gather fewer at a time"
+    return ProgramCrashed("CallLimit", message)
+
+
+def number_reached(digits: int, most: int) -> ProgramCrashed:
+    """Say that the program passed or returned a number that other readers could not take."""
+    message = f"number: it passed or returned a whole number of {digits} digits, at most {most}; pass it as text"
+    return ProgramCrashed("NumberLimit", message)
+
+
+def depth_reached(most: int) -> ProgramCrashed:
+    """Say that the program passed or returned something nested so deeply that other readers could not take it."""
+    message = f"depth: it passed or returned values nested more than {most} levels deep; flatten them"
+    return ProgramCrashed("DepthLimit", message)
+
+
+def rounds_reached(limits: Limits) -> ProgramCrashed:
+    """Say that the program paused too often."""
+    message = (
+        f"rounds: the program paused for calls more than {limits.rounds} times; gather calls that can run together"
+    )
+    return ProgramCrashed("RoundLimit", message)
+
+
+def processor_reached(limits: Limits) -> ProgramCrashed:
+    """Say that the program used up its processor time."""
+    return ProgramCrashed("CpuLimit", f"CPU: the program used more than {limits.cpu_s} s of processor time")
+
+
+def memory_reached(limits: Limits) -> ProgramCrashed:
+    """Say that the program used up its memory."""
+    return ProgramCrashed("MemoryLimit", f"memory: the program needs more than {limits.memory_mb} MB")
+
+
+def protocol_broken(why: str) -> ProgramCrashed:
+    """Say that the jail spoke as no honest program does."""
+    return ProgramCrashed("ProtocolBroken", f"the program wrote to its control pipe: {why}")
+
+
+_NEARLY = 0.95
+# The kernel enforces the limit by counting ticks, which may run ahead of the time it reports in the end.
+_MOST_OF_IT = 0.6
+_FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGTRAP}
+
+
+def cause_of_death(exit_code: int, used: resource.struct_rusage, *, age_s: float, limits: Limits) -> ProgramCrashed:
+    """Return what ended the jail. `exit_code` is nsjail's: 128 and the signal when a signal ended what it confines."""
+    if exit_code < 0:
+        return ProgramCrashed("JailLost", f"the jail itself was ended from outside (signal {-exit_code})", lost=True)
+    if age_s >= limits.time_limit_s * _NEARLY:
+        return ProgramCrashed("JailLost", f"the jail reached its age of {limits.time_limit_s} s", lost=True)
+    number = exit_code - 128
+    if number == signal.SIGSYS:
+        return ProgramCrashed(
+            "ForbiddenSystemCall", "the kernel ended the program for a forbidden system call (SIGSYS)"
+        )
+    if number == signal.SIGXCPU or (number == signal.SIGKILL and _processor_s(used) >= limits.cpu_s * _MOST_OF_IT):
+        return processor_reached(limits)
+    if number == signal.SIGKILL:
+        return _killed(used, limits)
+    if number in _FAULTS:
+        return ProgramCrashed("InterpreterCrash", f"the interpreter crashed ({signal.Signals(number).name})")
+    return ProgramCrashed("InterpreterExit", f"the interpreter ended without an answer (exit status {exit_code})")
+
+
+def _killed(used: resource.struct_rusage, limits: Limits) -> ProgramCrashed:
+    """Tell a process that outgrew its memory from one that was killed for no reason of its own."""
+    # A process begins with the peak of the one that started it: a peak below that says nothing of its own memory.
+    inherited = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    if used.ru_maxrss > inherited and used.ru_maxrss / 1024 >= limits.memory_mb * _MOST_OF_IT:
+        return memory_reached(limits)
+    return ProgramCrashed(
+        "Killed", "the interpreter was killed (SIGKILL): the machine ran out of memory, or from outside"
+    )
+
+
+def _processor_s(used: resource.struct_rusage) -> float:
+    return used.ru_utime + used.ru_stime

@@ -1,0 +1,156 @@
+"""Read what a jail says. Whatever runs in there may have written it, so nothing in a frame is believed unchecked."""
+
+import json
+import math
+import re
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Any
+
+from sandbox.limits import Limits
+from sandbox.programs.crash import (
+    ProgramCrashed,
+    calls_reached,
+    depth_reached,
+    memory_reached,
+    number_reached,
+    protocol_broken,
+)
+from sandbox.programs.types import ProgramCall
+
+RESULT = "engine.result"
+"""The call that stands for reading an earlier stored result."""
+READY = b'{"ready": 1}'
+MOST_DEPTH = 100
+MOST_DIGITS = 300
+# With fewer digits and an exponent of at most two, a number is finite. Looking behind keeps the search linear.
+_LONG_NUMBER = re.compile(rb"(?<![0-9])[0-9]{200}|[eE]\+?[0-9]{3}")
+_WORDS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Hold what a program ended with: a result, or an error."""
+
+    result: Any = None
+    error: dict[str, str] | None = None
+
+
+def read_frame(
+    frame: bytes, *, tools: AbstractSet[str], first_call: int, limits: Limits
+) -> tuple[ProgramCall, ...] | Done:
+    """Return the calls that a frame asks for, or what it ends with.
+
+    Raises ProgramCrashed when it is not what an honest runner sends.
+    """
+    try:
+        value = strict_json(frame)
+    except ValueError as error:
+        raise protocol_broken(str(error)) from None
+    match value:
+        case {"calls": list(calls), **rest} if not rest:
+            if len(calls) > limits.calls_per_batch:
+                raise calls_reached(len(calls), limits)
+            if not calls:
+                raise protocol_broken("it asks for no call at all")
+            return tuple(_call(call, first_call + place, tools) for place, call in enumerate(calls))
+        case {"done": {"ok": result, **more}, **rest} if not rest and not more:
+            return Done(result=result)
+        case {"done": {"error": dict(error), **more}, **rest} if not rest and not more:
+            return Done(error=_error(error, limits))
+        case _:
+            raise protocol_broken("it holds neither calls nor an end")
+
+
+def strict_json(data: bytes) -> Any:
+    """Parse JSON that every other reader understands in the same way and that costs them little.
+
+    Raises ProgramCrashed for what an honest program may try to pass on, very long whole numbers and deep nesting, and
+    ValueError for anything else: NaN, infinite numbers, lone surrogates.
+    """
+    hooks: dict[str, Any] = {"parse_int": _whole, "parse_float": _finite} if _LONG_NUMBER.search(data) else {}
+    try:
+        value = json.loads(str(data, "utf-8"), parse_constant=_no_constant, **hooks)
+    except RecursionError:
+        raise depth_reached(MOST_DEPTH) from None
+    except UnicodeDecodeError:
+        raise ValueError("it is not UTF-8") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"it is not JSON: {error.msg} at character {error.pos}") from None
+    if data.count(b"[") + data.count(b"{") > MOST_DEPTH and _is_deep(value):
+        raise depth_reached(MOST_DEPTH)
+    if b"\\u" in data:
+        _refuse_surrogates(value)
+    return value
+
+
+def _call(call: Any, number: int, tools: AbstractSet[str]) -> ProgramCall:
+    match call:
+        case {"i": i, "tool": str(tool), "args": dict(arguments), **rest} if not rest and type(i) is int:
+            pass
+        case _:
+            raise protocol_broken("a call must have i, tool and args and nothing else")
+    if i != number:
+        raise protocol_broken(f"call {i} stands where call {number} must stand")
+    if tool == RESULT:
+        if set(arguments) != {"ref"} or not isinstance(arguments["ref"], str):
+            raise protocol_broken("a result is read by its ref, a text")
+    elif tool not in tools:
+        raise ProgramCrashed("ToolNotFound", f"tools: {_line(tool, 80)!r} is not one of the program's tools")
+    return ProgramCall(i, tool, arguments)
+
+
+def _error(error: dict[str, Any], limits: Limits) -> dict[str, str]:
+    match error:
+        case {"type": str(kind), "message": str(message), "line": int() | None as line, **rest} if not rest:
+            pass
+        case _:
+            raise protocol_broken("an error must have type, message and line and nothing else")
+    if kind == "MemoryError":
+        return memory_reached(limits).plain()
+    where = "" if line is None else f" (line {line})"
+    return {"type": _line(kind, 100) or "Exception", "message": _line(message, _WORDS) + where}
+
+
+def _line(text: str, most: int) -> str:
+    """Return the text as one line of bounded length."""
+    line = " ".join(text[: 4 * most].split())
+    return line if len(line) <= most else line[: most - 3] + "..."
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > MOST_DIGITS:
+        raise number_reached(len(digits), MOST_DIGITS)
+    return int(digits)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError("a number is too large")
+    return number
+
+
+def _is_deep(value: Any) -> bool:
+    level: list[Any] = [value]
+    for _ in range(MOST_DEPTH):
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, dict | list)
+        ]
+        if not level:
+            return False
+    return True
+
+
+def _refuse_surrogates(value: Any) -> None:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise ValueError("it holds lone surrogates, which are no text") from None

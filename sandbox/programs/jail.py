@@ -1,0 +1,283 @@
+"""One jailed interpreter: frames go in and out, what it prints is drained, and it always comes to an end."""
+
+import asyncio
+import os
+import resource
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Self
+
+from backstay.errors import SandboxLost
+from sandbox.isolation.spawn import Spawned, spawn
+from sandbox.limits import Limits
+from sandbox.programs.crash import ProgramCrashed, cause_of_death, output_reached, protocol_broken
+from sandbox.programs.frames import READY
+from sandbox.programs.pipe import ControlPipe
+
+
+class Printed:
+    """Keep the first bytes of a stream and count all of them."""
+
+    def __init__(self, kept: int) -> None:
+        """Keep at most so many bytes."""
+        self._most = kept
+        self._kept = bytearray()
+        self.total = 0
+
+    def add(self, data: bytes) -> None:
+        """Take the next piece."""
+        self.total += len(data)
+        self._kept += data[: self._most - len(self._kept)]
+
+    @property
+    def dropped(self) -> int:
+        """How many bytes are not kept."""
+        return self.total - len(self._kept)
+
+    @property
+    def text(self) -> str:
+        """What is kept, whatever bytes it is made of."""
+        return self._kept.decode("utf-8", "replace")
+
+
+_MB_PER_PAGE = os.sysconf("SC_PAGE_SIZE") / (1 << 20)
+
+
+class Jailed:
+    """Read the use of one jailed process; a process that is gone reads as no use."""
+
+    def __init__(self, supervisor: int) -> None:
+        """Find the process by the nsjail that confines it."""
+        children = _bytes_of(f"/proc/{supervisor}/task/{supervisor}/children").split()
+        found = children or _children_of(str(supervisor).encode())
+        self._place = f"/proc/{found[0].decode()}" if found else None
+
+    def cpu_s(self) -> float:
+        """Return its processor time so far."""
+        if self._place is None:
+            return 0.0
+        spent = _bytes_of(f"{self._place}/schedstat").split()
+        return int(spent[0]) / 1e9 if spent else 0.0
+
+    def anonymous_mb(self) -> float:
+        """Return the memory that is its alone."""
+        if self._place is None:
+            return 0.0
+        pages = _bytes_of(f"{self._place}/statm").split()
+        return (int(pages[1]) - int(pages[2])) * _MB_PER_PAGE if pages else 0.0
+
+
+def _children_of(parent: bytes) -> list[bytes]:
+    """Search all processes, for kernels that list no children."""
+    numbers = [entry.name for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+    return [
+        pid.encode() for pid in numbers if _bytes_of(f"/proc/{pid}/stat").rpartition(b")")[2].split()[1:2] == [parent]
+    ]
+
+
+def _bytes_of(path: str) -> bytes:
+    # Asked for in every round of every program, so without the layers of an ordinary file.
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        return os.read(fd, 4096)
+    except OSError:
+        return b""
+    finally:
+        os.close(fd)
+
+
+_CHUNK = 1 << 16
+_READY_S = 20.0
+_TERM_S = 0.5
+_KILL_S = 5.0
+
+
+class Jail:
+    """Hold one jailed process, from its ready frame to its reaping. It runs one program and dies."""
+
+    def __init__(self, process: Spawned, limits: Limits) -> None:
+        """Watch a process that has just been started; `start` does that and waits until it is ready."""
+        self._loop = asyncio.get_running_loop()
+        self._process = process
+        self._limits = limits
+        self._born = time.monotonic()
+        self._open = True
+        self._lap_s = 0.0
+        self._used_s: float | None = None
+        self._printed = Printed(limits.output_kept)
+        self._cause: ProgramCrashed | None = None
+        self._ending: asyncio.Task[None] | None = None
+        self._jailed: Jailed | None = None
+        self.rounds = 0
+        """How many frames the program has been sent."""
+        self.gone: asyncio.Future[None] = self._loop.create_future()
+        """Done when the process has been reaped."""
+        # What was printed before an answer was sent is in its pipe by the time the answer comes, and belongs to it.
+        self._control = ControlPipe(
+            process.control_in, process.control_out, limits, fail=self._fail, arrived=self._on_printed
+        )
+        self._loop.add_reader(process.printed, self._on_printed)
+        self._loop.add_reader(process.pidfd, self._on_exit)
+
+    @classmethod
+    async def start(cls, command: list[str], limits: Limits) -> Self:
+        """Start a jail and wait until its interpreter is ready.
+
+        Raises SandboxLost when it does not get ready.
+        """
+        jail = cls(spawn(command), limits)
+        try:
+            jail._control.expect()
+            jail._take_ready(await jail.receive(wall_s=_READY_S))
+        except ProgramCrashed as crash:
+            await jail.end()
+            raise SandboxLost(f"a jail did not start: {crash.message}: {jail.output.strip()[-500:]}") from None
+        except BaseException:
+            # Whoever stops waiting must find it gone: nobody else knows of it.
+            await jail.end()
+            raise
+        return jail
+
+    async def exchange(self, frame: bytes, *, wall_s: float) -> bytes:
+        """Send a frame and return the frame that answers it.
+
+        Raises ProgramCrashed with what ended the jail when it does not answer.
+        """
+        self.send(frame)
+        return await self.receive(wall_s=wall_s)
+
+    def send(self, frame: bytes) -> None:
+        """Send a frame whose answer will be asked for.
+
+        Raises ProgramCrashed with what has ended the jail.
+        """
+        if self._cause is not None:
+            raise self._cause
+        self.rounds += 1
+        self._control.send(frame)
+
+    async def receive(self, *, wall_s: float) -> bytes:
+        """Return the answer to the first frame that has none yet.
+
+        Raises ProgramCrashed with what ended the jail when there is none in time.
+        """
+        return await self._control.receive(wall_s)
+
+    @property
+    def pid(self) -> int:
+        """The process that confines the interpreter."""
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can still be sent a frame."""
+        return self._cause is None
+
+    @property
+    def age_s(self) -> float:
+        """Return how long ago it was started."""
+        return time.monotonic() - self._born
+
+    @property
+    def output(self) -> str:
+        """What the program has printed so far, as far as it is kept."""
+        return self._printed.text
+
+    @property
+    def output_dropped(self) -> int:
+        """How many printed bytes are not kept."""
+        return self._printed.dropped
+
+    def cpu_s(self) -> float:
+        """Return the processor time of the jailed interpreter so far."""
+        if self._used_s is not None:
+            return self._used_s
+        return self._jailed.cpu_s() if self._jailed else 0.0
+
+    def lap_s(self) -> float:
+        """Return the processor time since the last lap; while a program is paused there is none."""
+        before, self._lap_s = self._lap_s, self.cpu_s()
+        return max(0.0, self._lap_s - before)
+
+    def anonymous_mb(self) -> float:
+        """Return the memory that is the jailed interpreter's alone."""
+        return self._jailed.anonymous_mb() if self._jailed else 0.0
+
+    def when_gone(self, callback: Callable[[], None]) -> None:
+        """Call back once, after the process has been reaped."""
+        self.gone.add_done_callback(lambda _: callback())
+
+    def abandon(self) -> asyncio.Task[None]:
+        """Begin to end it; return what `end` waits for."""
+        if self._ending is None:
+            self._ending = self._loop.create_task(self._end())
+            self._fail(ProgramCrashed("JailLost", "the jail was ended by its worker", lost=True))
+        return self._ending
+
+    async def end(self) -> None:
+        """End the process, politely first, and return when it has been reaped and its pipes are closed."""
+        await asyncio.shield(self.abandon())
+
+    def _take_ready(self, frame: bytes) -> None:
+        if frame != READY:
+            raise protocol_broken(f"it began with {frame[:80]!r}")
+        self._jailed = Jailed(self._process.pid)
+        self.lap_s()
+
+    async def _end(self) -> None:
+        for sign, patience_s in ((signal.SIGTERM, _TERM_S), (signal.SIGKILL, _KILL_S)):
+            if self.gone.done():
+                break
+            signal.pidfd_send_signal(self._process.pidfd, sign)
+            await asyncio.wait([self.gone], timeout=patience_s)
+        self._open = False
+        self._control.close()
+        self._loop.remove_reader(self._process.printed)
+        os.close(self._process.printed)
+
+    def _fail(self, cause: ProgramCrashed) -> None:
+        """Accept nothing more from the jail, and end it; the first cause counts."""
+        if self._cause is not None:
+            return
+        self._cause = cause
+        self._control.refuse(cause)
+        self.abandon()
+
+    def _on_printed(self) -> None:
+        while self._open and (data := _read(self._process.printed)) is not None:
+            if not data:
+                self._loop.remove_reader(self._process.printed)
+                return
+            self._printed.add(data)
+            if self._printed.total > self._limits.output_bytes:
+                self._loop.remove_reader(self._process.printed)
+                self._fail(output_reached(self._limits))
+                return
+
+    def _on_exit(self) -> None:
+        self._loop.remove_reader(self._process.pidfd)
+        try:
+            _, status, used = os.wait4(self._process.pid, 0)
+        except ChildProcessError:
+            # Somebody in this process waits for whatever ends; how it ended is then not known.
+            status, used = signal.SIGKILL, resource.getrusage(resource.RUSAGE_CHILDREN)
+        os.close(self._process.pidfd)
+        self._used_s = used.ru_utime + used.ru_stime
+        self.gone.set_result(None)
+        if self._open:
+            self._control.read()
+            self._on_printed()
+        exit_code = os.waitstatus_to_exitcode(status)
+        self._fail(cause_of_death(exit_code, used, age_s=self.age_s, limits=self._limits))
+
+
+def _read(fd: int) -> bytes | None:
+    try:
+        return os.read(fd, _CHUNK)
+    except BlockingIOError:
+        return None

@@ -1,0 +1,1 @@
+"""Record what a workspace holds, compare two records, and restore one."""

@@ -1,0 +1,181 @@
+"""Snapshots of one workspace: what it held at any moment, to be compared and to be brought back."""
+
+import fcntl
+import os
+import sys
+import time
+from collections.abc import Collection, Generator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import partial as bind
+from hashlib import sha256
+from pathlib import Path
+
+from backstay.errors import SnapshotDamaged, SnapshotRefused, WorkspaceChanging
+from sandbox.snapshots.blobs import SnapshotBlobs, disk_faults, write_whole
+from sandbox.snapshots.changes import SnapshotChange, changes_between, diff_text
+from sandbox.snapshots.files import chunks, opened_root, shown
+from sandbox.snapshots.manifest import ManifestIndex, SnapshotManifest, checked_id, settled
+from sandbox.snapshots.restoring import Restoring, sweep_aside
+from sandbox.snapshots.restoring_plan import RestoringPlan
+from sandbox.snapshots.types import Restored, Snapshot, SnapshotLimits
+from sandbox.snapshots.walk import Read, Walk
+
+_TRIES = 3
+_INDEX = "index.json"
+
+
+class Snapshots:
+    """Keep the snapshots of one workspace in a folder of their own, which lies outside every workspace.
+
+    All methods wait for the disk, so they belong into a thread; threads and processes that use one folder take turns.
+    Files whose size, inode and times are as before are not read again: take snapshots while no jail runs in the
+    workspace, since a process that mapped a file into its memory can write without touching its times.
+    """
+
+    def __init__(self, folder: Path, limits: SnapshotLimits | None = None) -> None:
+        """Name the folder; it is made, for this user only, with the first snapshot."""
+        self._folder = folder
+        self._limits = limits or SnapshotLimits()
+        self._blobs = SnapshotBlobs(folder)
+
+    def take(self, root: Path, *, partial: bool = False) -> Snapshot:
+        """Keep what is in the workspace now; whoever has the id can bring it back.
+
+        Raises SnapshotRefused when something cannot be kept whole (over a limit, not readable); with `partial` it is
+        noted as lacking instead. Raises WorkspaceChanging when files change faster than they can be read.
+        """
+        self._check_outside(root)
+        with self._alone(), opened_root(root, opening=False) as top:
+            index = ManifestIndex.load(self._folder / _INDEX, top)
+            started = time.time_ns()
+            walk = self._walk(top, index, self._blobs.keep, self._limits, partial=partial)
+            self._blobs.commit()
+            same = not walk.fresh and len(walk.nodes) == len(index.known) and self._place(index.snapshot_id).is_file()
+            snapshot_id = index.snapshot_id if same else self._record(top, walk, started)
+        files = [node.size for node in walk.nodes.values() if node.kind == "file"]
+        lacking = tuple(sorted(path for path, node in walk.nodes.items() if node.lacks))
+        return Snapshot(id=snapshot_id, files=len(files), size=sum(files), lacking=lacking)
+
+    def changes(self, before_id: str, after_id: str) -> list[SnapshotChange]:
+        """List what differs between two snapshots, by path. Raises SnapshotDamaged when one is gone or altered."""
+        return changes_between(self._manifest(before_id).nodes, self._manifest(after_id).nodes)
+
+    def diff(self, before_id: str, after_id: str, *, limit_chars: int) -> str:
+        """Return the changes for people, as unified diffs where files are text; always the same for the same ids.
+
+        Names and lines are shown so that nothing in them acts or hides. Raises SnapshotDamaged as `changes` does.
+        """
+        return diff_text(self.changes(before_id, after_id), self._blobs.read, limit_chars)
+
+    def restore(
+        self, root: Path, snapshot_id: str, *, only: Collection[str] | None = None, expect: str | None = None
+    ) -> Restored:
+        """Put back every byte, mode and link of a snapshot, and remove what was added; repeating it does no harm.
+
+        `only` names paths, each with everything beneath it. `expect` is the snapshot from after what is to be undone:
+        then only what differs between the two is put back, and what others changed since is reported and left alone.
+        Setuid bits are not put back. Raises SnapshotDamaged before anything is changed.
+        """
+        self._check_outside(root)
+        with self._alone(), opened_root(root, opening=True) as top:
+            wanted = self._manifest(snapshot_id).nodes
+            expected = None if expect is None else self._manifest(expect).nodes
+            sweep_aside(top)
+            index = ManifestIndex.load(self._folder / _INDEX, top)
+            # What is there may be more than may be kept; it is only compared.
+            unbounded = replace(self._limits, total_bytes=sys.maxsize)
+            walk = self._walk(top, index, _hash, unbounded, opening=True)
+            plan = RestoringPlan(walk.nodes, wanted, expected, only, owners=os.geteuid() == 0)
+            restoring = Restoring(top, self._blobs, plan, wanted, walk)
+            restoring.run()
+        return Restored(snapshot_id, tuple(restoring.done), tuple(restoring.conflicts), tuple(restoring.failed))
+
+    def forget(self, keep: Collection[str]) -> None:
+        """Remove all snapshots but these, and every blob that none of these needs."""
+        kept = {checked_id(one) for one in keep}
+        with self._alone():
+            nodes = [node for one in sorted(kept) for node in self._manifest(one).nodes.values()]
+            reachable = {node.content for node in nodes if node.kind == "file"}
+            for manifest in (self._folder / "manifests").iterdir():
+                if manifest.name not in kept:
+                    manifest.unlink()
+            # The index promises blobs for what it knows, so it goes before they do.
+            (self._folder / _INDEX).unlink(missing_ok=True)
+            self._blobs.sweep(reachable)
+
+    def _walk(
+        self,
+        top: int,
+        index: ManifestIndex,
+        read: Read,
+        limits: SnapshotLimits,
+        *,
+        partial: bool = True,
+        opening: bool = False,
+    ) -> Walk:
+        """Look at everything; what moves meanwhile is looked at again a few times."""
+        walk = bind(Walk, top, index=index, read=read, limits=limits, partial=partial, opening=opening)
+        for _ in range(_TRIES - 1):
+            with suppress(WorkspaceChanging):
+                return walk()
+        return walk()
+
+    def _record(self, top: int, walk: Walk, started: int) -> str:
+        """Write the manifest, and then the index that refers to it."""
+        snapshot_id, data = SnapshotManifest(walk.nodes).encode()
+        if not self._place(snapshot_id).is_file():
+            write_whole(self._folder, f"manifests/{snapshot_id}", data)
+        known = {
+            path: (walk.facts[path], node)
+            for path, node in walk.nodes.items()
+            if not node.lacks and settled(walk.facts[path], started)
+        }
+        # An index that leaves something out holds less than the snapshot does, so it stands for none.
+        index = ManifestIndex(known, snapshot_id if len(known) == len(walk.nodes) else "")
+        # Half an index is no index: then everything is read once more.
+        write_whole(self._folder, _INDEX, index.encode(top), durable=False)
+        return snapshot_id
+
+    def _manifest(self, snapshot_id: str) -> SnapshotManifest:
+        place = self._place(checked_id(snapshot_id))
+        try:
+            data = place.read_bytes()
+        except OSError as error:
+            raise SnapshotDamaged(
+                f"snapshot {snapshot_id} is not in {shown(str(self._folder))} ({error.strerror});"
+                " it was forgotten, or belongs to another workspace"
+            ) from error
+        return SnapshotManifest.decode(snapshot_id, data)
+
+    def _place(self, snapshot_id: str) -> Path:
+        return self._folder / "manifests" / (snapshot_id or "none")
+
+    def _check_outside(self, root: Path) -> None:
+        if self._folder.resolve().is_relative_to(root.resolve()):
+            raise SnapshotRefused(
+                f"snapshots of {shown(str(root))} cannot lie within it, in {shown(str(self._folder))};"
+                " name a folder elsewhere"
+            )
+
+    @contextmanager
+    def _alone(self) -> Generator[None]:
+        """Hold the folder for as long as something is read from it or written to it."""
+        with disk_faults(self._folder):
+            for folder in (self._folder, self._folder / "manifests"):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            lock = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            with disk_faults(self._folder):
+                self._blobs.prepare()
+            yield
+        finally:
+            os.close(lock)
+
+
+def _hash(opened: int, size: int) -> str:
+    total = sha256()
+    for data in chunks(opened, size):
+        total.update(data)
+    return total.hexdigest()

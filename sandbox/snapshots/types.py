@@ -1,0 +1,80 @@
+"""One thing in a workspace, as a snapshot remembers it."""
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+Kind = Literal["file", "directory", "symlink", "special"]
+
+READABLE_MODES = 0o777
+DIRECTORY_MODES = 0o3777
+
+
+class Node(NamedTuple):
+    """Say what lies at a path; equal nodes look the same to every program."""
+
+    kind: Kind
+    mode: int
+    """The permission bits with setuid, setgid and sticky; 0 for a symlink, which has none of its own."""
+    uid: int
+    gid: int
+    size: int
+    """Bytes of a file; 0 for everything else."""
+    content: str
+    """The sha256 of a file, the target of a symlink, what a special is; empty for a directory."""
+    lacks: str = ""
+    """Why the content of a file or directory was not kept; empty when it was."""
+
+    def restorable(self) -> "Node":
+        """Return what a restore makes of it: never setuid, and setgid and sticky for directories only.
+
+        A file that is written anew belongs to another moment, and perhaps to another user: nothing shall run with that
+        user's rights because of an undo.
+        """
+        bits = DIRECTORY_MODES if self.kind == "directory" else READABLE_MODES
+        return self._replace(mode=self.mode & bits)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Name what a workspace held at one moment."""
+
+    id: str
+    """The hash of its manifest: a workspace that holds the same has the same id."""
+    files: int
+    size: int
+    """Bytes of all files together."""
+    lacking: tuple[str, ...] = ()
+    """Exact paths whose content is not in it, and so cannot be restored; only a partial snapshot has any."""
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotLimits:
+    """Bound what one snapshot keeps, so that a workspace can fill neither the disk nor the memory of its worker."""
+
+    file_bytes: int = 200_000_000
+    total_bytes: int = 2_000_000_000
+    entries: int = 200_000
+    """Files, directories and everything else together."""
+    depth: int = 100
+    """Directories inside each other; each one costs an open descriptor."""
+
+
+class LeftAlone(NamedTuple):
+    """Say why a path was not put back; `path` is exact, `why` is one line for people."""
+
+    path: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """Say what became of a restore; nothing else was touched."""
+
+    id: str
+    """The snapshot that was restored."""
+    paths: tuple[str, ...]
+    """What was written, removed, or given its mode; empty when all was as wanted already."""
+    conflicts: tuple[LeftAlone, ...] = ()
+    """What somebody else changed since; it is as they left it."""
+    failed: tuple[LeftAlone, ...] = ()
+    """What could not be put back, because the snapshot or this user lacks something."""

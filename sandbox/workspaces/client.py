@@ -1,0 +1,217 @@
+"""A worker's side of the host of workspaces: start it when it is first needed, and again when it died."""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from backstay import errors
+from backstay.errors import BackstayError, InternalError, SandboxLost, WorkspaceBusy
+from sandbox.isolation.spawn import guarded
+from sandbox.workspaces.frames import framed, read_frame
+from sandbox.workspaces.workspace import WorkspaceSettings
+
+_OPEN_S = 180.0
+_CLOSE_S = 15.0
+_END_S = 2.0
+Hearing = Callable[[str, str], None]
+"""Is given `stdout` or `stderr`, and what a command said there."""
+
+
+class WorkspaceClient:
+    """Ask the host of workspaces; each request is answered or fails, whatever becomes of the host."""
+
+    def __init__(self, settings: WorkspaceSettings, *, rooms: Path, environment: Mapping[str, str]) -> None:
+        """Start the host from the folder that holds the rooms, with nothing but this environment."""
+        self._settings = settings
+        self._rooms = rooms
+        self._environment = dict(environment)
+        self._process: asyncio.subprocess.Process | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._starting = asyncio.Lock()
+        self._beginning: asyncio.Task[None] | None = None
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._hearing: dict[int, Hearing] = {}
+        self._last = 0
+        self.reason: str | None = None
+        """Why there are no workspaces here; None as long as nothing speaks against them."""
+
+    async def start(self) -> None:
+        """Start the host unless it runs.
+
+        Raises IsolationUnavailable where nothing can be confined, and SandboxLost when it does not come up.
+        """
+        async with self._starting:
+            if self._reading is not None and not self._reading.done():
+                return
+            try:
+                await self._start()
+            except BackstayError as error:
+                self.reason = str(error)
+                raise
+            self.reason = None
+
+    def begin(self) -> None:
+        """Start the host in the background, so that the first who needs it need not wait; `reason` tells of faults."""
+        self._beginning = asyncio.create_task(self._begun())
+
+    async def call(self, *, hearing: Hearing | None = None, **given: Any) -> dict[str, Any]:
+        """Do one thing in a workspace; return `ok` with the answer, or `error` with the reason.
+
+        Raises WorkspaceInvalid, WorkspaceBusy, IsolationUnavailable, and SandboxLost when the host was lost.
+        """
+        return await self._ask("call", given, hearing)
+
+    async def show(self, **given: Any) -> dict[str, Any]:
+        """Return what a file tool would change, as `ok` with `diff`, or `error` with the reason."""
+        return await self._ask("show", given)
+
+    async def claim(
+        self, workspace: str, run: str, *, is_closed: Callable[[str], Awaitable[bool]] | None = None
+    ) -> str:
+        """Let the run have the workspace, also when the run that has it is known to be closed; return its whole name.
+
+        Raises WorkspaceInvalid, WorkspaceBusy naming the holder, IsolationUnavailable.
+        """
+        try:
+            return await self._ask("claim", {"name": workspace, "run": run})
+        except WorkspaceBusy as error:
+            holder = str(error.facts.get("holder", ""))
+            if is_closed is None or not await is_closed(holder):
+                raise
+        return await self._ask("claim", {"name": workspace, "run": run, "instead_of": holder})
+
+    async def release(self, workspace: str, run: str) -> bool:
+        """Take the workspace from the run; return whether it had it."""
+        return await self._ask("release", {"name": workspace, "run": run})
+
+    async def holder(self, workspace: str) -> str | None:
+        """Return the run that has the workspace."""
+        return await self._ask("holder", {"name": workspace})
+
+    async def close(self) -> None:
+        """End the host, which ends its jails and takes back what was under way."""
+        if self._beginning is not None:
+            self._beginning.cancel()
+            await asyncio.wait({self._beginning})
+        process = self._process
+        if process is None or process.stdin is None:
+            return
+        process.stdin.close()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), _CLOSE_S)
+        if process.returncode is None:
+            process.kill()
+        if self._reading is not None:
+            await asyncio.wait({self._reading})
+
+    @property
+    def pid(self) -> int | None:
+        """The process of the host, while there is one."""
+        return None if self._process is None or self._process.returncode is not None else self._process.pid
+
+    async def _begun(self) -> None:
+        with suppress(BackstayError):
+            await self.start()
+
+    async def _start(self) -> None:
+        log = self._settings.home / "logs" / "workspaces.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        pipe = asyncio.subprocess.PIPE
+        with log.open("ab") as file:
+            self._process = await asyncio.create_subprocess_exec(
+                *guarded([sys.executable, "-P", "-m", "sandbox.workspaces.host"], "KILL"),
+                stdin=pipe,
+                stdout=pipe,
+                stderr=file,
+                env=self._environment | {"PYTHONPATH": str(self._rooms)},
+                start_new_session=True,
+            )
+        assert self._process.stdin is not None  # noqa: S101 - made with pipes
+        assert self._process.stdout is not None  # noqa: S101 - the same
+        self._process.stdin.write(framed(self._settings.plain()))
+        said = None
+        with suppress(TimeoutError, ValueError):
+            said = await asyncio.wait_for(read_frame(self._process.stdout), _OPEN_S)
+        if said is None or "ready" not in said:
+            with suppress(ProcessLookupError):
+                self._process.kill()
+            raise _error(said["error"]) if said else SandboxLost(f"the host of workspaces does not start; read {log}")
+        self._reading = asyncio.create_task(self._read(self._process, self._process.stdout))
+
+    async def _read(self, process: asyncio.subprocess.Process, stream: asyncio.StreamReader) -> None:
+        with suppress(ValueError):
+            while (said := await read_frame(stream)) is not None:
+                self._take(said)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), _END_S)
+        if process.returncode is None:
+            process.kill()
+        for answer in self._waiting.values():
+            if not answer.done():
+                answer.set_exception(SandboxLost("the host of workspaces ended; it is started again"))
+
+    def _take(self, said: dict[str, Any]) -> None:
+        if "heard" in said:
+            if (hearing := self._hearing.get(said["id"])) is not None:
+                hearing(said["heard"], said["text"])
+            return
+        answer = self._waiting.get(said["id"])
+        if answer is None or answer.done():
+            return
+        if "error" in said:
+            answer.set_exception(_error(said["error"]))
+        else:
+            answer.set_result(said["said"])
+
+    async def _ask(self, do: str, given: dict[str, Any], hearing: Hearing | None = None) -> Any:
+        await self.start()
+        assert self._process is not None  # noqa: S101 - started
+        assert self._process.stdin is not None  # noqa: S101 - made with pipes
+        self._last += 1
+        number = self._last
+        answer = self._waiting[number] = asyncio.get_running_loop().create_future()
+        if hearing is not None:
+            self._hearing[number] = hearing
+        try:
+            self._process.stdin.write(framed({"id": number, "do": do, "given": given}))
+            return await answer
+        except asyncio.CancelledError:
+            self._process.stdin.write(framed({"cancel": number}))
+            raise
+        finally:
+            self._waiting.pop(number, None)
+            self._hearing.pop(number, None)
+
+
+def _error(said: Any) -> BackstayError:
+    """Return the error that the host names; only names of ours are known."""
+    kind = getattr(errors, str(said.get("type")), None)
+    known = kind if isinstance(kind, type) and issubclass(kind, BackstayError) else InternalError
+    return known(str(said.get("message")), **said.get("facts", {}))
+
+
+@asynccontextmanager
+async def open_workspace_client(
+    workspaces: Path | None, *, home: Path, nsjail: Path | None, rooms: Path, variables: Mapping[str, str]
+) -> AsyncGenerator[WorkspaceClient]:
+    """Offer workspaces; their host starts when it is first needed, and at once where an operator named a folder."""
+    settings = WorkspaceSettings(home=home, workspaces=workspaces or home / "workspaces", nsjail=nsjail)
+    client = WorkspaceClient(settings, rooms=rooms, environment=plain_environment(variables))
+    if workspaces is not None:
+        client.begin()
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+def plain_environment(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return the part of an environment that the host needs; none of it is a secret."""
+    kept = {"LANG", "LC_ALL", "TZ", "TMPDIR", "VIRTUAL_ENV"}
+    return {name: value for name, value in variables.items() if name in kept} | {
+        "PATH": variables.get("PATH") or os.defpath
+    }

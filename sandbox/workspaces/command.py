@@ -1,0 +1,207 @@
+"""Run one command in one jail: feed it, read what it says, watch it, and end all of it."""
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+
+from sandbox.isolation.spawn import guarded
+
+
+class KeptOutput:
+    """Keep the first and the last bytes of a stream and count all of them."""
+
+    def __init__(self, most: int) -> None:
+        """Keep at most so many bytes: two thirds from the beginning, one third from the end."""
+        self._first = bytearray()
+        self._last = bytearray()
+        self._most_last = most // 3
+        self._most_first = most - self._most_last
+        self.total = 0
+
+    def add(self, data: bytes) -> None:
+        """Take the next piece."""
+        self.total += len(data)
+        room = self._most_first - len(self._first)
+        self._first += data[:room]
+        self._last += data[room:]
+        del self._last[: -self._most_last or None]
+
+    @property
+    def whole(self) -> bytes:
+        """The kept bytes."""
+        return bytes(self._first + self._last)
+
+    @property
+    def text(self) -> str:
+        """What is kept, whatever bytes it is made of; what is missing is said where it is missing."""
+        left = self.total - len(self._first) - len(self._last)
+        gap = f"\n... {left} bytes are left out ...\n" if left else ""
+        return self._first.decode("utf-8", "replace") + gap + self._last.decode("utf-8", "replace")
+
+
+Watch = Callable[[int], str | None]
+"""Is given the process that confines the command, and says why it must end now, or nothing; called in a thread."""
+WROTE = "it wrote more than"
+Heard = Callable[[str, bytes], None]
+"""Is given `stdout` or `stderr`, and what was said there."""
+
+TIMED_OUT = 124
+KILLED = 137
+_CHUNK = 1 << 16
+_OFTEN_S = 0.1
+_TERM_S = 0.5
+_KILL_S = 5.0
+_LOG_BYTES = 1 << 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bounds:
+    """Bound one command from outside the jail."""
+
+    seconds: float
+    kept: int = 64 << 10
+    """Bytes of each stream that are kept."""
+    output: int = 16 << 20
+    """Bytes of both streams after which the command is ended."""
+    watch: Watch | None = None
+    heard: Heard | None = None
+
+
+@dataclass(kw_only=True)
+class Ended:
+    """Tell how a command ended."""
+
+    exit_code: int = KILLED
+    stdout: KeptOutput
+    stderr: KeptOutput
+    log: bytearray = field(default_factory=bytearray)
+    """What nsjail itself says; empty unless the jail failed."""
+    reason: str | None = None
+    """Why it was ended, when it did not end by itself."""
+    duration_ms: int = 0
+
+    @property
+    def overfull(self) -> bool:
+        """Whether it was ended because it wrote too much."""
+        return self.reason is not None and self.reason.startswith(WROTE)
+
+
+async def run_jailed(nsjail: Sequence[str], arguments: Sequence[str], bounds: Bounds, *, fed: bytes = b"") -> Ended:
+    """Run arguments in a jail, and return when nothing of them is left.
+
+    Raises SandboxLost when no process can be started.
+    """
+    ended = Ended(stdout=KeptOutput(bounds.kept), stderr=KeptOutput(bounds.kept))
+    began = time.monotonic()
+    async with _started(nsjail, arguments, fed=bool(fed)) as (process, log):
+        assert process.stdout is not None  # noqa: S101 - made with pipes
+        assert process.stderr is not None  # noqa: S101 - the same
+        reading = [
+            asyncio.create_task(_read("stdout", process.stdout, ended, bounds)),
+            asyncio.create_task(_read("stderr", process.stderr, ended, bounds)),
+        ]
+        feeding = asyncio.create_task(_feed(process, fed))
+        try:
+            ended.reason = await _until_it_must_end(process, ended, bounds)
+        finally:
+            await _end(process)
+            feeding.cancel()
+            await asyncio.wait(reading, timeout=_KILL_S)
+            for task in (*reading, feeding):
+                task.cancel()
+            await asyncio.gather(*reading, feeding, return_exceptions=True)
+        with suppress(BlockingIOError):
+            ended.log += os.read(log, _LOG_BYTES)
+    ended.duration_ms = round((time.monotonic() - began) * 1000)
+    ended.exit_code = _exit_code(process.returncode, ended.reason)
+    return ended
+
+
+@asynccontextmanager
+async def _started(
+    nsjail: Sequence[str], arguments: Sequence[str], *, fed: bool
+) -> AsyncGenerator[tuple[asyncio.subprocess.Process, int]]:
+    """Start nsjail so that it ends with this process; yield it with a file that holds what it says itself."""
+    pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    os.set_blocking(writing, False)
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *guarded([*nsjail, "--log_fd", str(writing), "--", *arguments]),
+            stdin=pipe if fed else nothing,
+            stdout=pipe,
+            stderr=pipe,
+            env={},
+            pass_fds=(writing,),
+            start_new_session=True,
+        )
+    except BaseException:
+        os.close(reading)
+        raise
+    finally:
+        os.close(writing)
+    try:
+        yield process, reading
+    finally:
+        os.close(reading)
+
+
+async def _until_it_must_end(process: asyncio.subprocess.Process, ended: Ended, bounds: Bounds) -> str | None:
+    """Wait for the end of a process, or for a reason to end it."""
+    ends = time.monotonic() + bounds.seconds
+    waiting = asyncio.create_task(process.wait())
+    try:
+        while not (await asyncio.wait({waiting}, timeout=_OFTEN_S))[0]:
+            if ended.stdout.total + ended.stderr.total > bounds.output:
+                return f"it said more than {bounds.output} bytes"
+            if time.monotonic() >= ends:
+                return f"it took longer than {bounds.seconds:g} s"
+            if bounds.watch is not None and (reason := await asyncio.to_thread(bounds.watch, process.pid)):
+                return reason
+    finally:
+        waiting.cancel()
+    return None
+
+
+async def _read(name: str, stream: asyncio.StreamReader, ended: Ended, bounds: Bounds) -> None:
+    kept: KeptOutput = getattr(ended, name)
+    while data := await stream.read(_CHUNK):
+        kept.add(data)
+        if bounds.heard is not None:
+            bounds.heard(name, data)
+        if ended.stdout.total + ended.stderr.total > bounds.output:
+            # What is not read stays in the pipe, and stops whoever writes it until the end comes.
+            return
+
+
+async def _feed(process: asyncio.subprocess.Process, data: bytes) -> None:
+    if process.stdin is None:
+        return
+    with suppress(BrokenPipeError, ConnectionResetError):
+        process.stdin.write(data)
+        await process.stdin.drain()
+        process.stdin.close()
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """End nsjail, which ends all that it confines; politely first, since it reaps them only then."""
+    for sign, patience_s in ((signal.SIGTERM, _TERM_S), (signal.SIGKILL, _KILL_S)):
+        if process.returncode is not None:
+            return
+        with suppress(ProcessLookupError):
+            process.send_signal(sign)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), patience_s)
+
+
+def _exit_code(code: int | None, reason: str | None) -> int:
+    if reason is not None:
+        return TIMED_OUT if "took longer" in reason else KILLED
+    if code is None or code < 0:
+        return KILLED
+    return code

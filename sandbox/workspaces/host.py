@@ -1,0 +1,165 @@
+"""The host of workspaces: a process without secrets that owns the folder, starts the jails and takes the snapshots.
+
+Its worker speaks to it through standard input and output. When that ends, all that is under way is ended and taken
+back, and so is the host: `python -m sandbox.workspaces.host`.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from backstay.errors import BackstayError
+from sandbox.images.image import build_image
+from sandbox.isolation.cgroups import find_cgroups
+from sandbox.isolation.isolation import prove_workspace
+from sandbox.isolation.nsjail import Nsjail
+from sandbox.limits import shell_limits
+from sandbox.snapshots.snapshots import Snapshots
+from sandbox.workspaces.frames import framed, read_frame
+from sandbox.workspaces.jails import WorkspaceJails
+from sandbox.workspaces.owner import prepare
+from sandbox.workspaces.workspace import WorkspaceCall, WorkspaceSettings
+from sandbox.workspaces.workspaces import Workspaces
+
+
+async def open_workspaces(settings: WorkspaceSettings) -> Workspaces:
+    """Return the workspaces, once every property of their jails is proven here.
+
+    Raises IsolationUnavailable, and ImageMissing when the image cannot be built.
+    """
+    home = settings.home.absolute()
+    nsjail = Nsjail.find(None if settings.nsjail is None else str(settings.nsjail))
+    image = await asyncio.to_thread(build_image, "shell", home / "images")
+    cgroups = await asyncio.to_thread(find_cgroups)
+    folder, state = home / "jails", home / "workspace-state"
+    # Where workspaces are is where it must be possible to work.
+    trial = settings.workspaces.absolute() / ".trial"
+    trial.mkdir(parents=True, exist_ok=True)
+    # What commands said is recorded there.
+    state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    await asyncio.to_thread(prepare, trial)
+    limits = shell_limits()
+    (await prove_workspace(nsjail, image, folder, trial, limits=limits, cgroups=cgroups)).demand()
+    jails = WorkspaceJails(
+        nsjail, image, folder=folder, cgroups=cgroups, written_mb=settings.artifacts_mb, limits=limits
+    )
+    return Workspaces(
+        settings.workspaces.absolute(), state, jails, lambda workspace: Snapshots(home / "snapshots" / workspace.key)
+    )
+
+
+_MOST_HEARD = 256 << 10
+
+
+class WorkspaceServer:
+    """Answer the requests of one worker, several at a time."""
+
+    def __init__(self, workspaces: Workspaces, send: Callable[[dict[str, Any]], None]) -> None:
+        """Answer through `send`."""
+        self._workspaces = workspaces
+        self._send = send
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+
+    def take(self, asked: dict[str, Any]) -> None:
+        """Begin to answer a request, or end one that nobody waits for any more."""
+        if "cancel" in asked:
+            if (task := self._tasks.get(asked["cancel"])) is not None:
+                task.cancel()
+            return
+        number = asked["id"]
+        self._tasks[number] = asyncio.create_task(self._answer(number, asked))
+
+    async def close(self) -> None:
+        """End all that is under way, and wait until it is taken back."""
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+    async def _answer(self, number: int, asked: dict[str, Any]) -> None:
+        try:
+            said = {"id": number, "said": await self._do(number, asked)}
+        except asyncio.CancelledError:
+            said = {"id": number, "error": {"type": "SandboxLost", "message": "it was cancelled", "facts": {}}}
+        except Exception as error:
+            said = {"id": number, "error": _plain(error)}
+        finally:
+            self._tasks.pop(number, None)
+        self._send(said)
+
+    def _do(self, number: int, asked: dict[str, Any]) -> Awaitable[Any]:
+        given = asked["given"]
+        match asked["do"]:
+            case "call":
+                return self._workspaces.call(WorkspaceCall.model_validate(given), self._hearing(number))
+            case "show":
+                return self._workspaces.show(WorkspaceCall.model_validate(given))
+            case "claim" | "release" | "holder" as name:
+                return asyncio.to_thread(getattr(self._workspaces, name), **given)
+            case other:
+                raise ValueError(f"nothing here is called {other!r}")
+
+    def _hearing(self, number: int) -> Callable[[str, bytes], None]:
+        """Pass on what a command says while it runs, up to a bound."""
+        left = _MOST_HEARD
+
+        def heard(stream: str, data: bytes) -> None:
+            nonlocal left
+            if left > 0:
+                text = data[:left].decode("utf-8", "replace")
+                left -= len(data)
+                self._send({"id": number, "heard": stream, "text": text})
+
+        return heard
+
+
+def _plain(error: Exception) -> dict[str, Any]:
+    if isinstance(error, BackstayError):
+        facts = {name: value for name, value in error.facts.items() if isinstance(value, str | int | float)}
+        return {"type": type(error).__name__, "message": str(error), "facts": facts}
+    traceback.print_exception(error)
+    return {"type": "InternalError", "message": f"the workspace host failed: {type(error).__name__}", "facts": {}}
+
+
+async def serve() -> int:
+    """Serve until the worker is gone."""
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(0, "rb", buffering=0))
+    out, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, os.fdopen(os.dup(1), "wb", buffering=0))
+    # Whatever prints by mistake must not stand between frames.
+    os.dup2(2, 1)
+
+    def send(value: dict[str, Any]) -> None:
+        out.write(framed(value))
+
+    first = await read_frame(reader)
+    if first is None:
+        return 0
+    try:
+        workspaces = await open_workspaces(WorkspaceSettings.model_validate(first))
+    except BackstayError as error:
+        send({"error": _plain(error)})
+        out.close()
+        return 2
+    send({"ready": True})
+    server = WorkspaceServer(workspaces, send)
+    stop = asyncio.current_task()
+    assert stop is not None  # noqa: S101 - this runs in a task
+    loop.add_signal_handler(signal.SIGTERM, stop.cancel)
+    try:
+        while (asked := await read_frame(reader)) is not None:
+            server.take(asked)
+    except asyncio.CancelledError:
+        pass
+    finally:
+        await server.close()
+        out.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(serve()))

@@ -1,0 +1,116 @@
+"""The jails of workspaces: which profile each has, and what is made of their ends."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from backstay.errors import IsolationUnavailable
+from sandbox.images.image import Image
+from sandbox.isolation.cause import likely_cause
+from sandbox.isolation.cgroups import Cgroups
+from sandbox.isolation.nsjail import Nsjail
+from sandbox.isolation.profile import interpreter_arguments, render_profile
+from sandbox.limits import Limits, shell_limits
+from sandbox.workspaces.answers import MOST_ANSWER, read_answer
+from sandbox.workspaces.command import Bounds, Ended, Heard, run_jailed
+from sandbox.workspaces.watch import JailWatch
+from sandbox.workspaces.workspace import Workspace
+
+FILES = "/usr/lib/backstay/files/main.py"
+_FILES_S = 20.0
+_BACKSTOP_S = 30
+_PREFIX = 4
+_FAILED = 255
+
+
+def file_limits() -> Limits:
+    """Return the limits of a jail in which one file tool works: one process, and little of anything."""
+    return Limits(memory_mb=1024, cpu_s=10, tmp_mb=1, tmp_inodes=16, file_mb=64, files=256, processes=4)
+
+
+class WorkspaceJails:
+    """Run one command, or one file tool, over a workspace."""
+
+    def __init__(
+        self,
+        nsjail: Nsjail,
+        image: Image,
+        *,
+        folder: Path,
+        cgroups: Cgroups,
+        written_mb: int,
+        limits: Limits | None = None,
+    ) -> None:
+        """Keep the configuration files of jails in the folder."""
+        self.nsjail = nsjail
+        self.image = image
+        self.cgroups = cgroups
+        self._folder = folder
+        self._written_mb = written_mb
+        self._limits = limits or shell_limits()
+
+    async def files(
+        self, workspace: Workspace, uid: int, tool: str, arguments: dict[str, Any], *, writable: bool, show: bool
+    ) -> dict[str, Any] | str:
+        """Return the answer of a file tool, or the line that says why it did nothing.
+
+        Raises SandboxLost when its jail broke, IsolationUnavailable when there was none.
+        """
+        asked = json.dumps({"tool": tool, "arguments": arguments, "show": show}).encode()
+        limits = file_limits()
+        ended = await run_jailed(
+            self._command(workspace, uid, limits, seconds=_FILES_S, writable=writable),
+            interpreter_arguments(FILES),
+            Bounds(seconds=_FILES_S, kept=2 * MOST_ANSWER, output=MOST_ANSWER, watch=self._watch(limits)),
+            fed=len(asked).to_bytes(_PREFIX, "big") + asked,
+        )
+        self._demand_jail(ended)
+        if ended.reason or ended.exit_code:
+            why = ended.reason or f"it ended with {ended.exit_code}: {ended.stderr.text.strip()[-200:]}"
+            return f"{tool} was ended: {' '.join(why.split())}; ask for less at once"
+        return read_answer("show" if show else tool, ended.stdout.whole)
+
+    async def shell(
+        self,
+        workspace: Workspace,
+        uid: int,
+        command: str,
+        *,
+        writable: bool,
+        seconds: float,
+        heard: Heard | None = None,
+    ) -> Ended:
+        """Run a command line of a shell. Raises IsolationUnavailable when there was no jail."""
+        watch = await asyncio.to_thread(self._watch, self._limits, workspace.root if writable else None)
+        ended = await run_jailed(
+            self._command(workspace, uid, self._limits, seconds=seconds, writable=writable),
+            ("/usr/bin/bash", "--noprofile", "--norc", "-c", command),
+            Bounds(seconds=seconds, watch=watch, heard=heard),
+        )
+        self._demand_jail(ended)
+        return ended
+
+    def _command(self, workspace: Workspace, uid: int, limits: Limits, *, seconds: float, writable: bool) -> list[str]:
+        profile = render_profile(
+            self.nsjail,
+            self.image,
+            folder=self._folder,
+            kind="shell",
+            limits=limits.model_copy(update={"time_limit_s": round(seconds) + _BACKSTOP_S}),
+            outside_uid=uid,
+            cgroups=self.cgroups,
+            workspace=workspace.root,
+            writable=writable,
+        )
+        return [str(self.nsjail.path), "--config", str(profile), "--quiet"]
+
+    def _watch(self, limits: Limits, root: Path | None = None) -> Callable[[int], str | None]:
+        return JailWatch(memory_mb=limits.memory_mb, root=root, written_mb=self._written_mb)
+
+    def _demand_jail(self, ended: Ended) -> None:
+        log = ended.log.decode("utf-8", "replace")
+        if ended.exit_code == _FAILED and "[F]" in log and ended.reason is None:
+            cause, fix = likely_cause(log, self.image, self.cgroups)
+            raise IsolationUnavailable(f"no jail could be made: {cause}; {fix}", cause=cause, fix=fix)

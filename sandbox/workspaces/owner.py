@@ -1,0 +1,64 @@
+"""Who a workspace belongs to: the user that jails have outside must own what they shall write, and is never root."""
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from backstay.errors import WorkspaceInvalid
+from sandbox.isolation.profile import outside_uid
+
+
+def owner_of(root: Path) -> int:
+    """Return the user that jails of this workspace have outside.
+
+    An ordinary worker has no other than its own. Root's workspaces are handed to a user without rights.
+    """
+    if os.geteuid() != 0:
+        return os.geteuid()
+    return root.stat().st_uid or outside_uid()
+
+
+def prepare(root: Path) -> int:
+    """Give the jail's user what belongs to root in here, and return that user.
+
+    A file with several names keeps its owner, since one of them may lie elsewhere. Raises WorkspaceInvalid when that
+    user cannot reach the folder.
+    """
+    uid = owner_of(root)
+    if os.geteuid() == 0:
+        for path, facts in [(root, root.lstat()), *_inside(root)]:
+            if facts.st_uid == 0 and (stat.S_ISDIR(facts.st_mode) or facts.st_nlink == 1):
+                with suppress(OSError):
+                    os.lchown(path, uid, uid if facts.st_gid == 0 else -1)
+        _demand_way(root, uid)
+    elif not os.access(root, os.R_OK | os.X_OK):
+        raise WorkspaceInvalid(f"the worker may not read {root}; let user {uid} read and enter it")
+    return uid
+
+
+def _inside(root: Path) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield all beneath a folder; what is too deep to be named was made by a jail, and is its user's already."""
+    waiting = [str(root)]
+    while waiting:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    facts = entry.stat(follow_symlinks=False)
+                    yield entry.path, facts
+                    if stat.S_ISDIR(facts.st_mode):
+                        waiting.append(entry.path)
+        except OSError:
+            continue
+
+
+def _demand_way(root: Path, uid: int) -> None:
+    for folder in (*reversed(root.parents), root):
+        facts = folder.stat()
+        enters = 0o100 if facts.st_uid == uid else 0o001
+        if not facts.st_mode & enters:
+            raise WorkspaceInvalid(
+                f"{folder} is closed to the user that jails have outside ({uid}); chmod o+x {folder}, "
+                "or keep workspaces elsewhere (BACKSTAY_WORKSPACES)"
+            )

@@ -1,0 +1,108 @@
+"""Workspaces: folders beneath one folder of the operator, each of which a run may be given."""
+
+import hashlib
+import os
+import stat
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import Field
+
+from backstay.errors import WorkspaceInvalid
+from backstay.frozen import Frozen
+
+
+class WorkspaceSettings(Frozen):
+    """Say where workspaces are and how much one call may write."""
+
+    home: Path
+    workspaces: Path
+    nsjail: Path | None = None
+    artifacts_mb: int = 200
+
+
+class WorkspaceCall(Frozen):
+    """Say what is to be done, where, for which run, and within which bounds."""
+
+    workspace: str
+    run: str
+    tool: str
+    arguments: dict[str, Any] = Field(default_factory=dict)
+    writable: bool = False
+    effect: str | None = None
+    """The id under which what it does is recorded; every call that may write has one."""
+    seconds: float = Field(default=60.0, gt=0, allow_inf_nan=False)
+    """How long a command may take."""
+    artifacts_mb: int = Field(default=200, gt=0)
+    """How much may be written at once."""
+
+
+_LONGEST = 200
+_FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Workspace(Frozen):
+    """Name one folder that runs may work in."""
+
+    name: str
+    """Its path beneath the operator's folder, the same for every way to write it."""
+    root: Path
+
+    @classmethod
+    def find(cls, folder: Path, asked: str) -> Self:
+        """Return the workspace of this name or path, and make its folder when there is none.
+
+        Raises WorkspaceInvalid for whatever is not plainly one folder beneath the operator's.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        whole = folder.resolve()
+        name = _name(asked, folder, whole)
+        fd = os.open(whole, _FOLDER)
+        try:
+            for part in name.split("/"):
+                fd = _entered(fd, part, name)
+        finally:
+            os.close(fd)
+        return cls(name=name, root=whole / name)
+
+    @property
+    def key(self) -> str:
+        """What files about this workspace are called."""
+        return hashlib.sha256(os.fsencode(self.root)).hexdigest()[:32]
+
+    def demand_apart(self, folder: Path) -> None:
+        """Raise WorkspaceInvalid when a folder of ours is in the workspace, or around it."""
+        if folder.is_relative_to(self.root) or self.root.is_relative_to(folder):
+            raise WorkspaceInvalid(f"workspace {self.name!r} and {folder} are not apart; set BACKSTAY_WORKSPACES")
+
+
+def _name(asked: str, folder: Path, whole: Path) -> str:
+    """Return the path beneath the folder, without following anything."""
+    path = Path(asked)
+    if path.is_absolute():
+        inside = next((path.relative_to(one) for one in (folder.absolute(), whole) if path.is_relative_to(one)), None)
+        if inside is None:
+            raise WorkspaceInvalid(f"workspace {asked[:_LONGEST]!r} is not beneath {whole}; name a folder there")
+        path = inside
+    if not path.parts:
+        raise WorkspaceInvalid(f"workspace {asked[:_LONGEST]!r} names no folder beneath {whole}; name one")
+    if ".." in path.parts or "\0" in asked or len(asked) > _LONGEST or not asked.isprintable():
+        raise WorkspaceInvalid(f"workspace {asked[:_LONGEST]!r}: write a plain path, without '..' and control signs")
+    return path.as_posix()
+
+
+def _entered(fd: int, part: str, name: str) -> int:
+    """Close a folder and return the next one on the way."""
+    try:
+        facts = os.stat(part, dir_fd=fd, follow_symlinks=False)
+    except FileNotFoundError:
+        os.mkdir(part, 0o755, dir_fd=fd)
+        facts = os.stat(part, dir_fd=fd, follow_symlinks=False)
+    except OSError as error:
+        raise WorkspaceInvalid(f"workspace {name!r}: {part}: {error.strerror}") from None
+    if not stat.S_ISDIR(facts.st_mode):
+        what = "a symbolic link" if stat.S_ISLNK(facts.st_mode) else "no folder"
+        raise WorkspaceInvalid(f"workspace {name!r}: {part} is {what}; name the folder itself")
+    inner = os.open(part, _FOLDER, dir_fd=fd)
+    os.close(fd)
+    return inner

@@ -1,0 +1,1 @@
+"""Keep payloads by their content, sealed or shown."""

@@ -1,0 +1,67 @@
+"""Payloads too big or too private for the database."""
+
+import asyncio
+import hashlib
+import hmac
+from pathlib import Path
+from typing import Any
+
+from backstay.errors import StoreUnavailable
+from store.blobs.directory import Directory
+from store.blobs.shown import DAMAGED, DIGITS, ShownBlobs, decode, encode, found
+from store.database.identity import StoreIdentity
+from store.faults import disk_faults
+from store.secrets.seal import Seal
+
+
+class Blobs(ShownBlobs):
+    """Keep bytes under a ref: shown payloads under their hash, sealed ones under a keyed hash."""
+
+    def __init__(self, root: Path, seal: Seal, identity: StoreIdentity) -> None:
+        """Name the directory; it is made when something is written."""
+        super().__init__(root)
+        self._sealed = Directory(root / "sealed")
+        self._seal = seal
+        self._key = identity.key("\0sealed payloads")
+
+    async def seal(self, data: bytes) -> str:
+        """Store a raw payload, encrypted when there are keys; the ref does not reveal a hash of it."""
+        return await asyncio.to_thread(self._close, data)
+
+    async def unseal(self, ref: str) -> bytes:
+        """Return a raw payload. Raises as `get`, and SettingsInvalid when its key is missing."""
+        return await asyncio.to_thread(self._open, ref)
+
+    async def seal_json(self, value: Any) -> str:
+        """Seal a JSON value in its canonical form."""
+        return await self.seal(encode(value))
+
+    async def unseal_json(self, ref: str) -> Any:
+        """Return a sealed JSON value."""
+        return decode(await self.unseal(ref))
+
+    def _close(self, data: bytes) -> str:
+        ref = self._keyed_hash(data)
+        with disk_faults():
+            old = self._sealed.read(ref)
+            if old is None or not self._holds(old, data):
+                self._sealed.write(ref, self._seal.close(data))
+        return ref
+
+    def _open(self, ref: str) -> bytes:
+        with disk_faults():
+            sealed = found(self._sealed.read(ref), ref)
+        data = self._seal.open(sealed)
+        if not hmac.compare_digest(self._keyed_hash(data), ref):
+            raise StoreUnavailable(DAMAGED.format(ref))
+        return data
+
+    def _holds(self, sealed: bytes, data: bytes) -> bool:
+        """Say whether a sealed file can stay; one made before the keys were set, or with a lost key, cannot."""
+        try:
+            return self._seal.fits(sealed) and self._seal.open(sealed) == data
+        except Exception:
+            return False
+
+    def _keyed_hash(self, data: bytes) -> str:
+        return hmac.new(self._key, data, hashlib.sha256).hexdigest()[:DIGITS]

@@ -1,0 +1,117 @@
+"""Payloads that may be shown, under the hash of their content."""
+
+import asyncio
+import hashlib
+import json
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any
+
+from backstay.canonical import canonical
+from backstay.errors import ArgumentsInvalid, StoreUnavailable
+from store.blobs.directory import Directory
+from store.faults import disk_faults
+
+
+class Recent:
+    """Keep the most recently used bytes, up to a total size; one blob may take a quarter of it."""
+
+    def __init__(self, limit: int = 32 * 1024 * 1024) -> None:
+        """Start empty."""
+        self._limit = limit
+        self._kept: OrderedDict[str, bytes] = OrderedDict()
+        self._size = 0
+
+    def get(self, ref: str) -> bytes | None:
+        """Return the bytes, now the most recent, or None."""
+        if ref in self._kept:
+            self._kept.move_to_end(ref)
+        return self._kept.get(ref)
+
+    def put(self, ref: str, data: bytes) -> None:
+        """Keep the bytes and let the oldest go."""
+        if len(data) > self._limit // 4 or ref in self._kept:
+            return
+        self._kept[ref] = data
+        self._size += len(data)
+        while self._size > self._limit:
+            self._size -= len(self._kept.popitem(last=False)[1])
+
+
+DIGITS = 40
+DAMAGED = "store: the payload {} is not what was written; restore it from a backup"
+
+
+class ShownBlobs:
+    """Keep bytes under a ref that is their hash; no key and no database is needed."""
+
+    def __init__(self, root: Path) -> None:
+        """Name the directory; it is made when something is written."""
+        self._shown = Directory(root)
+        self._recent = Recent()
+
+    async def put(self, data: bytes) -> str:
+        """Store bytes durably and return their ref; the same bytes have the same ref."""
+        ref = _hash(data)
+        if self._recent.get(ref) is None:
+            await asyncio.to_thread(self._put, ref, data)
+            self._recent.put(ref, data)
+        return ref
+
+    async def get(self, ref: str) -> bytes:
+        """Return stored bytes.
+
+        Raises ArgumentsInvalid when nothing is stored under `ref`, StoreUnavailable when it was changed on disk.
+        """
+        data = self._recent.get(ref)
+        if data is None:
+            data = await asyncio.to_thread(self._get, ref)
+            self._recent.put(ref, data)
+        return data
+
+    async def put_json(self, value: Any) -> str:
+        """Store a JSON value in its canonical form."""
+        return await self.put(encode(value))
+
+    async def get_json(self, ref: str) -> Any:
+        """Return a stored JSON value."""
+        return decode(await self.get(ref))
+
+    def _put(self, ref: str, data: bytes) -> None:
+        with disk_faults():
+            if self._shown.read(ref) != data:
+                self._shown.write(ref, data)
+
+    def _get(self, ref: str) -> bytes:
+        with disk_faults():
+            data = found(self._shown.read(ref), ref)
+        if _hash(data) != ref:
+            raise StoreUnavailable(DAMAGED.format(ref))
+        return data
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:DIGITS]
+
+
+def found(data: bytes | None, ref: str) -> bytes:
+    """Return stored bytes; raises ArgumentsInvalid when there are none."""
+    if data is None:
+        raise ArgumentsInvalid(f"no stored result {ref}")
+    return data
+
+
+def encode(value: Any) -> bytes:
+    """Return the canonical form; raises ArgumentsInvalid for what is no JSON."""
+    try:
+        return canonical(value).encode("utf-8", "surrogatepass")
+    except (ValueError, TypeError, RecursionError) as error:
+        raise ArgumentsInvalid(f"this value cannot be stored as JSON: {error}") from None
+
+
+def decode(data: bytes) -> Any:
+    """Return the stored value; raises ArgumentsInvalid for what is no JSON."""
+    try:
+        return json.loads(data.decode("utf-8", "surrogatepass"))
+    except (ValueError, RecursionError):
+        raise ArgumentsInvalid("this stored result is not JSON") from None

@@ -1,0 +1,1 @@
+"""Reach SQLite or Postgres: place, schema, migrations, identity, transactions."""

@@ -1,0 +1,29 @@
+"""Turn what a database or its disk raises into what the rest of backstay understands."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
+
+from backstay.errors import StoreUnavailable
+from store.faults import unavailable, words
+
+
+class Collision(StoreUnavailable):
+    """Another worker wrote the same row at the same moment."""
+
+
+@contextmanager
+def faults() -> Generator[None]:
+    """Raise StoreUnavailable, in one line and with a fix, for every failure of the database or its disk."""
+    try:
+        yield
+    except IntegrityError as error:
+        raise Collision(f"store: {words(_root(error))}; try again") from error
+    except (SQLAlchemyError, OSError) as error:
+        raise unavailable(_root(error)) from error
+
+
+def _root(error: Exception) -> BaseException:
+    """Return the driver's own error: that of SQLAlchemy repeats the statement."""
+    return error.orig or error if isinstance(error, DBAPIError) else error

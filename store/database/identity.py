@@ -1,0 +1,58 @@
+"""Which store this is."""
+
+import hashlib
+import hmac
+import secrets
+import time
+import uuid
+from typing import Any
+
+from pydantic import Field, SecretBytes
+from sqlalchemy import Connection, insert, select, update
+
+from backstay.frozen import Frozen
+from store.database.schema import identity
+
+
+class StoreIdentity(Frozen):
+    """Tell one store from another, and a restored store from what it was before."""
+
+    id: str
+    epoch: int
+    secret: SecretBytes = Field(exclude=True)
+    """Made at creation, never shown; every other key is derived from it."""
+
+    @property
+    def stamp(self) -> str:
+        """Return `<id>/<epoch>`, what a run remembers of its store."""
+        return f"{self.id}/{self.epoch}"
+
+    def key(self, purpose: str) -> bytes:
+        """Return the 32-byte key for one purpose."""
+        message = purpose.encode("utf-8", "surrogatepass")
+        return hmac.new(self.secret.get_secret_value(), message, hashlib.sha256).digest()
+
+
+def find_or_make(connection: Connection) -> StoreIdentity:
+    """Return the identity, made now when the database is new."""
+    row = connection.execute(select(identity)).mappings().one_or_none()
+    if row is not None:
+        return _read(row)
+    made = {"row": 1, "id": uuid.uuid4().hex, "epoch": 1, "secret": secrets.token_bytes(32)}
+    connection.execute(insert(identity).values(made))
+    return _read(made)
+
+
+def next_epoch(connection: Connection) -> StoreIdentity:
+    """Begin a new epoch.
+
+    The number is also a time, so that two restores of one backup do not lead to the same epoch twice.
+    """
+    row = connection.execute(select(identity).with_for_update()).mappings().one()
+    epoch = max(int(row["epoch"]) + 1, int(time.time()))
+    connection.execute(update(identity).values(epoch=epoch))
+    return _read({**row, "epoch": epoch})
+
+
+def _read(row: Any) -> StoreIdentity:
+    return StoreIdentity(id=row["id"], epoch=row["epoch"], secret=SecretBytes(bytes(row["secret"])))

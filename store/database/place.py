@@ -1,0 +1,144 @@
+"""Where the database is, and the files that must exist before it is opened."""
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from sqlalchemy import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+from backstay.errors import SettingsInvalid
+from store.private import make_private_directory
+
+_NETWORK = frozenset(
+    {
+        "9p",
+        "afs",
+        "beegfs",
+        "ceph",
+        "cifs",
+        "coda",
+        "davfs",
+        "fuse.ceph",
+        "fuse.davfs",
+        "fuse.gcsfuse",
+        "fuse.glusterfs",
+        "fuse.goofys",
+        "fuse.juicefs",
+        "fuse.rclone",
+        "fuse.s3fs",
+        "fuse.smbnetfs",
+        "fuse.sshfs",
+        "glusterfs",
+        "gpfs",
+        "lustre",
+        "ncpfs",
+        "nfs",
+        "nfs4",
+        "orangefs",
+        "pvfs2",
+        "smb",
+        "smb2",
+        "smb3",
+        "smbfs",
+    }
+)
+_OCTAL = re.compile(r"\\([0-7]{3})")
+
+
+def network_filesystem(path: PurePosixPath, mounts: str) -> str | None:
+    """Return the type of the network filesystem that holds an absolute path, or None when it is a local one.
+
+    `mounts` is the text of `/proc/mounts`; of two mounts at one place the later one counts, as in the kernel.
+    """
+    longest, found = -1, ""
+    for line in mounts.splitlines():
+        fields = line.split(" ")
+        if len(fields) < 3:
+            continue
+        place = PurePosixPath(_OCTAL.sub(lambda code: chr(int(code.group(1), 8)), fields[1]))
+        if len(place.parts) >= longest and path.is_relative_to(place):
+            longest, found = len(place.parts), fields[2]
+    return found if found in _NETWORK else None
+
+
+def network_filesystem_here(path: Path) -> str | None:
+    """Return the same for this machine; None where the kernel does not list its mounts."""
+    try:
+        mounts = Path("/proc/mounts").read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        return None
+    return network_filesystem(PurePosixPath(path.resolve()), mounts)
+
+
+_DRIVERS = {
+    "sqlite+aiosqlite": "sqlite",
+    "sqlite+pysqlite": "sqlite",
+    "postgresql": "postgresql+asyncpg",
+    "postgres": "postgresql+asyncpg",
+}
+
+
+@dataclass(frozen=True)
+class Place:
+    """Name the database; `file` is None when it is a server."""
+
+    url: URL
+    file: Path | None
+
+    @property
+    def shown(self) -> str:
+        """Return the address without its password."""
+        return self.url.render_as_string(hide_password=True)
+
+
+def place_of(database_url: str | None, home: Path) -> Place:
+    """Read the setting; without one the database is a file in `home`.
+
+    Raises SettingsInvalid for anything that is neither a SQLite file nor PostgreSQL.
+    """
+    if not database_url:
+        database_url = URL.create("sqlite", database=str(home / "backstay.db")).render_as_string()
+    try:
+        url = make_url(database_url)
+    except (ArgumentError, ValueError):
+        raise SettingsInvalid(
+            "BACKSTAY_DATABASE_URL: not a database URL; write sqlite:///path/to/file or postgresql://user@host/name"
+        ) from None
+    url = url.set(drivername=_DRIVERS.get(url.drivername, url.drivername))
+    match url.drivername:
+        case "postgresql+asyncpg":
+            return Place(url, None)
+        case "sqlite":
+            return Place(url, _file_of(url))
+        case other:
+            raise SettingsInvalid(f"BACKSTAY_DATABASE_URL: {other!r} is not supported; use sqlite or postgresql")
+
+
+def _file_of(url: URL) -> Path:
+    name = url.database or ""
+    if name in {"", ":memory:"} or name.startswith("file:"):
+        raise SettingsInvalid(
+            f"BACKSTAY_DATABASE_URL: {name!r} is not a plain file name; write sqlite:///path/to/file, "
+            "since a store in memory would forget which effects were sent"
+        )
+    return Path(name).absolute()
+
+
+def make_ready(file: Path) -> None:
+    """Create the database file and its directories for this user only.
+
+    Raises SettingsInvalid when the file would lie on another host's disk or cannot be made.
+    """
+    network = network_filesystem_here(file.parent)
+    if network is not None:
+        raise SettingsInvalid(
+            f"BACKSTAY_DATABASE_URL: {file} lies on a network filesystem ({network}), where SQLite's locks do not "
+            "hold; use a local disk, or PostgreSQL for several hosts"
+        )
+    try:
+        make_private_directory(file.parent)
+        os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
+    except OSError as error:
+        raise SettingsInvalid(f"BACKSTAY_DATABASE_URL: cannot use {file}: {error.strerror}") from error

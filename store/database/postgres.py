@@ -1,0 +1,72 @@
+"""PostgreSQL, for several hosts."""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+
+from sqlalchemy import URL, Connection, func, select
+from sqlalchemy.ext.asyncio import create_async_engine
+
+from backstay.errors import SettingsInvalid
+from store.database.database import BUSY_TIMEOUT_S, LOCK_WAIT_S, Answer
+from store.database.faults import Collision, faults
+
+_TRIES = 5
+_ADVISORY_LOCK = 0x6261636B73746179
+"""`backstay` in ASCII."""
+
+
+class PostgresDatabase:
+    """Run work on the event loop through SQLAlchemy's async engine."""
+
+    def __init__(self, url: URL, *, busy_timeout_s: float = BUSY_TIMEOUT_S) -> None:
+        """Prepare the engine; nothing is connected yet."""
+        timeout = {"lock_timeout": f"{int(busy_timeout_s * 1000)}"}
+        try:
+            self._engine = create_async_engine(
+                url, hide_parameters=True, pool_pre_ping=True, connect_args={"server_settings": timeout}
+            )
+        except ModuleNotFoundError as error:
+            raise SettingsInvalid(
+                f"BACKSTAY_DATABASE_URL: the driver {error.name!r} is not installed; install backstay[postgres]"
+            ) from None
+
+    async def read(self, work: Callable[[Connection], Answer]) -> Answer:
+        """Run work that only reads."""
+        with faults():
+            async with self._engine.connect() as connection:
+                return await connection.run_sync(work)
+
+    async def write(self, work: Callable[[Connection], Answer]) -> Answer:
+        """Run work that writes; it locks the rows on which it decides.
+
+        A row that is not there yet cannot be locked: of two that insert it one must start again and find it.
+        """
+        for _ in range(_TRIES - 1):
+            try:
+                return await self._write(work)
+            except Collision:
+                continue
+        return await self._write(work)
+
+    async def _write(self, work: Callable[[Connection], Answer]) -> Answer:
+        with faults():
+            async with self._engine.begin() as connection:
+                return await connection.run_sync(work)
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncGenerator[None]:
+        """Hold an advisory lock, which the server drops when this process dies."""
+        with faults():
+            connection = await self._engine.connect()
+        try:
+            with faults():
+                await connection.execute(select(func.set_config("lock_timeout", f"{int(LOCK_WAIT_S)}s", False)))
+                await connection.execute(select(func.pg_advisory_lock(_ADVISORY_LOCK)))
+            yield
+        finally:
+            await connection.invalidate()
+            await connection.close()
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._engine.dispose()

@@ -1,0 +1,142 @@
+"""SQLite, for one host: everything that only SQLite needs; the rest of the store is portable SQL."""
+
+import asyncio
+import fcntl
+import math
+import os
+from collections.abc import AsyncGenerator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import structlog
+from sqlalchemy import URL, Connection, Engine, create_engine, event
+
+from backstay.errors import SettingsInvalid, StoreUnavailable
+from store.database.database import BUSY_TIMEOUT_S, LOCK_WAIT_S, Answer
+from store.database.faults import faults
+
+_POLL_S = 0.02
+_log = structlog.get_logger(__name__)
+
+
+@asynccontextmanager
+async def file_lock(path: Path, *, wait_s: float) -> AsyncGenerator[None]:
+    """Hold an exclusive lock on a file; raise StoreUnavailable when somebody else does not let go."""
+    with faults():
+        opened = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    try:
+        if not _acquired(opened):
+            _log.info("store.waits", lock=str(path))
+            await _wait(opened, path, wait_s)
+        yield
+    finally:
+        os.close(opened)
+
+
+async def _wait(opened: int, path: Path, wait_s: float) -> None:
+    """Poll, because a thread that blocks in the lock could not be cancelled."""
+    for _ in range(math.ceil(wait_s / _POLL_S)):
+        if _acquired(opened):
+            return
+        await asyncio.sleep(_POLL_S)
+    raise StoreUnavailable(f"store: another process has held {path} for {wait_s:g} s; see what it is doing")
+
+
+def _acquired(opened: int) -> bool:
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+_WRITES = "backstay_writes"
+_THREADS = 4
+_HERE = Path(__file__).parent
+_CONNECT = tuple(
+    line for line in (_HERE / "sqlite_connect.sql").read_text(encoding="utf-8").splitlines() if line[:2] != "--"
+)
+_BEGIN = (_HERE / "sqlite_begin.sql").read_text(encoding="utf-8").strip()
+
+
+class SqliteDatabase:
+    """Run each piece of work as a whole in a thread, writers one after the other.
+
+    An async driver hands every cursor call to a thread, which was measured to cost more than twice the processor time.
+    """
+
+    def __init__(self, url: URL, file: Path, *, busy_timeout_s: float = BUSY_TIMEOUT_S) -> None:
+        """Prepare the engine; nothing is connected yet."""
+        self._file = file
+        self._busy_timeout_s = busy_timeout_s
+        self._turn = asyncio.Lock()
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="store")
+        self._engine = create_engine(
+            url,
+            hide_parameters=True,
+            pool_size=_THREADS,
+            connect_args={"timeout": busy_timeout_s},
+        )
+        event.listen(self._engine, "connect", _on_connect)
+        event.listen(self._engine, "begin", _on_begin)
+        self._writing = self._engine.execution_options(**{_WRITES: True})
+
+    async def read(self, work: Callable[[Connection], Answer]) -> Answer:
+        """Run work that only reads."""
+        return await asyncio.wrap_future(self._threads.submit(_run, self._engine, work))
+
+    async def write(self, work: Callable[[Connection], Answer]) -> Answer:
+        """Run work that writes; no other writer comes between its statements.
+
+        Work that has begun is finished even when the caller is cancelled.
+        """
+        await self._take_turn()
+        loop = asyncio.get_running_loop()
+        running = self._threads.submit(_run, self._writing, work)
+        running.add_done_callback(lambda _: loop.call_soon_threadsafe(self._turn.release))
+        return await asyncio.shield(asyncio.wrap_future(running))
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncGenerator[None]:
+        """Hold a lock file beside the database, which the kernel drops when this process dies."""
+        async with file_lock(self._file.with_name(self._file.name + ".lock"), wait_s=LOCK_WAIT_S):
+            yield
+
+    async def close(self) -> None:
+        """Finish what is running and close every connection."""
+        await asyncio.to_thread(self._threads.shutdown)
+        self._engine.dispose()
+
+    async def _take_turn(self) -> None:
+        """Queue the writers of this process fairly; SQLite itself lets them poll, and the unlucky starve."""
+        try:
+            async with asyncio.timeout(self._busy_timeout_s):
+                await self._turn.acquire()
+        except TimeoutError:
+            raise StoreUnavailable(
+                f"store: no turn to write within {self._busy_timeout_s:g} s; the database is locked or overloaded"
+            ) from None
+
+
+def _run(engine: Engine, work: Callable[[Connection], Answer]) -> Answer:
+    with faults(), engine.begin() as connection:
+        return work(connection)
+
+
+def _on_connect(connection: Any, _record: Any) -> None:
+    """Make the connection durable; transactions are begun by `_on_begin`, not by the driver."""
+    connection.isolation_level = None
+    for statement in _CONNECT:
+        answer = connection.execute(statement).fetchone()
+        if answer is not None and answer[0] != "wal":
+            raise SettingsInvalid(
+                f"BACKSTAY_DATABASE_URL: SQLite answers {answer[0]!r} to {statement!r}; put the file on a local disk"
+            )
+
+
+def _on_begin(connection: Connection) -> None:
+    """Take the write lock at the start: what a transaction reads must still be true when it writes."""
+    if connection.get_execution_options().get(_WRITES):
+        connection.exec_driver_sql(_BEGIN)

@@ -1,0 +1,188 @@
+"""The ledger of effects: who may send, and what became of it."""
+
+import secrets
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, insert, select, update
+
+from backstay.effects.effect import LEGAL, EffectState
+from backstay.errors import ArgumentsInvalid, EffectConflict
+from store.database.database import Database
+from store.database.faults import Collision
+from store.database.schema import effects
+from store.effects.admission import admit_again, admit_first
+from store.effects.types import Begun, BoundUndo, EffectRow, Intent
+
+_UNDONE_FROM = frozenset(before for before, after in LEGAL.items() if EffectState.COMPENSATED in after)
+_SETTLED_AS = LEGAL[EffectState.DISPATCHED]
+
+# Statements are built once: building one costs more than running it.
+_FIND = select(effects).where(effects.c.effect_id == bindparam("id_"))
+_FIND_LOCKED = _FIND.with_for_update()
+_OF_RUN = select(effects).where(effects.c.run == bindparam("run_")).order_by(effects.c.n, effects.c.undo)
+_INSERT = insert(effects)
+_UPDATE = update(effects).where(
+    effects.c.effect_id == bindparam("id_"),
+    effects.c.token == bindparam("token_"),
+    effects.c.state == bindparam("state_"),
+)
+
+
+class Effects:
+    """Keep one row per effect; of all attempts that begin, one at a time is told to go."""
+
+    def __init__(self, database: Database, clock: Callable[[], float]) -> None:
+        """Read time from `clock`, in unix seconds."""
+        self._database = database
+        self._clock = clock
+
+    async def begin(self, intent: Intent, *, idempotency_ttl: float | None, attempt: int, epoch_differs: bool) -> Begun:
+        """Record that an attempt is about to send, and say whether it may.
+
+        `idempotency_ttl`: how long after the first send a repeat is harmless; None when it never is. A lost row is
+        recorded as unknown, so that it can be resolved like any other.
+        """
+        work = partial(self._begin, intent=intent, ttl=idempotency_ttl, attempt=attempt, epoch_differs=epoch_differs)
+        return await self._database.write(work)
+
+    async def settle(
+        self,
+        effect_id: str,
+        token: str,
+        state: EffectState,
+        *,
+        outcome: str | None = None,
+        result_ref: str | None = None,
+        undo: BoundUndo | None = None,
+    ) -> bool:
+        """Record what came of a send; False when it is no longer this attempt's to say."""
+        if state not in _SETTLED_AS:
+            raise EffectConflict(f"effect {effect_id} cannot go from dispatched to {state}")
+        values = {"state": state, "outcome": outcome, "result_ref": result_ref, **_undo_columns(undo)}
+        return await self._database.write(partial(self._settle, effect_id=effect_id, token=token, values=values))
+
+    async def resolve(
+        self,
+        effect_id: str,
+        *,
+        state: EffectState,
+        outcome: str | None,
+        result_ref: str | None = None,
+        undo: BoundUndo | None = None,
+    ) -> EffectRow:
+        """Record what a check or a person says of an effect; the attempt that sent it may say nothing any more.
+
+        To say again what is recorded changes nothing. Raises EffectConflict while it may still be sent and when the
+        row says otherwise, ArgumentsInvalid when there is no row.
+        """
+        values: dict[str, Any] = {"state": state, "outcome": outcome, **_undo_columns(undo)}
+        # Who settles without an answer of its own leaves the one that was kept.
+        values |= {} if result_ref is None else {"result_ref": result_ref}
+        return await self._database.write(partial(self._move, effect_id=effect_id, state=state, values=values))
+
+    async def mark(self, effect_id: str, state: EffectState) -> EffectRow:
+        """Record that an effect was compensated or kept; its outcome stays. Raises as `resolve`."""
+        return await self._database.write(partial(self._move, effect_id=effect_id, state=state, values={}))
+
+    async def get(self, effect_id: str) -> EffectRow | None:
+        """Return what is known of one effect, or None."""
+        return await self._database.read(partial(_find, effect_id=effect_id))
+
+    async def of_run(self, run: str) -> list[EffectRow]:
+        """Return all effects of a run by number, each before its compensation."""
+
+        def work(connection: Connection) -> list[EffectRow]:
+            rows = connection.execute(_OF_RUN, {"run_": run}).mappings()
+            return [EffectRow.model_validate(dict(row)) for row in rows]
+
+        return await self._database.read(work)
+
+    def _begin(
+        self, connection: Connection, *, intent: Intent, ttl: float | None, attempt: int, epoch_differs: bool
+    ) -> Begun:
+        now = self._clock()
+        row = _find(connection, intent.effect_id, lock=True)
+        if row is None:
+            kind = admit_first(intent, attempt=attempt, epoch_differs=epoch_differs)
+            row = _first_row(intent, going=kind == "go", now=now)
+            connection.execute(_INSERT, row.model_dump())
+            return Begun(kind=kind, token=row.token, row=row)
+        kind = admit_again(row, intent, now=now, idempotency_ttl=ttl)
+        if kind != "go":
+            return Begun(kind=kind, row=row)
+        values = {
+            "state": EffectState.DISPATCHED,
+            "send": intent.send,
+            "token": secrets.token_hex(16),
+            "lease": intent.lease,
+            "outcome": None,
+            "result_ref": None,
+            "undo_tool": None,
+            "undo_sealed": None,
+            "undo_shown": None,
+        }
+        changed = self._change(connection, row, values)
+        return Begun(kind="go", token=changed.token, row=changed)
+
+    def _settle(self, connection: Connection, *, effect_id: str, token: str, values: dict[str, Any]) -> bool:
+        row = _find(connection, effect_id, lock=True)
+        if row is None or not token or row.token != token or row.state is not EffectState.DISPATCHED:
+            return False
+        self._change(connection, row, values)
+        return True
+
+    def _move(self, connection: Connection, *, effect_id: str, state: EffectState, values: dict[str, Any]) -> EffectRow:
+        row = _find(connection, effect_id, lock=True)
+        if row is None:
+            raise ArgumentsInvalid(f"no effect {effect_id!r} is recorded in this store")
+        if row.state is EffectState.DISPATCHED and self._clock() < row.lease:
+            raise EffectConflict(f"effect {effect_id} may still be sent until its lease ends; try again then")
+        if row.state is state:
+            # A person's "did not happen" also closes a send that its own attempt found not sent.
+            return self._change(connection, row, {"state": state, "token": ""})
+        if state not in LEGAL[row.state]:
+            raise EffectConflict(f"effect {effect_id} is recorded as {row.state}, which cannot become {state}")
+        return self._change(connection, row, {**values, "state": state, "token": ""})
+
+    def _change(self, connection: Connection, row: EffectRow, values: dict[str, Any]) -> EffectRow:
+        """Compare and set; an effect is compensated in the transaction that records its compensation as applied."""
+        values = {**values, "updated_at": self._clock()}
+        old = {"id_": row.effect_id, "token_": row.token, "state_": row.state}
+        if connection.execute(_UPDATE, {**old, **values}).rowcount != 1:
+            raise Collision
+        if row.undo and values["state"] is EffectState.APPLIED:
+            parent = _find(connection, row.effect_id.removesuffix("/undo"), lock=True)
+            if parent is not None and not parent.undo and self._can_be_undone(parent):
+                self._change(connection, parent, {"state": EffectState.COMPENSATED, "token": ""})
+        return row.model_copy(update=values)
+
+    def _can_be_undone(self, row: EffectRow) -> bool:
+        """Return whether an effect may be marked compensated; one that nobody heard of again is as good as unknown."""
+        lost = row.state is EffectState.DISPATCHED and self._clock() >= row.lease
+        return lost or row.state in _UNDONE_FROM
+
+
+def _find(connection: Connection, effect_id: str, *, lock: bool = False) -> EffectRow | None:
+    statement = _FIND_LOCKED if lock else _FIND
+    row = connection.execute(statement, {"id_": effect_id}).mappings().one_or_none()
+    return None if row is None else EffectRow.model_validate(dict(row))
+
+
+def _first_row(intent: Intent, *, going: bool, now: float) -> EffectRow:
+    return EffectRow(
+        **intent.model_dump(exclude={"lease"}),
+        lease=intent.lease if going else 0,
+        state=EffectState.DISPATCHED if going else EffectState.UNKNOWN,
+        token=secrets.token_hex(16) if going else "",
+        outcome=None if going else "the record of an earlier attempt is lost",
+        first_sent_at=now,
+        updated_at=now,
+    )
+
+
+def _undo_columns(undo: BoundUndo | None) -> dict[str, str]:
+    if undo is None:
+        return {}
+    return {"undo_tool": undo.tool, "undo_sealed": undo.sealed_ref, "undo_shown": undo.shown}

@@ -1,0 +1,95 @@
+"""Everything the store knows of one effect."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from backstay.effects.effect import Effect, EffectState
+from backstay.frozen import Frozen
+
+
+class Intent(Frozen):
+    """Describe one send of one effect, before it is sent."""
+
+    effect_id: str
+    """`<run>/<n>`, and `<run>/<n>/undo` for its compensation."""
+    run: str
+    n: int
+    undo: bool = False
+    """Whether this is the compensation of effect n."""
+    tool: str
+    args_digest: str
+    step: int = 0
+    send: int = 1
+    lease: float
+    """Until when, in unix time, this attempt may still be sending."""
+    user_id: str
+    arguments_sealed: str | None = None
+    """Ref of the sealed arguments as they are sent; a check or an undo by id needs them."""
+
+
+class EffectRow(Frozen):
+    """Hold one row of the table `effects`."""
+
+    effect_id: str
+    run: str
+    n: int
+    undo: bool
+    """Whether this is the compensation of effect n."""
+    tool: str
+    args_digest: str
+    state: EffectState
+    send: int
+    token: str = Field(repr=False)
+    """The attempt that may settle it; empty when none may."""
+    lease: float
+    step: int
+    user_id: str
+    result_ref: str | None = None
+    outcome: str | None = None
+    undo_tool: str | None = None
+    undo_sealed: str | None = None
+    undo_shown: str | None = None
+    arguments_sealed: str | None = None
+    first_sent_at: float
+    updated_at: float
+
+    def effect(self) -> Effect:
+        """Return the form that people see."""
+        return Effect(
+            id=self.effect_id,
+            n=self.n,
+            tool=self.tool,
+            args_digest=self.args_digest,
+            state=self.state,
+            step=self.step,
+            send=self.send,
+            undo=self.undo_shown,
+            outcome=self.outcome,
+            result=self.result_ref,
+        )
+
+
+Go = Literal["go", "recorded", "wait", "unknown", "conflict"]
+"""go: send now, with this token. recorded: it was settled; do not send. wait: another attempt may be sending until
+`row.lease`. unknown: it may have been sent; do not send. conflict: the row is about another call; do not send."""
+
+
+class Begun(Frozen):
+    """Answer an Intent."""
+
+    kind: Go
+    token: str = Field(default="", repr=False)
+    """What `settle` asks for; empty unless `go`."""
+    row: EffectRow
+    """The row as it stands now."""
+
+
+class BoundUndo(Frozen):
+    """Name the compensation with its arguments already rendered and sealed."""
+
+    tool: str
+    sealed_ref: str
+    """Ref of the sealed blob with the arguments."""
+    shown: str
+    """What would be called, for people."""

@@ -1,0 +1,1 @@
+"""Keep runs and their events."""

@@ -1,0 +1,58 @@
+"""The timelines of runs."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, bindparam, delete, insert, select
+
+from backstay.task.event import Event
+from store.database.database import Database
+from store.database.schema import events
+
+_KNOWN = select(events.c.n, events.c.at).where(
+    events.c.run == bindparam("run_"), events.c.n.between(bindparam("first"), bindparam("last"))
+)
+_DELETE = delete(events).where(events.c.run == bindparam("run_"), events.c.n == bindparam("n_"))
+_INSERT = insert(events)
+_OF_RUN = (
+    select(events.c.body).where(events.c.run == bindparam("run_"), events.c.n > bindparam("after")).order_by(events.c.n)
+)
+
+
+class Events:
+    """Keep every event of every run, once."""
+
+    def __init__(self, database: Database) -> None:
+        """Write to `database`."""
+        self._database = database
+
+    async def append(self, run: str, new: Sequence[Event]) -> None:
+        """Add events; of two with one number the later one stays, so that a repeat changes nothing.
+
+        After a reset of the workflow a number can come again with another event; an attempt that slept through the
+        reset must not bring the old one back.
+        """
+        latest = {event.n: event for event in sorted(new, key=lambda event: event.at)}
+        if not latest:
+            return
+
+        def work(connection: Connection) -> None:
+            span = {"run_": run, "first": min(latest), "last": max(latest)}
+            known: dict[int, str] = {row.n: row.at for row in connection.execute(_KNOWN, span)}
+            kept = [event for _, event in sorted(latest.items()) if known.get(event.n, "") <= event.at]
+            replaced = [{"run_": run, "n_": event.n} for event in kept if event.n in known]
+            if replaced:
+                connection.execute(_DELETE, replaced)
+            if kept:
+                rows = [{"run": run, "n": event.n, "at": event.at, "body": event.plain()} for event in kept]
+                connection.execute(_INSERT, rows)
+
+        await self._database.write(work)
+
+    async def of_run(self, run: str, after: int = 0) -> list[Event]:
+        """Return the events with a number above `after`, in order."""
+
+        def work(connection: Connection) -> list[Event]:
+            bodies = connection.execute(_OF_RUN, {"run_": run, "after": after}).scalars()
+            return [Event.model_validate(body) for body in bodies]
+
+        return await self._database.read(work)

@@ -1,0 +1,74 @@
+"""History is read whatever it holds besides; only what comes in at the door is held to the letter."""
+
+import importlib
+import pkgutil
+
+import pytest
+
+import backstay
+from backstay.approvals.approval import Approval
+from backstay.budgets.budget import Budget
+from backstay.errors import TaskInvalid
+from backstay.frozen import Frozen
+from backstay.task.decision import CallTools, Decision
+from backstay.task.plan import Plan
+from backstay.task.result import Result
+from backstay.task.task import Task
+
+
+def every_noun():
+    for module in pkgutil.iter_modules(backstay.__path__):
+        if module.name != "__main__":
+            importlib.import_module(f"backstay.{module.name}")
+    waiting, found = [Frozen], []
+    while waiting:
+        for noun in waiting.pop().__subclasses__():
+            waiting.append(noun)
+            if noun.__module__.startswith("backstay."):
+                found.append(noun)
+    return sorted(set(found), key=lambda noun: noun.__qualname__)
+
+
+@pytest.mark.parametrize("noun", every_noun(), ids=lambda noun: noun.__qualname__)
+def test_no_noun_forbids_what_an_older_or_newer_history_holds_besides(noun):
+    assert noun.model_config["extra"] == "ignore"
+    assert noun.model_config["frozen"] is True
+
+
+@pytest.mark.parametrize(
+    ("noun", "data"),
+    [
+        (Task, {"text": "t", "budget": {"max_steps": 3, "later": 1}, "later": 1}),
+        (Budget, {"max_steps": 3, "later": [1]}),
+        (Decision, {"context": "c", "actions": [{"kind": "call_tools", "calls": [], "later": 1}], "later": 1}),
+        (Result, {"outcome": "completed", "success": True, "budget": {"later": 1}, "later": None}),
+    ],
+    ids=["task", "budget", "decision", "result"],
+)
+def test_what_is_read_from_history_may_hold_unknown_fields_at_any_depth(noun, data):
+    read = noun.model_validate(data)
+
+    assert "later" not in read.model_dump_json()
+
+
+def test_an_action_is_known_by_its_kind_whatever_else_it_holds():
+    (action,) = Decision.model_validate(
+        {"context": "c", "actions": [{"kind": "call_tools", "calls": [], "x": 1}]}
+    ).actions
+
+    assert isinstance(action, CallTools)
+
+
+@pytest.mark.parametrize(
+    ("noun", "data", "field"),
+    [
+        (Task, {"text": "t", "later": 1}, "later"),
+        (Task, {"text": "t", "budget": {"later": 1}}, "budget.later"),
+        (Plan, {"steps": [{"tool": "a.b", "later": 1}]}, "steps.0.later"),
+        (Approval, {"request_id": "r1", "verdict": "approve", "by": "ana", "later": 1}, "later"),
+    ],
+    ids=["task", "task's budget", "plan's step", "approval"],
+)
+def test_what_comes_in_at_the_door_is_refused_by_the_name_of_the_unknown_field(noun, data, field):
+    with pytest.raises(TaskInvalid, match=f"{field}: unknown field .*remove it or correct its name"):
+        noun.admit(data)

@@ -1,0 +1,1 @@
+"""Write the Python functions by which programs call tools."""

@@ -1,0 +1,193 @@
+"""The tools one user may see at one moment."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal
+
+from backstay.canonical import digest_of
+from backstay.errors import ToolboxInvalid
+from backstay.tools.tool import Hit, Safety
+from toolbox.catalog.definition import Definition
+from toolbox.catalog.index import Index
+from toolbox.catalog.naming import file_name
+from toolbox.providers.declaration import CallTemplate
+
+_LIMIT = 100
+_SHORT = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class Catalog:
+    """Hold definitions and answer searches; equal versions mean equal definitions."""
+
+    version: str
+    definitions: dict[str, Definition] = field(repr=False)
+    """By `provider.tool`."""
+    by_function: dict[str, Definition] = field(repr=False)
+    """By the name under which a model calls them."""
+    problems: list[str]
+    """What an operator should correct, one line each."""
+    unavailable: dict[str, str]
+    """Why a provider cannot be used now, by provider; its tools stay listed when they were ever seen."""
+    index: Index = field(repr=False)
+    kinds: dict[str, str] = field(default_factory=dict)
+    """The kind of each provider that the user is granted, also of one without tools."""
+    withheld: dict[str, str] = field(default_factory=dict)
+    """Why the user does not see a provider at all, by provider."""
+
+    def search(self, query: str, detail_level: Literal["summary", "full"] = "summary", limit: int = 10) -> list[Hit]:
+        """Return matching tools, best first: an exact name leads, tools that cannot be used now come last."""
+        limit = max(1, min(limit, _LIMIT))
+        wanted = query.strip()
+        exact = [d.name for d in self._named(wanted)]
+        # Those that cannot be used now go last, so all must be known before the first can be named.
+        enough = len(self.definitions) if self.unavailable else limit + len(exact)
+        found = self.index.find(wanted, enough) if wanted else sorted(_open(self.definitions.values()))
+        rest = [self.definitions[name] for name in dict.fromkeys(found) if name not in exact]
+        rest.sort(key=lambda definition: definition.provider in self.unavailable)
+        ordered = [*(self.definitions[name] for name in exact), *rest]
+        return [self._hit(definition, detail_level) for definition in ordered[:limit]]
+
+    def undo_of(self, definition: Definition) -> Definition | None:
+        """Return the tool that takes an effect of this one back, when it is declared and exists."""
+        return self._target(definition, definition.declaration.undo)
+
+    def undo_by_effect_id_of(self, definition: Definition) -> Definition | None:
+        """Return the tool that takes back an effect of which only the id is known."""
+        return self._target(definition, definition.declaration.undo_by_effect_id)
+
+    def verify_of(self, definition: Definition) -> Definition | None:
+        """Return the tool that tells whether an effect of this one took place."""
+        return self._target(definition, definition.declaration.verify)
+
+    def _target(self, definition: Definition, template: CallTemplate | None) -> Definition | None:
+        return None if template is None else _target(self.definitions, definition, template.tool)
+
+    def _named(self, wanted: str) -> list[Definition]:
+        direct = self.definitions.get(wanted) or self.by_function.get(wanted)
+        if direct is not None:
+            return [] if direct.hidden else [direct]
+        same = self._by_folded_name.get(wanted.casefold(), [])
+        return sorted(same, key=lambda d: (d.provider in self.unavailable, d.name))[:_LIMIT]
+
+    @cached_property
+    def _by_folded_name(self) -> dict[str, list[Definition]]:
+        folded: dict[str, list[Definition]] = {}
+        for definition in _open(self.definitions.values()).values():
+            for name in {definition.mcp_name.casefold(), definition.name.casefold()}:
+                folded.setdefault(name, []).append(definition)
+        return folded
+
+    def _hit(self, definition: Definition, detail_level: str) -> Hit:
+        provider = definition.provider
+        return Hit(
+            provider=provider,
+            tool=definition.name,
+            short_description=_short(definition.description),
+            parameters=definition.parameters if detail_level == "full" else summary_of(definition.parameters),
+            available=provider not in self.unavailable,
+            reason=self.unavailable.get(provider),
+            path=path_of(definition),
+            mcp_tool_name=definition.mcp_name,
+        )
+
+
+def build(definitions: Iterable[Definition], problems: list[str], unavailable: dict[str, str]) -> Catalog:
+    """Return the catalog of these definitions; run it off the event loop.
+
+    Raises ToolboxInvalid when two tools would be called by one name.
+    """
+    by_name = {definition.name: definition for definition in definitions}
+    found = list(problems)
+    checked = {name: _checked(definition, by_name, found) for name, definition in by_name.items()}
+    by_function: dict[str, Definition] = {}
+    for definition in _open(checked.values()).values():
+        other = by_function.setdefault(definition.function, definition)
+        if other is not definition:
+            raise ToolboxInvalid(
+                f"{other.name} and {definition.name} would both be called {definition.function}; "
+                "rename one of them, or one of the providers"
+            )
+    hashes = sorted((name, definition.tool.definition) for name, definition in checked.items())
+    return Catalog(
+        version=digest_of(hashes)[:16],
+        definitions=checked,
+        by_function=by_function,
+        problems=found,
+        unavailable=unavailable,
+        index=Index(_open(checked.values()).values()),
+    )
+
+
+def _open(definitions: Iterable[Definition]) -> dict[str, Definition]:
+    """Return by name what others than the engine may call."""
+    return {definition.name: definition for definition in definitions if not definition.hidden}
+
+
+def path_of(definition: Definition) -> str:
+    """Return where the tool's own file lies beneath the folder of the manifest."""
+    return f"providers/{file_name(definition.provider)}/tools/{file_name(definition.mcp_name)}.json"
+
+
+def summary_of(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the type of each parameter by its name; a trailing `?` marks what may be left out."""
+    properties = schema.get("properties")
+    required = schema.get("required")
+    needed = required if isinstance(required, list) else []
+    if not isinstance(properties, dict):
+        return {}
+    return {str(name): _type(rule) + ("" if name in needed else "?") for name, rule in list(properties.items())[:50]}
+
+
+def _type(rule: Any) -> str:
+    if not isinstance(rule, dict):
+        return "any"
+    if isinstance(rule.get("enum"), list):
+        return "|".join(str(value)[:40] for value in rule["enum"][:8])
+    kind = rule.get("type")
+    if kind == "array":
+        return f"array of {_type(rule.get('items'))}" if "items" in rule else "array"
+    if isinstance(kind, list):
+        return "|".join(str(name) for name in kind[:8])
+    choices = rule.get("anyOf") or rule.get("oneOf")
+    if kind is None and isinstance(choices, list):
+        return "|".join(
+            dict.fromkeys(_type({**c, "anyOf": None}) if isinstance(c, dict) else "any" for c in choices[:8])
+        )
+    return str(kind or ("object" if "$ref" in rule else "any"))[:40]
+
+
+def _checked(definition: Definition, known: dict[str, Definition], problems: list[str]) -> Definition:
+    """Return the definition promising only what exists; a missing undo or check is a problem, not a promise."""
+    declared, update = definition.declaration, {}
+    for field_name, template in (
+        ("undo", declared.undo),
+        ("undo_by_effect_id", declared.undo_by_effect_id),
+        ("verify", declared.verify),
+    ):
+        if template is None:
+            continue
+        target = _target(known, definition, template.tool)
+        if target is None:
+            problems.append(f"{definition.name}: {field_name}.tool {template.tool!r} does not exist; correct its name")
+        elif field_name == "verify" and target.declaration.safety not in {None, Safety.READ_ONLY}:
+            problems.append(
+                f"{definition.name}: verify.tool {template.tool!r} is declared to write; name a reading tool"
+            )
+        else:
+            continue
+        if field_name in {"undo", "verify"}:
+            update |= {"undo": None} if field_name == "undo" else {"verify": False, "verify_is_final": False}
+    return replace(definition, tool=definition.tool.model_copy(update=update)) if update else definition
+
+
+def _target(known: dict[str, Definition], definition: Definition, tool: str) -> Definition | None:
+    return known.get(f"{definition.provider}.{tool}") or known.get(tool)
+
+
+def _short(description: str) -> str:
+    line = " ".join(description[:1000].split())
+    end = line.find(". ")
+    first = line[: end + 1] if 0 < end < _SHORT else line
+    return first if len(first) <= _SHORT else first[: _SHORT - 3] + "..."

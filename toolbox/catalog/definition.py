@@ -1,0 +1,140 @@
+"""One tool of the catalog: what the workflow may know of it, and what only the worker needs."""
+
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any
+
+from backstay.canonical import digest_of
+from backstay.tools.tool import Safety, Tool
+from toolbox.catalog.naming import function_name
+from toolbox.configuration.template import describe
+from toolbox.providers.declaration import Declaration
+from toolbox.providers.listed import Hints, Listed
+from toolbox.schema import compile_schema, fault_of
+
+
+def safety_of(declared: Safety | None, hints: Hints, *, trusted: bool) -> Safety:
+    """Return the safety: the operator's word counts, and a server's own word lowers it only when it is trusted.
+
+    Without a declaration and without a trusted annotation a tool is restricted_write.
+    """
+    if declared is None:
+        return _believed(hints) if trusted else Safety.RESTRICTED_WRITE
+    if trusted:
+        return declared
+    return max(declared, _admitted(hints), key=lambda safety: safety.level)
+
+
+def _believed(hints: Hints) -> Safety:
+    if hints.read_only:
+        return Safety.READ_ONLY
+    return Safety.WRITE_SAFE if hints.destructive is False else Safety.RESTRICTED_WRITE
+
+
+def _admitted(hints: Hints) -> Safety:
+    """Return the danger a server admits of its own accord; silence admits nothing."""
+    if hints.read_only:
+        return Safety.READ_ONLY
+    if hints.destructive:
+        return Safety.RESTRICTED_WRITE
+    return Safety.READ_ONLY if hints.read_only is None else Safety.WRITE_SAFE
+
+
+_DESCRIPTION = 4000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Definition:
+    """Hold one tool; equal digests mean that server and operator say the same of it."""
+
+    tool: Tool
+    function: str
+    """The name under which a model calls it."""
+    mcp_name: str
+    """The name its server knows it by."""
+    description: str
+    parameters: dict[str, Any] = field(repr=False)
+    """The JSON Schema of the arguments, without the one that the engine fills in itself."""
+    declaration: Declaration = field(repr=False)
+    hidden: bool = False
+    """Whether only the engine calls it."""
+    output_schema: dict[str, Any] | None = field(default=None, repr=False)
+    """The JSON Schema of what it answers, when its server says so."""
+
+    @property
+    def name(self) -> str:
+        """Return `provider.tool`."""
+        return self.tool.name
+
+    @property
+    def provider(self) -> str:
+        """Return the provider's name."""
+        return self.tool.provider
+
+    def validate(self, arguments: Any) -> str | None:
+        """Return what is wrong with the arguments in one line that quotes no value, or None."""
+        if not isinstance(arguments, dict):
+            return "arguments: must be an object"
+        return self._validator if isinstance(self._validator, str) else fault_of(self._validator, arguments)
+
+    @cached_property
+    def _validator(self) -> Any:
+        return compile_schema(self.parameters)
+
+
+def define(
+    provider: str,
+    listed: Listed,
+    declaration: Declaration,
+    *,
+    trusted: bool,
+    serial: bool,
+    timeout: float | None = None,
+) -> Definition:
+    """Return the definition of a listed tool; its hash covers all that server and operator say of it."""
+    undo = declaration.undo
+    tool = Tool(
+        name=f"{provider}.{listed.name}",
+        safety=safety_of(declaration.safety, listed.hints, trusted=trusted),
+        definition=_hash_of(listed, declaration),
+        undo=describe(undo.tool, undo.arguments) if undo else None,
+        verify=declaration.verify is not None,
+        verify_is_final=declaration.verify is not None and declaration.verify.verify_is_final,
+        serial=serial,
+        previewed=listed.previewed,
+        deadline_s=declaration.timeout or timeout,
+    )
+    return Definition(
+        tool=tool,
+        function=function_name(provider, listed.name),
+        mcp_name=listed.name,
+        description=listed.description[:_DESCRIPTION],
+        parameters=_without(listed.input_schema, declaration.idempotency_argument),
+        declaration=declaration,
+        hidden=listed.hidden,
+        output_schema=listed.output_schema,
+    )
+
+
+def _hash_of(listed: Listed, declaration: Declaration) -> str:
+    said = {
+        "name": listed.name,
+        "description": listed.description,
+        "input": listed.input_schema,
+        "output": listed.output_schema,
+        "annotations": asdict(listed.hints),
+        "declaration": declaration.model_dump(mode="json", exclude={"timeout"}),
+        **({"origin": listed.origin} if listed.origin else {}),
+    }
+    return digest_of(said)[:16]
+
+
+def _without(schema: dict[str, Any], argument: str | None) -> dict[str, Any]:
+    properties = schema.get("properties")
+    if argument is None or not isinstance(properties, dict) or argument not in properties:
+        return schema
+    kept = {name: value for name, value in properties.items() if name != argument}
+    required = schema.get("required")
+    left = [name for name in required if name != argument] if isinstance(required, list) else []
+    rest = {key: value for key, value in schema.items() if key not in {"properties", "required"}}
+    return {**rest, "properties": kept, **({"required": left} if left else {})}

@@ -1,0 +1,104 @@
+"""Find tools by their words, in SQLite's full-text index in memory, and by meaning where word vectors are there."""
+
+import sqlite3
+import threading
+from collections.abc import Iterable
+from importlib.util import find_spec
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+from toolbox.catalog.definition import Definition
+from toolbox.catalog.naming import words_of
+
+_QUERY_WORDS = 64
+_INDEXED = 4000
+_BY_WORDS = 200
+"""So many of the best by words take part when words and meaning are weighed together."""
+_WEIGHED = 1000
+"""So many matches are weighed for one query, the rarest words first."""
+_STOP = frozenset(
+    words_of(
+        "a all an and any are as at be been but by can could do does each every find for from get give had "
+        "has have how i if in into is it its just let me more my need no not of on or our out over please so "
+        "some tell than that the their them then there these they this those to total up us use want was we "
+        "were what when where which who will with would you your "
+    )
+)
+
+
+def _sql(name: str) -> str:
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
+
+
+class Index:
+    """Hold the words of one catalog, and the meaning of its tools; build it off the event loop."""
+
+    def __init__(self, definitions: Iterable[Definition], *, by_meaning: bool = True) -> None:
+        ordered = sorted(definitions, key=lambda definition: definition.name)
+        self._names = [definition.name for definition in ordered]
+        self._lock = threading.Lock()
+        self._database = sqlite3.connect(":memory:", check_same_thread=False)
+        self._database.execute(_sql("index.sql"))
+        self._database.executemany(_sql("insert.sql"), ((place, *_row(one)) for place, one in enumerate(ordered)))
+        self._count, self._search = _sql("count.sql"), _sql("search.sql")
+        self._meaning = _meaning_of(ordered) if by_meaning and ordered else None
+
+    def find(self, query: str, limit: int) -> list[str]:
+        """Return the names of matching tools, best first; nothing in the query is ever syntax."""
+        text = query[:_INDEXED]
+        if self._meaning is None:
+            return [self._names[place] for place, _ in self._by_words(text, limit)]
+        ranked = self._meaning.ranked(text, self._by_words(text, max(limit, _BY_WORDS)), limit)
+        return [self._names[place] for place in ranked]
+
+    def _by_words(self, text: str, limit: int) -> list[tuple[int, float]]:
+        words = list(dict.fromkeys(words_of(text)))
+        telling = [word for word in words if len(word) > 1 and word not in _STOP] or words
+        if not telling:
+            return []
+        with self._lock:
+            rare = self._rarest([f'"{word}"' for word in telling[:_QUERY_WORDS]])
+            return self._database.execute(self._search, (" OR ".join(rare), limit)).fetchall()
+
+    def _rarest(self, words: list[str]) -> list[str]:
+        """Return the words that tell most; those that very many tools have would only cost time."""
+        spread = sorted((self._database.execute(self._count, (word,)).fetchone()[0], word) for word in words)
+        reached = list(accumulate(count for count, _ in spread))
+        return [word for (_, word), so_far in zip(spread, reached, strict=True) if so_far <= _WEIGHED] or [spread[0][1]]
+
+
+def _meaning_of(definitions: list[Definition]) -> Any:
+    """Return what ranks by meaning, or None without the extra that brings word vectors."""
+    if any(find_spec(library) is None for library in ("wordllama", "tokenizers", "safetensors", "numpy")):
+        return None
+    from toolbox.catalog.meaning import Meaning  # noqa: PLC0415 - its libraries come with an extra
+
+    return Meaning(definitions)
+
+
+def _row(definition: Definition) -> tuple[str, str, str, str]:
+    return (
+        " ".join([definition.provider, *words_of(definition.provider)]),
+        " ".join([definition.mcp_name, *words_of(definition.mcp_name)]),
+        f"{definition.description} {' '.join(_inner_words(definition.description[:_INDEXED]))}",
+        " ".join(_parameter_words(definition.parameters))[:_INDEXED],
+    )
+
+
+def _inner_words(text: str) -> Iterable[str]:
+    """Yield the words inside names such as `maxResults` and `e-mail`; SQLite finds the others itself."""
+    for word in text.split():
+        plain = word if word.isalpha() else word.strip(".,;:!?()'\"`")
+        if not (plain.islower() or plain.istitle()) or not plain.isalpha():
+            yield from words_of(plain)
+
+
+def _parameter_words(schema: dict[str, Any]) -> Iterable[str]:
+    properties = schema.get("properties")
+    if not isinstance(properties, dict):
+        return
+    for name, rule in list(properties.items())[:200]:
+        yield from words_of(str(name))
+        if isinstance(rule, dict) and isinstance(rule.get("description"), str):
+            yield rule["description"][:500]

@@ -1,0 +1,1 @@
+"""Read toolbox.json: servers, declarations of tools, templates, variables."""

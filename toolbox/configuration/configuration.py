@@ -1,0 +1,163 @@
+"""The shape of toolbox.json."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AliasChoices, Field, StringConstraints, field_validator, model_validator
+
+from toolbox.configuration.shape import Shape
+from toolbox.providers.declaration import Declaration, Strict
+
+
+class CommandLists(Strict):
+    """Hold which commands an operator allows and denies; the wall is the jail, and not these."""
+
+    allow: list[str] | None = None
+    """None: all that are not denied."""
+    deny: list[str] = Field(default_factory=list)
+
+
+ProviderName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9 _-]{0,47}$")]
+
+FOREIGN = frozenset(
+    {"alwaysAllow", "autoApprove", "description", "gallery", "icon", "initTimeout", "name", "note", "timeout", "trust"}
+    | {"version"}
+)
+"""What other hosts write beside a server and only they obey: nothing here lets a call go unasked."""
+
+
+class ServerEntry(Strict):
+    """Hold one entry of `mcpServers`, as other hosts write them; its values never show in a repr."""
+
+    type: Literal["stdio", "http", "streamable-http", "streamableHttp", "streamable_http", "sse"] | None = Field(
+        default=None, validation_alias=AliasChoices("type", "transport", "transportType")
+    )
+    command: str | None = Field(default=None, min_length=1, repr=False)
+    args: list[str] = Field(default_factory=list, repr=False)
+    env: dict[str, str] = Field(default_factory=dict, repr=False)
+    cwd: str | None = None
+    url: str | None = Field(
+        default=None, min_length=1, repr=False, validation_alias=AliasChoices("url", "serverUrl", "httpUrl")
+    )
+    headers: dict[str, str] = Field(default_factory=dict, repr=False)
+    disabled: bool = False
+    include: list[str] | None = Field(default=None, validation_alias=AliasChoices("includeTools", "enabledTools"))
+    """The only tools that are offered; None offers all."""
+    exclude: list[str] = Field(default_factory=list, validation_alias=AliasChoices("excludeTools", "disabledTools"))
+    """Tools that are not offered."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_foreign(cls, data: Any) -> Any:
+        return {key: value for key, value in data.items() if key not in FOREIGN} if isinstance(data, dict) else data
+
+    @field_validator("args", "env", "headers", mode="before")
+    @classmethod
+    def _accept_null(cls, value: Any, info: Any) -> Any:
+        return ([] if info.field_name == "args" else {}) if value is None else value
+
+    @model_validator(mode="after")
+    def _one_way_in(self) -> "ServerEntry":
+        if (self.command is None) == (self.url is None):
+            raise ValueError("needs either `command` (stdio) or `url` (streamable HTTP), and not both")
+        if self.command is not None and self.type not in {None, "stdio"}:
+            raise ValueError("`type` says that it is reached over HTTP; give its `url`, or correct `type`")
+        if self.url is not None and self.type == "stdio":
+            raise ValueError("`type` says that it is started as a command; give its `command`, or correct `type`")
+        if self.url is not None and (self.args or self.env or self.cwd):
+            raise ValueError("`args`, `env` and `cwd` belong to `command`; remove them beside `url`")
+        if self.command is not None and self.headers:
+            raise ValueError("`headers` belong to `url`; remove them beside `command`")
+        return self
+
+    def offers(self, tool: str) -> bool:
+        """Return whether a tool of the server is offered at all."""
+        return tool not in self.exclude and (self.include is None or tool in self.include)
+
+
+class ProviderEntry(Strict):
+    """Hold what the operator says of one provider."""
+
+    trusted: bool = False
+    """Whether the server's own annotations may lower the danger of its tools."""
+    serial: bool = False
+    """Whether its calls run one after another."""
+    concurrency: Annotated[int, Field(ge=1, le=1000)] | None = None
+    """How many of its calls may run at the same time; None sets no limit."""
+    timeout: Annotated[float, Field(gt=0, le=3600)] | None = None
+    """For how many seconds its tools may take to answer, where a tool says nothing of its own."""
+    tools: dict[str, Declaration] = Field(default_factory=dict)
+    python: str | None = Field(default=None, min_length=1)
+    """For a plugin: its interpreter; None is the one that runs the worker."""
+    env: dict[str, str] = Field(default_factory=dict, repr=False)
+    """For a plugin: what it finds in its environment."""
+    jail: bool = False
+    """For a plugin: whether it runs in a jail, with its folder read-only and no network."""
+    uid: None = None
+    """Accepted only as null until servers can run under another user."""
+
+    @field_validator("uid", mode="before")
+    @classmethod
+    def _refuse_uid(cls, value: Any) -> Any:
+        if value is not None:
+            raise ValueError("not available in this version: uid")
+        return value
+
+
+class ActionEntry(Strict):
+    """Say where a provider of actions comes from, and what stands behind it."""
+
+    provider: str | None = None
+    """The server or plugin whose tools the actions call."""
+    module: str | None = None
+    """A bundled one by its name, a Python file, or an importable module; None is the bundled one of the same name."""
+    shape: str | Shape = "plain"
+    """How that server names its tools: a bundled shape by its name, or a mapping for each call."""
+
+
+class UserEntry(Strict):
+    """Say which providers a user sees."""
+
+    providers: list[str] = Field(default_factory=list)
+
+
+class Configuration(Strict):
+    """Hold a whole toolbox.json."""
+
+    servers: dict[ProviderName, ServerEntry] = Field(default_factory=dict, alias="mcpServers")
+    providers: dict[str, ProviderEntry] = Field(default_factory=dict)
+    plugins: str | None = None
+    """The folder of the plugins: each folder in it that holds a cli.py is a provider of that name."""
+    actions: dict[ProviderName, ActionEntry] = Field(default_factory=dict)
+    """Providers whose tools are Python functions."""
+    workspace: CommandLists = Field(default_factory=CommandLists)
+    """Which commands a shell may run."""
+    users: dict[str, UserEntry] | None = None
+
+    def of(self, provider: str) -> ProviderEntry:
+        """Return what is said of a provider, or the defaults."""
+        return self.providers.get(provider) or ProviderEntry()
+
+    def plugin_folders(self, folder: Path) -> dict[str, Path]:
+        """Return the plugins by name when toolbox.json lies in this folder: what holds a cli.py is one."""
+        place = folder / self.plugins if self.plugins else None
+        if place is None or not place.is_dir():
+            return {}
+        return {path.name: path for path in sorted(place.iterdir()) if (path / "cli.py").is_file()}
+
+    def granted(self, user_id: str, providers: Iterable[str]) -> frozenset[str]:
+        """Return which of the providers this user sees."""
+        if self.users is None:
+            return frozenset(providers)
+        entry = self.users.get(user_id) or self.users.get("*")
+        return frozenset(providers) & frozenset(entry.providers) if entry else frozenset()
+
+    def withheld(self, user_id: str, providers: Iterable[str]) -> dict[str, str]:
+        """Return why this user does not see other providers than these, by provider."""
+        users = self.users or {}
+        who = user_id if user_id in users else "*" if "*" in users else None
+        granted = self.granted(user_id, providers)
+        where = "users names neither the user nor *" if who is None else f"users.{who}.providers does not name it"
+        off = {name: "not connected: disabled in toolbox.json" for name, one in self.servers.items() if one.disabled}
+        return off | {name: f"denied: {where} in toolbox.json" for name in providers if name not in granted}

@@ -1,0 +1,281 @@
+"""Read toolbox.json; whatever is wrong is said with field, value and fix."""
+
+import difflib
+import json
+import re
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+from pydantic import TypeAdapter, ValidationError
+
+from backstay.errors import ToolboxInvalid
+from toolbox.configuration.configuration import (
+    ActionEntry,
+    Configuration,
+    ProviderEntry,
+    ProviderName,
+    ServerEntry,
+    UserEntry,
+)
+from toolbox.configuration.shape import ShapedCall
+from toolbox.configuration.template import check
+from toolbox.providers.declaration import CallTemplate, Check, Declaration, Strict
+
+_REFERENCE = re.compile(r"\$\{([^}]*)\}?")
+_VARIABLE = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
+_PUBLIC = frozenset({"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "PWD", "TMPDIR", "LANG"})
+_SECRET_NAME = re.compile(r"token|secret|passw|api.?key|private.?key|credential|authorization|cookie", re.IGNORECASE)
+
+
+class Variables:
+    """Resolve references and remember which values must never be shown."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment
+        self._secrets: set[str] = set()
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """Return the values of at least 8 bytes that a redactor must know."""
+        return frozenset(value for value in self._secrets if len(value.encode("utf-8", "surrogatepass")) >= 8)
+
+    def resolve(self, text: str, field: str) -> str:
+        """Return the text with every `${NAME}`, `${env:NAME}` and `${NAME:-default}` replaced.
+
+        Raises ToolboxInvalid naming the field and the variable that is missing.
+        """
+        return _REFERENCE.sub(lambda found: self._value(found, field), text)
+
+    def resolve_named(self, values: Mapping[str, str], field: str) -> dict[str, str]:
+        """Resolve a mapping; a value under a secret-looking name is a secret even when it is written out."""
+        resolved = {name: self.resolve(text, f"{field}.{name}") for name, text in values.items()}
+        for name, value in resolved.items():
+            if _SECRET_NAME.search(name):
+                self._secrets |= {value, value.rpartition(" ")[2]}
+        return resolved
+
+    def _value(self, found: "re.Match[str]", field: str) -> str:
+        parsed = _VARIABLE.fullmatch(found[1]) if found[0].endswith("}") else None
+        if parsed is None:
+            raise ToolboxInvalid(f"{field}: {found[0][:60]!r} is no reference; write ${{NAME}} or ${{NAME:-default}}")
+        name: str = parsed[1]
+        default: str | None = parsed[2]
+        value = self._environment.get(name, default)
+        if value is None:
+            raise ToolboxInvalid(f"{field}: the environment variable {name} is not set; set it where the worker starts")
+        if name not in _PUBLIC:
+            self._secrets.add(value)
+        return value
+
+
+_HIDDEN = frozenset({"env", "headers", "args", "command", "url"})
+
+
+def explain(fault: Any) -> str:
+    """Return one line for one fault that pydantic found."""
+    path = [str(part) for part in fault["loc"] if part != "[key]"]
+    field = ".".join(path) or "the file"
+    if fault["type"] == "extra_forbidden":
+        return f"{field}: unknown field{_shown(path, fault)}; {_fix(path)}"
+    if fault["type"] == "missing":
+        return f"{field}: required field is missing; add it"
+    if "[key]" in fault["loc"]:
+        return f"{field}: not a usable provider name; use letters, digits, space, _ and -, at most 48"
+    return f"{field}: {str(fault['msg']).removeprefix('Value error, ')}{_shown(path, fault)}"
+
+
+def _shown(path: list[str], fault: Any) -> str:
+    if _HIDDEN & set(path) or isinstance(fault.get("input"), dict | list):
+        return ""
+    shown = json.dumps(fault.get("input"), default=str, ensure_ascii=False)
+    return f" (value {shown if len(shown) <= 80 else shown[:77] + '...'})"
+
+
+def _fix(path: list[str]) -> str:
+    model = _model_at(path[:-1])
+    known = [field.alias or name for name, field in model.model_fields.items()]
+    near = difflib.get_close_matches(path[-1], known, 1)
+    return f"did you mean {near[0]!r}?" if near else f"remove it (known here: {', '.join(known)})"
+
+
+def _model_at(path: list[str]) -> type[Strict]:
+    match path:
+        case ["mcpServers", _]:
+            return ServerEntry
+        case ["providers", _]:
+            return ProviderEntry
+        case ["providers", _, "tools", _]:
+            return Declaration
+        case ["providers", _, "tools", _, "verify"]:
+            return Check
+        case ["providers", _, "tools", _, _]:
+            return CallTemplate
+        case ["actions", _]:
+            return ActionEntry
+        case ["actions", _, "shape", *_]:
+            return ShapedCall
+        case ["users", _]:
+            return UserEntry
+        case _:
+            return Configuration
+
+
+BUILTIN = frozenset({"fs", "shell"})
+"""Providers of our own, which no other may be called like."""
+_RESERVED = frozenset({"engine", *BUILTIN})
+_NAME = TypeAdapter(ProviderName)
+
+
+def load(path: Path, environment: Mapping[str, str]) -> tuple[Configuration, frozenset[str]]:
+    """Return the checked configuration with its variables resolved, and the secrets among their values.
+
+    Raises ToolboxInvalid.
+    """
+    data = _read(path)
+    try:
+        configuration = Configuration.model_validate(data)
+    except ValidationError as error:
+        raise ToolboxInvalid(f"{path.name}: " + "; ".join(explain(fault) for fault in error.errors())) from None
+    plugins = configuration.plugin_folders(path.absolute().parent)
+    _check_names(configuration, plugins)
+    _check_templates(configuration)
+    variables = Variables(environment)
+    servers = {
+        name: entry if entry.disabled else _resolve(entry, variables, f"mcpServers.{name}")
+        for name, entry in configuration.servers.items()
+    }
+    providers = configuration.providers | {
+        name: _resolve_plugin(configuration.of(name), variables, f"providers.{name}") for name in plugins
+    }
+    return configuration.model_copy(update={"servers": servers, "providers": providers}), variables.secrets
+
+
+def _read(path: Path) -> Any:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise ToolboxInvalid(
+            f"{path}: there is no toolbox file; create it with mcpServers, or set BACKSTAY_TOOLBOX"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ToolboxInvalid(f"{path}: cannot be read: {error}") from None
+    try:
+        return json.loads(text, object_pairs_hook=_unique)
+    except json.JSONDecodeError as error:
+        raise ToolboxInvalid(
+            f"{path}: no valid JSON at line {error.lineno} column {error.colno}: {error.msg}"
+        ) from None
+    except RecursionError:
+        raise ToolboxInvalid(f"{path}: nested too deeply") from None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    keys = [key for key, _ in pairs]
+    if twice := [key for key in keys if keys.count(key) > 1]:
+        raise ToolboxInvalid(f"{twice[0]}: this key is written twice in one object; keep one of them")
+    return dict(pairs)
+
+
+def _check_names(configuration: Configuration, plugins: Collection[str]) -> None:
+    for name in configuration.servers:
+        if name in _RESERVED:
+            raise ToolboxInvalid(f"mcpServers.{name}: this name belongs to the engine; choose another")
+    for name in plugins:
+        _check_plugin_name(configuration, name)
+    sources = [*configuration.servers, *plugins]
+    for name, entry in configuration.actions.items():
+        if name in _RESERVED or name in sources:
+            raise ToolboxInvalid(f"actions.{name}: this name belongs to another provider or the engine; choose another")
+        if entry.provider is not None and entry.provider not in sources:
+            known = ", ".join(sources) or "none"
+            raise ToolboxInvalid(f"actions.{name}.provider: unknown provider {entry.provider!r} (known: {known})")
+    _check_providers(configuration, plugins, [*sources, *configuration.actions])
+
+
+def _check_providers(configuration: Configuration, plugins: Collection[str], every: Collection[str]) -> None:
+    known = ", ".join(every) or "none"
+    for name, entry in configuration.providers.items():
+        if name not in every and name not in BUILTIN:
+            raise ToolboxInvalid(f"providers.{name}: there is no such server, plugin or action (known: {known})")
+        if entry.jail and entry.python is not None:
+            raise ToolboxInvalid(f"providers.{name}.python: a jail has its own interpreter; remove this or `jail`")
+        strange = entry.model_fields_set & {"python", "env", "jail"}
+        if name not in plugins and strange:
+            raise ToolboxInvalid(f"providers.{name}.{min(strange)}: this is for plugins; remove it here")
+    for user, entry in (configuration.users or {}).items():
+        for name in entry.providers:
+            if name not in every and name not in BUILTIN:
+                raise ToolboxInvalid(f"users.{user}.providers: unknown provider {name!r} (known: {known})")
+
+
+def _check_plugin_name(configuration: Configuration, name: str) -> None:
+    field = f"plugins: the folder {name!r}"
+    if name in configuration.servers:
+        raise ToolboxInvalid(f"{field} has the name of an entry in mcpServers; rename one of them")
+    if name in _RESERVED:
+        raise ToolboxInvalid(f"{field}: this name belongs to the engine; choose another")
+    try:
+        _NAME.validate_python(name)
+    except ValidationError:
+        raise ToolboxInvalid(f"{field} has no usable name; use letters, digits, space, _ and -, at most 48") from None
+
+
+def _check_templates(configuration: Configuration) -> None:
+    for provider, entry in configuration.providers.items():
+        for tool, declared in entry.tools.items():
+            for field, template, names in _templates(declared):
+                if fault := check(template, names, expression=field in {"verify.applied_if", "verify.result"}):
+                    raise ToolboxInvalid(f"providers.{provider}.tools.{tool}.{field}: {fault}")
+
+
+def _templates(declared: Declaration) -> list[tuple[str, Any, frozenset[str]]]:
+    every = frozenset({"result", "arguments", "effect"})
+    found: list[tuple[str, Any, frozenset[str]]] = []
+    if declared.undo:
+        found.append(("undo.arguments", declared.undo.arguments, every))
+    if declared.undo_by_effect_id:
+        found.append(("undo_by_effect_id.arguments", declared.undo_by_effect_id.arguments, every - {"result"}))
+    if declared.verify:
+        found.append(("verify.arguments", declared.verify.arguments, every - {"result"}))
+        found.append(("verify.applied_if", declared.verify.applied_if, every))
+        if declared.verify.result is not None:
+            found.append(("verify.result", declared.verify.result, every))
+    return found
+
+
+def _resolve_plugin(entry: ProviderEntry, variables: Variables, field: str) -> ProviderEntry:
+    update: dict[str, Any] = {"env": variables.resolve_named(entry.env, f"{field}.env"), "serial": True}
+    if entry.python is not None:
+        update["python"] = variables.resolve(entry.python, f"{field}.python")
+    return entry.model_copy(update=update)
+
+
+def _resolve(entry: ServerEntry, variables: Variables, field: str) -> ServerEntry:
+    update: dict[str, Any] = {
+        "args": [variables.resolve(text, f"{field}.args") for text in entry.args],
+        "env": variables.resolve_named(entry.env, f"{field}.env"),
+        "headers": variables.resolve_named(entry.headers, f"{field}.headers"),
+    }
+    for name in ("command", "cwd", "url"):
+        if (text := cast("str | None", getattr(entry, name))) is not None:
+            update[name] = variables.resolve(text, f"{field}.{name}")
+    for name, value in update["headers"].items():
+        if not (name.isascii() and value.isascii() and value.isprintable() and name.isprintable() and name.strip()):
+            raise ToolboxInvalid(
+                f"{field}.headers.{name!r}: a header is one line of printable ASCII; correct its value"
+            )
+    if url := update.get("url"):
+        _check_url(url, field)
+    return entry.model_copy(update=update)
+
+
+def _check_url(url: str, field: str) -> None:
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ToolboxInvalid(f"{field}.url: not an http:// or https:// address; write it in full")

@@ -1,0 +1,1 @@
+"""Write the catalog to disk as files, describe tools, and document them."""

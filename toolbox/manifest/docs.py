@@ -1,0 +1,100 @@
+"""Write what tools do, take and cost to undo as Markdown, in which nothing that a server says can act."""
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined, Template
+
+from backstay.shown import markdown_line
+from toolbox.catalog.naming import file_name
+from toolbox.manifest.example import call_line, example_of
+from toolbox.manifest.manifest import Manifest, ManifestProvider
+from toolbox.schema import compile_schema, fault_of
+
+_FOLDER = Path(__file__).parent / "templates"
+_LINE = 1000
+_FIRST = 160
+_INDEX = "index"
+
+
+def tool_docs(manifest: Manifest) -> dict[str, str]:
+    """Return an index and one page per provider that the user is granted, by file name."""
+    granted = [one for one in manifest.providers.values() if one.granted]
+    pages = {f"{_page_name(one)}.md": _page(manifest, one) for one in granted}
+    linked = [(one, f"{_page_name(one)}.md", _standing(one)) for one in granted]
+    withheld = [one for one in manifest.providers.values() if not one.granted]
+    index = _template("tool_index").render(linked=linked, withheld=withheld, problems=manifest.problems)
+    return {f"{_INDEX}.md": index, **pages}
+
+
+def _page_name(provider: ManifestProvider) -> str:
+    name = file_name(provider.name)
+    return f"{name}.provider" if name.lower() == _INDEX else name
+
+
+def _page(manifest: Manifest, provider: ManifestProvider) -> str:
+    tools = manifest.of(provider.name)
+    examples = {tool.name: example_of(tool.parameters) for tool in tools}
+    return _template("tool_docs").render(
+        provider=provider,
+        standing=_standing(provider),
+        tools=tools,
+        reasons={tool.name: manifest.reason(tool) for tool in tools},
+        examples=examples,
+        calls={tool.name: call_line(tool, examples[tool.name]) for tool in tools},
+        faults={tool.name: _fault(tool.parameters, examples[tool.name]) for tool in tools},
+    )
+
+
+def _standing(provider: ManifestProvider) -> str:
+    counted = ", ".join(f"{count} {safety.value}" for safety, count in provider.safety.items() if count)
+    tools = f"{provider.tools} tool{'' if provider.tools == 1 else 's'}{f' ({counted})' if counted else ''}"
+    available = "available" if provider.available else f"not available: {markdown_line(provider.reason or '')}"
+    return f"Kind: {provider.kind}; {tools}; {available}"
+
+
+def _fault(schema: dict[str, Any], example: dict[str, Any]) -> str | None:
+    validator = compile_schema(schema)
+    return validator if isinstance(validator, str) else fault_of(validator, example)
+
+
+def _line(text: str) -> str:
+    return markdown_line(text.expandtabs(4), _LINE)
+
+
+def _first(text: str) -> str:
+    """Return the first sentence, for a table."""
+    line = " ".join(text[:_LINE].split())
+    end = line.find(". ")
+    return markdown_line(line[: end + 1] if end > 0 else line, _FIRST)
+
+
+def _paragraphs(text: str) -> str:
+    """Return the text line by line as it was written; a backslash keeps the end of a line."""
+    blocks: list[list[str]] = [[]]
+    for line in text.expandtabs(4).splitlines():
+        if line.strip():
+            blocks[-1].append(_line(line.strip()))
+        elif blocks[-1]:
+            blocks.append([])
+    return "\n\n".join("\\\n".join(block) for block in blocks if block)
+
+
+@cache
+def _template(name: str) -> Template:
+    environment = Environment(
+        autoescape=False,  # noqa: S701 - what is written is Markdown: every text passes one of the filters
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {
+        "line": _line,
+        "first": _first,
+        "paragraphs": _paragraphs,
+        "json": lambda value: json.dumps(value, indent=2),
+    }
+    return environment.from_string((_FOLDER / f"{name}.md.j2").read_text(encoding="utf-8"))

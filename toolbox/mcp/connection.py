@@ -1,0 +1,121 @@
+"""One open MCP client, entered and left by one task of its own."""
+
+import asyncio
+import contextvars
+from contextlib import suppress
+from typing import Any
+
+from mcp import Client, MCPError
+from mcp.types import CONNECTION_CLOSED, Implementation, ServerNotification, ToolListChangedNotification
+
+from backstay.errors import ToolUnavailable
+from backstay.version import version
+from toolbox.mcp.exchange import Exchange, current
+from toolbox.mcp.outcome import describe_fault, of_status, unwrap
+from toolbox.mcp.transports import Transport
+from toolbox.providers.elicitation import Interview
+
+_CONNECT_S = 15.0
+_CLOSE_S = 5.0
+
+
+class Connection:
+    """Hold one client; every call may use it, only its own task opens and closes it."""
+
+    def __init__(self, transport: Transport, changed: Any) -> None:
+        self._ended = asyncio.Event()
+        self._closing = asyncio.Event()
+        self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._changed = changed
+        self.seen = Exchange()
+        self.interview = Interview()
+        self._client = Client(
+            transport(self._ended),
+            elicitation_callback=self.interview.elicit,
+            message_handler=self._hear,
+            client_info=Implementation(name="backstay", version=version()),
+            cache=None,
+        )
+        # An empty context: nothing of the caller that happens to open the connection may live on in it.
+        self._task = asyncio.create_task(self._own(), context=contextvars.Context())
+
+    @property
+    def client(self) -> Client:
+        """Return the client to send requests with."""
+        return self._client
+
+    @property
+    def alive(self) -> bool:
+        """Return whether requests can still be sent."""
+        return not (self._ended.is_set() or self._closing.is_set() or self._task.done())
+
+    async def wait_open(self) -> None:
+        """Wait until the handshake is done; raises ToolUnavailable with the cause when it fails or takes too long."""
+        done, _ = await asyncio.wait({self._opened}, timeout=_CONNECT_S)
+        if not done:
+            await self.close()
+            raise ToolUnavailable(f"the server did not answer within {_CONNECT_S:g} s of its start")
+        error = self._opened.exception()
+        if error is not None:
+            raise self._unavailable(error) from None
+
+    async def close(self) -> None:
+        """End the client and whatever it started, within bounded time."""
+        self._closing.set()
+        if not self._opened.done():
+            self._task.cancel()
+        _, running = await asyncio.wait({self._task}, timeout=_CLOSE_S)
+        if running:
+            self._task.cancel()
+            await asyncio.wait({self._task}, timeout=1)
+
+    def drop(self) -> None:
+        """Close in the background, so that a caller need not wait."""
+        self._closing.set()
+
+    async def _own(self) -> None:
+        current.set(self.seen)
+        try:
+            async with self._client:
+                self._opened.set_result(None)
+                listening = asyncio.create_task(self._listen())
+                ends = [asyncio.create_task(event.wait()) for event in (self._closing, self._ended)]
+                try:
+                    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    tasks: set[asyncio.Task[Any]] = {*ends, listening}
+                    for task in tasks:
+                        task.cancel()
+                    await asyncio.wait(tasks)
+        except BaseException as error:
+            if not self._opened.done():
+                self._opened.set_exception(error if isinstance(error, Exception) else ToolUnavailable("closed"))
+                self._opened.exception()  # whoever waits reads it; nobody may be waiting
+            elif isinstance(error, asyncio.CancelledError):
+                raise
+        finally:
+            self._ended.set()
+
+    async def _listen(self) -> None:
+        """Hear of changed tools on servers of the stateless revision; older ones notify by themselves."""
+        tools = self._client.server_capabilities.tools
+        if tools is None or not tools.list_changed:
+            return
+        with suppress(Exception):  # hearing of changes early is a convenience; listings expire anyway
+            async with self._client.listen(tools_list_changed=True) as events:
+                async for _ in events:
+                    self._changed()
+
+    async def _hear(self, message: ServerNotification | Exception) -> None:
+        if isinstance(message, ToolListChangedNotification):
+            self._changed()
+
+    def _unavailable(self, raised: BaseException) -> ToolUnavailable:
+        error = unwrap(raised)
+        if isinstance(error, ToolUnavailable):
+            return error
+        if self.seen.status is not None and self.seen.status >= 400:
+            return ToolUnavailable(of_status(self.seen.status))
+        if isinstance(error, MCPError) and error.code == CONNECTION_CLOSED and self.seen.fault is None:
+            return ToolUnavailable("the server ended before it answered; its own words are in logs/<provider>.stderr")
+        return ToolUnavailable(f"the server cannot be reached: {self.seen.fault or describe_fault(error)}")

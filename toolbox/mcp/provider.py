@@ -1,0 +1,213 @@
+"""An MCP server as a provider: connect, list, call, and say what its silence means."""
+
+import asyncio
+import random
+import time
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any
+from urllib.parse import urlsplit
+
+import structlog
+
+from backstay.errors import ToolUnavailable
+from toolbox.mcp.concurrency import ConcurrencyLimit
+from toolbox.mcp.connection import Connection
+from toolbox.mcp.exchange import Exchange, current
+from toolbox.mcp.listing import list_all_tools
+from toolbox.mcp.outcome import NotSent, describe_fault, of_status
+from toolbox.mcp.request import McpRequest
+from toolbox.mcp.transports import NOT_SPOKEN_HERE, Transport
+from toolbox.providers.answer import Answer
+from toolbox.providers.listed import Listing
+from toolbox.providers.provider import Call
+
+_FRESH_S = 60.0
+_LIST_S = 15.0
+_BACKOFF_S = (2.0, 30.0)
+_log = structlog.get_logger("toolbox")
+
+
+class McpProvider:
+    """Offer the tools of one MCP server; the connection is opened when first needed and again when it broke."""
+
+    kind = "mcp"
+
+    def __init__(
+        self,
+        name: str,
+        transports: tuple[Transport, ...],
+        *,
+        most: int | None = None,
+        url: str | None = None,
+    ) -> None:
+        """Reach the server by the first of the transports that it speaks."""
+        self.name = name
+        self._transports = transports
+        self._url = url
+        self._turns = ConcurrencyLimit(name, most)
+        self._connection: Connection | None = None
+        self._opening: asyncio.Task[Connection] | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._listing = Listing()
+        self._read_at = float("-inf")
+        self._failures = 0
+        self._pause_s = 0.0
+        self._closed = False
+
+    async def list(self, *, fresh: bool = False) -> Listing:
+        """Return the tools, read again after 60 s or a change; a server that failed is tried in the background."""
+        age = time.monotonic() - self._read_at
+        if not fresh and self._listing.reason is not None:
+            if age >= self._pause_s:
+                self._begin_reading()
+            return self._listing
+        if fresh or age >= _FRESH_S or (self._connection is not None and not self._connection.alive):
+            await asyncio.wait({self._begin_reading()})
+        return self._listing
+
+    async def call(self, call: Call) -> Answer:
+        """Call one tool; ToolUnavailable before, NotSent or OutcomeUnknown after `before_send`.
+
+        The deadline counts from here: it is also the end of the lease under which an effect is sent.
+        """
+        ends = asyncio.get_running_loop().time() + call.deadline_s
+        async with self._turns.taken(call.deadline_s):
+            connection = await self._connected_by(ends)
+            if call.still_listed is not None:
+                call.still_listed(self._listing)
+            if call.before_send is not None:
+                await self._reachable()
+                await call.before_send()
+            try:
+                return await McpRequest(connection, call, ends, over_http=self._url is not None).answer()
+            except NotSent as error:
+                if error.login:
+                    # The connection stays: other calls may be under way on it.
+                    self._fail(ToolUnavailable(str(error)))
+                raise
+            finally:
+                if connection.interview.asks:
+                    self._turns.one_at_a_time()
+
+    async def close(self) -> None:
+        """End the connection and the server behind it."""
+        self._closed = True
+        both: tuple[asyncio.Task[Any] | None, ...] = (self._opening, self._reading)
+        tasks = {task for task in both if task is not None and not task.done()}
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        if self._connection is not None:
+            await self._connection.close()
+
+    async def _reachable(self) -> None:
+        """Find out before the intent that an HTTP server is gone: afterwards it would count as unknown."""
+        if self._url is None:
+            return
+        parts = urlsplit(self._url)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        try:
+            async with asyncio.timeout(_LIST_S):
+                _, writer = await asyncio.open_connection(parts.hostname, port)
+        except (OSError, TimeoutError) as error:
+            raise ToolUnavailable(f"{self.name} cannot be reached: {describe_fault(error)}") from None
+        writer.close()
+
+    async def _connected_by(self, ends: float) -> Connection:
+        try:
+            async with asyncio.timeout_at(ends):
+                return await self._connected()
+        except TimeoutError:
+            raise ToolUnavailable(f"{self.name} could not be connected in time") from None
+
+    async def _connected(self) -> Connection:
+        """Return a connection whose tools were listed; whoever comes while it opens shares the attempt."""
+        if self._connection is not None and self._connection.alive:
+            return self._connection
+        if self._closed:
+            raise ToolUnavailable(f"{self.name} is closed")
+        if self._opening is None or self._opening.done():
+            self._opening = _start(self._open())
+        opening = self._opening
+        await asyncio.wait({opening})
+        if opening.cancelled():
+            raise ToolUnavailable(f"{self.name} is closed")
+        return opening.result()
+
+    async def _open(self) -> Connection:
+        if self._connection is not None:
+            await self._connection.close()
+        self._connection = None
+        for position, transport in enumerate(self._transports, 1):
+            connection = Connection(transport, self._forget)
+            try:
+                await connection.wait_open()
+                await self._read(connection)
+            except BaseException as error:
+                await connection.close()
+                if position < len(self._transports) and connection.seen.status in NOT_SPOKEN_HERE:
+                    continue
+                if isinstance(error, ToolUnavailable):
+                    self._fail(error)
+                raise
+            self._connection = connection
+            # Of several ways the one that led there is the one to take again.
+            self._transports = (transport,)
+            return connection
+        raise ToolUnavailable(f"{self.name} has no address")
+
+    async def _read(self, connection: Connection) -> None:
+        exchange = Exchange()
+        token = current.set(exchange)
+        try:
+            async with asyncio.timeout(_LIST_S):
+                tools = await list_all_tools(connection.client)
+        except TimeoutError:
+            raise ToolUnavailable(f"the server did not list its tools within {_LIST_S:g} s") from None
+        except Exception as error:
+            if exchange.status == 401:
+                raise ToolUnavailable(of_status(401)) from None
+            reason = f"HTTP {exchange.status}" if (exchange.status or 0) >= 400 else describe_fault(error)
+            raise ToolUnavailable(f"the server cannot list its tools: {exchange.fault or reason}") from None
+        finally:
+            current.reset(token)
+        changed = repr(tools) != repr(self._listing.tools)  # equality would hold True and 1 for the same
+        self._listing = Listing(tools=tools, generation=self._listing.generation + changed)
+        self._read_at = time.monotonic()
+        self._failures = 0
+
+    def _begin_reading(self) -> "asyncio.Task[None]":
+        if self._reading is None or self._reading.done():
+            self._reading = _start(self._refresh())
+        return self._reading
+
+    async def _refresh(self) -> None:
+        if self._connection is None or not self._connection.alive:
+            with suppress(ToolUnavailable):  # opening says by itself why it failed
+                await self._connected()
+            return
+        try:
+            await self._read(self._connection)
+        except ToolUnavailable as error:
+            self._fail(error)
+
+    def _fail(self, error: ToolUnavailable) -> None:
+        reason = str(error)
+        if self._listing.reason != reason:
+            _log.warning("provider.unavailable", provider=self.name, reason=reason)
+        self._failures += 1
+        # Workers that lost a server at the same moment must not all come back at the same moment.
+        self._pause_s = min(_BACKOFF_S[0] * 2 ** (self._failures - 1), _BACKOFF_S[1]) * random.uniform(0.75, 1.25)  # noqa: S311  # no secret
+        self._listing = Listing(tools=self._listing.tools, reason=reason, generation=self._listing.generation)
+        self._read_at = time.monotonic()
+
+    def _forget(self) -> None:
+        self._read_at = float("-inf")
+
+
+def _start(work: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
+    task = asyncio.create_task(work)
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return task

@@ -1,0 +1,107 @@
+"""One call over an open MCP connection: what is sent, and what the answer or the silence means."""
+
+import asyncio
+from typing import Any
+
+from mcp import MCPError
+from mcp.types import INVALID_PARAMS, CallToolResult, InputRequiredResult
+
+from backstay.errors import OutcomeUnknown
+from toolbox.mcp.connection import Connection
+from toolbox.mcp.exchange import CAP, Exchange, current
+from toolbox.mcp.outcome import TOO_LARGE, of_fault, of_protocol_error
+from toolbox.providers.answer import Answer, answer_of, one_line, refused
+from toolbox.providers.elicitation import Reply, Talk
+from toolbox.providers.provider import Call
+from toolbox.providers.question import Question, required_input
+
+
+class McpRequest:
+    """Send one call and read its answer."""
+
+    def __init__(self, connection: Connection, call: Call, ends: float, *, over_http: bool) -> None:
+        """Send over this connection, until the loop's clock shows `ends`."""
+        self._connection = connection
+        self._call = call
+        self._ends = ends
+        self._exchange = Exchange() if over_http else None
+
+    async def answer(self) -> Answer:
+        """Return the tool's answer or its question; raises NotSent and OutcomeUnknown."""
+        reply = self._call.reply
+        with self._connection.interview.during(reply) as talk:
+            answer = await self._sent(None if reply is None or reply.question.in_call else reply)
+        return _with_questions(answer, talk) if talk.asked else answer
+
+    async def _sent(self, reply: Reply | None, *, anew: bool = True) -> Answer:
+        token = current.set(self._exchange)
+        try:
+            async with asyncio.timeout_at(self._ends):
+                result = await self._called(reply)
+        except TimeoutError:
+            raise OutcomeUnknown(f"no answer within {self._call.deadline_s:g} s", timed_out=True) from None
+        except MCPError as error:
+            if reply is not None and anew and error.code == INVALID_PARAMS:
+                # The server no longer knows its own question, and says so before anything is done.
+                return await self._asked_again(reply)
+            return self._refusal(error)
+        except Exception as error:  # whatever else is no answer: the request is already under way
+            raise of_fault(error) from None
+        finally:
+            current.reset(token)
+        if isinstance(result, CallToolResult):
+            return answer_of(result)
+        question = required_input(result)
+        if question is None:
+            return refused("the server asks for a model's words or for folders, which are not given to servers")
+        return Answer(success=False, question=question)
+
+    async def _asked_again(self, reply: Reply) -> Answer:
+        answer = await self._sent(None)
+        question = answer.question
+        if question is None or question.asked != reply.question.asked:
+            return answer
+        return await self._sent(Reply(question, reply.content, declined=reply.declined), anew=False)
+
+    async def _called(self, reply: Reply | None) -> CallToolResult | InputRequiredResult:
+        call = self._call
+        more: dict[str, Any] = {}
+        if reply is not None:
+            more["input_responses"] = reply.question.responses(reply.content, declined=reply.declined)
+            more["request_state"] = reply.question.state
+        left = max(0.1, self._ends - asyncio.get_running_loop().time())
+        return await self._connection.client.session.call_tool(
+            call.tool,
+            call.arguments,
+            read_timeout_seconds=left + 1,
+            progress_callback=None if call.on_progress is None else self._progress,
+            meta={"backstay/effect-id": call.effect_id} if call.effect_id else None,  # type: ignore[typeddict-unknown-key]
+            allow_input_required=True,
+            **more,
+        )
+
+    async def _progress(self, progress: float, total: float | None, message: str | None) -> None:
+        if self._call.on_progress is not None:
+            of = f"{progress:g}" if total is None else f"{progress:g} of {total:g}"
+            self._call.on_progress(one_line(f"{of} {message or ''}")[:200])
+
+    def _refusal(self, error: MCPError) -> Answer:
+        exchange, call = self._exchange, self._call
+        if exchange is not None and exchange.status == 404:
+            self._connection.drop()  # the server forgot the session; the next call opens another
+        if error.code == TOO_LARGE or (exchange is not None and exchange.too_large):
+            reason = f"the answer is larger than {CAP // 1024**2} MB, which is the most one result may have"
+            if call.before_send is None:
+                return refused(reason)
+            raise OutcomeUnknown(reason) from None
+        try:
+            return of_protocol_error(error.code, error.message, exchange)
+        except Exception as known:  # the cause is an implementation's detail and may quote a payload
+            raise known from None
+
+
+def _with_questions(answer: Answer, talk: Talk) -> Answer:
+    """Return what the server asked meanwhile, with what it said when nobody answered."""
+    said = answer.error if not answer.success else str(answer.data)
+    question = Question(asked=tuple(talk.asked), said=one_line(said or "nothing"), failed=not answer.success)
+    return Answer(success=answer.success, data=answer.data, error=answer.error, files=answer.files, question=question)

@@ -1,0 +1,1 @@
+"""Start the processes of command-line tools and stdio servers, bounded and confined."""

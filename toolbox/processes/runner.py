@@ -1,0 +1,225 @@
+"""Run one command to its end: bounded in time, memory and output, and nothing of it outlives the call."""
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from backstay.errors import ToolUnavailable
+from backstay.policies.glob import matches
+from backstay.tools.execution import ExecutionResult
+from toolbox.processes.processes import clean_environment, end_group, exit_of, find_command, signal_group
+
+
+class Kept:
+    """Hold the first or the last bytes of a stream; what is left out is said where it is missing."""
+
+    def __init__(self, cap: int, *, last: bool = False) -> None:
+        self._cap = cap
+        self._last = last
+        self._chunks: deque[bytes] = deque()
+        self._size = 0
+        self._seen = 0
+
+    def add(self, chunk: bytes) -> None:
+        """Take in what came."""
+        self._seen += len(chunk)
+        if not self._last:
+            chunk = chunk[: self._cap - self._size]
+        if not chunk:
+            return
+        self._chunks.append(chunk)
+        self._size += len(chunk)
+        while self._last and self._size - len(self._chunks[0]) >= self._cap:
+            self._size -= len(self._chunks.popleft())
+
+    @property
+    def text(self) -> str:
+        """What is kept, with broken characters replaced."""
+        whole = b"".join(self._chunks)
+        kept = whole[-self._cap :] if self._last else whole
+        shown = kept.decode("utf-8", "replace")
+        missing = self._seen - len(kept)
+        if not missing:
+            return shown
+        note = f"[{missing} bytes are left out here]"
+        return f"{note}\n{shown}" if self._last else f"{shown}\n{note}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessLimits:
+    """Bound a process and each one it starts; its time has an end of its own, the deadline of the call.
+
+    The number of processes is not among them: the kernel counts all that one user has, the worker's own included.
+    """
+
+    cpu_s: int = 300
+    memory_mb: int = 4096
+    """Address space."""
+    file_mb: int = 1024
+    """The largest file that may be written."""
+    files: int = 1024
+    """Open files."""
+
+    def spelled(self) -> tuple[str, ...]:
+        """Return the limits as the launcher reads them; no memory is ever dumped."""
+        return (
+            f"CPU={self.cpu_s}",
+            f"AS={self.memory_mb << 20}",
+            f"FSIZE={self.file_mb << 20}",
+            f"NOFILE={self.files}",
+            "CORE=0",
+        )
+
+
+Printed = Callable[[Literal["stdout", "stderr"], bytes], None]
+"""Called with whatever a command prints, as it comes."""
+
+_LAUNCHER = Path(__file__).with_name("launcher.py")
+_NOT_ALLOWED = 126
+_STDOUT_KEPT = 64 * 1024 * 1024
+_STDERR_KEPT = 64 * 1024
+_CHUNK = 256 * 1024
+_ASK_S = 0.5
+_DRAIN_S = 1.0
+
+
+class Runner:
+    """Start commands that are given as lists, without a shell and with nothing of the worker's environment in them."""
+
+    def __init__(
+        self,
+        *,
+        environment: Mapping[str, str],
+        limits: ProcessLimits | None = None,
+        allow: Sequence[str] = ("*",),
+        deny: Sequence[str] = (),
+        stdout_kept: int = _STDOUT_KEPT,
+    ) -> None:
+        """Take the harmless variables from this environment; `allow` and `deny` are globs over names and paths."""
+        self._environment = environment
+        self._limits = ProcessLimits() if limits is None else limits
+        self._allow = allow
+        self._deny = deny
+        self._stdout_kept = stdout_kept
+
+    def check(self, argv: Sequence[str], *, folder: Path, environment: Mapping[str, str] | None = None) -> str:
+        """Return the whole path of the command. Raises ToolUnavailable when it cannot be started."""
+        if not folder.is_dir():
+            raise ToolUnavailable(f"the directory {folder.name!r} does not exist; create it or correct its name")
+        return find_command(argv[0], folder=folder, environment=clean_environment(self._environment, environment or {}))
+
+    async def run(
+        self,
+        argv: Sequence[str],
+        *,
+        folder: Path,
+        timeout_s: float,
+        environment: Mapping[str, str] | None = None,
+        printed: Printed | None = None,
+        limited: bool = True,
+    ) -> ExecutionResult:
+        """Run a command in a folder and return how it ended; a signal's number is a negative exit code.
+
+        `limited` is for commands that bound themselves. Raises ToolUnavailable when the command never ran, and
+        TimeoutError when it had to be killed.
+        """
+        command = self.check(argv, folder=folder, environment=environment)
+        if refusal := self._refusal(argv[0], command):
+            return ExecutionResult(exit_code=_NOT_ALLOWED, stderr=refusal, allowed=False)
+        began = time.monotonic()
+        process, report = await self._start((command, *argv[1:]), folder, environment or {}, limited=limited)
+        kept = {"stdout": Kept(self._stdout_kept), "stderr": Kept(_STDERR_KEPT, last=True)}
+        pumps = _pumps(process, kept, printed)
+        try:
+            async with asyncio.timeout(timeout_s):
+                if fault := await _reported(report):
+                    raise ToolUnavailable(f"the command {argv[0]!r} cannot be started: {fault}")
+                code = await exit_of(process)
+            signal_group(process, signal.SIGKILL)  # what it left behind may hold the pipes open
+            await asyncio.wait(pumps, timeout=_DRAIN_S)
+        finally:
+            await end_group(process, ask_s=_ASK_S)
+            for pump in pumps:
+                pump.cancel()
+            await asyncio.gather(*pumps, return_exceptions=True)
+        return ExecutionResult(
+            exit_code=code,
+            stdout=kept["stdout"].text,
+            stderr=kept["stderr"].text,
+            duration_ms=round(1000 * (time.monotonic() - began)),
+        )
+
+    def _refusal(self, named: str, command: str) -> str:
+        names = {named, command, Path(command).name}
+        denied = next((one for one in self._deny if any(matches(one, name) for name in names)), None)
+        if denied is not None:
+            return f"{named}: the operator's list denies it ({denied})"
+        if not any(matches(one, name) for one in self._allow for name in names):
+            return f"{named}: the operator's list does not allow it"
+        return ""
+
+    async def _start(
+        self, command: Sequence[str], folder: Path, own: Mapping[str, str], *, limited: bool
+    ) -> tuple[asyncio.subprocess.Process, int]:
+        """Start the launcher, which becomes the command; return it with the file that says why it could not."""
+        reading, writing = os.pipe()
+        limits = self._limits.spelled() if limited else ()
+        launcher = (sys.executable, "-I", "-S", str(_LAUNCHER), str(writing), str(os.getpid()), *limits, "--")
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *launcher,
+                *command,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                cwd=folder,
+                env=clean_environment(self._environment, own),
+                start_new_session=True,
+                pass_fds=(writing,),
+                limit=_CHUNK,
+            )
+        except BaseException as error:
+            os.close(reading)
+            if not isinstance(error, OSError | ValueError):
+                raise
+            raise ToolUnavailable(f"the command {command[0]!r} cannot be started: {type(error).__name__}") from None
+        finally:
+            os.close(writing)
+        return process, reading
+
+
+async def _reported(report: int) -> str:
+    """Return why the command could not be started; nothing once it runs."""
+    reader = asyncio.StreamReader()
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(report, "rb", buffering=0)
+    )
+    try:
+        return (await reader.read(1000)).decode("utf-8", "replace")
+    finally:
+        transport.close()
+
+
+def _pumps(
+    process: asyncio.subprocess.Process, kept: Mapping[str, Kept], printed: Printed | None
+) -> "list[asyncio.Task[None]]":
+    return [
+        asyncio.create_task(_pump(process.stdout, "stdout", kept["stdout"], printed)),
+        asyncio.create_task(_pump(process.stderr, "stderr", kept["stderr"], printed)),
+    ]
+
+
+async def _pump(
+    stream: asyncio.StreamReader | None, name: Literal["stdout", "stderr"], kept: Kept, printed: Printed | None
+) -> None:
+    while stream is not None and (chunk := await stream.read(_CHUNK)):
+        kept.add(chunk)
+        if printed is not None:
+            printed(name, chunk)

@@ -1,0 +1,51 @@
+"""What an operator declares of one tool in toolbox.json."""
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from backstay.tools.tool import Safety
+
+
+class Strict(BaseModel):
+    """Hold frozen data of the operator's file and refuse what is unknown or of another type."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class CallTemplate(Strict):
+    """Name a tool and the templates of its arguments."""
+
+    tool: str
+    """A tool of the same provider, or `provider.tool`."""
+    arguments: dict[str, Any] = Field(default_factory=dict)
+
+
+class Check(CallTemplate):
+    """Name a read-only call and the condition under which it proves that the effect took place."""
+
+    applied_if: str
+    """One `{{ expression }}` over `result` (of the check), `arguments` and `effect`."""
+    result: str | None = None
+    """One `{{ expression }}` that makes the lost answer of the tool from the check's answer; None takes that whole."""
+    verify_is_final: bool = False
+    """Whether a negative answer proves that nothing happened."""
+
+
+class Declaration(Strict):
+    """Hold all that the operator says of one tool."""
+
+    safety: Annotated[Safety | None, Field(strict=False)] = None
+    idempotent: bool = False
+    """Whether the same effect id sent twice takes effect once."""
+    idempotency_argument: str | None = None
+    """Which argument carries the effect id; the model never sees it."""
+    idempotency_ttl: Annotated[float, Field(gt=0)] | None = None
+    """For how many seconds `idempotent` holds; None says for ever."""
+    timeout: Annotated[float, Field(gt=0, le=3600)] | None = None
+    """For how many seconds it may take to answer; None leaves it to the provider and then to the engine."""
+    undo: CallTemplate | None = None
+    """What takes the effect back; its templates may use `result`, `arguments` and `effect`."""
+    undo_by_effect_id: CallTemplate | None = None
+    """What takes the effect back when its result is unknown; no `result` here."""
+    verify: Check | None = None

@@ -1,0 +1,45 @@
+"""What a server says of its own tools; nothing here is believed yet."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from toolbox.providers.declaration import Declaration
+
+
+@dataclass(frozen=True, slots=True)
+class Hints:
+    """Hold a server's own annotations of one tool; None is silence."""
+
+    read_only: bool | None = None
+    destructive: bool | None = None
+    idempotent: bool | None = None
+    open_world: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Hold one tool as its server lists it."""
+
+    name: str
+    description: str = ""
+    input_schema: dict[str, Any] = field(default_factory=dict)
+    output_schema: dict[str, Any] | None = None
+    hints: Hints = field(default_factory=Hints)
+    declared: Declaration | None = None
+    """What is said of a tool of our own; the operator's word goes before it."""
+    hidden: bool = False
+    """Whether only the engine calls it."""
+    previewed: bool = False
+    """Whether what a call would change can be shown before it is made."""
+    origin: str = ""
+    """For a tool that calls another one: the hash of that one, as it stands behind this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Hold the last known tools of a provider, and why it cannot be used when it cannot."""
+
+    tools: tuple[Listed, ...] = ()
+    reason: str | None = None
+    generation: int = 0
+    """Counts changes of the tools, so that equal numbers mean equal tools."""

@@ -1,0 +1,61 @@
+"""What every kind of provider can do."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from toolbox.providers.answer import Answer
+from toolbox.providers.elicitation import Reply
+from toolbox.providers.listed import Listing
+
+Sent = Callable[[], Awaitable[None]]
+"""Awaited immediately before a request leaves; it commits the intent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """Say in which workspace a call works, for which run, and whether it may write there."""
+
+    run: str
+    workspace: str
+    writable: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """Hold one request to a provider."""
+
+    tool: str
+    """The tool's name as the server knows it."""
+    arguments: dict[str, Any]
+    deadline_s: float
+    effect_id: str | None = None
+    before_send: Sent | None = None
+    on_progress: Callable[[str], None] | None = None
+    """Told in one line how far the tool says it is."""
+    reply: Reply | None = None
+    """What a person answered when the tool was called before and asked."""
+    still_listed: Callable[[Listing], None] | None = None
+    """Raises when the tool is no longer the one that was ruled on; asked once the connection stands."""
+    workplace: Workplace | None = None
+    """None: the run was given no workspace."""
+
+
+class Provider(Protocol):
+    """Offer tools: list them, call them, and let go of everything at the end."""
+
+    name: str
+    kind: str
+    """What it is, in one word for people: `mcp`."""
+
+    async def list(self, *, fresh: bool = False) -> Listing:
+        """Return the tools; never raises for a server that cannot be reached, which is a reason in the listing."""
+        ...
+
+    async def call(self, call: Call) -> Answer:
+        """Call one tool; ToolUnavailable before, NotSent or OutcomeUnknown after `before_send`."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of connections and processes."""
+        ...

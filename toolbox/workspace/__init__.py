@@ -1,0 +1,1 @@
+"""The builtin tools for files and shell commands in a run's workspace."""

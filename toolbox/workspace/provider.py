@@ -1,0 +1,153 @@
+"""Files and shell of a workspace as providers; what they do happens in jails that another process starts."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from backstay.errors import (
+    BackstayError,
+    Final,
+    InternalError,
+    OutcomeUnknown,
+    ToolUnavailable,
+    Transient,
+)
+from backstay.tools.execution import ExecutionResult
+from toolbox.configuration.configuration import CommandLists
+from toolbox.mcp.outcome import NotSent
+from toolbox.providers.answer import Answer, refused
+from toolbox.providers.listed import Listed, Listing
+from toolbox.providers.provider import Call, Workplace
+from toolbox.workspace.command_words import fault_of
+from toolbox.workspace.tools import FS_TOOLS, PREVIEWED, SHELL_TOOLS
+
+NO_WORKSPACE = "this run has no workspace; its task names one in `workspace`"
+_COMMAND_S = 60.0
+_MARGIN_S = 2.5
+_NOT_ALLOWED = 126
+_BEHIND = frozenset({"restore", "outcome"})
+
+
+class WorkspaceHost(Protocol):
+    """Reach the process that owns the workspaces."""
+
+    @property
+    def reason(self) -> str | None:
+        """Why there are none; None as long as nothing speaks against them."""
+        ...
+
+    async def call(self, **given: Any) -> dict[str, Any]:
+        """Do one thing; return `ok` with the answer, or `error` with the reason."""
+        ...
+
+    async def show(self, **given: Any) -> dict[str, Any]:
+        """Return what would change, as `ok` with `diff`, or `error` with the reason."""
+        ...
+
+    async def claim(self, workspace: str, run: str) -> str:
+        """Let the run have the workspace. Raises WorkspaceBusy naming the holder."""
+        ...
+
+
+class WorkspaceProvider:
+    """Offer the files, or the shell, of the workspace that a run was given."""
+
+    kind = "builtin"
+
+    def __init__(
+        self, name: str, tools: Sequence[Listed], host: WorkspaceHost, lists: CommandLists | None = None
+    ) -> None:
+        self.name = name
+        self._tools = tuple(tools)
+        self._host = host
+        self._lists = lists or CommandLists()
+
+    async def list(self, *, fresh: bool = False) -> Listing:
+        """Return the tools, with the reason when nothing can be confined here."""
+        return Listing(tools=self._tools, reason=self._host.reason)
+
+    async def call(self, call: Call) -> Answer:
+        """Call one tool; what the lists, the workspace or another run do not allow never reaches a jail."""
+        ends = time.monotonic() + call.deadline_s
+        if call.still_listed is not None:
+            call.still_listed(await self.list())
+        refusal = await self._refusal(call)
+        # What is refused is recorded too: an effect that was tried and did not happen.
+        if call.before_send is not None:
+            await call.before_send()
+        return refusal or await self._send(call, ends)
+
+    async def preview(self, call: Call) -> str | None:
+        """Return what a call would change, as a diff for people, or why it would change nothing; None for commands."""
+        if call.workplace is None or call.tool not in PREVIEWED:
+            return None
+        try:
+            said = await asyncio.wait_for(self._host.show(**_given(call, call.workplace)), call.deadline_s)
+        except (TimeoutError, BackstayError) as error:
+            return f"(no diff: {error or 'it took too long'})"
+        return str(said["ok"]["diff"]) if "ok" in said else f"(it would fail: {said['error']})"
+
+    async def close(self) -> None:
+        """Let go of nothing: the host is closed by the worker that opened it."""
+
+    async def _refusal(self, call: Call) -> Answer | None:
+        """Return why a call is not made, as far as that is known before it is."""
+        place = call.workplace
+        if place is None:
+            return refused(NO_WORKSPACE)
+        if (fault := self._fault(call)) is not None:
+            told = ExecutionResult(exit_code=_NOT_ALLOWED, stderr=fault, allowed=False)
+            return Answer(success=False, data=told.plain(), error=f"not allowed: {fault}")
+        try:
+            if call.tool not in _BEHIND:
+                await self._host.claim(place.workspace, place.run)
+        except Transient as error:
+            raise ToolUnavailable(str(error)) from None
+        except Final as error:
+            return refused(f"{type(error).__name__}: {error}")
+        return None
+
+    def _fault(self, call: Call) -> str | None:
+        if self.name != "shell" or call.tool != "run":
+            return None
+        return fault_of(str(call.arguments.get("command", "")), allow=self._lists.allow, deny=self._lists.deny)
+
+    async def _send(self, call: Call, ends: float) -> Answer:
+        assert call.workplace is not None  # noqa: S101 - refused before
+        left = max(0.1, ends - time.monotonic())
+        wanted = float(call.arguments.get("timeout_s", _COMMAND_S))
+        given = _given(call, call.workplace) | {"seconds": max(0.1, min(wanted, left - _MARGIN_S))}
+        try:
+            said = await asyncio.wait_for(self._host.call(**given), left)
+        except TimeoutError:
+            raise OutcomeUnknown(f"no answer within {call.deadline_s:g} s", timed_out=True) from None
+        except Transient as error:
+            # Nothing of it is left, or will be when the workspace is next used; it may be sent again.
+            if call.before_send is None:
+                raise NotSent(str(error)) from None
+            raise OutcomeUnknown(str(error)) from None
+        except InternalError:
+            raise
+        except Final as error:
+            return refused(f"{type(error).__name__}: {error}")
+        return Answer(success=True, data=said["ok"]) if "ok" in said else refused(str(said["error"]))
+
+
+def _given(call: Call, place: Workplace) -> dict[str, Any]:
+    return {
+        "workspace": place.workspace,
+        "run": place.run,
+        "writable": place.writable,
+        "tool": call.tool,
+        "arguments": {name: value for name, value in call.arguments.items() if name != "timeout_s"},
+        "effect": call.effect_id,
+    }
+
+
+def workspace_providers(host: WorkspaceHost, lists: CommandLists | None = None) -> dict[str, WorkspaceProvider]:
+    """Return both providers by name."""
+    return {
+        "fs": WorkspaceProvider("fs", FS_TOOLS, host),
+        "shell": WorkspaceProvider("shell", SHELL_TOOLS, host, lists),
+    }

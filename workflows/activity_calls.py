@@ -1,0 +1,129 @@
+"""Start activities: every activity of a run is started here."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
+from typing import Any, TypeVar
+
+from temporalio import workflow
+from temporalio.exceptions import ActivityError, ApplicationError, CancelledError, TimeoutError, TimeoutType  # noqa: A004  # Temporal's own
+
+from backstay import errors
+from backstay.calls import OfRun
+from backstay.task.event import Event
+from workflows.options import options_for
+from workflows.state import RunState
+from workflows.stopwatch import Stopwatch
+
+Answer = TypeVar("Answer")
+TRANSIENT = frozenset(
+    {
+        "ModelUnavailable",
+        "ToolUnavailable",
+        "StoreUnavailable",
+        "StoreMismatch",
+        "NotSent",
+        "IsolationUnavailable",
+        "ImageMissing",
+        "SandboxLost",
+    }
+)
+"""What an operator may mend while the run waits."""
+
+
+class Stopped(asyncio.CancelledError):
+    """The run was cancelled while something that must not be interrupted was under way."""
+
+
+class ActivityCalls:
+    """Start activities, hand them the events that must be written, and ask a person when a fault lasts."""
+
+    def __init__(self, state: RunState, stopwatch: Stopwatch) -> None:
+        """Share the state of the run; `ask_about_fault` is set once people can be asked."""
+        self.state = state
+        self.stopwatch = stopwatch
+        self.stopping = False
+        self.ask_about_fault: Callable[[str], Awaitable[bool]] | None = None
+
+    async def execute(
+        self,
+        call: Callable[[Any], Awaitable[Answer]],
+        ask: OfRun,
+        *,
+        summary: str = "",
+        deadline_s: float | None = None,
+        queue: str = "",
+    ) -> Answer:
+        """Run one activity of `backstay.calls`; a transient fault that lasts becomes a question: retry or stop.
+
+        Raises ApplicationError with the type of the final error, or Stopped.
+        """
+        while True:
+            try:
+                return await self.execute_once(call, ask, summary=summary, deadline_s=deadline_s, queue=queue)
+            except ApplicationError as error:
+                if error.type not in TRANSIENT or self.ask_about_fault is None:
+                    raise
+                if not await self.ask_about_fault(f"{name_of(call)}: {error.message}"):
+                    raise
+
+    async def execute_once(
+        self,
+        call: Callable[[Any], Awaitable[Answer]],
+        ask: OfRun,
+        *,
+        summary: str = "",
+        deadline_s: float | None = None,
+        queue: str = "",
+        counted: bool = True,
+    ) -> Answer:
+        """Run one activity; wait for lost workers, and raise other faults as ApplicationError.
+
+        What is not `counted` is done beside the run and takes no wall time of its budget.
+        """
+        if self.stopping:
+            raise Stopped
+        options = options_for(name_of(call), deadline_s, queue)
+        events = self.state.take_unwritten() if options.writes_events else ()
+        ask = ask.model_copy(update=self._common(ask, events))
+        with self.stopwatch.busy() if counted else nullcontext():
+            try:
+                return await workflow.execute_activity(call, ask, summary=summary or None, **options.keywords())
+            except ActivityError as error:
+                self.state.unwritten = [*events, *self.state.unwritten]
+                raise cause_of(error) from error
+
+    def _common(self, ask: OfRun, events: tuple[Event, ...]) -> dict[str, Any]:
+        # What stays at its default does not reach history.
+        common: dict[str, Any] = {"events": events} if events else {}
+        if not ask.store and self.state.opened is not None:
+            common["store"] = self.state.opened.store
+        if self.state.opened is not None and self.state.opened.workspace:
+            common |= {"workspace": self.state.opened.workspace, "builtin": self.state.opened.builtin}
+        return common
+
+
+def name_of(call: Callable[..., Any]) -> str:
+    """Return the Temporal name of an activity."""
+    return call.__name__
+
+
+def cause_of(error: ActivityError) -> BaseException:
+    """Turn an activity's failure into what the run acts on: its own error, a cancellation, or a lost worker."""
+    match error.cause:
+        case ApplicationError() as cause:
+            return cause
+        case CancelledError():
+            return Stopped()
+        case TimeoutError(type=TimeoutType.SCHEDULE_TO_START):
+            return ApplicationError("no worker of the sandbox role takes the program", type="IsolationUnavailable")
+        case _:
+            return ApplicationError(f"no answer from the worker: {error.cause}", type="WorkerLost")
+
+
+def failure_of(error: ApplicationError) -> errors.BackstayError:
+    """Return the error of ours that an activity's failure stands for; an unknown type is our own bug."""
+    kind = getattr(errors, error.type or "", None)
+    if isinstance(kind, type) and issubclass(kind, errors.BackstayError):
+        return kind(error.message)
+    return errors.InternalError(f"{error.type or 'unknown'}: {error.message}")

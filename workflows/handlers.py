@@ -1,0 +1,262 @@
+"""The queries, updates and the signal of a run; they take plain JSON and validate inside."""
+
+from collections.abc import Awaitable
+from typing import Any
+
+from pydantic import Field
+from temporalio import workflow
+from temporalio.exceptions import ApplicationError
+
+from backstay import errors
+from backstay.approvals import deciding
+from backstay.frozen import Frozen
+from backstay.shown import one_line
+from backstay.task.event import Timeline
+from backstay.task.result import usage_shown
+from backstay.task.status import State, Status
+from workflows.activity_calls import Stopped
+from workflows.rollback import Rollback
+from workflows.run_context import RunContext
+from workflows.view import SearchAttributes, details
+
+
+class Said(Frozen):
+    """Who asks for a change of the run itself, and why."""
+
+    by: str = ""
+    proof: str | None = None
+    event_id: str | None = None
+    reason: str = ""
+    to_step: int | None = Field(default=None, strict=True, ge=0)
+
+
+class Handlers:
+    """Let people and programs look at a run and decide about it."""
+
+    context: RunContext
+    result: dict[str, Any] | None = None
+
+    def open_doors(self) -> None:
+        """Prepare what the handlers need; called before anything else."""
+        self.attributes = SearchAttributes()
+
+    def show(self) -> None:
+        """Bring what operators see up to date."""
+        workflow.set_current_details(details(self.context.state, self.context.approvals.requests))
+        self.attributes.show(self.context.state, len(self.context.approvals.pending))
+
+    @workflow.query(description="What the run is doing, and what waits for a person")
+    def status(self) -> dict[str, Any]:
+        """Return the status."""
+        state = self.context.state
+        return Status(
+            state=State.WAITING if self.context.approvals.pending and state.state is not State.PAUSED else state.state,
+            step=state.usage.steps,
+            pending=self.context.approvals.requests,
+            usage=usage_shown(state.usage, state.ledger.spent),
+            last_events=tuple(state.events[-10:]),
+        ).plain()
+
+    @workflow.query(name="result", description="How the run ended; null while it is open")
+    def result_query(self) -> dict[str, Any] | None:
+        """Return the Result, or None."""
+        return self.result
+
+    @workflow.query(
+        description='What happened, from {"after": n} on; the last 100 events are kept here, all in the store'
+    )
+    def timeline(self, ask: Any = None) -> dict[str, Any]:
+        """Return events after n."""
+        after = ask.get("after", 0) if isinstance(ask, dict) else 0
+        after = after if isinstance(after, int) else 0
+        events = self.context.state.events
+        kept = events[0].n if events else 1
+        ref = self.result.get("events_ref") if self.result else None
+        return Timeline(events=tuple(e for e in events if e.n > after), first_kept=kept, events_ref=ref).plain()
+
+    @workflow.query(description="The requests that wait for a person")
+    def pending(self) -> list[dict[str, Any]]:
+        """Return the open requests."""
+        return [request.plain() for request in self.context.approvals.requests]
+
+    @workflow.query(description="Limits, what is used, what is reserved")
+    def budget(self) -> dict[str, Any]:
+        """Return budget, usage and the ledger."""
+        state = self.context.state
+        return {
+            "budget": state.budget.plain(),
+            "usage": usage_shown(state.usage, state.ledger.spent),
+            "reserved_usd": round(state.ledger.reserved / 1e6, 6),
+            "active_seconds": round(self.context.stopwatch.seconds, 3),
+        }
+
+    @workflow.query(description="The plan and the step that comes next; null without a plan")
+    def plan(self) -> dict[str, Any] | None:
+        """Return the plan and the position in it."""
+        task = self.context.state.task
+        return None if task.plan is None else {"plan": task.plan.plain(), "next_step": self.context.state.position}
+
+    @workflow.query(description="What undo would do, last first, and what cannot be undone")
+    def undo_preview(self) -> dict[str, Any]:
+        """Return the undo stack as people read it."""
+        slots = self.context.state.undo.to_undo()
+        ref = self.result.get("effects_ref") if self.result else None
+        return {"count": len(slots), "effects": [slot.plain() for slot in slots[:100]], "effects_ref": ref}
+
+    @workflow.update(description='Decide a request: {"request_id": "r1", "verdict": "approve", "by": "you"}')
+    async def decide(self, approval: Any) -> dict[str, Any]:
+        """Accept one decision."""
+        return await _answered(self.context.approvals.decide(approval, "decide"))
+
+    @decide.validator
+    def validate_decide(self, approval: Any) -> None:
+        """Refuse at once what cannot be accepted; nothing is written to history then."""
+        try:
+            decision = deciding.admit(approval)
+            known = decision.event_id is not None and decision.event_id in self.context.state.answered
+            refused = None if known else self.context.approvals.refusal(decision)
+        except errors.BackstayError as error:
+            refused = error
+        if refused is not None:
+            raise as_application_error(refused)
+
+    @workflow.signal(description="The same as the update decide, for senders that cannot wait for an answer")
+    async def approval(self, *given: Any) -> None:
+        """Accept one decision; a refused one becomes an event."""
+        try:
+            # Several arguments are no decision either, and are refused like any other list.
+            await self.context.approvals.decide(given[0] if len(given) == 1 else given, "approval")
+        except (Exception, Stopped) as error:
+            # Whatever a stranger sends: what a signal raises would end the run.
+            self.context.record("approval.refused", one_line(str(error), 300)[0], type=type(error).__name__)
+
+    @workflow.update(description='Raise limits: {"max_steps": 5, "by": "you"}')
+    async def top_up(self, ask: Any) -> dict[str, Any]:
+        """Raise limits; a run that was stopped by one goes on where it stopped."""
+        return await _answered(self._said("top_up", ask, self._top_up))
+
+    @top_up.validator
+    def validate_top_up(self, ask: Any) -> None:
+        """Refuse at once what is malformed."""
+        _refuse_malformed("top_up", ask)
+
+    @workflow.update(
+        description='Undo and go on: {"to_step": null} takes back everything, {"to_step": 2} what came after step 2'
+    )
+    async def undo(self, ask: Any) -> dict[str, Any]:
+        """Take effects back, then go on."""
+        return await _answered(self._said("undo", ask, self._undo))
+
+    @undo.validator
+    def validate_undo(self, ask: Any) -> None:
+        """Refuse at once what is malformed."""
+        _refuse_malformed("undo", ask)
+
+    @workflow.update(description='Hold the run before its next step or call: {"reason": "why"}')
+    async def pause(self, ask: Any = None) -> dict[str, Any]:
+        """Pause the run."""
+        return await _answered(self._said("pause", ask, self._pause))
+
+    @pause.validator
+    def validate_pause(self, ask: Any = None) -> None:
+        """Refuse at once what is malformed."""
+        _refuse_malformed("pause", ask)
+
+    @workflow.update(description="Let a paused run go on: {}")
+    async def resume(self, ask: Any = None) -> dict[str, Any]:
+        """Resume the run."""
+        return await _answered(self._said("resume", ask, self._resume))
+
+    @resume.validator
+    def validate_resume(self, ask: Any = None) -> None:
+        """Refuse at once what is malformed."""
+        _refuse_malformed("resume", ask)
+
+    async def _said(self, update: str, data: Any, act: Any) -> dict[str, Any]:
+        """Check who asks, then act once; the same event id, or the same proof, gets the same answer."""
+        said, more = _parsed(update, data)
+        once = said.event_id or said.proof
+        key = None if once is None else f"{update} {once}"
+        answered = self.context.state.answered
+        if key is not None and key in answered:
+            return answered[key]
+        opened = self.context.state.opened
+        if said.proof is not None:
+            await self.context.approvals.verify(update, data)
+        elif update in {"top_up", "undo"} and opened is not None and deciding.restricts(opened.policy):
+            raise errors.NotVerified("proof: required, because the policy names who may decide")
+        if key is not None and key in answered:
+            return answered[key]
+        return self.context.state.remember_answer(key, await act(said, more))
+
+    async def _top_up(self, said: Said, more: dict[str, Any]) -> dict[str, Any]:
+        return await self.context.top_up(more)
+
+    async def _undo(self, said: Said, more: dict[str, Any]) -> dict[str, Any]:
+        context = self.context
+        while context.undoing:
+            await workflow.wait_condition(lambda: not context.undoing)
+        if context.ending:
+            raise errors.DecisionRefused("undo: the run is ending or has ended; start UndoRun then")
+        context.undoing = True
+        try:
+            await workflow.wait_condition(lambda: context.calls_in_flight == 0)
+            undone = await Rollback(context).run(said.to_step)
+            context.undos += 1
+        finally:
+            context.undoing = False
+        listed = "; ".join(f"{one.tool}: {one.state}" for one in undone) or "nothing"
+        context.tell(f"A person had effects undone: {listed}. Take this into account.", fact=True)
+        return {"undone": [one.plain() for one in undone]}
+
+    async def _pause(self, said: Said, more: dict[str, Any]) -> dict[str, Any]:
+        self.context.state.paused = said.reason or "no reason given"
+        self.context.record("run.paused", self.context.state.paused, by=said.by)
+        return {"paused": True}
+
+    async def _resume(self, said: Said, more: dict[str, Any]) -> dict[str, Any]:
+        was, self.context.state.paused = self.context.state.paused, None
+        if was is not None:
+            self.context.record("run.resumed", was, by=said.by)
+        return {"paused": False, "was": was}
+
+
+async def _answered(answer: Awaitable[dict[str, Any]]) -> dict[str, Any]:
+    try:
+        return await answer
+    except errors.BackstayError as error:
+        raise as_application_error(error) from None
+    except Stopped:
+        raise as_application_error(errors.DecisionRefused("the run is being cancelled")) from None
+    except ApplicationError:
+        raise
+    except Exception as error:
+        # A handler that raises anything else would hold the whole run.
+        workflow.logger.exception("Failed")
+        raise as_application_error(errors.InternalError(f"{type(error).__name__}: {error}")) from None
+
+
+def _parsed(update: str, data: Any) -> tuple[Said, dict[str, Any]]:
+    """Return who asks, and for a top-up what is asked; raises DecisionInvalid naming field, value and fix."""
+    data = {} if data is None else data
+    if not isinstance(data, dict):
+        raise deciding.DecisionInvalid(f"{update}: expected a JSON object, got {type(data).__name__}")
+    more = {key: value for key, value in data.items() if key not in Said.model_fields}
+    if more and update != "top_up":
+        raise deciding.DecisionInvalid(f"{update}: unknown field {one_line(next(iter(more)), 80)[0]}; remove it")
+    try:
+        return Said.admit({key: value for key, value in data.items() if key in Said.model_fields}), more
+    except errors.TaskInvalid as error:
+        raise deciding.DecisionInvalid(f"{update}.{error}") from None
+
+
+def _refuse_malformed(update: str, data: Any) -> None:
+    try:
+        _parsed(update, data)
+    except errors.BackstayError as error:
+        raise as_application_error(error) from None
+
+
+def as_application_error(error: errors.BackstayError) -> ApplicationError:
+    """Return the failure that other programs see: the type is the error's name."""
+    return ApplicationError(str(error), type=type(error).__name__, non_retryable=True)

@@ -1,0 +1,123 @@
+"""What all parts of one run share: its state, the activities, the approvals, its clock and its gates."""
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Any
+
+from temporalio import workflow
+
+from backstay.approvals.approval import ApprovalRequest, RequestKind, Verdict
+from backstay.budgets.budget import MICRO, first_limit_hit
+from backstay.errors import BudgetExceeded, TaskInvalid
+from backstay.task.context import ContextItem
+from backstay.task.event import Event
+from backstay.task.status import State
+from backstay.task.task import Task
+from workflows.activity_calls import ActivityCalls, Stopped
+from workflows.approvals import Approvals
+from workflows.state import RunState
+from workflows.stopwatch import Stopwatch
+
+
+class RunContext:
+    """Hold what the parts of a run work with."""
+
+    def __init__(self, run: str, task: Task, changed: Callable[[], None]) -> None:
+        """Lay out an empty context for one task."""
+        self.state = RunState(run=run, task=task, budget=task.budget)
+        self.stopwatch = Stopwatch(workflow.now)
+        self.activities = ActivityCalls(self.state, self.stopwatch)
+        self.changed = changed
+        self.approvals = Approvals(self.state, self.activities, changed)
+        self.activities.ask_about_fault = self._ask_about_fault
+        self.calls_in_flight = 0
+        self.undoing = False
+        self.undos = 0
+        """How often a person had effects undone while the run went on."""
+        self.ending = False
+
+    def record(self, name: str, text: str, *, written: bool = False, **data: Any) -> Event:
+        """Add an event to the timeline."""
+        event = self.state.record(name, text, workflow.now(), written=written, **data)
+        self.changed()
+        return event
+
+    def tell(self, text: str, *, fact: bool = False) -> None:
+        """Tell the model something at its next step; a fact is never trimmed away."""
+        self.state.append.append(ContextItem(kind="fact" if fact else "note", text=text))
+
+    async def gate(self) -> None:
+        """Wait while the run is paused or being undone; raises Stopped when it was cancelled."""
+        if self.state.paused is not None or self.undoing:
+            with self.doing(State.PAUSED if self.state.paused is not None else State.UNDOING), self.stopwatch.waiting():
+                await workflow.wait_condition(
+                    lambda: (self.state.paused is None and not self.undoing) or self.activities.stopping
+                )
+        if self.activities.stopping:
+            raise Stopped
+
+    @contextmanager
+    def doing(self, state: State) -> Generator[None]:
+        """Show what the run is doing for as long as it does it."""
+        before, self.state.state = self.state.state, state
+        self.changed()
+        try:
+            yield
+        finally:
+            self.state.state = before
+            self.changed()
+
+    async def afford(self, refusal: Callable[[], str | None]) -> None:
+        """Go on only when nothing is refused; where the task says so, ask for more.
+
+        Raises BudgetExceeded.
+        """
+        while (message := refusal()) is not None:
+            self.record("budget.exceeded", message)
+            if self.state.budget.on_exhausted != "ask" or not await self._ask_for_more(message, refusal):
+                raise BudgetExceeded(message)
+
+    def step_refused(self) -> str | None:
+        """Return why there may be no further step, or None."""
+        return first_limit_hit(
+            self.state.budget, self.state.usage, self.stopwatch.seconds, decisions=self.state.task.plan is None
+        )
+
+    async def top_up(self, more: dict[str, Any]) -> dict[str, Any]:
+        """Raise limits; raises TaskInvalid for what cannot be raised."""
+        state = self.state
+        state.budget = state.budget.raised(more)
+        ceiling = state.budget.max_llm_cost_usd
+        state.ledger = state.ledger.model_copy(update={"ceiling": None if ceiling is None else round(ceiling * MICRO)})
+        self.record("budget.topped_up", ", ".join(f"{name} +{amount}" for name, amount in more.items()))
+        return state.budget.plain()
+
+    async def _ask_for_more(self, message: str, refusal: Callable[[], str | None]) -> bool:
+        request = ApprovalRequest(
+            id="",
+            kind=RequestKind.BUDGET,
+            question=f"{message}. Top up and go on, or reject to end the run?",
+            options=(Verdict.ANSWER.value, Verdict.REJECT.value),
+            schema={"type": "object", "description": 'limits to add, such as {"max_steps": 5}'},
+            rule="budget: on_exhausted asks",
+        )
+        decided = await self.approvals.ask(request, unless=lambda: refusal() is None)
+        if decided.verdict is not Verdict.ANSWER:
+            return decided.verdict is None and refusal() is None
+        try:
+            await self.top_up(decided.answer)
+        except TaskInvalid as error:
+            self.record("approval.refused", str(error))
+        return True
+
+    async def _ask_about_fault(self, fault: str) -> bool:
+        request = ApprovalRequest(
+            id="",
+            kind=RequestKind.OUTCOME,
+            question=f"A fault lasts: {fault}. Retry, or reject to stop?",
+            options=(Verdict.RETRY.value, Verdict.REJECT.value),
+            rule="engine: a transient fault lasted too long",
+        )
+        with self.doing(State.WAITING):
+            decided = await self.approvals.ask(request)
+        return decided.verdict is Verdict.RETRY
