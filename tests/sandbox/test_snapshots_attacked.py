@@ -18,7 +18,6 @@ from sandbox.snapshot_limits import SnapshotLimits
 from sandbox.snapshots import Snapshots
 from tests.sandbox.places import as_nobody
 
-pytestmark = pytest.mark.promise("workspace:attacks")
 SECRET = "root:secret outside"
 
 
