@@ -217,7 +217,7 @@ ROWS = (
     row(
         "fault:exit-2",
         "issue Bad input",
-        "what is wrong on the command line, in a file or among the settings is named in one line, with exit code 2",
+        "what is wrong on the command line, in a file or among the settings is named, with exit code 2",
         in_file(
             "cli/test_bad_input.py",
             "test_what_is_wrong_is_named_in_one_line",

@@ -90,7 +90,8 @@ ROWS = (
     row(
         "demo:mailbox",
         "issue Demo",
-        "the mailbox never deduplicates and counts requests itself, also over HTTP and when it dies or hangs on a send",
+        "the mailbox never deduplicates and counts requests itself; when it dies or hangs on a send, its switch "
+        "says whether the mail is out",
         in_file(
             "examples/test_mailbox.py",
             "test_the_same_mail_twice_is_sent_twice_and_both_requests_are_counted",

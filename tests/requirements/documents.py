@@ -18,7 +18,7 @@ ROWS = (
     row(
         "docs:jail-program",
         "design 5",
-        "a program for the jail in the documents returns what the page says",
+        "a program for the jail in the documents counts the customers of the mailbox as the page says",
         in_file("docs/test_python.py", "test_a_program_for_the_jail_in_the_documents_does_what_it_says"),
     ),
     row(
@@ -81,7 +81,7 @@ ROWS = (
     row(
         "docs:outcomes",
         "design 17",
-        "the reference explains every outcome of a run",
+        "the reference lists every outcome of a run",
         in_file("docs/test_reference.py", "test_every_outcome_is_explained"),
     ),
     row(

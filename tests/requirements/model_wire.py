@@ -127,7 +127,8 @@ ROWS = (
     row(
         "fault:model-1000",
         "issue Bad input",
-        "a thousand calls in one message are refused as a whole, and so is what history could not bear",
+        "a thousand calls in one message are refused as a whole, and calls that are large together beyond what "
+        "history bears",
         in_file(
             "e2e/test_faults_answers.py",
             "test_a_thousand_calls_in_one_message_are_refused_as_a_whole",

@@ -30,13 +30,13 @@ ROWS = (
     row(
         "plan:abort",
         "design 10; seed 002 §3",
-        "a plan ends at its first failing step unless that step may fail, and what needs a failed step is not sent",
+        "a step that may fail does not end the plan, and what needs its result is not sent",
         in_file("e2e/test_plans.py", "test_a_step_that_may_fail_does_not_end_the_plan_and_what_needs_it_is_not_sent"),
     ),
     row(
         "plan:rejected",
         "design 10; seed 002 §3",
-        "a rejected or denied step ends the plan before its first step unless it may fail",
+        "a denied step, and a rejected one that may not fail, ends the plan before its first step",
         in_file(
             "e2e/test_plans.py",
             "test_a_rejected_step_ends_the_plan_before_its_first_step_unless_it_may_fail",
@@ -52,7 +52,7 @@ ROWS = (
     row(
         "plan:undo",
         "issue Plans",
-        "a failing step takes back the earlier ones",
+        "any other failing step ends the plan and takes back the earlier ones",
         in_file(
             "e2e/test_plans.py",
             "test_a_reference_to_what_a_step_did_not_return_fails_that_step_and_takes_back_the_earlier_ones",

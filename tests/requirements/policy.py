@@ -16,7 +16,7 @@ ROWS = (
     row(
         "policy:published",
         "design 22",
-        "the policy of the interface section is read and ruled by",
+        "the published example policy is read and ruled by",
         in_file("backstay/test_policy.py", "test_the_published_policy_is_read_and_ruled_by"),
     ),
     row(

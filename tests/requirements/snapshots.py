@@ -82,8 +82,8 @@ ROWS = (
     row(
         "workspace:limits",
         "issue 4 Done 7",
-        "what is over a limit is refused by name and limit, removed all the same, and never removed where a "
-        "snapshot lacks it",
+        "what is over a limit is refused by name and limit; a restore removes it when it was added, and keeps it "
+        "when its snapshot lacks it",
         in_file(
             "sandbox/test_snapshots.py",
             "test_what_is_over_a_limit_is_refused_by_name_and_limit_and_removed_all_the_same",
