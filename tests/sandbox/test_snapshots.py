@@ -106,7 +106,6 @@ def step(number: int, place: Path, folder: Path, root: Path, dice: random.Random
             folder.chmod(dice.choice(FOLDER_MODES))
 
 
-@pytest.mark.promise("workspace:undo")
 @pytest.mark.parametrize("seed", range(3))
 def test_an_undo_of_a_run_that_wrote_edited_moved_and_deleted_200_files_restores_every_byte_mode_and_symlink(
     seed, root, snapshots
@@ -451,7 +450,6 @@ def dying(call, left: list[int]):
     return counted
 
 
-@pytest.mark.promise("workspace:crash")
 def test_a_restore_that_is_killed_at_any_moment_can_be_repeated(root, snapshots):
     (root / "d" / "e").mkdir(parents=True)
     (root / "d" / "e" / "f").write_text("f")
@@ -485,7 +483,6 @@ def test_a_restore_that_is_killed_at_any_moment_can_be_repeated(root, snapshots)
     assert deaths > 10
 
 
-@pytest.mark.promise("workspace:crash")
 def test_a_snapshot_that_is_killed_at_any_moment_leaves_the_earlier_ones_whole(root, snapshots, tmp_path):
     (root / "file").write_text("before")
     before = snapshots.take(root)

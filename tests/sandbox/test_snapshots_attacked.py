@@ -18,7 +18,6 @@ from sandbox.snapshots.snapshots import Snapshots
 from sandbox.snapshots.types import SnapshotLimits
 from tests.sandbox.places import as_nobody
 
-pytestmark = pytest.mark.promise("workspace:attacks")
 SECRET = "root:secret outside"
 
 

@@ -52,7 +52,6 @@ async def call(toolbox, name, arguments, *, intent=None, deadline_s=60, effect_i
     return await toolbox.call(definition, arguments, deadline_s=deadline_s, before_send=intent, effect_id=effect_id)
 
 
-@pytest.mark.promise("action:shapes")
 @pytest.mark.parametrize("shape", ["plain", "composio"])
 async def test_one_action_fits_servers_that_name_things_differently(acting, shape):
     intent = Intent()
@@ -71,7 +70,6 @@ async def test_one_action_fits_servers_that_name_things_differently(acting, shap
     assert intent.committed == 2
 
 
-@pytest.mark.promise("action:safety")
 async def test_actions_say_their_own_danger_and_how_they_are_undone(acting):
     async with acting("composio") as toolbox:
         catalog = await toolbox.catalog("anyone")
@@ -91,7 +89,6 @@ async def test_actions_say_their_own_danger_and_how_they_are_undone(acting):
     assert undone.data["deleted"] == ["general", "1.5"]
 
 
-@pytest.mark.promise("action:missing")
 async def test_an_action_is_offered_only_where_its_tool_is(acting):
     async with acting("plain") as toolbox:
         catalog = await toolbox.catalog("anyone")
@@ -104,7 +101,6 @@ async def test_an_action_is_offered_only_where_its_tool_is(acting):
         assert catalog.unavailable == {"gmail": "people offers none of GMAIL_FETCH_EMAILS, GMAIL_SEND_EMAIL"}
 
 
-@pytest.mark.promise("action:normalised")
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
@@ -123,7 +119,6 @@ async def test_arguments_that_mean_nothing_are_refused_before_the_server_sees_th
     assert intent.committed == 1  # it is recorded as an effect that failed
 
 
-@pytest.mark.promise("action:refused")
 @pytest.mark.parametrize("shape", ["plain", "composio"])
 async def test_what_the_server_refuses_the_action_refuses(acting, shape):
     async with acting(shape) as toolbox:
@@ -132,7 +127,6 @@ async def test_what_the_server_refuses_the_action_refuses(acting, shape):
     assert answer.error.endswith("the mailbox is full")
 
 
-@pytest.mark.promise("action:unknown")
 async def test_a_write_without_an_answer_is_unknown_whatever_the_action_makes_of_it(acting, own):
     async with acting("plain") as toolbox:
         with pytest.raises(OutcomeUnknown):
@@ -150,7 +144,6 @@ async def test_a_write_without_an_answer_is_unknown_whatever_the_action_makes_of
             await call(toolbox, "own.send_email", {}, intent=Intent())
 
 
-@pytest.mark.promise("action:once")
 async def test_an_action_writes_once_and_what_was_written_stands_when_the_action_fails_after_it(own):
     source = (
         "SEND = {'to': ['a@b.c'], 'subject': 's', 'body': ''}\n"
@@ -188,7 +181,6 @@ async def test_an_action_writes_once_and_what_was_written_stands_when_the_action
     assert intent.committed == 5
 
 
-@pytest.mark.promise("action:own")
 async def test_a_function_is_a_tool_with_the_schema_of_its_signature(own):
     source = (
         "from pydantic import BaseModel\n"
@@ -218,7 +210,6 @@ async def test_a_function_is_a_tool_with_the_schema_of_its_signature(own):
         ]
 
 
-@pytest.mark.promise("action:unknown")
 async def test_an_effect_of_a_function_alone_is_unknown_when_the_function_breaks(own):
     source = "@action()\nasync def pay(amount: int) -> float:\n    return 1 / amount\n"
     intent = Intent()
@@ -229,7 +220,6 @@ async def test_an_effect_of_a_function_alone_is_unknown_when_the_function_breaks
     assert intent.committed == 2
 
 
-@pytest.mark.promise("action:held")
 async def test_what_the_intent_raises_comes_out_as_it_is(acting, own):
     class HeldError(Exception):
         pass
@@ -245,7 +235,6 @@ async def test_what_the_intent_raises_comes_out_as_it_is(acting, own):
             await call(toolbox, "own.pay", {}, intent=hold)
 
 
-@pytest.mark.promise("action:changed")
 async def test_a_tool_that_changes_behind_an_action_changes_the_action(opened, tmp_path, raw):
     def tool(description):
         return {"name": "send_email", "description": description, "inputSchema": {"type": "object"}}
@@ -262,7 +251,6 @@ async def test_a_tool_that_changes_behind_an_action_changes_the_action(opened, t
         assert changed.tool.definition != definition.tool.definition
 
 
-@pytest.mark.promise("action:gone")
 async def test_an_action_over_a_server_that_is_gone_is_unavailable_for_its_reason(opened, tmp_path):
     configuration = {
         "mcpServers": {"people": {"command": "no-such-command"}, "off": {"command": "x", "disabled": True}},
@@ -274,7 +262,6 @@ async def test_an_action_over_a_server_that_is_gone_is_unavailable_for_its_reaso
     assert "slack" not in catalog.unavailable
 
 
-@pytest.mark.promise("action:configuration")
 @pytest.mark.parametrize(
     ("actions", "said"),
     [

@@ -39,7 +39,6 @@ async def call(toolbox, name, arguments, *, deadline_s=60, before_send=intent, *
     return await toolbox.call(definition, arguments, deadline_s=deadline_s, before_send=before_send, **options)
 
 
-@pytest.mark.promise("plugin:schema")
 async def test_a_plugins_schema_is_what_its_own_parser_takes(plugged, tmp_path):
     async with plugged("convert") as toolbox:
         definition = (await toolbox.catalog("anyone")).definitions["convert.run"]
@@ -101,7 +100,6 @@ async def test_a_plugins_schema_is_what_its_own_parser_takes(plugged, tmp_path):
     )
 
 
-@pytest.mark.promise("plugin:call")
 async def test_every_kind_of_argument_reaches_the_program_as_it_was_meant(plugged):
     given = {
         **RATIO,
@@ -151,7 +149,6 @@ async def test_every_kind_of_argument_reaches_the_program_as_it_was_meant(plugge
     )
 
 
-@pytest.mark.promise("plugin:values")
 @pytest.mark.parametrize("value", ["-v", "--fast", "-5", "-x y", "", "=", "a=b", "@here", "ä\n'\"$(x)`"])
 async def test_no_value_becomes_an_option_or_a_file(plugged, tmp_path, value):
     async with plugged("convert", "remote") as toolbox:
@@ -167,7 +164,6 @@ async def test_no_value_becomes_an_option_or_a_file(plugged, tmp_path, value):
         assert place.data["source"] == str(Path(value))
 
 
-@pytest.mark.promise("plugin:values")
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -190,7 +186,6 @@ async def test_what_no_command_line_can_say_is_refused_before_anything_runs(plug
     assert not (tmp_path / "plugins/convert/ran").exists()
 
 
-@pytest.mark.promise("plugin:schema")
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -213,7 +208,6 @@ async def test_arguments_that_the_parser_would_refuse_do_not_fit_the_schema(plug
     assert said in definition.validate({**RATIO, **given})
 
 
-@pytest.mark.promise("plugin:subcommands")
 async def test_each_last_subcommand_is_a_tool_that_takes_what_stands_before_it_too(plugged):
     async with plugged("remote") as toolbox:
         catalog = await toolbox.catalog("anyone")
@@ -227,7 +221,6 @@ async def test_each_last_subcommand_is_a_tool_that_takes_what_stands_before_it_t
         assert (await call(toolbox, "remote.key.rotate", {})).data["sub"] == "rotate"
 
 
-@pytest.mark.promise("plugin:help")
 async def test_a_program_without_a_parser_is_known_by_its_help_and_takes_words(plugged):
     async with plugged("words") as toolbox:
         definition = (await toolbox.catalog("anyone")).definitions["words.run"]
@@ -235,7 +228,6 @@ async def test_a_program_without_a_parser_is_known_by_its_help_and_takes_words(p
         assert (await call(toolbox, "words.run", {"args": ["a b", "--x"]})).data == ["a b", "--x"]
 
 
-@pytest.mark.promise("plugin:broken")
 async def test_a_plugin_that_cannot_be_loaded_is_a_reason_and_leaves_the_others_alone(plugged, tmp_path):
     async with plugged("broken", "words") as toolbox:
         catalog = await toolbox.catalog("anyone")
@@ -248,7 +240,6 @@ async def test_a_plugin_that_cannot_be_loaded_is_a_reason_and_leaves_the_others_
         assert (catalog.unavailable, list(catalog.definitions)) == ({}, ["broken.run", "words.run"])
 
 
-@pytest.mark.promise("plugin:outcome")
 @pytest.mark.parametrize(
     ("how", "success", "data", "error"),
     [
@@ -264,7 +255,6 @@ async def test_json_or_text_is_the_answer_and_another_exit_code_the_tools_own_er
     assert (answer.success, answer.data, answer.error) == (success, data, error)
 
 
-@pytest.mark.promise("plugin:unknown")
 @pytest.mark.parametrize(("how", "deadline_s"), [("killed", 60), ("hang", 3)])
 async def test_a_program_that_is_ended_in_the_middle_is_unknown(plugged, how, deadline_s):
     async with plugged("remote") as toolbox:
@@ -274,7 +264,6 @@ async def test_a_program_that_is_ended_in_the_middle_is_unknown(plugged, how, de
     assert bool(caught.value.facts.get("timed_out")) is (how == "hang")
 
 
-@pytest.mark.promise("plugin:unknown")
 async def test_a_plugin_that_cannot_start_is_unavailable_and_the_intent_is_not_committed(plugged):
     committed = []
 
@@ -292,7 +281,6 @@ async def test_a_plugin_that_cannot_start_is_unavailable_and_the_intent_is_not_c
     assert committed == []
 
 
-@pytest.mark.promise("plugin:changed")
 async def test_a_plugin_that_changed_after_the_ruling_is_looked_at_again(plugged, tmp_path):
     async with plugged("words") as toolbox:
         definition = (await toolbox.catalog("anyone")).definitions["words.run"]
@@ -301,7 +289,6 @@ async def test_a_plugin_that_changed_after_the_ruling_is_looked_at_again(plugged
             await toolbox.call(definition, {}, deadline_s=60, before_send=intent)
 
 
-@pytest.mark.promise("plugin:serial")
 async def test_calls_of_one_plugin_run_one_after_another(plugged):
     async with plugged("remote") as toolbox:
         assert (await toolbox.catalog("anyone")).definitions["remote.end"].tool.serial
@@ -309,7 +296,6 @@ async def test_calls_of_one_plugin_run_one_after_another(plugged):
     assert [answer.success for answer in answers] == [True] * 3
 
 
-@pytest.mark.promise("plugin:environment")
 async def test_a_plugin_sees_its_own_variables_and_the_effect_and_no_default_tells_them(plugged, tmp_path):
     providers = {name: {"env": {"CONVERT_KEY": "${THE_KEY}"}} for name in ("remote", "convert")}
     secret = 'k"' * 12
@@ -328,7 +314,6 @@ async def test_a_plugin_sees_its_own_variables_and_the_effect_and_no_default_tel
     assert 'k\\"k' not in shown
 
 
-@pytest.mark.promise("plugin:configuration")
 async def test_settings_of_plugins_are_checked_with_field_and_fix(plugged, tmp_path):
     server = {"m": {"command": "x"}}
     for names, configuration, said in (
@@ -353,7 +338,6 @@ async def test_settings_of_plugins_are_checked_with_field_and_fix(plugged, tmp_p
             pass
 
 
-@pytest.mark.promise("plugin:jail")
 async def test_a_plugin_that_must_be_jailed_is_never_run_without_a_jail(plugged):
     async with plugged("words", providers={"words": {"jail": True}}) as toolbox:
         catalog = await toolbox.catalog("anyone")
@@ -361,7 +345,6 @@ async def test_a_plugin_that_must_be_jailed_is_never_run_without_a_jail(plugged)
         assert catalog.definitions == {}
 
 
-@pytest.mark.promise("plugin:users")
 async def test_plugins_are_granted_to_users_like_servers(plugged):
     users = {"ana": {"providers": ["words"]}, "*": {"providers": []}}
     async with plugged("words", users=users) as toolbox:
@@ -369,7 +352,6 @@ async def test_plugins_are_granted_to_users_like_servers(plugged):
         assert (await toolbox.catalog("bo")).definitions == {}
 
 
-@pytest.mark.promise("plugin:broken")
 async def test_the_command_line_lists_what_plugins_can_do_and_says_which_cannot_be_used(tmp_path):
     for name in ("broken", "words"):
         shutil.copytree(PLUGINS / name, tmp_path / "plugins" / name)

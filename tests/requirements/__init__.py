@@ -1,0 +1,63 @@
+"""Every promise as data, one module per area: what holds, where that was asked for, and which tests prove it."""
+
+from tests.requirements import (
+    actions,
+    approvals,
+    budget,
+    client_cli,
+    context,
+    demo,
+    documents,
+    effects,
+    jails,
+    layout,
+    model_wire,
+    operations,
+    plans,
+    plugins,
+    policy,
+    programs,
+    recovery,
+    redaction,
+    runs,
+    snapshots,
+    store,
+    testing,
+    tool_servers,
+    toolbox,
+    undo,
+    workspaces,
+)
+from tests.requirements.requirement import Requirement
+
+__all__ = ["AREAS", "REQUIREMENTS", "Requirement"]
+
+AREAS = (
+    layout,
+    documents,
+    testing,
+    demo,
+    runs,
+    model_wire,
+    context,
+    redaction,
+    effects,
+    recovery,
+    budget,
+    policy,
+    approvals,
+    undo,
+    plans,
+    programs,
+    jails,
+    snapshots,
+    workspaces,
+    toolbox,
+    tool_servers,
+    plugins,
+    actions,
+    store,
+    client_cli,
+    operations,
+)
+REQUIREMENTS: tuple[Requirement, ...] = tuple(requirement for area in AREAS for requirement in area.ROWS)

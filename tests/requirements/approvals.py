@@ -1,0 +1,309 @@
+"""Requests to people: what they show, who may decide, and what a decision does."""
+
+from tests.requirements.requirement import DOORS, MEMORY, REHEARSAL, in_file, row
+
+ROWS = (
+    row(
+        "approval:facts",
+        "design 8",
+        "a request says what is called, its safety, and how it is undone or that it cannot be",
+        in_file(
+            "e2e/test_approvals_hostile.py",
+            "test_a_request_shows_what_is_called_how_it_is_undone_and_what_cannot_be_undone",
+        ),
+    ),
+    row(
+        "approval:one-line",
+        "design 8",
+        "text is shown as one line of visible signs, letters of all scripts stay, and a clipped line says how "
+        "much it hides",
+        in_file(
+            "backstay/test_shown.py",
+            "test_what_cannot_be_seen_is_written_out",
+            "test_letters_of_all_scripts_stay_as_they_are",
+            "test_a_line_is_visible_short_and_counts_what_it_hides",
+            "test_a_clipped_line_says_how_much_is_hidden",
+        ),
+    ),
+    row(
+        "approval:arguments",
+        "design 8",
+        "arguments are shown as strict JSON within a limit; names that look alike stay apart, and what is left "
+        "out is counted",
+        in_file(
+            "backstay/test_shown.py",
+            "test_arguments_are_shown_as_strict_json_within_the_limit",
+            "test_names_that_look_alike_do_not_hide_each_other",
+            "test_what_is_left_out_of_arguments_is_counted",
+            "test_deep_and_huge_values_are_shown_without_failing",
+        ),
+    ),
+    row(
+        "approval:markdown",
+        "design 8",
+        "no sign acts in what is shown as Markdown",
+        in_file(
+            "backstay/test_shown.py",
+            "test_markdown_shows_hostile_text_literally",
+            "test_no_acting_sign_stands_unescaped_in_markdown",
+        ),
+    ),
+    row(
+        "approval:hostile",
+        "issue Done 6",
+        "bidi signs, Markdown and fake commands are shown as one harmless line wherever people look, and decided "
+        "as they are",
+        in_file(
+            "e2e/test_approvals_hostile.py", "test_hostile_text_is_shown_as_one_harmless_line_wherever_people_look"
+        ),
+    ),
+    row(
+        "approval:clipped",
+        "design 8",
+        "a request too long to show is approved only with the digest of all of it",
+        in_file(
+            "e2e/test_approvals_hostile.py",
+            "test_a_request_too_long_to_show_is_approved_only_with_the_digest_of_all_of_it",
+        ),
+    ),
+    row(
+        "approval:verdicts",
+        "design 8; issue Done 6",
+        "a decision that does not fit the request, a stale digest included, is refused by field, and the request "
+        "stays open",
+        in_file(
+            "e2e/test_approvals.py", "test_what_does_not_fit_the_request_is_refused_by_field_and_the_request_stays_open"
+        ),
+        in_file("e2e/test_bad_input.py", "test_decisions_that_are_not_valid_are_refused_and_the_request_stays"),
+    ),
+    row(
+        "approval:repeat",
+        "issue Done 6",
+        "a decision repeated under its event id gets the stored answer, also when both come at once; any other "
+        "second decision is refused",
+        in_file(
+            "e2e/test_approvals.py",
+            "test_a_decision_repeated_under_its_event_id_gets_the_stored_answer_and_no_other_decision_does",
+            "test_the_same_event_arriving_twice_at_once_is_one_decision",
+        ),
+    ),
+    row(
+        "approval:partial",
+        "issue Done 6; design 3; seed 002 §6",
+        "calls of a batch are asked about in one request, decided one by one and answered in order",
+        in_file("e2e/test_approvals.py", "test_calls_of_a_batch_are_decided_one_by_one_in_one_request"),
+    ),
+    row(
+        "approval:separate",
+        "design 8",
+        "calls that different people decide about are asked about at the same time, and a rejection with stop "
+        "withdraws the others",
+        in_file(
+            "e2e/test_approvals_proof.py",
+            "test_calls_that_different_people_decide_about_are_asked_about_at_the_same_time",
+            "test_a_rejection_with_stop_withdraws_what_else_is_asked",
+        ),
+    ),
+    row(
+        "approval:answer",
+        "design 9",
+        "a rejected call is an answer to the model, which may go on",
+        in_file("e2e/test_approvals.py", "test_a_rejection_is_an_answer_to_the_model_which_may_go_on"),
+    ),
+    row(
+        "approval:stop",
+        "design 8",
+        "a rejection with stop ends the run as rejected when nothing was done",
+        in_file("e2e/test_approvals.py", "test_a_rejection_with_stop_ends_the_run_as_rejected_when_nothing_was_done"),
+    ),
+    row(
+        "approval:modify",
+        "design 8",
+        "a changed call is validated and ruled again",
+        in_file("e2e/test_approvals.py", "test_a_changed_call_is_validated_and_ruled_again"),
+    ),
+    row(
+        "approval:modify-redacted",
+        "issue Done 6",
+        "a changed call keeps what the person could not see, secrets and long texts included",
+        in_file("e2e/test_approvals.py", "test_a_changed_call_keeps_what_the_person_could_not_see"),
+    ),
+    row(
+        "approval:expiry",
+        "design 8",
+        "an expired request rejects, fails or asks once more, as the rule says, and a decision after it is refused",
+        in_file("e2e/test_approvals.py", "test_expiry_rejects_fails_or_asks_once_more_as_the_rule_says"),
+    ),
+    row(
+        "approval:proof",
+        "design 8",
+        "a proof holds for exactly what was signed, for a day at most and only with a key; nothing else is taken "
+        "for one",
+        in_file(
+            "backstay/test_proof.py",
+            "test_a_proof_holds_for_exactly_what_was_signed",
+            "test_a_proof_lives_for_a_day_at_most",
+            "test_what_is_no_proof_is_malformed",
+            "test_no_text_is_taken_for_a_proof",
+            "test_without_a_key_nothing_is_signed_and_nothing_holds",
+        ),
+    ),
+    row(
+        "approval:proof-decides",
+        "design 8",
+        "only a proof for exactly this decision verifies who decided, and one that is not needed must hold all "
+        "the same",
+        in_file(
+            "e2e/test_approvals_proof.py",
+            "test_only_a_proof_for_exactly_this_decision_verifies_who_decided",
+            "test_a_proof_that_is_not_needed_must_hold_all_the_same",
+        ),
+    ),
+    row(
+        "approval:proof-foreign",
+        "design 8",
+        "a program without this package can sign",
+        in_file("backstay/test_proof.py", "test_a_program_without_this_package_can_sign"),
+    ),
+    row(
+        "approval:forged",
+        "issue Done 6",
+        "where a rule names people, a verified stranger and an unverified approver are both refused",
+        in_file("e2e/test_approvals_proof.py", "test_a_verified_stranger_and_an_unverified_approver_are_both_refused"),
+    ),
+    row(
+        "approval:signal",
+        "design 8",
+        "a signal needs its own proof, and a stranger's signal is an event and nothing else",
+        in_file(
+            "e2e/test_approvals_proof.py",
+            "test_a_signal_needs_its_own_proof_and_a_strangers_signal_is_an_event_and_nothing_else",
+        ),
+    ),
+    row(
+        "approval:quorum",
+        "design 8",
+        "a quorum is so many verified persons, and one verified rejection decides it",
+        in_file(
+            "e2e/test_approvals_proof.py",
+            "test_a_quorum_is_so_many_verified_persons",
+            "test_one_verified_rejection_decides_a_quorum",
+        ),
+    ),
+    row(
+        "approval:self",
+        "issue Done 6",
+        "nobody approves a run of their own where the rule forbids it",
+        in_file("e2e/test_approvals_proof.py", "test_nobody_approves_a_run_of_their_own_where_the_rule_forbids_it"),
+    ),
+    row(
+        "approval:top-up-proof",
+        "design 8",
+        "where a rule names persons, topping up and undoing need a proof too, and each proof works once",
+        in_file(
+            "e2e/test_approvals_proof.py",
+            "test_where_a_rule_names_persons_topping_up_and_undoing_need_a_proof_too_and_each_proof_works_once",
+        ),
+    ),
+    row(
+        "approval:announce",
+        "design 8",
+        "a request is announced redacted and signed, and receivers that fail or hang block neither the run nor "
+        "each other",
+        in_file(
+            "e2e/test_announce.py",
+            "test_a_request_is_announced_redacted_and_signed",
+            "test_receivers_that_are_down_fail_or_hang_neither_block_the_run_nor_each_other",
+        ),
+    ),
+    row(
+        "approval:pause",
+        "design 16",
+        "a paused run makes no approved call and asks the model nothing until it is resumed, and answers queries "
+        "meanwhile",
+        in_file(
+            "e2e/test_pause.py",
+            "test_a_paused_run_makes_no_approved_call_until_it_is_resumed_and_answers_meanwhile",
+            "test_a_run_paused_before_a_step_asks_the_model_nothing_until_it_is_resumed",
+        ),
+    ),
+    row(
+        "approval:temporal",
+        "issue Approvals; issue Done 10",
+        "Temporal's own command line decides a request by plain JSON",
+        in_file("e2e/test_approvals.py", "test_the_temporal_command_line_decides"),
+    ),
+    row(
+        "approval:elicitation",
+        "design 8",
+        "a server's question waits for a person, and the call is made once with the answer, or again where the "
+        "server is an older one",
+        in_file(
+            "e2e/test_elicitation.py",
+            "test_a_servers_question_waits_for_a_person_and_the_call_is_made_once_with_the_answer",
+            "test_an_older_servers_call_is_made_again_on_a_persons_word",
+        ),
+    ),
+    row(
+        "elicitation:fit",
+        "issue MCP",
+        "an answer that does not fit the form is asked for again, and nothing is sent",
+        in_file("e2e/test_elicitation.py", "test_an_answer_that_does_not_fit_is_asked_for_again_and_nothing_is_sent"),
+        in_file("toolbox/test_questions.py", "test_what_does_not_fit_the_form_is_named_before_anything_is_sent"),
+    ),
+    row(
+        "elicitation:declined",
+        "issue MCP",
+        "a rejected question is declined and the model told; what an older server did without an answer stands, "
+        "or never happened when it failed",
+        in_file(
+            "e2e/test_elicitation.py",
+            "test_a_rejected_question_is_declined_and_the_model_is_told_what_the_server_did_then",
+            "test_what_an_older_server_did_without_an_answer_stands_when_a_person_says_so",
+            "test_an_older_server_that_fails_without_an_answer_did_nothing_when_a_person_leaves_it_at_that",
+        ),
+        in_file("toolbox/test_questions.py", "test_a_declined_question_lets_the_server_do_without"),
+    ),
+    row(
+        "elicitation:read",
+        "issue MCP",
+        "a question about a call that only reads makes no effect",
+        in_file("e2e/test_elicitation.py", "test_a_question_about_a_call_that_only_reads_makes_no_effect"),
+    ),
+    row(
+        "approval:rehearsal",
+        "design 8",
+        "rehearse: the forecast is approved as a set",
+        deferred=REHEARSAL,
+    ),
+    row(
+        "approval:remember",
+        "design 8",
+        "remember stores a preference that becomes a suggestion",
+        deferred=MEMORY,
+    ),
+    row(
+        "approval:slack",
+        "design 15",
+        "approvals are given from Slack and from a page",
+        deferred=DOORS,
+    ),
+    row(
+        "s002:preference",
+        "seed 002 §6",
+        "an approval may be stored as a preference",
+        deferred=MEMORY,
+    ),
+    row(
+        "s002:dry-run",
+        "seed 002 §1",
+        "dry_run shows what a plan would do",
+        deferred=REHEARSAL,
+    ),
+    row(
+        "s002:learning",
+        "seed 002 §2",
+        "the engine learns from approvals",
+        deferred=MEMORY,
+    ),
+)

@@ -1,0 +1,316 @@
+"""The Python client, the library and the command line."""
+
+from tests.requirements.requirement import DOORS, REPLACED, in_file, row
+
+ROWS = (
+    row(
+        "door:client",
+        "design 22",
+        "a run is started, followed, approved and its result read, and the first example does what the README says",
+        in_file("client/test_run.py", "test_a_run_is_started_followed_approved_and_its_result_read"),
+        in_file("docs/test_python.py", "test_the_first_example_does_what_the_readme_promises"),
+    ),
+    row(
+        "door:starter",
+        "design 22",
+        "starter.py is the smallest client, and prints the summary",
+        in_file("docs/test_python.py", "test_the_smallest_client_runs_and_prints_the_summary"),
+    ),
+    row(
+        "door:library",
+        "design 22; seed 000 §2; seed 000 §12",
+        "one call carries a task to a Result with success, summary, usage, logs and error, and refuses what is no task",
+        in_file(
+            "client/test_library.py",
+            "test_one_call_carries_a_task_to_its_result",
+            "test_one_call_refuses_what_is_no_task",
+        ),
+    ),
+    row(
+        "door:library-rooms",
+        "design 22",
+        "the library finds the folders of its own installation, refuses foreign ones, and offers exactly the "
+        "names it exports",
+        in_file(
+            "client/test_library.py",
+            "test_every_exported_name_can_be_imported_and_nothing_else_is_offered",
+            "test_the_library_finds_the_rooms_of_its_own_house",
+            "test_the_library_refuses_a_foreign_room_that_was_imported_before",
+        ),
+    ),
+    row(
+        "door:nouns-light",
+        "design 1",
+        "a program that uses nouns only loads no Temporal client",
+        in_file("client/test_library.py", "test_a_program_that_uses_nouns_only_loads_no_temporal_client"),
+    ),
+    row(
+        "client:refused",
+        "design 22",
+        "an invalid task is refused before anything is sent, and refusals of a run come back as the engine's own "
+        "errors",
+        in_file(
+            "client/test_run.py",
+            "test_an_invalid_task_is_refused_before_anything_is_sent",
+            "test_refusals_come_back_as_errors_of_ours",
+        ),
+    ),
+    row(
+        "client:verified",
+        "design 8",
+        "a person whom the rule names is believed with a key and not without",
+        in_file("client/test_run.py", "test_a_person_whom_the_rule_names_is_believed_with_a_key_and_not_without"),
+    ),
+    row(
+        "client:decides",
+        "design 22",
+        "a batch is decided call by call and with other arguments, a question is answered, and a held run goes on"
+        " when it is resumed",
+        in_file(
+            "client/test_run.py",
+            "test_a_batch_is_decided_call_by_call_and_with_other_arguments",
+            "test_a_question_is_answered_and_a_held_run_goes_on_when_it_is_resumed",
+        ),
+    ),
+    row(
+        "client:undo",
+        "design 22",
+        "undo takes back an open run and later an ended one, and a cancelled run still tells how it ended",
+        in_file(
+            "client/test_run.py",
+            "test_a_cancelled_run_takes_back_what_it_did_and_still_tells_how_it_ended",
+            "test_undo_takes_back_an_open_run_and_later_an_ended_one",
+        ),
+    ),
+    row(
+        "client:outages",
+        "design 22",
+        "events and result go on over a restart of the worker and of Temporal",
+        in_file("client/test_outage.py", "test_events_and_result_go_on_over_a_restart_of_temporal"),
+        in_file("client/test_run.py", "test_events_go_on_over_a_worker_that_ends_and_another_that_starts"),
+    ),
+    row(
+        "client:terminated",
+        "design 22",
+        "a terminated run says so",
+        in_file("client/test_run.py", "test_a_terminated_run_says_so"),
+    ),
+    row(
+        "client:connect",
+        "issue Bad input",
+        "connecting fails within seconds, naming the address or the namespace, and an existing client is used as it is",
+        in_file(
+            "client/test_run.py",
+            "test_where_nothing_listens_connecting_fails_at_once_naming_the_address",
+            "test_where_something_listens_that_is_no_temporal_connecting_fails_within_seconds",
+            "test_a_namespace_that_does_not_exist_is_named",
+            "test_an_existing_client_is_used_as_it_is",
+        ),
+    ),
+    row(
+        "door:cli-run",
+        "issue CLI; seed 003 context",
+        "run shows live steps and budget bars, and asks with call, undo and rule",
+        in_file(
+            "cli/test_prompt.py",
+            "test_a_person_sees_what_would_be_called_and_approves_it",
+            "test_live_steps_come_with_budget_bars",
+        ),
+    ),
+    row(
+        "cli:prompt",
+        "issue CLI",
+        "at the prompt a person changes arguments, chooses for each call, rejects and stops, and answers questions",
+        in_file(
+            "cli/test_prompt.py",
+            "test_a_person_changes_the_arguments_in_one_line_after_a_slip",
+            "test_a_person_changes_the_arguments_in_an_editor",
+            "test_a_person_chooses_for_each_call_of_a_batch",
+            "test_a_person_rejects_and_stops_the_run",
+            "test_a_person_answers_a_question",
+        ),
+    ),
+    row(
+        "cli:elsewhere",
+        "issue CLI",
+        "a request that is decided elsewhere leaves the prompt; without a terminal the deciding commands are "
+        "printed, and one of them decides",
+        in_file("cli/test_prompt.py", "test_a_request_that_is_decided_elsewhere_leaves_the_prompt"),
+        in_file(
+            "cli/test_runs.py", "test_without_a_terminal_the_commands_that_decide_are_printed_and_one_of_them_decides"
+        ),
+    ),
+    row(
+        "door:cli-detach",
+        "design 22",
+        "letting go leaves the run going and says how to come back, with exit code 130",
+        in_file(
+            "cli/test_prompt.py",
+            "test_letting_go_leaves_the_run_going_and_says_how_to_come_back",
+            "test_ctrl_c_lets_go_while_the_run_is_at_work",
+        ),
+    ),
+    row(
+        "door:cli-streams",
+        "design 22",
+        "people read stderr and programs read stdout; a result as text is the summary and the outputs",
+        in_file(
+            "cli/test_runs.py",
+            "test_people_read_stderr_and_programs_read_stdout",
+            "test_a_result_as_text_is_the_summary_and_the_outputs",
+        ),
+    ),
+    row(
+        "end:codes",
+        "design 17",
+        "the exit code says how the run ended",
+        in_file(
+            "cli/test_runs.py",
+            "test_the_exit_code_says_how_the_run_ended",
+            "test_rejecting_with_stop_ends_the_run_and_attach_tells_how",
+        ),
+    ),
+    row(
+        "cli:steers",
+        "design 22",
+        "a run is held, resumed, topped up, previewed, taken back and cancelled, and an ended one is taken back once",
+        in_file(
+            "cli/test_runs.py",
+            "test_a_run_is_held_resumed_topped_up_previewed_taken_back_and_cancelled",
+            "test_what_an_ended_run_did_is_taken_back",
+        ),
+    ),
+    row(
+        "cli:answers",
+        "design 22",
+        "a question is answered with JSON, and a clipped batch approved with its digest",
+        in_file("cli/test_runs.py", "test_a_question_is_answered_with_json_and_a_clipped_batch_with_its_digest"),
+    ),
+    row(
+        "cli:plan",
+        "design 22",
+        "a plan from a file runs without a model, and a policy from a file only tightens",
+        in_file(
+            "cli/test_runs.py",
+            "test_a_plan_from_a_file_runs_without_a_model",
+            "test_a_policy_of_the_task_only_tightens",
+        ),
+    ),
+    row(
+        "cli:list",
+        "design 14",
+        "runs are listed and shown from Temporal, and without it from the store",
+        in_file("cli/test_runs.py", "test_runs_are_listed_from_temporal_and_without_it_from_the_store"),
+    ),
+    row(
+        "cli:tools",
+        "design 22",
+        "tools are listed and searched",
+        in_file("cli/test_runs.py", "test_the_tools_are_listed_and_searched"),
+    ),
+    row(
+        "cli:hostile",
+        "design 8",
+        "hostile text reaches a terminal only as text",
+        in_file("cli/test_runs.py", "test_hostile_text_reaches_a_terminal_only_as_text"),
+    ),
+    row(
+        "fault:exit-2",
+        "issue Bad input",
+        "what is wrong on the command line, in a file or among the settings is named, with exit code 2",
+        in_file(
+            "cli/test_bad_input.py",
+            "test_what_is_wrong_is_named_in_one_line",
+            "test_a_run_that_does_not_exist_is_named",
+            "test_a_misspelt_setting_is_named_with_its_likely_name",
+        ),
+        in_file(
+            "e2e/test_bad_input.py",
+            "test_a_worker_refuses_files_that_are_not_valid_with_exit_code_2",
+            "test_a_worker_refuses_an_unknown_setting_with_exit_code_2",
+        ),
+    ),
+    row(
+        "fault:temporal",
+        "issue Bad input",
+        "Temporal that cannot be reached and a namespace that does not exist are named, with exit code 2",
+        in_file(
+            "cli/test_bad_input.py",
+            "test_without_temporal_the_address_and_the_remedy_are_named",
+            "test_an_address_that_answers_something_else_ends_in_the_same_words",
+            "test_a_namespace_that_does_not_exist_is_named",
+        ),
+        in_file(
+            "e2e/test_bad_input.py",
+            "test_a_worker_says_that_temporal_cannot_be_reached_with_exit_code_2",
+            "test_a_worker_names_a_namespace_that_does_not_exist_with_exit_code_2",
+        ),
+    ),
+    row(
+        "door:cli-dev",
+        "design 22",
+        "dev brings Temporal, Web UI and worker and ends all of them, replaces a dead worker, and leaves nothing "
+        "when it is killed",
+        in_file(
+            "cli/test_dev.py",
+            "test_dev_brings_temporal_a_web_ui_and_a_worker_and_ctrl_c_ends_all_of_them",
+            "test_nothing_is_left_when_dev_itself_is_killed_and_a_dead_worker_is_replaced",
+        ),
+    ),
+    row(
+        "cli:dev-faults",
+        "design 22",
+        "a taken port names its holder, and dev ends with the worker's reason when it cannot start",
+        in_file(
+            "cli/test_dev.py",
+            "test_a_taken_port_names_its_holder",
+            "test_dev_ends_with_the_workers_reason_when_it_cannot_start_at_all",
+        ),
+    ),
+    row(
+        "door:cli-worker",
+        "design 22",
+        "a worker says that it is ready and ends with exit code 0 on SIGTERM",
+        in_file("cli/test_dev.py", "test_the_worker_command_serves_without_a_safe_path_and_drains_on_sigterm"),
+    ),
+    row(
+        "door:cli-doctor",
+        "design 22; seed 004 Commands",
+        "doctor finds every part well without asking the model, and names cause and fix of every part that is missing",
+        in_file(
+            "cli/test_runs.py",
+            "test_doctor_finds_every_part_well_and_asks_the_model_nothing",
+            "test_doctor_names_cause_and_fix_of_every_part_that_is_missing",
+        ),
+    ),
+    row(
+        "door:late-updates",
+        "design 15",
+        "engine as an MCP server, codec server",
+        deferred=DOORS,
+    ),
+    row(
+        "s002:multi-agent",
+        "seed 002 §10",
+        "several agents check each other",
+        deferred=DOORS,
+    ),
+    row(
+        "s000:typescript",
+        "seed 000 §13",
+        "TypeScript output removed",
+        deferred=f"{REPLACED}there never was any here",
+    ),
+    row(
+        "s002:response",
+        "seed 002 §1",
+        "one result shape: success, data, context, error, trace",
+        deferred=f"{REPLACED}a ToolResult carries success, ref, error and error_type; the payload is behind the ref",
+    ),
+    row(
+        "s000:shared",
+        "seed 000 §2.0",
+        "shared token tracker, logger and client",
+        deferred=f"{REPLACED}one process has one client, one ledger and one log pipeline",
+    ),
+)

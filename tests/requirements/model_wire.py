@@ -1,0 +1,149 @@
+"""What goes to a model endpoint, what comes back, and what is done when it does not."""
+
+from tests.requirements.requirement import in_file, row
+
+ROWS = (
+    row(
+        "budget:usage",
+        "design 7",
+        "usage is read with its cached and reasoning parts; what cannot be believed counts as not reported",
+        in_file(
+            "activities/test_completion.py",
+            "test_usage_is_read_with_its_cached_and_reasoning_parts",
+            "test_a_usage_that_cannot_be_believed_counts_as_not_reported",
+            "test_more_cached_than_there_is_is_cut_to_what_there_is",
+        ),
+    ),
+    row(
+        "model:no-completion",
+        "design 7",
+        "an answer that is no completion, a dropped and a silent connection may have been billed and are tried again",
+        in_file(
+            "activities/test_completion.py",
+            "test_what_is_no_completion_may_have_been_billed_and_is_tried_again",
+            "test_a_dropped_or_silent_connection_may_have_been_billed",
+        ),
+    ),
+    row(
+        "model:refusals",
+        "design 7",
+        "a refusal of the endpoint says by its status and code whether it may be tried again and whether it was billed",
+        in_file(
+            "activities/test_completion.py",
+            "test_a_refusal_says_whether_it_may_be_tried_again_and_whether_it_was_billed",
+        ),
+    ),
+    row(
+        "model:retry-after",
+        "design 7",
+        "Retry-After is read in seconds or as a date, and a wait lasts at most a day",
+        in_file(
+            "activities/test_completion.py", "test_retry_after_is_read_in_seconds", "test_retry_after_is_read_as_a_date"
+        ),
+        in_file("activities/test_failures.py", "test_a_wait_is_a_number_of_seconds_of_at_most_a_day"),
+    ),
+    row(
+        "model:errors",
+        "design 17",
+        "an error of an activity reaches the workflow under the name it knows, final or transient until it has "
+        "lasted, and free of secrets",
+        in_file(
+            "activities/test_failures.py",
+            "test_an_error_of_a_bodys_own_goes_by_the_name_that_workflows_know",
+            "test_a_final_error_is_not_tried_again_and_a_transient_one_is_until_it_has_lasted",
+            "test_a_message_is_free_of_secrets_and_the_facts_of_what_cannot_be_kept",
+        ),
+    ),
+    row(
+        "fault:model-html",
+        "issue Bad input; design 7",
+        "a page of HTML instead of a completion is tried three times, then a person is asked",
+        in_file("e2e/test_faults_model.py", "test_a_page_of_html_is_tried_thrice_and_then_asked_about"),
+    ),
+    row(
+        "fault:model-401",
+        "issue Bad input",
+        "a refused key is asked about at once and never shown",
+        in_file("e2e/test_faults_model.py", "test_a_refused_key_is_asked_about_at_once_and_never_shown"),
+    ),
+    row(
+        "fault:model-quota",
+        "issue Bad input",
+        "an exhausted quota is asked about at once",
+        in_file("e2e/test_faults_model.py", "test_an_exhausted_quota_is_asked_about_at_once"),
+    ),
+    row(
+        "fault:model-429",
+        "issue Bad input",
+        "429 with Retry-After is a timer that says so and costs nothing, and a wait without end is bounded",
+        in_file(
+            "e2e/test_faults_model.py",
+            "test_retry_after_is_a_timer_that_says_so_and_costs_nothing",
+            "test_a_long_retry_after_shows_as_waiting",
+            "test_a_retry_after_without_end_or_with_a_date_is_bounded",
+        ),
+    ),
+    row(
+        "fault:model-long",
+        "issue Bad input",
+        "a context that is too long is sent again shorter and unbilled; one that nothing shortens enough is asked"
+        " about",
+        in_file(
+            "e2e/test_faults_model.py",
+            "test_a_context_that_is_too_long_is_sent_again_shorter_and_unbilled",
+            "test_a_context_that_nothing_makes_short_enough_is_asked_about",
+        ),
+    ),
+    row(
+        "fault:model-gone",
+        "issue Bad input; design 7; design 17",
+        "an endpoint that cannot be reached costs nothing and is asked about",
+        in_file("e2e/test_faults_model.py", "test_an_unreachable_endpoint_costs_nothing_and_is_asked_about"),
+    ),
+    row(
+        "end:lasting",
+        "design 17",
+        "rejecting the question about a lasting fault ends the run as failed with that error",
+        in_file("e2e/test_faults_model.py", "test_whoever_stops_after_a_fault_ends_the_run"),
+    ),
+    row(
+        "budget:charged",
+        "design 7",
+        "lost answers are charged as reserved and asked for again",
+        in_file("e2e/test_faults_model.py", "test_errors_and_dropped_connections_are_charged_and_tried_again"),
+    ),
+    row(
+        "budget:worst-case",
+        "design 7",
+        "a missing or unbelievable usage is charged at the worst case",
+        in_file("e2e/test_faults_answers.py", "test_a_missing_or_unbelievable_usage_is_charged_at_the_worst_case"),
+    ),
+    row(
+        "fault:model-empty",
+        "issue Bad input",
+        "an empty answer costs a step, and the model is asked again",
+        in_file("e2e/test_faults_answers.py", "test_an_empty_answer_costs_a_step_and_is_asked_about_again"),
+    ),
+    row(
+        "fault:model-1000",
+        "issue Bad input",
+        "a thousand calls in one message are refused as a whole, and calls that are large together beyond what "
+        "history bears",
+        in_file(
+            "e2e/test_faults_answers.py",
+            "test_a_thousand_calls_in_one_message_are_refused_as_a_whole",
+            "test_calls_that_are_large_together_are_refused_beyond_what_history_bears",
+        ),
+    ),
+    row(
+        "fault:model-nested",
+        "design 6; issue Bad input",
+        "a megabyte in one argument and arguments nested too deeply are refused; lone surrogates harm nothing",
+        in_file(
+            "e2e/test_faults_answers.py",
+            "test_a_megabyte_in_one_argument_is_refused_and_less_is_stored_beside_history",
+            "test_arguments_nested_too_deeply_are_refused_and_not_cut",
+            "test_lone_surrogates_in_names_and_ids_harm_nothing",
+        ),
+    ),
+)

@@ -1,0 +1,113 @@
+"""What operators see and set: the Web UI, search attributes, settings, Compose, telemetry."""
+
+from tests.requirements.requirement import TELEMETRY, in_file, row
+
+ROWS = (
+    row(
+        "view:details",
+        "issue Done 9",
+        "the Web UI's details tell state, limits, the literal deciding command and what undo would do",
+        in_file("e2e/test_view.py", "test_details_tell_state_limits_the_deciding_command_and_what_undo_would_do"),
+    ),
+    row(
+        "view:release",
+        "design 16",
+        "a run's history says which release its workers were",
+        in_file("e2e/test_view.py", "test_a_history_says_which_release_its_workers_were"),
+    ),
+    row(
+        "view:summaries",
+        "design 16",
+        "every activity and timer says in history what it is for",
+        in_file("e2e/test_view.py", "test_every_activity_and_timer_says_in_history_what_it_is_for"),
+    ),
+    row(
+        "view:attributes",
+        "design 16",
+        "search attributes are typed and find a run by user, state, open requests and cost",
+        in_file("e2e/test_view.py", "test_search_attributes_are_typed_and_find_the_run"),
+    ),
+    row(
+        "view:descriptions",
+        "design 16",
+        "every query, update and signal of a run says what it is for, in code and through the API",
+        in_file("docs/test_reference.py", "test_every_door_says_what_it_is_for"),
+        in_file("e2e/test_view.py", "test_every_door_of_a_run_says_what_it_is_for"),
+    ),
+    row(
+        "trust:settings",
+        "design 18",
+        "settings given in code come before the environment, the environment before the file",
+        in_file(
+            "backstay/test_settings.py",
+            "test_the_environment_comes_before_the_file",
+            "test_values_given_in_code_come_first",
+        ),
+    ),
+    row(
+        "trust:settings-refused",
+        "design 18",
+        "an unknown or faulty setting is refused by name, without telling secrets",
+        in_file(
+            "backstay/test_settings.py",
+            "test_a_faulty_setting_is_refused_by_name_without_telling_secrets",
+            "test_an_unknown_setting_in_the_file_is_refused",
+        ),
+    ),
+    row(
+        "s000:model",
+        "seed 000 §10",
+        "without anything set, one default model and the other defaults hold",
+        in_file("backstay/test_settings.py", "test_without_anything_set_the_defaults_hold"),
+    ),
+    row(
+        "house:compose",
+        "issue House",
+        "Compose accepts docker-compose.yml without any variable set, and refuses a misspelt one",
+        in_file(
+            "test_compose.py",
+            "test_compose_accepts_the_file_without_any_variable_set",
+            "test_compose_refuses_a_misspelt_file",
+        ),
+    ),
+    row(
+        "house:compose-order",
+        "issue House",
+        "the server waits for its schema and the namespace for the server, what stays says when it is healthy, "
+        "and the scripts inside are correct",
+        in_file(
+            "test_compose.py",
+            "test_every_service_that_stays_says_when_it_is_healthy",
+            "test_the_server_waits_for_its_schema_and_the_namespace_for_the_server",
+            "test_a_script_inside_the_file_is_a_correct_one",
+        ),
+    ),
+    row(
+        "house:compose-private",
+        "facts ecosystem 13",
+        "every published port is bound to this machine, and the password comes from the environment",
+        in_file(
+            "test_compose.py",
+            "test_every_published_port_is_bound_to_this_machine",
+            "test_the_password_comes_from_the_environment",
+        ),
+    ),
+    row(
+        "view:otel",
+        "design 16",
+        "OpenTelemetry and metrics",
+        deferred=TELEMETRY,
+    ),
+    row(
+        "s000:telemetry",
+        "seed 000 §7",
+        "events that name task and user, with a redacted payload, go to a collector of telemetry",
+        deferred=TELEMETRY,
+    ),
+    row(
+        "s004:metrics",
+        "seed 004 Monitoring",
+        "job counts, times, queue length",
+        deferred=TELEMETRY,
+    ),
+)

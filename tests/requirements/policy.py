@@ -1,0 +1,158 @@
+"""Which calls are allowed, asked about or denied."""
+
+from tests.requirements.requirement import in_file, row
+
+ROWS = (
+    row(
+        "policy:order",
+        "design 8; seed 002 §1",
+        "deny comes before ask and ask before allow; where no rule applies, the safety of the tool decides",
+        in_file(
+            "backstay/test_policy.py",
+            "test_where_no_rule_applies_the_safety_of_the_tool_decides",
+            "test_deny_comes_before_ask_and_ask_before_allow",
+        ),
+    ),
+    row(
+        "policy:published",
+        "design 22",
+        "the published example policy is read and ruled by",
+        in_file("backstay/test_policy.py", "test_the_published_policy_is_read_and_ruled_by"),
+    ),
+    row(
+        "policy:total",
+        "design 8; seed 003 title",
+        "ruling is total, and tightening never loosens",
+        in_file("backstay/test_policy.py", "test_ruling_is_total_and_tightening_never_loosens"),
+    ),
+    row(
+        "policy:conditions",
+        "design 8",
+        "a rule applies when all its conditions hold; a missing value or one of another type counts against the call",
+        in_file(
+            "backstay/test_policy.py",
+            "test_a_condition_that_holds_makes_the_rule_apply",
+            "test_a_condition_that_fails_leaves_the_rule_aside",
+            "test_a_value_of_another_type_counts_against_the_call",
+            "test_a_missing_argument_counts_against_the_call",
+            "test_an_exception_that_cannot_be_judged_exempts_nothing",
+            "test_all_conditions_of_a_rule_must_hold",
+        ),
+    ),
+    row(
+        "policy:lists",
+        "design 8",
+        "a list must fit whole to be allowed and in part to be stopped",
+        in_file(
+            "backstay/test_policy.py",
+            "test_a_list_must_fit_whole_to_be_allowed_and_in_part_to_be_stopped",
+            "test_a_forbidden_word_is_found_inside_a_list_but_permits_nothing_there",
+        ),
+    ),
+    row(
+        "policy:paths",
+        "design 8",
+        "a path that climbs is never inside an allowed place, and a forbidden place is not reached by a detour",
+        in_file(
+            "backstay/test_policy.py",
+            "test_a_path_that_climbs_is_never_inside_an_allowed_place",
+            "test_a_forbidden_place_is_not_reached_by_a_detour",
+        ),
+    ),
+    row(
+        "loop:opaque",
+        "design 3",
+        "a condition on what cannot be looked into asks and says so, and saves no call that another rule denies",
+        in_file(
+            "backstay/test_policy.py",
+            "test_a_condition_on_what_cannot_be_looked_into_asks_and_says_so",
+            "test_what_cannot_be_looked_into_does_not_save_a_call_that_another_rule_denies",
+        ),
+    ),
+    row(
+        "policy:strictest",
+        "design 8",
+        "a rule that only may apply does not stand before a stricter one; of two asking rules both must be "
+        "satisfied, and two that nobody can satisfy deny",
+        in_file(
+            "backstay/test_policy.py",
+            "test_a_rule_that_only_may_apply_does_not_stand_before_a_stricter_one",
+            "test_of_two_asking_rules_both_must_be_satisfied",
+            "test_two_rulings_that_nobody_can_satisfy_are_a_denial",
+        ),
+    ),
+    row(
+        "policy:floor",
+        "design 8; design 18",
+        "a task can only tighten the policy, as often as it likes",
+        in_file(
+            "backstay/test_policy.py", "test_a_task_can_only_tighten", "test_a_tightened_policy_can_be_tightened_again"
+        ),
+        in_file("e2e/test_approvals.py", "test_a_task_may_only_tighten_the_policy"),
+    ),
+    row(
+        "policy:task-rules",
+        "design 8",
+        "a task may use but not redefine the operator's groups, and is refused when it leaves too few approvers",
+        in_file(
+            "backstay/test_policy.py",
+            "test_a_task_that_leaves_too_few_approvers_is_refused",
+            "test_a_task_may_use_but_not_redefine_the_operators_groups",
+        ),
+    ),
+    row(
+        "policy:hostile",
+        "design 8",
+        "a hostile policy of a task is shown as plain ASCII",
+        in_file("backstay/test_policy.py", "test_a_hostile_policy_of_a_task_is_shown_as_plain_ascii"),
+    ),
+    row(
+        "policy:history",
+        "design 6",
+        "a policy comes back from history with the same hash",
+        in_file("backstay/test_policy.py", "test_a_policy_survives_history_with_the_same_hash"),
+    ),
+    row(
+        "policy:read",
+        "design 22",
+        "durations are read in seconds, and sections that are commented out are empty",
+        in_file(
+            "backstay/test_policy.py",
+            "test_durations_are_read_in_seconds",
+            "test_sections_whose_lines_are_commented_out_are_empty",
+        ),
+    ),
+    row(
+        "fault:policy",
+        "issue Bad input",
+        "a faulty policy is refused by field and fix",
+        in_file("backstay/test_policy.py", "test_a_faulty_policy_is_refused_naming_field_and_fix"),
+    ),
+    row(
+        "loop:glob",
+        "design 3",
+        "a glob fits exactly what fnmatch says, case included, and a hostile one does not blow up",
+        in_file(
+            "backstay/test_glob.py",
+            "test_a_pattern_fits_exactly_what_the_standard_library_says",
+            "test_case_counts",
+            "test_a_hostile_pattern_does_not_blow_up",
+        ),
+    ),
+    row(
+        "policy:overlap",
+        "design 8",
+        "two globs overlap when one text fits both, and not when none can",
+        in_file(
+            "backstay/test_glob.py",
+            "test_two_patterns_that_fit_one_text_overlap",
+            "test_patterns_without_a_common_text_do_not_overlap",
+        ),
+    ),
+    row(
+        "policy:raise",
+        "design 8; seed 002 §4",
+        "a server lowers the safety of its tools only when it is trusted; the operator's declaration counts",
+        in_file("toolbox/test_catalog.py", "test_a_server_lowers_its_danger_only_when_it_is_trusted"),
+    ),
+)

@@ -1,0 +1,181 @@
+"""Kills, stops, restarts, locked stores and resets: every run ends and nothing is sent twice."""
+
+from tests.requirements.requirement import in_file, row
+
+ROWS = (
+    row(
+        "effect:kill-matrix",
+        "issue Done 4; seed 004 Queue",
+        "a worker killed at any of 30 or more named points is replaced, and every mail is sent once; "
+        "docs/reliability.md names the places and counts the points",
+        in_file(
+            "crash/test_kill_points.py",
+            "test_a_worker_killed_at_any_point_is_replaced_and_every_mail_is_sent_once",
+            "test_the_matrix_names_at_least_thirty_points_and_none_twice",
+            "test_the_document_names_every_place_and_how_many_points_there_are",
+        ),
+    ),
+    row(
+        "effect:sigstop",
+        "issue Done 4; design 4.2",
+        "a worker stopped before, amid or after its send and continued much later sends nothing again",
+        in_file(
+            "crash/test_stops_and_restarts.py",
+            "test_a_worker_stopped_before_its_send_and_continued_much_later_does_not_send",
+            "test_a_worker_stopped_amid_its_send_and_continued_much_later_adds_nothing",
+            "test_a_worker_stopped_after_its_send_and_continued_much_later_adds_nothing",
+        ),
+    ),
+    row(
+        "effect:undeclared",
+        "issue Done 4",
+        "a tool without verify or idempotency, killed after its send, leads to a question and never to a second send",
+        in_file(
+            "crash/test_stops_and_restarts.py",
+            "test_an_undeclared_tool_killed_after_its_send_leads_to_a_question_never_to_a_second_send",
+        ),
+    ),
+    row(
+        "effect:server-restart",
+        "issue Done 4",
+        "a Temporal server killed amid the sending and started again loses nothing",
+        in_file(
+            "crash/test_stops_and_restarts.py",
+            "test_a_temporal_server_killed_amid_sending_and_started_again_loses_nothing",
+        ),
+    ),
+    row(
+        "effect:no-worker",
+        "design 4; design 8",
+        "a decision made while no worker lives is acted on by the next",
+        in_file(
+            "crash/test_stops_and_restarts.py", "test_a_decision_made_while_no_worker_lives_is_acted_on_by_the_next"
+        ),
+    ),
+    row(
+        "effect:soak",
+        "issue Done 4",
+        "in make soak, runs end and every mail is sent once over 200 or more random kills and at further named points",
+        in_file(
+            "soak/test_more_points.py",
+            "test_a_worker_killed_at_a_further_point_is_replaced_and_every_mail_is_sent_once",
+        ),
+        in_file(
+            "soak/test_random_kills.py",
+            "test_runs_end_and_every_mail_is_sent_once_however_often_their_workers_are_killed",
+        ),
+    ),
+    row(
+        "program:killed",
+        "issue 3 Done 4",
+        "a program whose worker dies at every turn ends with the same readings as if nothing had happened, and no"
+        " mail goes out twice",
+        in_file(
+            "crash/test_programs.py", "test_a_program_whose_worker_dies_at_every_turn_ends_as_if_nothing_had_happened"
+        ),
+    ),
+    row(
+        "fault:store-locked",
+        "issue Bad input",
+        "a locked store is waited for, one that stays locked is asked about, and an answer of the model that "
+        "comes meanwhile is not lost",
+        in_file(
+            "e2e/test_faults_store.py",
+            "test_a_store_that_is_locked_for_a_while_is_waited_for",
+            "test_a_store_that_stays_locked_is_asked_about_and_the_run_goes_on",
+            "test_a_store_locked_before_the_first_step_is_asked_about",
+            "test_a_store_locked_while_the_model_thinks_loses_no_answer",
+        ),
+    ),
+    row(
+        "fault:two-stores",
+        "issue Bad input",
+        "a worker with another store is refused naming both; of two, the right one carries the run or a person is"
+        " asked",
+        in_file(
+            "e2e/test_faults_store.py",
+            "test_a_worker_with_another_store_is_refused_naming_both",
+            "test_of_two_workers_with_two_stores_the_right_one_carries_the_run_or_a_person_is_asked",
+        ),
+    ),
+    row(
+        "fault:reset",
+        "issue Bad input",
+        "after a reset the same decision finds the recorded outcome, and another decision is a conflict that a "
+        "person settles",
+        in_file(
+            "e2e/test_faults_store.py",
+            "test_after_a_reset_the_same_decision_finds_the_recorded_outcome",
+            "test_after_a_reset_another_decision_is_a_conflict_that_a_person_settles",
+        ),
+    ),
+    row(
+        "fault:bounded",
+        "issue Bad input",
+        "by the timeouts and retries that are set, a lasting fault of store, model, server or effect is asked "
+        "about within a minute",
+        in_file(
+            "e2e/test_faults_deadlines.py",
+            "test_the_pauses_between_attempts_are_those_of_the_retry_policy",
+            "test_whatever_an_attempt_takes_a_lasting_fault_is_asked_about_within_a_minute",
+            "test_a_locked_store_is_asked_about_within_a_minute",
+            "test_an_effect_that_hangs_is_asked_about_within_a_minute",
+            "test_an_endpoint_that_cannot_be_reached_is_asked_about_within_a_minute",
+            "test_another_store_is_asked_about_within_a_minute",
+            "test_a_server_that_is_silent_at_its_start_is_given_up_within_a_minute",
+        ),
+    ),
+    row(
+        "fault:attributes",
+        "issue Bad input",
+        "a new namespace gets the search attributes, and one that cannot take them carries runs all the same",
+        in_file(
+            "e2e/test_faults_store.py",
+            "test_a_namespace_without_our_search_attributes_carries_runs_all_the_same",
+            "test_a_new_namespace_gets_our_search_attributes_before_the_first_run",
+        ),
+    ),
+    row(
+        "fault:tool-hangs",
+        "issue Bad input",
+        "a read that hangs is an error to the model, an effect that hangs is asked about and not sent again",
+        in_file(
+            "e2e/test_faults_tools.py",
+            "test_a_read_that_hangs_is_an_error_to_the_model",
+            "test_an_effect_that_hangs_is_asked_about_and_not_sent_again",
+        ),
+    ),
+    row(
+        "fault:tool-dies",
+        "issue Bad input",
+        "a server that dies under an effect is a question, garbage between answers is passed over, a missing "
+        "server takes only its own tools away",
+        in_file(
+            "e2e/test_faults_tools.py",
+            "test_an_effect_whose_server_died_in_mid_call_is_a_question",
+            "test_garbage_between_the_answers_is_passed_over",
+            "test_a_missing_server_takes_only_its_own_tools_away",
+        ),
+    ),
+    row(
+        "fault:read-again",
+        "issue Bad input",
+        "a read whose server died is made again; if it dies every time, a person is asked",
+        in_file(
+            "e2e/test_faults_tools.py",
+            "test_a_read_whose_server_died_once_is_made_again",
+            "test_a_read_whose_server_dies_every_time_is_asked_about",
+        ),
+    ),
+    row(
+        "loop:tool-changed",
+        "design 3; issue Bad input",
+        "a tool that changes after it was ruled on is refused before the intent and asked about again",
+        in_file("e2e/test_faults_tools.py", "test_a_tool_that_changes_after_approval_is_asked_about_again"),
+        in_file(
+            "toolbox/test_catalog.py",
+            "test_a_changed_tool_is_refused_before_the_intent",
+            "test_a_server_that_was_replaced_is_looked_at_before_it_is_called",
+        ),
+    ),
+)

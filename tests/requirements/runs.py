@@ -1,0 +1,266 @@
+"""The loop of a run: from a task through its steps to its end, and how it replays."""
+
+from tests.requirements.requirement import ENDLESS, in_file, row
+
+ROWS = (
+    row(
+        "loop:task",
+        "design 3; seed 000 §1; seed 003 §1; issue Demo",
+        "one sentence becomes a run that reads, asks once, sends and finishes; recipients and total are those of "
+        "a SQL query over random invoices",
+        in_file("e2e/test_reminders.py", "test_recipients_and_total_are_those_of_an_sql_query_over_random_invoices"),
+    ),
+    row(
+        "loop:open-once",
+        "design 3; design 6",
+        "store, model, policy, prompt and catalog of a run are resolved once and recorded, and a run keeps the "
+        "policy it was opened with",
+        in_file("e2e/test_loop.py", "test_what_a_run_must_not_read_again_is_resolved_once_and_recorded"),
+        in_file("e2e/test_faults_store.py", "test_a_run_keeps_the_policy_it_was_opened_with"),
+    ),
+    row(
+        "loop:first-search",
+        "design 3",
+        "one search of the task text, limit 40, comes before the first step",
+        in_file("e2e/test_loop.py", "test_one_search_of_the_task_text_comes_before_the_first_step"),
+    ),
+    row(
+        "loop:new-search",
+        "design 3",
+        "a changed catalog leads to a new search at the next step, an unchanged one is searched once, and a tool "
+        "that is gone is an error to the model",
+        in_file(
+            "e2e/test_catalog_changes.py",
+            "test_a_changed_catalog_leads_to_a_new_search_at_the_next_step",
+            "test_an_unchanged_catalog_is_searched_once",
+            "test_a_tool_that_is_gone_is_an_error_to_the_model",
+        ),
+    ),
+    row(
+        "loop:visible",
+        "design 22",
+        "the list of functions keeps its beginning from step to step; when it is full, the oldest tool that was "
+        "never called leaves",
+        in_file("e2e/test_loop.py", "test_the_list_of_functions_keeps_its_beginning_from_step_to_step"),
+        in_file(
+            "activities/test_transcript.py", "test_when_the_list_is_full_the_oldest_tool_that_was_never_called_leaves"
+        ),
+    ),
+    row(
+        "loop:unknown-tool",
+        "design 3; issue Bad input",
+        "an unknown tool is an error to the model",
+        in_file("e2e/test_faults_answers.py", "test_an_unknown_tool_is_an_error_to_the_model"),
+    ),
+    row(
+        "loop:schema",
+        "design 3; issue Bad input",
+        "arguments that do not fit the tool's schema are an error to the model, and nothing is called",
+        in_file("e2e/test_faults_answers.py", "test_arguments_that_do_not_fit_the_schema_are_an_error_to_the_model"),
+    ),
+    row(
+        "loop:malformed",
+        "design 22; issue Bad input",
+        "malformed arguments are an error to the model and cost a step",
+        in_file("e2e/test_faults_answers.py", "test_malformed_arguments_cost_a_step_and_are_an_error_to_the_model"),
+    ),
+    row(
+        "loop:beside-finish",
+        "design 22; seed 000 §7",
+        "calls beside finish are made first",
+        in_file("e2e/test_faults_answers.py", "test_calls_beside_finish_are_made_first"),
+    ),
+    row(
+        "loop:finish-dropped",
+        "design 22",
+        "finish beside a failed or refused call is dropped and the model told, and of two finishes none counts",
+        in_file(
+            "e2e/test_faults_answers.py",
+            "test_finish_beside_a_failed_or_refused_call_is_dropped",
+            "test_of_two_finishes_none_counts_and_the_model_is_told",
+        ),
+    ),
+    row(
+        "loop:text-finish",
+        "design 22; seed 003 §1",
+        "text without calls is asked about once and then taken for the end",
+        in_file("e2e/test_faults_answers.py", "test_text_alone_is_asked_about_once_and_then_taken_for_the_end"),
+    ),
+    row(
+        "loop:call-ids",
+        "design 22",
+        "calls that share one id are answered apart",
+        in_file("e2e/test_faults_answers.py", "test_calls_with_one_id_are_answered_apart"),
+    ),
+    row(
+        "loop:odd-calls",
+        "issue Bad input",
+        "calls that are no calls are passed over",
+        in_file("e2e/test_faults_answers.py", "test_calls_that_are_no_calls_are_passed_over"),
+    ),
+    row(
+        "loop:mixed",
+        "design 22",
+        "one message is worked off as searches and reads, then one batch, then one question, then finish",
+        in_file("e2e/test_loop.py", "test_searches_and_reads_then_one_batch_then_one_question_then_finish"),
+    ),
+    row(
+        "loop:no-functions",
+        "design 22",
+        "an endpoint that ignores functions is driven by a JSON Schema",
+        in_file("e2e/test_faults_answers.py", "test_an_endpoint_that_ignores_functions_is_driven_by_a_json_schema"),
+    ),
+    row(
+        "loop:developer-role",
+        "design 22",
+        "the prompt's role is system, or developer by setting",
+        in_file("e2e/test_loop.py", "test_the_prompt_has_the_role_that_is_set"),
+    ),
+    row(
+        "loop:ask-person",
+        "design 22",
+        "a question of the model is answered with any JSON and can end the run",
+        in_file("e2e/test_approvals.py", "test_a_question_is_answered_with_any_json_and_can_end_the_run"),
+    ),
+    row(
+        "loop:read-result",
+        "design 6",
+        "a stored result is read further by ref, path, offset and limit, and a path is no ref",
+        in_file("e2e/test_loop.py", "test_a_stored_result_is_read_further_by_path_offset_and_limit"),
+        in_file("e2e/test_faults_answers.py", "test_a_path_is_no_reference_to_a_result"),
+    ),
+    row(
+        "loop:own-bug",
+        "design 3",
+        "a fault of the engine itself ends the run as InternalError with its effects kept and listed",
+        in_file(
+            "e2e/test_loop.py",
+            "test_a_fault_of_our_own_ends_the_run_as_an_internal_error_with_its_effects_kept_and_listed",
+        ),
+    ),
+    row(
+        "loop:recoverable",
+        "design 3",
+        "code that no longer fits a history fails a workflow task and never the run",
+        in_file("e2e/test_loop.py", "test_code_that_no_longer_fits_a_history_fails_a_workflow_task_and_never_the_run"),
+    ),
+    row(
+        "loop:plain-json",
+        "design 3; issue Bad input",
+        "malformed signals become events, malformed updates are refused by field, and the run goes on",
+        in_file(
+            "e2e/test_approvals_hostile.py", "test_malformed_signals_become_events_and_malformed_updates_are_refused"
+        ),
+    ),
+    row(
+        "fault:no-task-failure",
+        "issue Bad input",
+        "a task that is no JSON or comes with a second argument is refused, and no workflow task fails",
+        in_file(
+            "e2e/test_bad_input.py",
+            "test_a_task_that_is_no_json_is_refused_and_fails_no_workflow_task",
+            "test_more_than_one_argument_is_refused",
+        ),
+    ),
+    row(
+        "end:invalid",
+        "design 17; design 3",
+        "a run started with nothing or with nonsense fails as TaskInvalid",
+        in_file(
+            "e2e/test_approvals_hostile.py", "test_a_run_started_with_nothing_or_nonsense_fails_as_an_invalid_task"
+        ),
+    ),
+    row(
+        "fault:task",
+        "issue Bad input",
+        "a task that is not valid is refused by field, value and fix",
+        in_file("e2e/test_bad_input.py", "test_a_task_that_is_not_valid_is_refused_naming_field_value_and_fix"),
+    ),
+    row(
+        "door:task-fields",
+        "design 22; issue Done 10",
+        "a field whose feature is not built is accepted at its default and refused by name otherwise, and so are "
+        "more than 2,000 steps",
+        in_file(
+            "e2e/test_bad_input.py",
+            "test_what_is_not_built_yet_is_refused_by_name",
+            "test_what_is_not_built_yet_is_accepted_at_its_default",
+        ),
+    ),
+    row(
+        "door:attach",
+        "issue Bad input",
+        "a workflow id that is started again while it is open attaches, or is refused where a caller asks for that",
+        in_file("client/test_run.py", "test_the_same_id_while_open_attaches_instead_of_starting_twice"),
+        in_file("e2e/test_faults_store.py", "test_a_second_start_of_an_open_workflow_id_is_refused_or_attached"),
+    ),
+    row(
+        "effect:refused-retry",
+        "design 4",
+        "retry and cron of a whole run are refused",
+        in_file("e2e/test_loop.py", "test_retry_and_cron_of_a_whole_run_are_refused"),
+    ),
+    row(
+        "loop:carried",
+        "issue Done 10",
+        "the state of a run comes back whole from its JSON, no field left out, and only the latest answers are carried",
+        in_file(
+            "workflows/test_state.py",
+            "test_a_state_comes_back_whole_from_its_json",
+            "test_no_field_is_left_out_of_the_round_trip",
+            "test_only_the_latest_answers_are_carried",
+        ),
+    ),
+    row(
+        "loop:old-history",
+        "design 3",
+        "what is read from history may hold unknown fields at any depth; what comes in from outside is refused by"
+        " the name of the unknown field",
+        in_file(
+            "backstay/test_frozen.py",
+            "test_no_noun_forbids_what_an_older_or_newer_history_holds_besides",
+            "test_what_is_read_from_history_may_hold_unknown_fields_at_any_depth",
+            "test_an_action_is_known_by_its_kind_whatever_else_it_holds",
+            "test_what_comes_in_at_the_door_is_refused_by_the_name_of_the_unknown_field",
+        ),
+        in_file("workflows/test_state.py", "test_a_state_of_a_newer_version_is_read_without_what_is_unknown"),
+    ),
+    row(
+        "loop:replay",
+        "issue Done 8",
+        "histories of every shape of run are kept and replay, and so do runs of the present code",
+        in_file(
+            "replay/test_replay.py",
+            "test_a_history_of_every_shape_is_kept",
+            "test_a_kept_history_replays",
+            "test_runs_of_today_replay_too",
+        ),
+    ),
+    row(
+        "loop:mutants",
+        "issue Done 8",
+        "three deliberate changes of the workflow code make the replay fail",
+        in_file("replay/test_replay.py", "test_a_changed_workflow_is_noticed"),
+    ),
+    row(
+        "context:constant",
+        "issue Done 8",
+        "history per step between steps 20 and 60 is at most 4 kB and constant within 10 %",
+        in_file("e2e/test_history.py", "test_history_per_step_is_small_and_constant_whatever_the_results_weigh"),
+    ),
+    row(
+        "context:answers-small",
+        "design 6",
+        "Result and every query answer stay under 128 KiB, however much is asked",
+        in_file(
+            "e2e/test_answers_small.py",
+            "test_every_query_answer_and_the_result_stay_under_128_kib_however_much_is_asked",
+        ),
+    ),
+    row(
+        "loop:without-end",
+        "design 6",
+        "a run goes on over continue-as-new",
+        deferred=ENDLESS,
+    ),
+)

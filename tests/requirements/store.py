@@ -1,0 +1,277 @@
+"""The store: its identity, its files, its records of runs and events, its blobs."""
+
+from tests.requirements.requirement import AUDIT, CONNECTIONS, MEMORY, PRODUCTION, in_file, row
+
+ROWS = (
+    row(
+        "store:identity",
+        "design 14",
+        "another store is refused and both are named, and two homes are two stores",
+        in_file("store/test_identity.py", "test_another_store_is_refused_and_both_are_named"),
+        in_file("store/test_opening.py", "test_two_homes_are_two_stores"),
+    ),
+    row(
+        "store:epoch",
+        "design 14",
+        "a restored store has a new, later epoch and is otherwise the same store",
+        in_file(
+            "store/test_identity.py",
+            "test_a_new_epoch_is_the_same_store_and_is_noticed",
+            "test_every_new_epoch_is_later",
+            "test_two_restores_of_one_backup_lead_to_different_epochs",
+        ),
+    ),
+    row(
+        "store:restored",
+        "design 14",
+        "after a restore only a first attempt without a row goes; what was lost can be settled and sent anew",
+        in_file(
+            "store/test_begin.py",
+            "test_after_a_restore_only_a_first_attempt_without_a_row_goes",
+            "test_what_was_lost_in_a_restore_can_be_settled_and_sent_anew",
+        ),
+    ),
+    row(
+        "store:sqlite",
+        "design 14",
+        "the file is in WAL mode, every commit is synced, and a network filesystem is refused",
+        in_file(
+            "store/test_opening.py",
+            "test_the_file_is_in_wal_mode_and_every_commit_is_synced",
+            "test_the_nearest_and_latest_mount_decides_what_is_a_network_filesystem",
+            "test_a_database_on_a_network_filesystem_is_refused",
+        ),
+    ),
+    row(
+        "store:schema",
+        "design 14",
+        "a first opening makes the schema that the code expects, and a later one finds the same store",
+        in_file(
+            "store/test_opening.py",
+            "test_a_first_opening_makes_the_schema_that_the_code_expects",
+            "test_a_store_stays_the_same_store_when_it_is_opened_again",
+        ),
+    ),
+    row(
+        "store:migrate",
+        "design 14",
+        "processes that open an empty home at once find one store, and a migration that is cut off leaves nothing"
+        " behind",
+        in_file(
+            "store/test_opening.py",
+            "test_processes_that_open_an_empty_home_at_once_find_one_store",
+            "test_openings_in_one_process_do_not_disturb_each_other",
+            "test_a_migration_that_is_cut_off_leaves_nothing_behind",
+        ),
+    ),
+    row(
+        "store:migration-place",
+        "design 14",
+        "the store migrates from wherever it is installed, and the lock of a migration that hangs is named",
+        in_file("store/test_opening.py", "test_the_store_migrates_from_wherever_it_is_installed"),
+        in_file("store/test_unavailable.py", "test_the_lock_of_a_migration_that_hangs_is_named"),
+    ),
+    row(
+        "store:newer",
+        "design 14",
+        "a database of a newer version is refused untouched",
+        in_file("store/test_opening.py", "test_a_database_of_a_newer_version_is_refused_untouched"),
+    ),
+    row(
+        "store:place",
+        "design 14",
+        "a database and a folder of blobs may be named, in homes with odd characters too",
+        in_file(
+            "store/test_opening.py",
+            "test_a_database_and_a_blob_directory_may_be_named",
+            "test_a_home_with_odd_characters_works",
+        ),
+    ),
+    row(
+        "store:refused",
+        "design 14",
+        "a database that cannot hold what is promised, a home that cannot be made and a file that is no database "
+        "are refused in one line",
+        in_file(
+            "store/test_opening.py",
+            "test_a_database_that_cannot_hold_the_promises_is_refused",
+            "test_a_home_that_cannot_be_made_is_refused",
+            "test_a_file_that_is_no_database_is_reported_in_one_line",
+        ),
+    ),
+    row(
+        "store:private",
+        "design 18",
+        "files and directories are for this user only",
+        in_file("store/test_opening.py", "test_files_and_directories_are_for_this_user_only"),
+    ),
+    row(
+        "store:blobs",
+        "design 14",
+        "a blob is found under its hash, equal ones are one file, and damage is noticed and healed when it is "
+        "written again",
+        in_file(
+            "store/test_blobs.py",
+            "test_bytes_come_back_under_their_hash",
+            "test_a_payload_changed_on_disk_is_noticed_and_healed_when_it_is_written_again",
+            "test_the_same_bytes_written_at_once_are_one_file",
+        ),
+    ),
+    row(
+        "store:blob-json",
+        "design 14",
+        "JSON comes back equal and shares a ref; what is no JSON or nested too deep is refused",
+        in_file(
+            "store/test_blobs.py",
+            "test_json_comes_back_equal_and_equal_values_share_a_ref",
+            "test_a_value_that_is_not_json_is_refused",
+            "test_json_nested_too_deep_is_refused",
+            "test_bytes_that_are_not_json_are_refused_as_json",
+        ),
+    ),
+    row(
+        "store:blob-refs",
+        "design 14",
+        "what is no ref is refused before any file is touched, and an unknown one is named",
+        in_file(
+            "store/test_blobs.py",
+            "test_what_is_no_ref_is_refused_before_any_file_is_touched",
+            "test_an_unknown_ref_is_named",
+        ),
+    ),
+    row(
+        "store:blob-writes",
+        "design 14",
+        "a write that fails leaves no file and says why",
+        in_file("store/test_blobs.py", "test_a_write_that_fails_leaves_no_file_and_says_why"),
+    ),
+    row(
+        "store:recent",
+        "design 14",
+        "a recent blob is read from memory, within its limit",
+        in_file(
+            "store/test_blobs.py",
+            "test_a_recent_payload_is_read_from_memory",
+            "test_what_is_kept_in_memory_never_exceeds_its_limit",
+        ),
+    ),
+    row(
+        "s002:safenet",
+        "seed 002 §2; design 14",
+        "the events of a run come back in their order, from any number on, whatever text they hold",
+        in_file("store/test_events.py", "test_events_come_back_in_order_and_by_run", "test_hostile_text_is_kept"),
+    ),
+    row(
+        "store:events",
+        "design 14",
+        "a repeated event changes nothing, of two with one number the newer stays, and many writers lose nothing",
+        in_file(
+            "store/test_events.py",
+            "test_a_repeat_changes_nothing",
+            "test_of_two_events_with_one_number_the_newer_stays",
+            "test_many_writers_lose_nothing",
+        ),
+    ),
+    row(
+        "store:runs",
+        "design 14",
+        "a run is recorded from beginning to end; opening again changes nothing, and the last word on its end counts",
+        in_file(
+            "store/test_runs.py",
+            "test_a_run_is_recorded_from_beginning_to_end",
+            "test_opening_again_changes_nothing",
+            "test_the_last_word_on_how_a_run_ended_counts",
+            "test_the_end_of_a_run_whose_beginning_is_lost_is_kept",
+            "test_long_text_is_cut",
+        ),
+    ),
+    row(
+        "store:runs-found",
+        "design 14",
+        "a workflow id names its latest run, a run id its own, and the newest runs come first",
+        in_file(
+            "store/test_runs.py",
+            "test_a_workflow_id_names_its_latest_run_and_any_run_id_its_own",
+            "test_the_newest_runs_come_first",
+        ),
+    ),
+    row(
+        "store:locked",
+        "issue Bad input",
+        "a store locked for too long is unavailable to all who wait and works again afterwards; a short lock is "
+        "waited for",
+        in_file(
+            "store/test_unavailable.py",
+            "test_a_store_locked_for_too_long_is_unavailable_and_works_again_afterwards",
+            "test_many_who_wait_for_a_locked_store_are_all_told",
+            "test_a_short_lock_is_waited_for",
+            "test_a_writer_that_is_cancelled_while_it_waits_does_not_block_the_next",
+        ),
+    ),
+    row(
+        "store:replaced",
+        "issue Bad input",
+        "a database that was replaced under a worker is unavailable",
+        in_file("store/test_unavailable.py", "test_a_database_that_was_replaced_under_a_worker_is_unavailable"),
+    ),
+    row(
+        "store:several-hosts",
+        "design 14",
+        "Postgres and S3-compatible blobs for several hosts",
+        deferred=PRODUCTION,
+    ),
+    row(
+        "store:ledger",
+        "design 14",
+        "HMAC chain per run, verify, export",
+        deferred=AUDIT,
+    ),
+    row(
+        "s004:audit",
+        "seed 004 Features",
+        "a ledger holds every request and every result, redacted",
+        deferred=AUDIT,
+    ),
+    row(
+        "s002:safenet-all",
+        "seed 002 §2",
+        "structured events of everything that happened, requests and results included",
+        deferred=AUDIT,
+    ),
+    row(
+        "s002:export",
+        "seed 002 App. B",
+        "exportable audit reports",
+        deferred=AUDIT,
+    ),
+    row(
+        "store:memory",
+        "design 14",
+        "memory with full-text recall; learning",
+        deferred=MEMORY,
+    ),
+    row(
+        "s003:memory",
+        "seed 003 memory",
+        "run metadata, tool calls, outputs and answers, by session",
+        deferred=MEMORY,
+    ),
+    row(
+        "s003:history",
+        "seed 003 memory",
+        "an index of history, offered as tools",
+        deferred=MEMORY,
+    ),
+    row(
+        "store:gc",
+        "design 14",
+        "gc of runs closed longer than the undo window",
+        deferred=PRODUCTION,
+    ),
+    row(
+        "store:connections",
+        "design 14",
+        "tokens encrypted and refreshed under a row lock",
+        deferred=CONNECTIONS,
+    ),
+)

@@ -1,0 +1,169 @@
+"""What a run did is taken back: when, in which order, and what is left."""
+
+from tests.requirements.requirement import in_file, row
+
+ROWS = (
+    row(
+        "undo:failure",
+        "issue Done 7; seed 002 §8; design 17",
+        "a failure after five effects takes back five, last first, and the Result names outcome, error and every "
+        "effect",
+        in_file("e2e/test_undo.py", "test_a_failure_after_five_effects_takes_back_five_last_first"),
+    ),
+    row(
+        "undo:stop",
+        "issue Done 7; design 9",
+        "a rejection with stop takes back a batch in reverse order of its calls, as the preview listed it",
+        in_file("e2e/test_undo.py", "test_a_rejection_with_stop_takes_back_a_batch_in_reverse_order_of_its_calls"),
+    ),
+    row(
+        "undo:to-step",
+        "issue Done 7; design 9",
+        "an undo to a step takes back what came after it, once, and the run goes on",
+        in_file("e2e/test_undo.py", "test_an_undo_to_a_step_takes_back_what_came_after_it_and_the_run_goes_on"),
+    ),
+    row(
+        "undo:cancel",
+        "issue Done 7; design 4.2",
+        "a call under way when the run is cancelled is waited for and taken back",
+        in_file("e2e/test_undo.py", "test_a_call_under_way_when_the_run_is_cancelled_is_waited_for_and_taken_back"),
+    ),
+    row(
+        "end:cancelled",
+        "design 17; design 9; issue Done 7",
+        "a cancelled run takes back what it did, ends as cancelled, and its Result is read all the same",
+        in_file("e2e/test_undo.py", "test_a_cancelled_run_ends_as_cancelled_after_taking_back_what_it_did"),
+    ),
+    row(
+        "undo:after-end",
+        "issue Done 7",
+        "a completed run is undone last effect first, to any step, and only once",
+        in_file(
+            "e2e/test_undo_after_end.py", "test_a_completed_run_is_undone_last_effect_first_to_any_step_and_only_once"
+        ),
+    ),
+    row(
+        "undo:again",
+        "design 9",
+        "a compensation that was parked is tried again when the run is undone again",
+        in_file("e2e/test_undo_after_end.py", "test_a_compensation_that_was_parked_is_tried_again_when_undone_again"),
+    ),
+    row(
+        "undo:open-refused",
+        "design 9",
+        "UndoRun refuses an open run, an unknown one and an incomplete request by type, and undoes a terminated one",
+        in_file(
+            "e2e/test_undo_after_end.py",
+            "test_an_open_run_is_refused_and_a_terminated_one_is_undone",
+            "test_an_unknown_run_and_an_incomplete_request_are_refused_by_type",
+        ),
+    ),
+    row(
+        "undo:chain",
+        "design 9",
+        "an earlier run of the same name is undone while a later one is open",
+        in_file(
+            "e2e/test_undo_after_end.py", "test_an_earlier_run_of_the_same_name_is_undone_while_the_later_one_is_open"
+        ),
+    ),
+    row(
+        "undo:unknown",
+        "issue Done 7; design 4.5",
+        "an effect of unknown outcome is checked before it is taken back",
+        in_file("e2e/test_undo.py", "test_an_effect_of_unknown_outcome_is_checked_before_it_is_taken_back"),
+    ),
+    row(
+        "undo:by-id",
+        "design 9",
+        "an effect that stays unknown is undone by its id, or parked",
+        in_file("e2e/test_undo.py", "test_an_effect_that_stays_unknown_is_undone_by_its_id_or_parked"),
+    ),
+    row(
+        "undo:parked",
+        "issue Done 7; design 9; seed 002 §8",
+        "a compensation that fails is tried again, then parked with what to do by hand, the others go on, and the"
+        " run ends as rollback_failed",
+        in_file("e2e/test_undo.py", "test_a_compensation_that_fails_is_tried_again_then_parked_and_the_others_go_on"),
+    ),
+    row(
+        "undo:none",
+        "design 9",
+        "an effect that cannot be undone is kept and named",
+        in_file("e2e/test_undo.py", "test_an_effect_that_cannot_be_undone_is_kept_and_named"),
+    ),
+    row(
+        "undo:keep",
+        "design 9",
+        "on_failure keep keeps what was done, and a completed run is not rolled back",
+        in_file("e2e/test_undo.py", "test_what_the_task_wants_kept_and_what_was_completed_is_kept"),
+    ),
+    row(
+        "undo:policy",
+        "design 9; design 3",
+        "the policy's undo section rules compensations: it allows them by default, may ask or deny, and a "
+        "question may expire",
+        in_file("backstay/test_policy.py", "test_compensations_follow_their_own_section_and_are_allowed_by_default"),
+        in_file(
+            "e2e/test_undo.py",
+            "test_a_policy_may_ask_about_compensations",
+            "test_a_policy_may_deny_a_compensation_and_let_the_question_expire",
+        ),
+    ),
+    row(
+        "undo:bound",
+        "design 9",
+        "an outcome is recorded with what would take it back",
+        in_file("store/test_settle.py", "test_an_outcome_is_recorded_with_what_would_take_it_back"),
+    ),
+    row(
+        "undo:compensated",
+        "design 9",
+        "an effect is compensated when its compensation is applied or a person confirms it, else it stays; a "
+        "failed one goes again only under a new send",
+        in_file("store/test_begin.py", "test_a_compensation_that_failed_goes_again_only_under_a_new_send"),
+        in_file(
+            "store/test_settle.py",
+            "test_an_applied_compensation_compensates_its_effect",
+            "test_a_compensation_that_did_not_work_leaves_its_effect",
+            "test_a_compensation_that_a_person_confirms_compensates_its_effect",
+        ),
+    ),
+    row(
+        "undo:paused",
+        "design 9",
+        "a paused run can be undone and cancelled",
+        in_file("e2e/test_pause.py", "test_a_paused_run_can_still_be_undone_and_cancelled"),
+    ),
+    row(
+        "undo:template",
+        "design 9",
+        "what a tool answered is never a template, and what cannot be computed is one error that does not quote it",
+        in_file(
+            "toolbox/test_template.py",
+            "test_what_tools_answer_is_never_a_template",
+            "test_what_cannot_be_computed_is_one_error",
+            "test_an_error_quotes_the_template_and_never_the_value",
+        ),
+    ),
+    row(
+        "undo:values",
+        "design 9",
+        "one expression keeps the type of its value, text stays text, and fields win over methods",
+        in_file(
+            "toolbox/test_template.py",
+            "test_one_expression_keeps_the_value_as_it_is",
+            "test_text_that_looks_like_a_number_stays_text",
+            "test_fields_win_over_methods_of_the_same_name",
+        ),
+    ),
+    row(
+        "undo:conditions",
+        "design 9",
+        "a condition is true or false, or an error",
+        in_file(
+            "toolbox/test_template.py",
+            "test_a_condition_is_true_or_false",
+            "test_a_condition_that_says_neither_is_an_error",
+        ),
+    ),
+)
