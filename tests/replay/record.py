@@ -4,17 +4,20 @@ python -m tests.replay.record VERSION [SHAPE ...]
 """
 
 import asyncio
+import json
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
+from temporalio.client import Client, WorkflowHistory
 from temporalio.testing import WorkflowEnvironment
 
 from backstay.calls import DATA_CONVERTER
-from sandbox.programs.opening import open_sandbox
 from tests.conftest import KEYS
-from tests.engine import ROOT, engine
-from tests.replay.shapes import SHAPES, rules, toolbox
+from tests.engine import assert_no_task_failure, engine
+from tests.replay.shapes import SHAPES, rules
+from tests.replay.steps import Play, ended, options
 
 HISTORIES = Path(__file__).parent / "histories"
 
@@ -24,24 +27,32 @@ async def main(version: str, *wanted: str) -> None:
     async with await WorkflowEnvironment.start_local(
         data_converter=DATA_CONVERTER, dev_server_existing_path=binary, search_attributes=KEYS, identity="recorder"
     ) as environment:
-        with tempfile.TemporaryDirectory() as folder:
-            home = ROOT / "build" / "sandbox"
-            async with (
-                open_sandbox(nsjail=None, home=home, image="python") as sandbox,
-                engine(
-                    environment.client, Path(folder), rules, sandbox=sandbox, toolbox=toolbox(Path(folder))
-                ) as opened,
-            ):
-                for name, play in SHAPES.items():
-                    if wanted and name not in wanted:
-                        continue
-                    handle = await play(opened)
-                    async with asyncio.timeout(60):
-                        await handle.result()
-                    path = HISTORIES / f"{version}-{name}.json"
-                    if path.exists():
-                        raise SystemExit(f"{path} exists; a kept history is never replaced")
-                    path.write_text((await handle.fetch_history()).to_json() + "\n", encoding="utf-8")
+        for name, play in SHAPES.items():
+            if not wanted or name in wanted:
+                path = HISTORIES / f"{version}-{name}.json"
+                if path.exists():
+                    raise SystemExit(f"{path} exists; a kept history is never replaced")
+                path.write_text(shown(await played(environment.client, play)) + "\n", encoding="utf-8")
+
+
+async def played(client: Client, play: Play) -> WorkflowHistory:
+    """Return the history of one shape, played in an engine of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        async with engine(client, Path(folder), rules, **options(Path(folder))) as opened:
+            handle = await play(opened)
+            await ended(handle)
+            history = await handle.fetch_history()
+    assert_no_task_failure(history)
+    return history
+
+
+def shown(history: WorkflowHistory) -> str:
+    """Return a history without stack traces: they name the machine, and no replay reads them."""
+
+    def without_trace(value: dict[str, Any]) -> dict[str, Any]:
+        return {key: inner for key, inner in value.items() if key != "stackTrace"}
+
+    return json.dumps(json.loads(history.to_json(), object_hook=without_trace), indent=2)
 
 
 if __name__ == "__main__":

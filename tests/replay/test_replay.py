@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pytest
@@ -8,16 +9,73 @@ from temporalio.workflow import NondeterminismError
 
 import workflows
 from backstay.calls import DATA_CONVERTER
+from backstay.tools.tool import ToolResult
 from tests.engine import assert_no_task_failure
-from tests.replay.shapes import SHAPES, rules, toolbox
+from tests.replay.shapes import SHAPES, rules
+from tests.replay.steps import ended, options
 from workflows import asking, run_task
+from workflows.reconcile import Reconcile
+from workflows.rollback import Rollback
 from workflows.tool_calls import ToolCalls
 
 HISTORIES = sorted((Path(__file__).parent / "histories").glob("*.json"))
+UNKNOWN = "-> OutcomeUnknown"
+HOLDS = {
+    "lost-checked": ["call_tool", UNKNOWN, "settle_effect look", "call_tool verify"],
+    "lost-proven": [UNKNOWN, *["call_tool verify"] * 3, "settle_effect did_not_happen", "call_tool"],
+    "lost-happened": [UNKNOWN, "update decide", "settle_effect happened"],
+    "lost-denied": [UNKNOWN, "update decide", "settle_effect did_not_happen", "ask_model"],
+    "lost-again": [UNKNOWN, "call_tool verify", "update decide", "settle_effect did_not_happen", "call_tool"],
+    "lost-undo": ["call_tool undo", UNKNOWN, "call_tool undo", "close_run"],
+    "lost-cancelled": ["activity cancelled", UNKNOWN, "call_tool verify", *["call_tool undo"] * 2, "canceled"],
+    "quorum": [*["update decide", "check_proof"] * 2, "call_tool"],
+    "topped-up": ["call_tool", "update top_up", "ask_model"],
+    "budget-answered": ["call_tool", "update decide", "ask_model"],
+    "paused": ["update pause", "update decide", "update resume", "call_tool"],
+    "cancelled": ["call_tool", "activity cancelled", *["call_tool undo"] * 2, "close_run", "canceled"],
+    "undo-run": ["load_effects", *["settle_effect look", "call_tool undo"] * 2],
+    "undo-run-lost": ["load_effects", "settle_effect look", "call_tool undo", UNKNOWN],
+    "program-fed": ["resume_program", "update decide", "resume_program", "timed out", "resume_program", "digest"],
+    "program-asked-back": ["resume_program", "call_tool", "update decide", "call_tool answering", "resume_program"],
+}
+"""What a shape is kept for, in this order; other things may stand between."""
 
 
 def history_of(path):
     return WorkflowHistory.from_json(path.stem, path.read_text(encoding="utf-8"))
+
+
+def history_named(shape):
+    return history_of(next(path for path in HISTORIES if path.stem.partition("-")[2] == shape))
+
+
+def marks_of(event):
+    """Tell in a word or two what an event is kept for."""
+    match event.WhichOneof("attributes"):
+        case "activity_task_scheduled_event_attributes":
+            scheduled = event.activity_task_scheduled_event_attributes
+            ask = json.loads(scheduled.input.payloads[0].data)
+            how = ask.get("purpose") or ask.get("verdict") or ("answering" if "question" in ask else "")
+            return f"{scheduled.activity_type.name} {how}".strip()
+        case "activity_task_completed_event_attributes":
+            said = json.loads(event.activity_task_completed_event_attributes.result.payloads[0].data)
+            return f"-> {said.get('error_type')}" if isinstance(said, dict) else ""
+        case "activity_task_timed_out_event_attributes":
+            return "timed out"
+        case "activity_task_cancel_requested_event_attributes":
+            return "activity cancelled"
+        case "workflow_execution_canceled_event_attributes":
+            return "canceled"
+        case "workflow_execution_update_accepted_event_attributes":
+            return f"update {event.workflow_execution_update_accepted_event_attributes.accepted_request.input.name}"
+        case _:
+            return ""
+
+
+def holds(history, wanted):
+    """Return whether everything wanted happened, in this order."""
+    happened = iter([marks_of(event) for event in history.events])
+    return all(mark in happened for mark in wanted)
 
 
 def replayer(*, sandboxed):
@@ -30,6 +88,11 @@ def test_a_history_of_every_shape_is_kept():
     kept = {path.stem.partition("-")[2] for path in HISTORIES}
 
     assert set(SHAPES) <= kept
+
+
+@pytest.mark.parametrize("shape", HOLDS)
+def test_a_kept_history_holds_what_it_is_kept_for(shape):
+    assert holds(history_named(shape), HOLDS[shape])
 
 
 @pytest.mark.parametrize("path", HISTORIES, ids=lambda path: path.stem)
@@ -45,12 +108,38 @@ async def _hasty(self):
     return None
 
 
+async def _unchecked(self, tool, effect):
+    return None
+
+
+async def _no_wait(self, seconds, tool):
+    return None
+
+
+async def _presumed(self, call, effect, result):
+    return "known", ToolResult(success=False, error="it did not happen", error_type="DidNotHappen")
+
+
+async def _trusted(self, slot):
+    return slot, True, None
+
+
+async def _sent_twice(self, slot):
+    await _COMPENSATED(self, slot)
+    return await _COMPENSATED(self, slot)
+
+
+async def _never_sent(self, slot):
+    return 0
+
+
 async def _announce_first(self, batch):
     await run_task.search(self.context, "look again", limit=1)
     return await _BATCH(self, batch)
 
 
 _BATCH = ToolCalls.batch
+_COMPENSATED = Rollback._compensated
 
 
 @pytest.mark.parametrize(
@@ -59,22 +148,45 @@ _BATCH = ToolCalls.batch
         (run_task, "search", _no_search, "read"),
         (ToolCalls, "batch", _announce_first, "approve"),
         (asking.Asking, "closing_summary", _hasty, "budget"),
+        (Reconcile, "check", _unchecked, "lost-checked"),
+        (Reconcile, "check", _unchecked, "lost-proven"),
+        (Reconcile, "wait_out", _no_wait, "lost-happened"),
+        (Reconcile, "_ask", _presumed, "lost-denied"),
+        (Reconcile, "_ask", _presumed, "lost-again"),
+        (Rollback, "_known", _trusted, "lost-cancelled"),
+        (Rollback, "_compensated", _sent_twice, "lost-undo"),
+        (Rollback, "_sends_before", _never_sent, "undo-run"),
     ],
-    ids=["an activity is left out", "an activity is added", "an ending is shortened"],
+    ids=[
+        "an activity is left out",
+        "an activity is added",
+        "an ending is shortened",
+        "an outcome is not checked",
+        "an outcome is not proven",
+        "a lost answer is not waited for",
+        "nobody says what happened",
+        "nobody asks for another send",
+        "an unknown effect is taken back unchecked",
+        "a lost compensation is made again",
+        "earlier compensations are not looked up",
+    ],
 )
 async def test_a_changed_workflow_is_noticed(monkeypatch, owner, name, mutation, shape):
     monkeypatch.setattr(owner, name, mutation)
-    path = next(path for path in HISTORIES if path.stem.endswith(f"-{shape}"))
 
     with pytest.raises(NondeterminismError):
-        await replayer(sandboxed=False).replay_workflow(history_of(path))
+        await replayer(sandboxed=False).replay_workflow(history_named(shape))
+
+
+TODAY = ("approve", "plan", "catalog", "elicitation", "quorum", "topped-up", "paused", "cancelled", "undo-run")
 
 
 async def test_runs_of_today_replay_too(open_engine, tmp_path):
-    async with open_engine(rules, toolbox=toolbox(tmp_path)) as engine:
-        for play in (SHAPES["approve"], SHAPES["plan"], SHAPES["catalog"], SHAPES["elicitation"]):
-            handle = await play(engine)
-            await handle.result()
+    async with open_engine(rules, **options(tmp_path)) as engine:
+        for shape in (*TODAY, "lost-checked", "lost-undo"):
+            handle = await SHAPES[shape](engine)
+            await ended(handle)
             history = await handle.fetch_history()
             assert_no_task_failure(history)
+            assert holds(history, HOLDS.get(shape, [])), shape
             await replayer(sandboxed=True).replay_workflow(history)

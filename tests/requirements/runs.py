@@ -233,6 +233,7 @@ ROWS = (
             "replay/test_replay.py",
             "test_a_history_of_every_shape_is_kept",
             "test_a_kept_history_replays",
+            "test_a_kept_history_holds_what_it_is_kept_for",
             "test_runs_of_today_replay_too",
         ),
     ),

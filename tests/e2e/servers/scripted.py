@@ -3,12 +3,14 @@
 {"tools": [...], "later": [tools that are listed too once a call was made],
  "answers": {tool: answer or [answers, one per call, the last for all further ones]}}
 An answer: {"data": any}, {"error": text}, {"refusal": text} (an error of the protocol), {"garbage": text before it},
-{"megabytes": n}, {"die": true}, {"hang": true}, {"notify": true}. Every call is written to `<script>.calls` first.
+{"megabytes": n}, {"die": true}, {"hang": true}, {"notify": true}, {"until": name of a file} (which stands beside the
+script when the answer may come). Every call is written to `<script>.calls` first.
 """
 
 import json
 import os
 import sys
+import time
 from pathlib import Path
 
 script = Path(sys.argv[1])
@@ -48,6 +50,8 @@ def called(told, request):
         os._exit(9)
     if answer.get("hang"):
         return None
+    while "until" in answer and not script.with_name(answer["until"]).exists():
+        time.sleep(0.05)
     if answer.get("notify"):
         say({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
     if "garbage" in answer:

@@ -1,0 +1,66 @@
+"""Runs of programs: one that goes on in its jail, one that is fed again, one whose call is asked back about."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from sandbox.programs.opening import open_sandbox
+from sandbox.programs.sandbox import Sandbox
+from tests.engine import ROOT, Engine, sandbox_role
+from tests.replay.steps import FINISH, Handle, Play, Script, decided, ended, requested
+
+PROGRAM = """
+import asyncio
+page = await mail.list_customers(offset=0, limit=1)
+await asyncio.gather(*(mail.send_email(to=to, subject="s", body="b") for to in ("a@example.com", "b@example.com")))
+return page["total"]
+"""
+ASKED_BACK = """
+return await office.give_away(room="cellar")
+"""
+SCRIPTS: dict[str, Script] = {
+    "program": [[("run_program", {"code": PROGRAM})], [FINISH]],
+    "program-fed": [[("run_program", {"code": PROGRAM})], [FINISH]],
+    "program-asked-back": [[("run_program", {"code": ASKED_BACK})], [FINISH]],
+}
+
+
+@asynccontextmanager
+async def _sandbox() -> AsyncGenerator[Sandbox]:
+    async with open_sandbox(nsjail=None, home=ROOT / "build" / "sandbox", image="python") as sandbox:
+        yield sandbox
+
+
+async def program(engine: Engine) -> Handle:
+    async with _sandbox() as sandbox, sandbox_role(engine.client, engine.settings, sandbox):
+        handle = await engine.start({"text": "program"}, "golden-program")
+        await decided(handle, "approve")
+        await ended(handle)
+    return handle
+
+
+async def program_fed(engine: Engine) -> Handle:
+    """The worker that keeps the program goes while a person is asked, and another one feeds its journal to a jail."""
+    async with _sandbox() as sandbox, sandbox_role(engine.client, engine.settings, sandbox):
+        handle = await engine.start({"text": "program-fed"}, "golden-program-fed")
+        await requested(handle)
+    async with _sandbox() as sandbox, sandbox_role(engine.client, engine.settings, sandbox):
+        await decided(handle, "approve")
+        await ended(handle)
+    return handle
+
+
+async def program_asked_back(engine: Engine) -> Handle:
+    """The server of a call that a program makes asks a person, who declines."""
+    async with _sandbox() as sandbox, sandbox_role(engine.client, engine.settings, sandbox):
+        handle = await engine.start({"text": "program-asked-back"}, "golden-program-asked-back")
+        await decided(handle, "approve")
+        await decided(handle, "reject", "elicitation")
+        await ended(handle)
+    return handle
+
+
+SHAPES: dict[str, Play] = {
+    "program": program,
+    "program-fed": program_fed,
+    "program-asked-back": program_asked_back,
+}

@@ -1,0 +1,129 @@
+"""Runs that people steer: a quorum with proofs, more budget, a pause, a cancellation, an undo after the end."""
+
+import asyncio
+import time
+from typing import Any
+
+from backstay.approvals.proof import sign
+from tests.engine import Engine
+from tests.replay.steps import (
+    FINISH,
+    KEY,
+    OPEN,
+    READ,
+    SEND,
+    Handle,
+    Play,
+    Script,
+    called,
+    decided,
+    ended,
+    find,
+    folder_of,
+    pay,
+    requested,
+)
+
+SCRIPTS: dict[str, Script] = {
+    "quorum": [[SEND], [FINISH]],
+    "topped-up": [[READ], [READ], [FINISH]],
+    "budget-answered": [[READ], [READ], [FINISH]],
+    "paused": [[SEND], [FINISH]],
+    "cancelled": [[find("pay")], [pay()], [pay("pay_at_last")], [FINISH]],
+    "undo-run": [[find("pay")], [pay()], [pay()], [FINISH]],
+    "undo-run-lost": [[find("pay")], [pay("pay_for_good")], [FINISH]],
+}
+
+
+async def quorum(engine: Engine) -> Handle:
+    rule = {"tool": "mail.send_email", "approvers": ["ana", "bo", "cy"], "quorum": 2}
+    handle = await engine.start({"text": "quorum", "policy": {"ask": [rule]}}, "golden-quorum")
+    for by in ("bo", "cy"):
+        request = await requested(handle)
+        decision = {"request_id": request["id"], "verdict": "approve", "by": by}
+        proof = sign(KEY.encode(), handle.id, "decide", int(time.time()) + 600, decision)
+        await handle.execute_update("decide", {**decision, "proof": proof})
+    return handle
+
+
+def _asking(name: str) -> dict[str, Any]:
+    return {"text": name, "budget": {"max_steps": 2, "on_exhausted": "ask"}}
+
+
+async def topped_up(engine: Engine) -> Handle:
+    handle = await engine.start(_asking("topped-up"), "golden-topped-up")
+    await requested(handle, "budget")
+    await handle.execute_update("top_up", {"max_steps": 2, "by": "ana"})
+    return handle
+
+
+async def budget_answered(engine: Engine) -> Handle:
+    handle = await engine.start(_asking("budget-answered"), "golden-budget-answered")
+    await decided(handle, "answer", "budget", answer={"max_steps": 1})
+    return handle
+
+
+async def paused(engine: Engine) -> Handle:
+    """Hold the run while a decision is open, decide it, and let the run go on."""
+    handle = await engine.start({"text": "paused"}, "golden-paused")
+    await requested(handle)
+    await handle.execute_update("pause", {"reason": "lunch", "by": "ana"})
+    await decided(handle, "approve")
+    async with asyncio.timeout(30):
+        while (await handle.query("status"))["state"] != "paused":
+            await asyncio.sleep(0.1)
+    await handle.execute_update("resume", {"by": "ana"})
+    return handle
+
+
+async def cancelled(engine: Engine) -> Handle:
+    """Cancel while a payment is on its way; its answer comes after the run has asked its worker to stop."""
+    handle = await engine.start({"text": "cancelled"}, "golden-cancelled")
+    await called(engine, "pay_at_last")
+    await handle.cancel()
+    async with asyncio.timeout(30):
+        while not await _stopping(handle):
+            await asyncio.sleep(0.1)
+    (folder_of(engine) / OPEN).touch()
+    return handle
+
+
+async def _stopping(handle: Handle) -> bool:
+    return any(
+        [
+            event.HasField("activity_task_cancel_requested_event_attributes")
+            async for event in handle.fetch_history_events()
+        ]
+    )
+
+
+async def undo_run(engine: Engine) -> Handle:
+    return await _undone_after_its_end(engine, "undo-run")
+
+
+async def undo_run_lost(engine: Engine) -> Handle:
+    """The first UndoRun loses the answer of the compensation; the second finds that, and is the one that is kept."""
+    first = await _undone_after_its_end(engine, "undo-run-lost")
+    await ended(first)
+    return await _undo(engine, "golden-undo-run-lost-first", "golden-undo-run-lost")
+
+
+async def _undone_after_its_end(engine: Engine, name: str) -> Handle:
+    await ended(await engine.start({"text": name}, f"golden-{name}-first"))
+    return await _undo(engine, f"golden-{name}-first", f"golden-{name}")
+
+
+async def _undo(engine: Engine, workflow_id: str, name: str) -> Handle:
+    ask = {"workflow_id": workflow_id, "by": "ana"}
+    return await engine.client.start_workflow("UndoRun", ask, id=name, task_queue=engine.settings.task_queue)
+
+
+SHAPES: dict[str, Play] = {
+    "quorum": quorum,
+    "topped-up": topped_up,
+    "budget-answered": budget_answered,
+    "paused": paused,
+    "cancelled": cancelled,
+    "undo-run": undo_run,
+    "undo-run-lost": undo_run_lost,
+}
