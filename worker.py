@@ -36,7 +36,7 @@ HERE = Path(__file__).resolve().parent
 
 def refuse_foreign_rooms() -> None:
     """Exit before a room of the same name from another distribution is imported instead of ours."""
-    for room in ("activities", "sandbox", "store", "toolbox", "workflows"):
+    for room in ("activities", "sandbox", "store", "system", "toolbox", "workflows"):
         found = importlib.util.find_spec(room)
         folder = Path(found.origin).resolve().parent if found is not None and found.origin is not None else None
         if folder is None or folder.parent != HERE:

@@ -88,4 +88,4 @@ def _home_of(module: ModuleType) -> Path:
     return Path(str(places[0])).resolve()
 
 
-open_house(*OFFERED)
+open_house(*OFFERED, "system")

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 HOUSE = Path(__file__).resolve().parents[1]
-ROOMS = ("backstay", "workflows", "activities", "toolbox", "sandbox", "store", "gateways")
+ROOMS = ("backstay", "workflows", "activities", "toolbox", "sandbox", "store", "system", "gateways")
 PRODUCT = (*ROOMS, "worker.py", "starter.py")
 BESIDE = ("examples", "benchmarks", "docs")
 EVERYWHERE = ("*",)
@@ -66,6 +66,8 @@ MAY_IMPORT: dict[str, dict[str, tuple[str, ...]]] = {
     "toolbox": {
         "toolbox": EVERYWHERE,
         "backstay": EVERYWHERE,
+        "system": EVERYWHERE,
+        "re2": ("toolbox/schema.py",),
         "pydantic": EVERYWHERE,
         "structlog": EVERYWHERE,
         "mcp": EVERYWHERE,
@@ -77,10 +79,19 @@ MAY_IMPORT: dict[str, dict[str, tuple[str, ...]]] = {
         "safetensors": ("toolbox/catalog/meaning.py",),
         "tokenizers": ("toolbox/catalog/meaning.py",),
     },
-    "sandbox": {"sandbox": EVERYWHERE, "backstay": EVERYWHERE, "pydantic": EVERYWHERE, "jinja2": EVERYWHERE},
+    "sandbox": {
+        "sandbox": EVERYWHERE,
+        "backstay": EVERYWHERE,
+        "system": EVERYWHERE,
+        "pydantic": EVERYWHERE,
+        "jinja2": EVERYWHERE,
+        "elftools": ("sandbox/images/*",),
+    },
+    "system": {"system": EVERYWHERE, "filelock": EVERYWHERE},
     "store": {
         "store": EVERYWHERE,
         "backstay": EVERYWHERE,
+        "system": EVERYWHERE,
         "pydantic": EVERYWHERE,
         "structlog": EVERYWHERE,
         "sqlalchemy": EVERYWHERE,
@@ -372,7 +383,7 @@ def test_every_library_that_is_imported_is_declared():
     extras = (one for extra in project["optional-dependencies"].values() for one in extra)
     every = (*project["dependencies"], *extras)
     declared = {re.split(r"[\[><=~;]", one)[0].lower().replace("-", "_") for one in every}
-    by_import = {"yaml": "pyyaml", "dotenv": "python_dotenv"}
+    by_import = {"yaml": "pyyaml", "dotenv": "python_dotenv", "re2": "google_re2", "elftools": "pyelftools"}
     used = {top(name) for path in modules(*PRODUCT) for _, name in imports(path)} - sys.stdlib_module_names
     libraries = {by_import.get(name, name) for name in used - set(ROOMS) - {"worker", "starter"}}
     assert libraries - declared == set()

@@ -13,7 +13,7 @@ import pytest
 from temporalio.client import Client
 
 HOUSE = Path(__file__).resolve().parents[1]
-ROOMS = ("activities", "sandbox", "store", "toolbox", "workflows")
+ROOMS = ("activities", "sandbox", "store", "system", "toolbox", "workflows")
 
 
 @pytest.fixture(scope="module")
