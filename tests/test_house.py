@@ -101,6 +101,14 @@ MAY_IMPORT: dict[str, dict[str, tuple[str, ...]]] = {
     "starter.py": {"backstay": EVERYWHERE},
 }
 ONLY_NOUNS = ("toolbox", "sandbox", "store")
+# Files that a process is started with, or that stand in for another module: nothing imports them.
+PROGRAMS = (
+    "backstay/cli/lifeline.py",
+    "sandbox/guest/no_ctypes.py",
+    "sandbox/images/compile.py",
+    "store/database/migrations/*",
+    "toolbox/actions/bundled/*",
+)
 NO_SURPRISE = {"os", "random", "secrets", "socket", "subprocess", "threading", "time", "asyncio"}
 NO_WORKFLOW = {
     "os",
@@ -246,6 +254,37 @@ def test_no_module_is_longer_than_500_lines_and_no_function_than_40():
     assert not faults, "\n".join(faults)
 
 
+def test_no_folder_holds_more_than_25_modules_or_14_folders():
+    folders = {path.parent for path in modules(*PRODUCT) if path.parent != HOUSE}
+    counts = {
+        named(folder): (
+            sum(path.parent == folder and path.name != "__init__.py" for path in modules(*PRODUCT)),
+            sum(other.parent == folder for other in folders),
+        )
+        for folder in folders
+    }
+    crowded = {name: count for name, count in counts.items() if count[0] > 25 or count[1] > 14}
+    assert crowded == {}
+
+
+def test_a_module_under_40_lines_is_imported_by_three_others_or_is_a_program():
+    importers = Counter(name for path in modules(*PRODUCT) for name in {found for _, found in imports(path)})
+    faults = [
+        f"{named(path)}: {len(path.read_text(encoding='utf-8').splitlines())} lines, {importers[dotted(path)]} importers"
+        for path in modules(*PRODUCT)
+        if path.parent != HOUSE
+        and not path.stem.startswith("__")
+        and len(path.read_text(encoding="utf-8").splitlines()) < 40
+        and importers[dotted(path)] < 3
+        and not within(path, PROGRAMS)
+    ]
+    assert not faults, "\n".join(faults)
+
+
+def dotted(path: Path) -> str:
+    return named(path).removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
 def test_no_name_says_only_where_code_is_kept():
     files = [
         named(path)
@@ -263,23 +302,6 @@ def test_no_name_says_only_where_code_is_kept():
 
 def classes_of(*roots: str) -> list[tuple[Path, ast.ClassDef]]:
     return [(p, node) for p in modules(*roots) for node in tree(p).body if isinstance(node, ast.ClassDef)]
-
-
-def test_one_noun_is_one_class_in_one_module():
-    homes = defaultdict(list)
-    for path, node in classes_of(*PRODUCT):
-        homes[node.name].append(named(path))
-    words = glossary().keys()
-    twice = {name: places for name, places in homes.items() if name in words and len(places) > 1}
-    assert twice == {}
-
-
-def test_no_room_has_two_classes_of_one_name():
-    homes = defaultdict(list)
-    for path, node in classes_of(*PRODUCT):
-        if not node.name.startswith("_"):
-            homes[path.relative_to(HOUSE).parts[0], node.name].append(named(path))
-    assert {name: places for name, places in homes.items() if len(places) > 1} == {}
 
 
 def test_modules_form_no_cycle():
