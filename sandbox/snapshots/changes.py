@@ -166,6 +166,6 @@ def _unified(old: list[str], new: list[str]) -> Iterator[str]:
             continue
         content, ends, _ = line[1:].partition("\n")
         # Tabs alone are shown as they are: they move text, but hide none.
-        yield line[0] + "\t".join(one_line(part, _LONGEST_LINE)[0] for part in content.split("\t"))
+        yield line[0] + "\t".join(one_line(part, _LONGEST_LINE) for part in content.split("\t"))
         if ends:
             yield _NO_NEWLINE

@@ -27,7 +27,7 @@ _SYNCS_AT_ONCE = 16
 
 def shown(path: str) -> str:
     """Return a path as people may see it."""
-    return one_line(path, 300)[0]
+    return one_line(path, 300)
 
 
 @contextmanager
