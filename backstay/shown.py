@@ -38,6 +38,11 @@ def shown_line(text: str, limit: int) -> tuple[str, int]:
     return (line + _MORE)[:limit], len(text) - taken
 
 
+def message_line(text: str, limit: int = 500) -> str:
+    """Return an error message as by `one_line`, with its line breaks and runs of spaces as single spaces."""
+    return one_line(" ".join(text[: 8 * limit].split()), limit)
+
+
 def markdown_line(text: str, limit: int = 1000) -> str:
     """Return the text as one line that Markdown shows literally: no link, image, code, table, heading or list."""
     # Some renderers turn bare addresses into links even when their signs are escaped, so they are broken apart.

@@ -4,6 +4,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from backstay.errors import StoreUnavailable
+from backstay.shown import message_line
 
 _FIXES = (
     ("locked", "another process holds it; find out which one keeps a transaction open"),
@@ -35,4 +36,4 @@ def unavailable(cause: BaseException) -> StoreUnavailable:
 
 def words(cause: BaseException) -> str:
     """Return what an error says, as one line."""
-    return " ".join(str(cause).split())[:300] or type(cause).__name__
+    return message_line(str(cause), 300) or type(cause).__name__

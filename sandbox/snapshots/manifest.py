@@ -54,17 +54,6 @@ def checked_id(snapshot_id: str) -> str:
     return snapshot_id
 
 
-def is_beneath(path: str, above: str) -> bool:
-    """Say whether a path is, or lies below, another one."""
-    return above in (path, TOP) or path.startswith(above + "/")
-
-
-def parents_of(path: str) -> list[str]:
-    """Return the directories above a path, the nearest first, without the workspace itself."""
-    parts = path.split("/")
-    return ["/".join(parts[:end]) for end in range(len(parts) - 1, 0, -1)]
-
-
 def _nodes(snapshot_id: str, text: bytes) -> dict[str, Node]:
     if hashlib.sha256(text).hexdigest() != snapshot_id:
         raise ValueError("the hash differs")
