@@ -17,7 +17,7 @@ from system.children import end_group
 from toolbox.configuration.configuration import ServerEntry
 from toolbox.mcp.exchange import CAP
 from toolbox.mcp.outcome import MALFORMED, TOO_LARGE
-from toolbox.processes.processes import clean_environment, find_command
+from toolbox.processes.runner import clean_environment, find_command
 
 _EDGE = 4096
 
