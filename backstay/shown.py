@@ -21,11 +21,16 @@ _UNSEEN = (
 _STARTS = tuple(start for start, _ in _UNSEEN)
 
 
-def one_line(text: str, limit: int) -> tuple[str, int]:
-    """Return the text as one line of at most `limit` characters, and how many of its characters are not shown.
+def one_line(text: str, limit: int) -> str:
+    """Return the text as one line of at most `limit` characters.
 
     What cannot be seen is written out, such as `<U+202E>`; a line break becomes `⏎`.
     """
+    return shown_line(text, limit)[0]
+
+
+def shown_line(text: str, limit: int) -> tuple[str, int]:
+    """Return the text as by `one_line`, and how many of its characters are not shown."""
     line, taken = _fill(text, limit)
     if taken == len(text):
         return line, 0
@@ -33,10 +38,15 @@ def one_line(text: str, limit: int) -> tuple[str, int]:
     return (line + _MORE)[:limit], len(text) - taken
 
 
+def message_line(text: str, limit: int = 500) -> str:
+    """Return an error message as by `one_line`, with its line breaks and runs of spaces as single spaces."""
+    return one_line(" ".join(text[: 8 * limit].split()), limit)
+
+
 def markdown_line(text: str, limit: int = 1000) -> str:
     """Return the text as one line that Markdown shows literally: no link, image, code, table, heading or list."""
     # Some renderers turn bare addresses into links even when their signs are escaped, so they are broken apart.
-    line = one_line(text, limit)[0].replace("://", ": //").replace("www.", "www .").replace("WWW.", "WWW .")
+    line = one_line(text, limit).replace("://", ": //").replace("www.", "www .").replace("WWW.", "WWW .")
     escaped = "".join(f"\\{sign}" if sign in _MARKDOWN else sign for sign in line).lstrip(" ")
     return _escape_start(escaped)
 
@@ -105,7 +115,7 @@ class _View:
                 return self._text(item if isinstance(item, str) else str(type(item).__name__))
 
     def _text(self, text: str) -> str:
-        line, hidden = one_line(text, max(self.left, 1))
+        line, hidden = shown_line(text, max(self.left, 1))
         self.left -= max(len(line), 1)
         self.hidden += hidden
         return line

@@ -4,6 +4,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from backstay.errors import StoreUnavailable
+from backstay.shown import message_line
 
 _FIXES = (
     ("locked", "another process holds it; find out which one keeps a transaction open"),
@@ -28,11 +29,11 @@ def disk_faults() -> Generator[None]:
 
 def unavailable(cause: BaseException) -> StoreUnavailable:
     """Say in one line what failed, in its own words, and what mends it."""
-    said = words(cause)
+    said = message_of(cause)
     fix = next((fix for sign, fix in _FIXES if sign in said.lower()), "check that the database is reachable")
     return StoreUnavailable(f"store: {said}; {fix}")
 
 
-def words(cause: BaseException) -> str:
+def message_of(cause: BaseException) -> str:
     """Return what an error says, as one line."""
-    return " ".join(str(cause).split())[:300] or type(cause).__name__
+    return message_line(str(cause), 300) or type(cause).__name__

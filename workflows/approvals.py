@@ -95,7 +95,7 @@ class Approvals:
             "id": f"r{number}",
             "created_at": now.isoformat(timespec="seconds"),
             "cost_so_far": round(self.state.ledger.spent / 1e6, 6),
-            "reason": one_line(request.reason, 500)[0],
+            "reason": one_line(request.reason, 500),
         }
         if ruling is not None:
             update |= {
@@ -159,7 +159,7 @@ class Approvals:
             return errors.DecisionRefused(
                 f"request_id: {approval.request_id} is decided already: {past}"
                 if past
-                else f"request_id: no request {one_line(approval.request_id, 80)[0]}; open requests: {known}"
+                else f"request_id: no request {one_line(approval.request_id, 80)}; open requests: {known}"
             )
         return deciding.refusal(pending.request, approval, self.state.task.user_id)
 
@@ -242,7 +242,7 @@ class Approvals:
                 changes,
                 approval.answer,
                 approval.stop,
-                one_line(approval.by, 200)[0],
+                one_line(approval.by, 200),
                 approval.comment,
                 request.on_expiry,
             )
@@ -251,4 +251,4 @@ class Approvals:
 
     def _record(self, name: str, request: ApprovalRequest, text: str, **data: Any) -> None:
         kind = RequestKind(request.kind).value
-        self.state.record(name, one_line(text, 300)[0], workflow.now(), request=request.id, kind=kind, **data)
+        self.state.record(name, one_line(text, 300), workflow.now(), request=request.id, kind=kind, **data)

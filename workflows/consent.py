@@ -198,7 +198,7 @@ class Consent:
 
 def rejected(decided: Decided) -> errors.Rejected:
     """Return what a person's rejection means: an answer for the model or, with `stop`, the end of the run."""
-    said = f": {one_line(decided.comment, 500)[0]}" if decided.comment else ""
+    said = f": {one_line(decided.comment, 500)}" if decided.comment else ""
     return errors.Rejected(f"rejected by {decided.by}{said}")
 
 
@@ -221,13 +221,13 @@ def _outcome(one: Ruled, decided: Decided) -> ToolCall | ToolResult:
 
 def _question(group: list[Ruled], kind: RequestKind, purpose: Purpose) -> str:
     if purpose == "undo":
-        return f"May the run undo an effect: {one_line(str(group[0].call.arguments['undo']), 300)[0]}?"
+        return f"May the run undo an effect: {one_line(str(group[0].call.arguments['undo']), 300)}?"
     if kind is RequestKind.PROGRAM:
         return "May the run start this program? Each call it makes is ruled on when it is made."
     names = list(dict.fromkeys(one.call.tool.name for one in group))
     listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
     what = "the plan's calls" if kind is RequestKind.PLAN else f"{len(group)} calls" if len(group) > 1 else "one call"
-    return f"May the run make {what} of {one_line(listed, 300)[0]}?"
+    return f"May the run make {what} of {one_line(listed, 300)}?"
 
 
 def shown_call(call: ToolCall, index: int = 0, most: int = 2000, diff: str | None = None) -> RequestedCall:
@@ -236,11 +236,11 @@ def shown_call(call: ToolCall, index: int = 0, most: int = 2000, diff: str | Non
     tool = call.tool
     return RequestedCall(
         index=index,
-        tool=one_line(tool.name, 200)[0],
+        tool=one_line(tool.name, 200),
         arguments=arguments,
         safety=tool.safety,
         undoable=tool.undo is not None,
-        undo_how=None if tool.undo is None else one_line(tool.undo, 300)[0],
+        undo_how=None if tool.undo is None else one_line(tool.undo, 300),
         diff=diff,
         clipped=clipped,
         args_digest=digest_of(call.arguments),

@@ -128,7 +128,7 @@ class Handlers:
             await self.context.approvals.decide(given[0] if len(given) == 1 else given, "approval")
         except (Exception, Stopped) as error:
             # Whatever a stranger sends: what a signal raises would end the run.
-            self.context.record("approval.refused", one_line(str(error), 300)[0], type=type(error).__name__)
+            self.context.record("approval.refused", one_line(str(error), 300), type=type(error).__name__)
 
     @workflow.update(description='Raise limits: {"max_steps": 5, "by": "you"}')
     async def top_up(self, ask: Any) -> dict[str, Any]:
@@ -243,7 +243,7 @@ def _parsed(update: str, data: Any) -> tuple[Said, dict[str, Any]]:
         raise deciding.DecisionInvalid(f"{update}: expected a JSON object, got {type(data).__name__}")
     more = {key: value for key, value in data.items() if key not in Said.model_fields}
     if more and update != "top_up":
-        raise deciding.DecisionInvalid(f"{update}: unknown field {one_line(next(iter(more)), 80)[0]}; remove it")
+        raise deciding.DecisionInvalid(f"{update}: unknown field {one_line(next(iter(more)), 80)}; remove it")
     try:
         return Said.admit({key: value for key, value in data.items() if key in Said.model_fields}), more
     except errors.TaskInvalid as error:

@@ -16,7 +16,7 @@ FINALIZE_SHARE = 4
 async def open_context(context: RunContext) -> None:
     """Resolve profile, prices, policy, catalog, store and prompt, and prepare the ledger."""
     state = context.state
-    context.record("run.started", one_line(state.task.text or "plan", 200)[0], user_id=state.task.user_id)
+    context.record("run.started", one_line(state.task.text or "plan", 200), user_id=state.task.user_id)
     ask = calls.OpenRun(
         run=state.run,
         task=state.task,
@@ -41,7 +41,7 @@ async def search(
 ) -> None:
     """Search the catalog; what is found becomes visible to the model at its next step."""
     state = context.state
-    shown = one_line(query, 60)[0]
+    shown = one_line(query, 60)
     event = context.record("search.run", f"searched tools: {shown}", written=True)
     ask = calls.FindTools(
         run=state.run,

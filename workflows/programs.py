@@ -50,7 +50,7 @@ class Programs:
         if isinstance(consent, ToolResult):
             return consent
         state.usage = state.usage.model_copy(update={"code_runs": state.usage.code_runs + 1})
-        why = one_line(action.reason or action.begins or str(action.source), 120)[0]
+        why = one_line(action.reason or action.begins or str(action.source), 120)
         self.context.record("program.started", why, program=action.program)
         undos = self.context.undos
         self.tool_calls.consent.withdrawn = lambda: self.context.undos != undos

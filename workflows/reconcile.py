@@ -126,7 +126,7 @@ class Reconcile:
             calls=(
                 RequestedCall(
                     index=0,
-                    tool=one_line(tool.name, 200)[0],
+                    tool=one_line(tool.name, 200),
                     arguments=arguments,
                     safety=tool.safety,
                     undoable=tool.undo is not None,
@@ -182,11 +182,11 @@ def still_unknown(effect: Effect) -> bool:
 
 
 def _question(call: ToolCall, result: ToolResult, effect_id: str) -> str:
-    name = one_line(call.tool.name, 200)[0]
-    why = one_line(result.error or "", 300)[0]
+    name = one_line(call.tool.name, 200)
+    why = one_line(result.error or "", 300)
     if result.error_type == "EffectConflict":
         return f"Another call is recorded in the place of {name} ({why}). Did this one happen, or make it now?"
-    lost = f"{name} was sent as {one_line(effect_id, 300)[0]} and its answer was lost ({why})"
+    lost = f"{name} was sent as {one_line(effect_id, 300)} and its answer was lost ({why})"
     return f"{lost}. Did it happen, did it not happen, or send it again?"
 
 

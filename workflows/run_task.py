@@ -142,7 +142,7 @@ class RunTask(Handlers):
         request = ApprovalRequest(
             id="",
             kind=RequestKind.QUESTION,
-            question=one_line(action.question, 2000)[0],
+            question=one_line(action.question, 2000),
             options=(Verdict.ANSWER.value, Verdict.REJECT.value),
             rule="engine: the model asks",
         )
@@ -192,7 +192,7 @@ def _admitted(task: Any, more: tuple[Any, ...]) -> tuple[TaskInvalid | None, Tas
 def _repeated(info: workflow.Info) -> TaskInvalid | None:
     """Refuse a run that Temporal would begin anew by itself: its effects bear the numbers of the first."""
     if info.cron_schedule:
-        return TaskInvalid(f"cron_schedule: {one_line(info.cron_schedule, 80)[0]!r} is refused; start a run each time")
+        return TaskInvalid(f"cron_schedule: {one_line(info.cron_schedule, 80)!r} is refused; start a run each time")
     if info.retry_policy is not None:
         return TaskInvalid("retry_policy: a run is not retried as a whole; start it without a retry policy")
     return None

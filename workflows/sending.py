@@ -118,15 +118,13 @@ class Sending:
 
 
 def _words(call: ToolCall, question: Elicitation, result: ToolResult) -> str:
-    name = one_line(call.tool.name, 200)[0]
-    fault = (
-        f"The last answer does not fit ({one_line(result.error or '', 300)[0]}). " if result.error_type == BAD else ""
-    )
-    visit = f" It wants you to visit {one_line(question.url, 500)[0]}." if question.url else ""
+    name = one_line(call.tool.name, 200)
+    fault = f"The last answer does not fit ({one_line(result.error or '', 300)}). " if result.error_type == BAD else ""
+    visit = f" It wants you to visit {one_line(question.url, 500)}." if question.url else ""
     then = "Your answer lets the call go on; reject to decline."
     if question.said is not None:
         then = (
-            f"It went on without an answer and said: {one_line(question.said, 300)[0]}. "
+            f"It went on without an answer and said: {one_line(question.said, 300)}. "
             "Your answer makes the call again; reject to leave it at that."
         )
     return f"{fault}{name} asks: {question.message}{visit} {then}"
@@ -135,6 +133,6 @@ def _words(call: ToolCall, question: Elicitation, result: ToolResult) -> str:
 def summary_of(call: ToolCall) -> str:
     """Say in one line what is called, for operators: tool, the most telling argument, how it is undone."""
     argument = next((str(value) for value in call.arguments.values() if isinstance(value, str | int | float)), "")
-    telling = f" -> {one_line(argument, 60)[0]}" if argument else ""
+    telling = f" -> {one_line(argument, 60)}" if argument else ""
     undoable = "" if not call.effectful else ", undoable" if call.tool.undo else ", cannot be undone"
-    return f"{one_line(call.tool.name, 80)[0]}{telling}{undoable}"
+    return f"{one_line(call.tool.name, 80)}{telling}{undoable}"

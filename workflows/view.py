@@ -54,8 +54,8 @@ def _request(workflow_id: str, request: ApprovalRequest) -> str:
     lines += ["```", *commands(workflow_id, request, digest), "```", "", f"Rule: {markdown_line(request.rule)}", ""]
     for call in request.calls[:20]:
         how = f"undo: {markdown_line(call.undo_how)}" if call.undo_how else "cannot be undone"
-        arguments = ", ".join(f"{key}={one_line(str(value), 120)[0]}" for key, value in call.arguments.items())
-        lines.append(f"- **{markdown_line(call.tool)}** {markdown_line(one_line(arguments, 400)[0])} ({how})")
+        arguments = ", ".join(f"{key}={one_line(str(value), 120)}" for key, value in call.arguments.items())
+        lines.append(f"- **{markdown_line(call.tool)}** {markdown_line(one_line(arguments, 400))} ({how})")
     if len(request.calls) > 20:
         lines.append(f"- and {len(request.calls) - 20} more")
     if request.reason:

@@ -169,7 +169,7 @@ def _decision(reply: Reply, context: str, catalog: str, *, usage: ModelUsage, wo
     said = next((item["text"] for item in reply.items if item["kind"] == "said"), "")
     more: dict[str, Any] = {}
     if said:
-        more["reason"] = one_line(said, 200)[0]
+        more["reason"] = one_line(said, 200)
     if reply.refused:
         more["refused"] = reply.refused
     if dropped:

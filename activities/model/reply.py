@@ -84,7 +84,7 @@ class ReplyReader:
         said: list[dict[str, Any]] = []
         reply.items.append({"kind": "said", "text": text, "calls": said})
         for index, call in enumerate(calls):
-            await self._call(reply, said, call, index, reason=one_line(text, 300)[0])
+            await self._call(reply, said, call, index, reason=one_line(text, 300))
         reply.items[0]["tools_called"] = [call.tool.name for call in reply.calls]
         if reply.finish is not None and reply.refused:
             reply.refuse(
@@ -195,7 +195,7 @@ class ReplyReader:
         if self.write_program is None:
             raise ArgumentsInvalid("run_program: programs cannot run here; call the tools directly")
         source = _required(arguments, "code")
-        reason = one_line(str(arguments.get("reason") or ""), 300)[0]
+        reason = one_line(str(arguments.get("reason") or ""), 300)
         ref = await self.write_program(source, call_id)
         source_shown = (await offload(self.arguments.blobs, {"source": source}))["source"]
         begins = source[:SHOWN_SOURCE] if source_shown != source else ""

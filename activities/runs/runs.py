@@ -45,7 +45,7 @@ class Runs(Body):
         price = price_of(self.settings, model)
         if price is None and task.budget.max_llm_cost_usd is not None and task.plan is None:
             raise TaskInvalid(
-                f"model: no price is known for {one_line(model, 80)[0]!r}, so max_llm_cost_usd cannot be kept; "
+                f"model: no price is known for {one_line(model, 80)!r}, so max_llm_cost_usd cannot be kept; "
                 "set BACKSTAY_PRICES for it, or budget.max_llm_cost_usd to null"
             )
         builtin = await self._with_workspace(ask)
@@ -118,7 +118,7 @@ class Runs(Body):
             workflow_id=workflow_id,
             workflow_run_id=ask.workflow_run_id,
             user_id=ask.task.user_id,
-            text=one_line(str(text.payload), 500)[0],
+            text=one_line(str(text.payload), 500),
             opened=opened.model_dump(mode="json", exclude_unset=True),
             store=opened.store,
         )

@@ -37,5 +37,5 @@ class Compensations:
         return BoundUndo(
             tool=found.name,
             sealed_ref=await self.records.store.blobs.seal_json(arguments),
-            shown=one_line(line, 300)[0],
+            shown=one_line(line, 300),
         )

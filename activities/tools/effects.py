@@ -172,7 +172,7 @@ class Effects:
             name="effect.late",
             at=ordered_at(),
             step=intent.step,
-            text=f"{one_line(send.label, 80)[0]}: {came.value}, said late; {recorded} is recorded and stands",
+            text=f"{one_line(send.label, 80)}: {came.value}, said late; {recorded} is recorded and stands",
             data={"effect": intent.n, "came": came.value, "recorded": recorded},
         )
         with contextlib.suppress(StoreUnavailable):

@@ -45,6 +45,6 @@ class Previews(Body):
             return None
         plain = str((await self.records.show(ask.run, diff, definition.provider)).payload)
         # A jail computed it from files that anybody may have written.
-        shown = "\n".join(one_line(line, _LINE)[0] for line in plain.split("\n"))
+        shown = "\n".join(one_line(line, _LINE) for line in plain.split("\n"))
         left = len(shown) - most
         return shown if left <= 0 else f"{shown[:most]}\n... {left} more characters"

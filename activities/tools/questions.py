@@ -32,11 +32,11 @@ class Questions:
             raise ArgumentsInvalid("the server asks for more than a person can be shown")
         url = next((one["url"] for one in shown["asked"] if one["url"]), None)
         return Elicitation(
-            message=one_line("; ".join(one["message"] for one in shown["asked"]), _MESSAGE)[0],
-            url=None if url is None else one_line(url, _MESSAGE)[0],
+            message=one_line("; ".join(one["message"] for one in shown["asked"]), _MESSAGE),
+            url=None if url is None else one_line(url, _MESSAGE),
             form=_form(shown["asked"]),
             sealed=sealed,
-            said=None if shown["said"] is None else one_line(shown["said"], _LINE)[0],
+            said=None if shown["said"] is None else one_line(shown["said"], _LINE),
         )
 
     async def reply(self, ask: CallTool) -> Reply | None:
@@ -67,10 +67,10 @@ def _lines(value: Any) -> Any:
     """Return a form whose texts cannot pretend to be anything else on a screen."""
     match value:
         case dict():
-            return {one_line(str(key), _LINE)[0]: _lines(item) for key, item in value.items()}
+            return {one_line(str(key), _LINE): _lines(item) for key, item in value.items()}
         case list():
             return [_lines(item) for item in value]
         case str():
-            return one_line(value, _LINE)[0]
+            return one_line(value, _LINE)
         case _:
             return value

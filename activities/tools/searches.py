@@ -44,7 +44,7 @@ class Searches(Body):
                 *hits,
             ]
         ref = await self.store.blobs.put_json({"hits": [hit.plain() for hit in hits]})
-        text = f"searched tools: {one_line(ask.query, 60)[0]}"
+        text = f"searched tools: {one_line(ask.query, 60)}"
         at = ordered_at()
         data = {"hits": len(hits), "catalog": catalog.version}
         await self.store.events.append(

@@ -268,7 +268,7 @@ def _called(ask: calls.CallTool) -> tuple[Event, ...]:
         return ()
     data = {"tool": ask.tool, "effect": ask.effect}
     at = ordered_at()
-    return (Event(n=ask.event, name="action.called", at=at, step=ask.step, text=one_line(ask.tool, 80)[0], data=data),)
+    return (Event(n=ask.event, name="action.called", at=at, step=ask.step, text=one_line(ask.tool, 80), data=data),)
 
 
 async def _nothing(_result: Any) -> BoundUndo | None:

@@ -92,7 +92,7 @@ async def _run(argv: Sequence[str]) -> int:
 
 
 def _fail(message: str, code: int) -> int:
-    sys.stderr.write(f"backstay: {one_line(message, 2000)[0]}\n")
+    sys.stderr.write(f"backstay: {one_line(message, 2000)}\n")
     return code
 
 

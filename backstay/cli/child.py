@@ -1,15 +1,13 @@
-"""A process of ours: in a session of its own, its output in a file, ended by its own id."""
+"""A child process of a command: in a session of its own, with its output in a file."""
 
 import asyncio
-import contextlib
-import os
 import signal
-import sys
 from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-_LIFELINE = Path(__file__).with_name("lifeline.py")
+from backstay.library import room
+
 _LAST_LINES = 8
 
 
@@ -24,7 +22,7 @@ class Child:
         self.last: deque[str] = deque(maxlen=_LAST_LINES)
         self.ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._mark = ready
-        self._pumping = asyncio.create_task(self._pump())
+        self._reading = asyncio.create_task(self._read())
 
     @classmethod
     async def start(
@@ -40,12 +38,7 @@ class Child:
         """Start a command; `ready` is a text that its output holds once it is."""
         log.parent.mkdir(parents=True, exist_ok=True)
         process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-I",
-            "-S",
-            str(_LIFELINE),
-            str(os.getpid()),
-            *command,
+            *room("system.children").launched(command),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
@@ -57,31 +50,23 @@ class Child:
 
     async def is_ready(self, seconds: float) -> str | None:
         """Return the line that says so, or None when the process ended or took too long."""
-        await asyncio.wait({self.ready, self._pumping}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({self.ready, self._reading}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         return self.ready.result() if self.ready.done() else None
 
     async def ended(self) -> int:
         """Wait for the end and return the exit code."""
-        await asyncio.wait({self._pumping})
+        await asyncio.wait({self._reading})
         return await self.process.wait()
 
     async def stop(self, seconds: float) -> None:
         """Ask it to end, and end it when it does not in time; what it started in its session goes with it."""
-        if self.process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                self.process.terminate()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.process.wait(), seconds)
-        self.kill()
-        await asyncio.wait({self._pumping}, timeout=2)
-        self._pumping.cancel()
+        await room("system.children").end_group(self.process, ask_s=seconds, readers=(self._reading,))
 
     def kill(self) -> None:
         """End it at once, together with its session."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+        room("system.children").signal_group(self.process, signal.SIGKILL)
 
-    async def _pump(self) -> None:
+    async def _read(self) -> None:
         assert self.process.stdout is not None  # noqa: S101 - opened with a pipe
         with self.log.open("ab") as file:
             while line := await _line(self.process.stdout):

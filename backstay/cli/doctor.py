@@ -126,7 +126,7 @@ async def _model(settings: Settings) -> AsyncGenerator[Finding]:
     except TimeoutError:
         yield "missing", "model", f"{where} does not answer within {_MODEL_S:g} s"
     except Exception as error:  # the client raises many kinds; each is a finding here
-        said = one_line(str(error), 200)[0]
+        said = one_line(str(error), 200)
         yield "missing", "model", f"{where}: {type(error).__name__}: {said}; check OPENAI_BASE_URL and OPENAI_API_KEY"
     else:
         known = settings.model in listed or not listed

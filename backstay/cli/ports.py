@@ -48,7 +48,7 @@ def holder(port: int) -> str:
         except OSError:
             continue
         if any(f"socket:[{inode}]" in held for inode in inodes):
-            return f" by process {process.name} ({one_line(name, 60)[0]})"
+            return f" by process {process.name} ({one_line(name, 60)})"
     return ""
 
 

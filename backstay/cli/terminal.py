@@ -34,7 +34,7 @@ class Terminal:
     def result(self, text: str) -> None:
         """Print a result, line by line."""
         for line in text.splitlines():
-            sys.stdout.write(f"{one_line(line, _LINE)[0]}\n")
+            sys.stdout.write(f"{one_line(line, _LINE)}\n")
         sys.stdout.flush()
 
     def result_json(self, data: Any) -> None:
@@ -56,7 +56,7 @@ class Terminal:
 
 def safe(text: str, style: str = "") -> Text:
     """Return text that a terminal shows literally, as one line."""
-    return Text(one_line(text, _LINE)[0], style=style)
+    return Text(one_line(text, _LINE), style=style)
 
 
 async def _typed() -> bytes:

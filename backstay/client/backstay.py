@@ -64,7 +64,7 @@ class Backstay:
                 id=workflow_id,
                 task_queue=self.task_queue,
                 id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
-                static_summary=_clipped(one_line(summary, _SUMMARY_BYTES)[0]),
+                static_summary=_clipped(one_line(summary, _SUMMARY_BYTES)),
                 static_details=details,
             )
         return self.run(workflow_id)

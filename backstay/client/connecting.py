@@ -57,7 +57,7 @@ async def reach(options: dict[str, Any]) -> Client:
         raise _refused(error, where, str(options.get("namespace", "default"))) from None
     except (TimeoutError, RuntimeError, OSError, ValueError):
         raise Unreachable(
-            f"Temporal cannot be reached at {one_line(where, 200)[0]}; start one with `backstay dev`, "
+            f"Temporal cannot be reached at {one_line(where, 200)}; start one with `backstay dev`, "
             "or set TEMPORAL_ADDRESS"
         ) from None
     return client
@@ -76,7 +76,7 @@ def _options(address: str | None, namespace: str | None) -> dict[str, Any]:
     try:
         options: dict[str, Any] = dict(ClientConfig.load_client_connect_config())
     except (RuntimeError, ValueError, OSError) as error:
-        raise SettingsInvalid(f"Temporal's own settings cannot be read: {one_line(str(error), 300)[0]}") from None
+        raise SettingsInvalid(f"Temporal's own settings cannot be read: {one_line(str(error), 300)}") from None
     options.setdefault("target_host", ADDRESS)
     given = {"target_host": address, "namespace": namespace}
     return options | {name: value for name, value in given.items() if value is not None}
@@ -85,12 +85,12 @@ def _options(address: str | None, namespace: str | None) -> dict[str, Any]:
 def _refused(error: RPCError, where: str, namespace: str) -> BackstayError:
     if error.status is RPCStatusCode.NOT_FOUND:
         return SettingsInvalid(
-            f"TEMPORAL_NAMESPACE: Temporal at {one_line(where, 200)[0]} has no namespace "
-            f"{one_line(namespace, 200)[0]!r}; name one that exists, or start one with `backstay dev`"
+            f"TEMPORAL_NAMESPACE: Temporal at {one_line(where, 200)} has no namespace "
+            f"{one_line(namespace, 200)!r}; name one that exists, or start one with `backstay dev`"
         )
     if error.status in {RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNAUTHENTICATED}:
         return of_rpc(error, "")
     return Unreachable(
-        f"Temporal at {one_line(where, 200)[0]} does not answer ({one_line(error.message, 200)[0]}); "
+        f"Temporal at {one_line(where, 200)} does not answer ({one_line(error.message, 200)}); "
         "start one with `backstay dev`, or set TEMPORAL_ADDRESS"
     )

@@ -88,4 +88,4 @@ def of_rpc(error: RPCError, workflow_id: str) -> BackstayError:
 
 
 def _line(text: str) -> str:
-    return one_line(text, 300)[0]
+    return one_line(text, 300)

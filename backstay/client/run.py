@@ -128,7 +128,7 @@ class Run:
                     return await self._result_after_cancellation()
                 case TerminatedError():
                     raise errors.Cancelled(
-                        f"the run was terminated: {one_line(failure.cause.message, 300)[0]}; its effects are kept, "
+                        f"the run was terminated: {one_line(failure.cause.message, 300)}; its effects are kept, "
                         f"`backstay undo {self.id}` takes them back"
                     ) from None
                 case cause:

@@ -81,7 +81,7 @@ class _Account:
 
     def __init__(self, label: str, payload: Any, purpose: Purpose, text: str | None = None) -> None:
         """Take `text`, when it is given, for the canonical form of a payload that is strict JSON already."""
-        self.label = one_line(clean_text(label), 80)[0]
+        self.label = one_line(clean_text(label), 80)
         self.purpose: Purpose = purpose
         self.remarks: list[str] = []
         self.data = self._opened(payload, cleaned=text is not None)
@@ -160,13 +160,13 @@ class _Account:
             return f"{what} of {len(self.lines)} lines and {len(self.data)} characters."
         if self.table is None:
             return f"A record of {self.size} bytes."
-        names = [one_line(name, 40)[0] for name in list(self.table.columns)[:8]]
+        names = [one_line(name, 40) for name in list(self.table.columns)[:8]]
         more = f" and {len(self.table.columns) - 8} more" if len(self.table.columns) > 8 else ""
         return f"A table of {len(self.table.rows)} rows with {', '.join(names) or 'no columns'}{more}."
 
     def _bare(self, ref: str | None) -> dict[str, Any]:
         return {
-            "label": one_line(self.label, 40)[0],
+            "label": one_line(self.label, 40),
             "original_size": {"bytes": self.size, "rows": self._rows()},
             "truncated": True,
             "schema": {},
@@ -213,8 +213,8 @@ class _Account:
             return {"entries": len(self.data)} if isinstance(self.data, dict) else {}
         rows = len(self.table.rows)
         told = list(self.table.columns.items())[: detail.columns]
-        columns = {one_line(name, 80)[0]: column.facts(rows, detail.choices) for name, column in told}
-        place = {"table": one_line(self.table.path, 120)[0]} if self.table.path else {}
+        columns = {one_line(name, 80): column.facts(rows, detail.choices) for name, column in told}
+        place = {"table": one_line(self.table.path, 120)} if self.table.path else {}
         return {**place, "rows": rows, "columns": columns}
 
     def _oddities(self, detail: Detail) -> list[str]:
@@ -222,7 +222,7 @@ class _Account:
             return self.said.oddities()
         rows = len(self.table.rows)
         told = list(self.table.columns.items())
-        odd = [f"{one_line(name, 80)[0]}: {what}" for name, column in told for what in column.oddities(rows)]
+        odd = [f"{one_line(name, 80)}: {what}" for name, column in told for what in column.oddities(rows)]
         hidden = len(told) - detail.columns + self.table.left_out
         return [*odd, f"{hidden} more columns"] if hidden > 0 else odd
 

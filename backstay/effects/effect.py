@@ -9,7 +9,6 @@ class EffectState(StrEnum):
     """Name what is known of an effect."""
 
     PLANNED = "planned"
-    APPROVED = "approved"
     DISPATCHED = "dispatched"
     APPLIED = "applied"
     FAILED = "failed"
@@ -20,8 +19,7 @@ class EffectState(StrEnum):
 
 
 LEGAL: dict[EffectState, frozenset[EffectState]] = {
-    EffectState.PLANNED: frozenset({EffectState.APPROVED, EffectState.DISPATCHED}),
-    EffectState.APPROVED: frozenset({EffectState.DISPATCHED}),
+    EffectState.PLANNED: frozenset({EffectState.DISPATCHED}),
     EffectState.DISPATCHED: frozenset(
         {EffectState.APPLIED, EffectState.FAILED, EffectState.NOT_SENT, EffectState.UNKNOWN}
     ),

@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from backstay.errors import ImageMissing
 from backstay.frozen import Frozen
 from sandbox.images.files import MISSING_MODULES, ImageKind, Plan, importable, interpreter, loaded_folders, plan_image
+from system.files import write_whole
 
 __all__ = ["MISSING_MODULES", "Image", "ImageKind", "build_image", "content_hash", "find_image", "importable"]
 
@@ -66,7 +67,7 @@ def build_image(kind: ImageKind, images: Path) -> Image:
     finally:
         shutil.rmtree(building, ignore_errors=True)
     recipe.parent.mkdir(exist_ok=True)
-    _write_whole(recipe, image.hash)
+    write_whole(recipe, image.hash.encode(), mode=0o644)
     return image
 
 
@@ -174,12 +175,6 @@ def _publish(kind: ImageKind, building: Path, images: Path) -> Image:
         if find_image(digest, images) is None:
             raise
     return image
-
-
-def _write_whole(place: Path, text: str) -> None:
-    beside = place.with_name(f".{place.name}-{secrets.token_hex(4)}")
-    beside.write_text(text, encoding="utf-8")
-    beside.rename(place)
 
 
 def _sweep(images: Path) -> None:

@@ -52,12 +52,12 @@ def spawn(command: list[str]) -> Spawned:
     return Spawned(pid, mine[3], mine[0], mine[1], mine[2])
 
 
-def guarded(command: Sequence[str], sign: str = "TERM") -> list[str]:
-    """Return the command line that is sent a signal by the kernel when the thread that started it ends.
+def guarded(command: Sequence[str]) -> list[str]:
+    """Return the command line of a process that the kernel sends SIGTERM when the thread that started it ends.
 
     Raises IsolationUnavailable where that cannot be arranged.
     """
-    return [str(_setpriv()), "--pdeathsig", sign, "--", *command]
+    return [str(_setpriv()), "--pdeathsig", "TERM", "--", *command]
 
 
 def allow_files(needed: int) -> None:

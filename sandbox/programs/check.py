@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from inspect import Parameter, Signature
 from typing import NamedTuple
 
+from backstay.shown import message_line
 from sandbox.guest.programs.source import Prepared, prepare
 from sandbox.images.files import MISSING_MODULES
 from sandbox.programs.syntax import Imported, Reading, Used
@@ -50,7 +51,7 @@ def check_program(source: str, *, functions: Functions, importable: frozenset[st
         reading = Reading(_prepared(source).tree)
     except SyntaxError as error:
         where = f"line {error.lineno}: " if error.lineno else ""
-        return [where + " ".join(str(error.msg).split())[:300]]
+        return [where + message_line(str(error.msg), 300)]
     faults = {*_imports(reading, functions, importable), *_names(reading, functions), *_uses(reading, functions)}
     return [fault.said() for fault in sorted(faults)[:MOST_FAULTS]]
 

@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
+from backstay.shown import message_line
 from sandbox.limits import Limits
 from sandbox.programs.crash import (
     ProgramCrashed,
@@ -96,7 +97,7 @@ def _call(call: Any, number: int, tools: AbstractSet[str]) -> ProgramCall:
         if set(arguments) != {"ref"} or not isinstance(arguments["ref"], str):
             raise protocol_broken("a result is read by its ref, a text")
     elif tool not in tools:
-        raise ProgramCrashed("ToolNotFound", f"tools: {_line(tool, 80)!r} is not one of the program's tools")
+        raise ProgramCrashed("ToolNotFound", f"tools: {message_line(tool, 80)!r} is not one of the program's tools")
     return ProgramCall(i, tool, arguments)
 
 
@@ -109,13 +110,7 @@ def _error(error: dict[str, Any], limits: Limits) -> dict[str, str]:
     if kind == "MemoryError":
         return memory_reached(limits).plain()
     where = "" if line is None else f" (line {line})"
-    return {"type": _line(kind, 100) or "Exception", "message": _line(message, _WORDS) + where}
-
-
-def _line(text: str, most: int) -> str:
-    """Return the text as one line of bounded length."""
-    line = " ".join(text[: 4 * most].split())
-    return line if len(line) <= most else line[: most - 3] + "..."
+    return {"type": message_line(kind, 100) or "Exception", "message": message_line(message, _WORDS) + where}
 
 
 def _no_constant(name: str) -> Any:

@@ -15,32 +15,7 @@ from sandbox.limits import Limits
 from sandbox.programs.crash import ProgramCrashed, cause_of_death, output_reached, protocol_broken
 from sandbox.programs.frames import READY
 from sandbox.programs.pipe import ControlPipe
-
-
-class Printed:
-    """Keep the first bytes of a stream and count all of them."""
-
-    def __init__(self, kept: int) -> None:
-        """Keep at most so many bytes."""
-        self._most = kept
-        self._kept = bytearray()
-        self.total = 0
-
-    def add(self, data: bytes) -> None:
-        """Take the next piece."""
-        self.total += len(data)
-        self._kept += data[: self._most - len(self._kept)]
-
-    @property
-    def dropped(self) -> int:
-        """How many bytes are not kept."""
-        return self.total - len(self._kept)
-
-    @property
-    def text(self) -> str:
-        """What is kept, whatever bytes it is made of."""
-        return self._kept.decode("utf-8", "replace")
-
+from system.output import BoundedOutput
 
 _MB_PER_PAGE = os.sysconf("SC_PAGE_SIZE") / (1 << 20)
 
@@ -109,7 +84,7 @@ class Jail:
         self._open = True
         self._lap_s = 0.0
         self._used_s: float | None = None
-        self._printed = Printed(limits.output_kept)
+        self._printed = BoundedOutput(limits.output_kept)
         self._cause: ProgramCrashed | None = None
         self._ending: asyncio.Task[None] | None = None
         self._jailed: Jailed | None = None
@@ -186,7 +161,7 @@ class Jail:
     @property
     def output(self) -> str:
         """What the program has printed so far, as far as it is kept."""
-        return self._printed.text
+        return self._printed.kept.decode("utf-8", "replace")
 
     @property
     def output_dropped(self) -> int:

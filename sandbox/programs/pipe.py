@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from sandbox.limits import Limits
 from sandbox.programs.crash import ProgramCrashed, frame_reached, protocol_broken, wall_reached
+from system.frames import PREFIX, announced_size, framed
 
-_PREFIX = 4
 _CHUNK = 1 << 16
 
 
@@ -43,7 +43,7 @@ class ControlPipe:
     def send(self, frame: bytes) -> None:
         """Send a frame; one answer more is due."""
         self._due += 1
-        self._unsent.append(memoryview(len(frame).to_bytes(_PREFIX, "big") + frame))
+        self._unsent.append(memoryview(framed(frame)))
         if not self._blocked:
             self._write()
 
@@ -104,18 +104,18 @@ class ControlPipe:
 
     def _take_frame(self) -> bool:
         """Hand out one frame if it is whole; what follows the last one that is due is refused before that."""
-        size = int.from_bytes(self._came[:_PREFIX], "big") if len(self._came) >= _PREFIX else 0
+        size = announced_size(self._came) if len(self._came) >= PREFIX else 0
         if size > self._limits.frame_bytes:
             self._fail(frame_reached(size, self._limits))
             return False
-        if len(self._came) < max(_PREFIX, size + _PREFIX):
+        if len(self._came) < max(PREFIX, size + PREFIX):
             return False
-        if self._due == 1 and len(self._came) > size + _PREFIX:
+        if self._due == 1 and len(self._came) > size + PREFIX:
             self._fail(protocol_broken("it sent more than one frame"))
             return False
         self._arrived()
-        self._frames.append(bytes(self._came[_PREFIX : size + _PREFIX]))
-        del self._came[: size + _PREFIX]
+        self._frames.append(bytes(self._came[PREFIX : size + PREFIX]))
+        del self._came[: size + PREFIX]
         self._due -= 1
         if self._answer is not None and not self._answer.done():
             self._answer.set_result(None)

@@ -15,6 +15,7 @@ from pydantic import Field
 from backstay.canonical import digest_of
 from backstay.errors import TaskInvalid
 from backstay.frozen import Frozen
+from backstay.shown import message_line
 from sandbox.limits import Limits
 from sandbox.programs.opening import open_sandbox
 from sandbox.programs.paused import Halted
@@ -104,7 +105,7 @@ async def _answer(call: ProgramCall, user_id: str) -> dict[str, Any]:
         value = await _registered[0](call.tool, call.arguments, user_id)
         json.dumps(value, allow_nan=False)
     except Exception as error:  # whatever the host's tools raise is an answer to the program
-        message = " ".join(str(error).split())[:500] or type(error).__name__
+        message = message_line(str(error)) or type(error).__name__
         return {"i": call.i, "error": {"type": type(error).__name__, "message": message}}
     return {"i": call.i, "ok": value}
 

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from backstay.errors import SnapshotDamaged, StoreUnavailable
-from sandbox.snapshots.files import FILE, NEW_FILE, at_once, chunks, shown, sync
+from sandbox.snapshots.files import FILE, at_once, chunks, shown
+from system.files import NEW_FILE, sync
 
 _IN_MEMORY = 1 << 20
 
@@ -31,14 +32,14 @@ class SnapshotBlobs:
         """Name the folder; one process at a time may keep, commit or sweep."""
         self._folder = folder
         self._blobs = folder / "blobs"
-        self._writing = folder / "writing"
+        self.unfinished = folder / "writing"
         self._pending: dict[str, Path] = {}
 
     def prepare(self) -> None:
         """Make the folders, and remove what a process left half written that was killed."""
-        for folder in (self._blobs, self._writing):
+        for folder in (self._blobs, self.unfinished):
             folder.mkdir(mode=0o700, exist_ok=True)
-        for left in self._writing.iterdir():
+        for left in self.unfinished.iterdir():
             left.unlink()
         self._pending.clear()
 
@@ -50,11 +51,11 @@ class SnapshotBlobs:
             if not self._has(digest, len(data)):
                 self._pending[digest] = self._write(iter((data,)))[1]
             return digest
-        digest, place = self._write(chunks(opened, size))
-        if self._has(digest, place.stat().st_size):
-            place.unlink()
+        digest, path = self._write(chunks(opened, size))
+        if self._has(digest, path.stat().st_size):
+            path.unlink()
         else:
-            self._pending[digest] = place
+            self._pending[digest] = path
         return digest
 
     def commit(self) -> None:
@@ -62,22 +63,31 @@ class SnapshotBlobs:
         if not self._pending:
             return
         with disk_faults(self._folder):
-            at_once(sync, map(str, self._pending.values()))
-            for digest, place in self._pending.items():
-                place.rename(self._blobs / digest)
-            sync(str(self._blobs))
+            at_once(sync, self._pending.values())
+            for digest, path in self._pending.items():
+                path.rename(self._blobs / digest)
+            sync(self._blobs)
         self._pending.clear()
-
-    def read(self, digest: str) -> bytes:
-        """Return the bytes. Raises SnapshotDamaged when they are gone or others."""
-        return b"".join(self._checked(digest))
 
     def copy(self, digest: str, into: int) -> None:
         """Write the bytes to an open file. Raises SnapshotDamaged when they are gone or others; use nothing then."""
-        for data in self._checked(digest):
-            view = memoryview(data)
-            while view:
-                view = view[os.write(into, view) :]
+        total = hashlib.sha256()
+        try:
+            opened = os.open(self._blobs / digest, FILE)
+        except OSError as error:
+            raise SnapshotDamaged(
+                f"blob {digest} of a snapshot is gone ({error.strerror}); bring it back from a backup"
+            ) from error
+        try:
+            for data in chunks(opened, os.fstat(opened).st_size):
+                total.update(data)
+                view = memoryview(data)
+                while view:
+                    view = view[os.write(into, view) :]
+        finally:
+            os.close(opened)
+        if total.hexdigest() != digest:
+            raise SnapshotDamaged(f"blob {digest} of a snapshot holds other bytes; bring it back from a backup")
 
     def sweep(self, reachable: Collection[str]) -> None:
         """Remove every blob that is not among the reachable ones."""
@@ -94,42 +104,10 @@ class SnapshotBlobs:
             return False
 
     def _write(self, data: Iterator[bytes]) -> tuple[str, Path]:
-        place = self._writing / secrets.token_hex(8)
+        path = self.unfinished / secrets.token_hex(8)
         total = hashlib.sha256()
-        with disk_faults(self._folder), os.fdopen(os.open(place, NEW_FILE, 0o600), "wb") as file:
+        with disk_faults(self._folder), os.fdopen(os.open(path, NEW_FILE, 0o600), "wb") as file:
             for part in data:
                 total.update(part)
                 file.write(part)
-        return total.hexdigest(), place
-
-    def _checked(self, digest: str) -> Iterator[bytes]:
-        """Yield the bytes, and raise at the end when they do not have this hash."""
-        total = hashlib.sha256()
-        try:
-            opened = os.open(self._blobs / digest, FILE)
-        except OSError as error:
-            raise SnapshotDamaged(
-                f"blob {digest} of a snapshot is gone ({error.strerror}); bring it back from a backup"
-            ) from error
-        try:
-            for data in chunks(opened, os.fstat(opened).st_size):
-                total.update(data)
-                yield data
-        finally:
-            os.close(opened)
-        if total.hexdigest() != digest:
-            raise SnapshotDamaged(f"blob {digest} of a snapshot holds other bytes; bring it back from a backup")
-
-
-def write_whole(folder: Path, name: str, data: bytes, *, durable: bool = True) -> None:
-    """Write a file that appears whole or not at all, and that only this user can read."""
-    place = folder / "writing" / secrets.token_hex(8)
-    with disk_faults(folder):
-        with os.fdopen(os.open(place, NEW_FILE, 0o600), "wb") as file:
-            file.write(data)
-            if durable:
-                file.flush()
-                os.fsync(file.fileno())
-        place.replace(folder / name)
-        if durable:
-            sync(str((folder / name).parent))
+        return total.hexdigest(), path

@@ -4,17 +4,17 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
 
 from backstay.errors import SnapshotRefused, WorkspaceChanging
 from backstay.shown import one_line
 
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 HANDLE = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 """Stands for something without opening it, so that it needs no right to it."""
 OWNER_ALL = 0o700
@@ -23,11 +23,12 @@ OWNER_ALL = 0o700
 _MOVED = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EISDIR, errno.EINVAL, errno.ENXIO, errno.ENODEV, errno.ESTALE}
 _CHUNK = 1 << 20
 _SYNCS_AT_ONCE = 16
+Item = TypeVar("Item")
 
 
 def shown(path: str) -> str:
     """Return a path as people may see it."""
-    return one_line(path, 300)[0]
+    return one_line(path, 300)
 
 
 @contextmanager
@@ -44,13 +45,13 @@ def steady(path: str) -> Generator[None]:
 
 
 @contextmanager
-def opened_root(root: Path, *, opening: bool) -> Generator[int]:
+def opened_root(root: Path, *, unlocking: bool) -> Generator[int]:
     """Open the directory of a workspace. Raises SnapshotRefused when it is none, or is a link."""
     try:
         try:
             opened = os.open(root, DIRECTORY)
         except PermissionError:
-            if not opening:
+            if not unlocking:
                 raise
             unlock(os.fspath(root), None)
             opened = os.open(root, DIRECTORY)
@@ -91,30 +92,16 @@ def chunks(opened: int, size: int) -> Iterator[bytes]:
         yield data
 
 
-def at_once(work: Callable[[str], None], names: Iterable[str]) -> None:
+def at_once(work: Callable[[Item], None], items: Collection[Item]) -> None:
     """Do the same to many files at a time: a journal commits what waits for the disk together."""
-    listed = list(names)
-    if len(listed) <= 1:
-        for name in listed:
-            work(name)
-        return
-    with ThreadPoolExecutor(min(len(listed), _SYNCS_AT_ONCE)) as pool:
-        list(pool.map(work, listed))
-
-
-def sync(name: str) -> None:
-    """Wait until a file or directory is on the disk."""
-    opened = os.open(name, FILE)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
+    with ThreadPoolExecutor(_SYNCS_AT_ONCE) as pool:
+        list(pool.map(work, items))
 
 
 def names_in(folder: int) -> list[str]:
     """List an open directory."""
     with os.scandir(folder) as found:
-        return [one.name for one in found]
+        return [entry.name for entry in found]
 
 
 def empty(folder: int) -> None:

@@ -40,7 +40,7 @@ class SnapshotManifest:
         try:
             nodes = _nodes(snapshot_id, zlib.decompressobj().decompress(data, _MOST_BYTES))
         except (ValueError, KeyError, TypeError, RecursionError, zlib.error) as error:
-            why = one_line(str(error), 200)[0]
+            why = one_line(str(error), 200)
             raise SnapshotDamaged(
                 f"snapshot {snapshot_id}: its manifest is not what was written ({why}); bring it back from a backup"
             ) from error
@@ -50,19 +50,8 @@ class SnapshotManifest:
 def checked_id(snapshot_id: str) -> str:
     """Return the id when it can be one. Raises SnapshotDamaged otherwise: an id becomes the name of a file."""
     if not isinstance(snapshot_id, str) or not _ID.fullmatch(snapshot_id):
-        raise SnapshotDamaged(f"no snapshot {one_line(str(snapshot_id), 80)[0]!r}: an id is 64 hexadecimal digits")
+        raise SnapshotDamaged(f"no snapshot {one_line(str(snapshot_id), 80)!r}: an id is 64 hexadecimal digits")
     return snapshot_id
-
-
-def is_beneath(path: str, above: str) -> bool:
-    """Say whether a path is, or lies below, another one."""
-    return above in (path, TOP) or path.startswith(above + "/")
-
-
-def parents_of(path: str) -> list[str]:
-    """Return the directories above a path, the nearest first, without the workspace itself."""
-    parts = path.split("/")
-    return ["/".join(parts[:end]) for end in range(len(parts) - 1, 0, -1)]
 
 
 def _nodes(snapshot_id: str, text: bytes) -> dict[str, Node]:

@@ -13,7 +13,6 @@ from sandbox.snapshots.files import (
     DIRECTORY,
     FILE,
     HANDLE,
-    NEW_FILE,
     OWNER_ALL,
     at_once,
     change_mode,
@@ -25,8 +24,9 @@ from sandbox.snapshots.manifest import STATUS_TIME, TOP, Facts, facts_of
 from sandbox.snapshots.restoring_plan import Nodes, RestoringPlan
 from sandbox.snapshots.types import LeftAlone, Node
 from sandbox.snapshots.walk import Walk
+from system.files import NEW_FILE
 
-ASIDE = ".backstay-restoring-"
+STAGING = ".backstay-restoring-"
 """How directories begin that a restore works in; one that a killed restore left is removed by the next."""
 
 # What an operation says when the tree is no longer the one that was looked at.
@@ -53,55 +53,55 @@ class Restoring:
         self._current = walk.nodes
         self._facts = walk.facts
         self._opened = dict(walk.opened)
-        self._beside: dict[str, str] = {}
-        self._given_up: set[str] = set()
+        self._staged: dict[str, str] = {}
+        self._skipped: set[str] = set()
         self._touched: set[str] = set()
-        self._way: list[tuple[str, int]] = []
-        self._aside = -1
+        self._open_directories: list[tuple[str, int]] = []
+        self._staging = -1
 
     def run(self) -> None:
         """Do it. Raises SnapshotDamaged, with nothing changed, when a blob is not what it was."""
-        name = ASIDE + secrets.token_hex(8)
+        name = STAGING + secrets.token_hex(8)
         try:
             if self._paths:
                 os.mkdir(name, OWNER_ALL, dir_fd=self._root)
-                self._aside = os.open(name, DIRECTORY, dir_fd=self._root)
-                self._write_beside()
+                self._staging = os.open(name, DIRECTORY, dir_fd=self._root)
+                self._stage()
                 self._put_back()
         finally:
-            if self._aside >= 0:
+            if self._staging >= 0:
                 with suppress(OSError):
-                    empty(self._aside)
+                    empty(self._staging)
                     os.rmdir(name, dir_fd=self._root)
-                os.close(self._aside)
+                os.close(self._staging)
             # Last of all: it may take from this user the right to change anything more.
             self._set_modes()
             self._return_to_root()
 
-    def _write_beside(self) -> None:
-        """Write all files and links into the directory aside."""
+    def _stage(self) -> None:
+        """Write all files and links into the staging directory."""
         for path in self._paths:
             node = self._wanted.get(path)
             if node is None or node.kind == "directory":
                 continue
-            name = self._beside[path] = str(len(self._beside))
+            name = self._staged[path] = str(len(self._staged))
             if node.kind == "symlink":
-                os.symlink(node.content, name, dir_fd=self._aside)
+                os.symlink(node.content, name, dir_fd=self._staging)
                 if os.geteuid() == 0:
-                    os.chown(name, node.uid, node.gid, dir_fd=self._aside, follow_symlinks=False)
+                    os.chown(name, node.uid, node.gid, dir_fd=self._staging, follow_symlinks=False)
                 continue
-            opened = os.open(name, NEW_FILE, 0o600, dir_fd=self._aside)
+            opened = os.open(name, NEW_FILE, 0o600, dir_fd=self._staging)
             try:
                 self._blobs.copy(node.content, opened)
                 if os.geteuid() == 0:
                     os.fchown(opened, node.uid, node.gid)
             finally:
                 os.close(opened)
-        at_once(self._finish, [path for path in self._beside if self._wanted[path].kind == "file"])
+        at_once(self._finish, [path for path in self._staged if self._wanted[path].kind == "file"])
 
     def _finish(self, path: str) -> None:
         """Wait for the disk; the mode comes last, since it may close the file even to its owner."""
-        opened = os.open(self._beside[path], FILE, dir_fd=self._aside)
+        opened = os.open(self._staged[path], FILE, dir_fd=self._staging)
         try:
             os.fchmod(opened, self._wanted[path].restorable().mode)
             os.fsync(opened)
@@ -115,27 +115,27 @@ class Restoring:
         self._return_to_root()
         for path in self._paths:
             self._attempt(self._put, path)
-        self.done = [path for path in self._paths if path not in self._given_up]
+        self.done = [path for path in self._paths if path not in self._skipped]
         for above in sorted(self._touched):
             with suppress(OSError):
                 os.fsync(self._directory(above))
 
     def _attempt(self, act: Callable[[str], None], path: str) -> None:
-        if path in self._given_up:
+        if path in self._skipped:
             return
         try:
             act(path)
         except WorkspaceChanging:
-            self._give_up(self.conflicts, path, "somebody changed it during the restore")
+            self._skip(self.conflicts, path, "somebody changed it during the restore")
         except OSError as error:
             if error.errno in _OTHERS:
                 why = f"somebody else changed what is in it or above it: {error.strerror}"
-                self._give_up(self.conflicts, path, why)
+                self._skip(self.conflicts, path, why)
             else:
-                self._give_up(self.failed, path, f"{error.strerror}")
+                self._skip(self.failed, path, f"{error.strerror}")
 
-    def _give_up(self, among: list[LeftAlone], path: str, why: str) -> None:
-        self._given_up.add(path)
+    def _skip(self, among: list[LeftAlone], path: str, why: str) -> None:
+        self._skipped.add(path)
         among.append(LeftAlone(path, why))
 
     def _make_way(self, path: str) -> None:
@@ -149,7 +149,7 @@ class Restoring:
             os.unlink(name, dir_fd=parent)
         elif current.lacks:
             # Nobody could look into it, or not to its end, so it goes as a whole.
-            os.rename(name, f"gone-{secrets.token_hex(8)}", src_dir_fd=parent, dst_dir_fd=self._aside)
+            os.rename(name, f"gone-{secrets.token_hex(8)}", src_dir_fd=parent, dst_dir_fd=self._staging)
         else:
             os.rmdir(name, dir_fd=parent)
 
@@ -160,10 +160,10 @@ class Restoring:
             return
         was_directory = current is not None and current.kind == "directory"
         parent, name = self._parent(path)
-        if path in self._beside:
+        if path in self._staged:
             if not was_directory:
                 self._check_unchanged(parent, name, path)
-            os.rename(self._beside[path], name, src_dir_fd=self._aside, dst_dir_fd=parent)
+            os.rename(self._staged[path], name, src_dir_fd=self._staging, dst_dir_fd=parent)
         elif not was_directory:
             os.mkdir(name, OWNER_ALL, dir_fd=parent)
 
@@ -195,7 +195,7 @@ class Restoring:
             else:
                 with suppress(OSError):
                     self._set_mode(path, None)
-        self.done = [path for path in self.done if path not in self._given_up]
+        self.done = [path for path in self.done if path not in self._skipped]
 
     def _set_mode(self, path: str, wanted: Node | None) -> None:
         if path == TOP:
@@ -220,14 +220,14 @@ class Restoring:
         """Open a directory name by name from the root, following no link; the way to the last one stays open."""
         names = path.split("/") if path else []
         same = 0
-        while same < min(len(names), len(self._way)) and self._way[same][0] == names[same]:
+        while same < min(len(names), len(self._open_directories)) and self._open_directories[same][0] == names[same]:
             same += 1
-        while len(self._way) > same:
-            os.close(self._way.pop()[1])
+        while len(self._open_directories) > same:
+            os.close(self._open_directories.pop()[1])
         for at in range(same, len(names)):
-            above = self._way[-1][1] if self._way else self._root
-            self._way.append((names[at], self._enter(above, names[at], "/".join(names[: at + 1]))))
-        return self._way[-1][1] if self._way else self._root
+            above = self._open_directories[-1][1] if self._open_directories else self._root
+            self._open_directories.append((names[at], self._enter(above, names[at], "/".join(names[: at + 1]))))
+        return self._open_directories[-1][1] if self._open_directories else self._root
 
     def _enter(self, above: int, name: str, path: str) -> int:
         """Open one directory, with all rights for its owner when that is this user and no root."""
@@ -243,14 +243,14 @@ class Restoring:
         return opened
 
     def _return_to_root(self) -> None:
-        while self._way:
-            os.close(self._way.pop()[1])
+        while self._open_directories:
+            os.close(self._open_directories.pop()[1])
 
 
-def sweep_aside(root: int) -> None:
+def sweep_staging(root: int) -> None:
     """Remove what restores left behind that were killed."""
     for name in names_in(root):
-        if name.startswith(ASIDE):
+        if name.startswith(STAGING):
             with suppress(OSError):
                 unlock(name, root)
                 opened = os.open(name, DIRECTORY, dir_fd=root)

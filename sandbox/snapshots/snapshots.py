@@ -1,25 +1,25 @@
 """Snapshots of one workspace: what it held at any moment, to be compared and to be brought back."""
 
-import fcntl
 import os
 import sys
 import time
 from collections.abc import Collection, Generator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
-from functools import partial as bind
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
 from backstay.errors import SnapshotDamaged, SnapshotRefused, WorkspaceChanging
-from sandbox.snapshots.blobs import SnapshotBlobs, disk_faults, write_whole
-from sandbox.snapshots.changes import SnapshotChange, changes_between, diff_text
+from sandbox.snapshots.blobs import SnapshotBlobs, disk_faults
 from sandbox.snapshots.files import chunks, opened_root, shown
 from sandbox.snapshots.manifest import ManifestIndex, SnapshotManifest, checked_id, settled
-from sandbox.snapshots.restoring import Restoring, sweep_aside
+from sandbox.snapshots.restoring import Restoring, sweep_staging
 from sandbox.snapshots.restoring_plan import RestoringPlan
-from sandbox.snapshots.types import Restored, Snapshot, SnapshotLimits
+from sandbox.snapshots.types import ChangeKind, Node, Restored, Snapshot, SnapshotChange, SnapshotLimits
 from sandbox.snapshots.walk import Read, Walk
+from system.files import write_whole
+from system.locks import file_lock
 
 _TRIES = 3
 _INDEX = "index.json"
@@ -39,63 +39,58 @@ class Snapshots:
         self._limits = limits or SnapshotLimits()
         self._blobs = SnapshotBlobs(folder)
 
-    def take(self, root: Path, *, partial: bool = False) -> Snapshot:
+    def take(self, root: Path) -> Snapshot:
         """Keep what is in the workspace now; whoever has the id can bring it back.
 
-        Raises SnapshotRefused when something cannot be kept whole (over a limit, not readable); with `partial` it is
-        noted as lacking instead. Raises WorkspaceChanging when files change faster than they can be read.
+        Raises SnapshotRefused when something cannot be kept whole (over a limit, not readable), and WorkspaceChanging
+        when files change faster than they can be read.
         """
         self._check_outside(root)
-        with self._alone(), opened_root(root, opening=False) as top:
+        with self._alone(), opened_root(root, unlocking=False) as top:
             index = ManifestIndex.load(self._folder / _INDEX, top)
             started = time.time_ns()
-            walk = self._walk(top, index, self._blobs.keep, self._limits, partial=partial)
+            walk = _walk(top, index, self._blobs.keep, self._limits, restoring=False)
             self._blobs.commit()
-            same = not walk.fresh and len(walk.nodes) == len(index.known) and self._place(index.snapshot_id).is_file()
+            same = not walk.fresh and len(walk.nodes) == len(index.known) and self._path(index.snapshot_id).is_file()
             snapshot_id = index.snapshot_id if same else self._record(top, walk, started)
         files = [node.size for node in walk.nodes.values() if node.kind == "file"]
-        lacking = tuple(sorted(path for path, node in walk.nodes.items() if node.lacks))
-        return Snapshot(id=snapshot_id, files=len(files), size=sum(files), lacking=lacking)
+        return Snapshot(id=snapshot_id, files=len(files), size=sum(files))
 
     def changes(self, before_id: str, after_id: str) -> list[SnapshotChange]:
         """List what differs between two snapshots, by path. Raises SnapshotDamaged when one is gone or altered."""
-        return changes_between(self._manifest(before_id).nodes, self._manifest(after_id).nodes)
+        before, after = self._manifest(before_id).nodes, self._manifest(after_id).nodes
+        return [
+            SnapshotChange(path, _kind_of_change(before.get(path), after.get(path)), before.get(path), after.get(path))
+            for path in sorted(before.keys() | after.keys())
+            if before.get(path) != after.get(path)
+        ]
 
-    def diff(self, before_id: str, after_id: str, *, limit_chars: int) -> str:
-        """Return the changes for people, as unified diffs where files are text; always the same for the same ids.
-
-        Names and lines are shown so that nothing in them acts or hides. Raises SnapshotDamaged as `changes` does.
-        """
-        return diff_text(self.changes(before_id, after_id), self._blobs.read, limit_chars)
-
-    def restore(
-        self, root: Path, snapshot_id: str, *, only: Collection[str] | None = None, expect: str | None = None
-    ) -> Restored:
+    def restore(self, root: Path, snapshot_id: str, *, expect: str | None = None) -> Restored:
         """Put back every byte, mode and link of a snapshot, and remove what was added; repeating it does no harm.
 
-        `only` names paths, each with everything beneath it. `expect` is the snapshot from after what is to be undone:
-        then only what differs between the two is put back, and what others changed since is reported and left alone.
-        Setuid bits are not put back. Raises SnapshotDamaged before anything is changed.
+        `expect` is the snapshot from after what is to be undone: then only what differs between the two is put back,
+        and what others changed since is reported and left alone. Setuid bits are not put back. Raises SnapshotDamaged
+        before anything is changed.
         """
         self._check_outside(root)
-        with self._alone(), opened_root(root, opening=True) as top:
+        with self._alone(), opened_root(root, unlocking=True) as top:
             wanted = self._manifest(snapshot_id).nodes
             expected = None if expect is None else self._manifest(expect).nodes
-            sweep_aside(top)
+            sweep_staging(top)
             index = ManifestIndex.load(self._folder / _INDEX, top)
             # What is there may be more than may be kept; it is only compared.
             unbounded = replace(self._limits, total_bytes=sys.maxsize)
-            walk = self._walk(top, index, _hash, unbounded, opening=True)
-            plan = RestoringPlan(walk.nodes, wanted, expected, only, owners=os.geteuid() == 0)
+            walk = _walk(top, index, _hash, unbounded, restoring=True)
+            plan = RestoringPlan(walk.nodes, wanted, expected, owners=os.geteuid() == 0)
             restoring = Restoring(top, self._blobs, plan, wanted, walk)
             restoring.run()
         return Restored(snapshot_id, tuple(restoring.done), tuple(restoring.conflicts), tuple(restoring.failed))
 
     def forget(self, keep: Collection[str]) -> None:
         """Remove all snapshots but these, and every blob that none of these needs."""
-        kept = {checked_id(one) for one in keep}
+        kept = {checked_id(snapshot_id) for snapshot_id in keep}
         with self._alone():
-            nodes = [node for one in sorted(kept) for node in self._manifest(one).nodes.values()]
+            nodes = [node for snapshot_id in sorted(kept) for node in self._manifest(snapshot_id).nodes.values()]
             reachable = {node.content for node in nodes if node.kind == "file"}
             for manifest in (self._folder / "manifests").iterdir():
                 if manifest.name not in kept:
@@ -104,28 +99,11 @@ class Snapshots:
             (self._folder / _INDEX).unlink(missing_ok=True)
             self._blobs.sweep(reachable)
 
-    def _walk(
-        self,
-        top: int,
-        index: ManifestIndex,
-        read: Read,
-        limits: SnapshotLimits,
-        *,
-        partial: bool = True,
-        opening: bool = False,
-    ) -> Walk:
-        """Look at everything; what moves meanwhile is looked at again a few times."""
-        walk = bind(Walk, top, index=index, read=read, limits=limits, partial=partial, opening=opening)
-        for _ in range(_TRIES - 1):
-            with suppress(WorkspaceChanging):
-                return walk()
-        return walk()
-
     def _record(self, top: int, walk: Walk, started: int) -> str:
         """Write the manifest, and then the index that refers to it."""
         snapshot_id, data = SnapshotManifest(walk.nodes).encode()
-        if not self._place(snapshot_id).is_file():
-            write_whole(self._folder, f"manifests/{snapshot_id}", data)
+        if not self._path(snapshot_id).is_file():
+            self._write(self._path(snapshot_id), data)
         known = {
             path: (walk.facts[path], node)
             for path, node in walk.nodes.items()
@@ -134,13 +112,17 @@ class Snapshots:
         # An index that leaves something out holds less than the snapshot does, so it stands for none.
         index = ManifestIndex(known, snapshot_id if len(known) == len(walk.nodes) else "")
         # Half an index is no index: then everything is read once more.
-        write_whole(self._folder, _INDEX, index.encode(top), durable=False)
+        self._write(self._folder / _INDEX, index.encode(top), durable=False)
         return snapshot_id
 
+    def _write(self, path: Path, data: bytes, *, durable: bool = True) -> None:
+        with disk_faults(self._folder):
+            write_whole(path, data, durable=durable, unfinished_in=self._blobs.unfinished)
+
     def _manifest(self, snapshot_id: str) -> SnapshotManifest:
-        place = self._place(checked_id(snapshot_id))
+        path = self._path(checked_id(snapshot_id))
         try:
-            data = place.read_bytes()
+            data = path.read_bytes()
         except OSError as error:
             raise SnapshotDamaged(
                 f"snapshot {snapshot_id} is not in {shown(str(self._folder))} ({error.strerror});"
@@ -148,7 +130,7 @@ class Snapshots:
             ) from error
         return SnapshotManifest.decode(snapshot_id, data)
 
-    def _place(self, snapshot_id: str) -> Path:
+    def _path(self, snapshot_id: str) -> Path:
         return self._folder / "manifests" / (snapshot_id or "none")
 
     def _check_outside(self, root: Path) -> None:
@@ -161,17 +143,31 @@ class Snapshots:
     @contextmanager
     def _alone(self) -> Generator[None]:
         """Hold the folder for as long as something is read from it or written to it."""
-        with disk_faults(self._folder):
-            for folder in (self._folder, self._folder / "manifests"):
-                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            lock = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with ExitStack() as stack:
             with disk_faults(self._folder):
+                for folder in (self._folder, self._folder / "manifests"):
+                    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                stack.enter_context(file_lock(self._folder / "lock"))
                 self._blobs.prepare()
             yield
-        finally:
-            os.close(lock)
+
+
+def _walk(top: int, index: ManifestIndex, read: Read, limits: SnapshotLimits, *, restoring: bool) -> Walk:
+    """Look at everything; what moves meanwhile is looked at again a few times."""
+    walk = partial(Walk, top, index=index, read=read, limits=limits, restoring=restoring)
+    for _ in range(_TRIES - 1):
+        with suppress(WorkspaceChanging):
+            return walk()
+    return walk()
+
+
+def _kind_of_change(before: Node | None, after: Node | None) -> ChangeKind:
+    if before is None:
+        return "added"
+    if after is None:
+        return "removed"
+    same = (before.kind, before.size, before.content) == (after.kind, after.size, after.content)
+    return "mode" if same else "edited"
 
 
 def _hash(opened: int, size: int) -> str:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from sandbox.snapshots.files import shown
+
 Kind = Literal["file", "directory", "symlink", "special"]
 
 READABLE_MODES = 0o777
@@ -22,7 +24,7 @@ class Node(NamedTuple):
     content: str
     """The sha256 of a file, the target of a symlink, what a special is; empty for a directory."""
     lacks: str = ""
-    """Why the content of a file or directory was not kept; empty when it was."""
+    """Why the content of a file or directory is not known; always empty in a snapshot."""
 
     def restorable(self) -> "Node":
         """Return what a restore makes of it: never setuid, and setgid and sticky for directories only.
@@ -43,8 +45,26 @@ class Snapshot:
     files: int
     size: int
     """Bytes of all files together."""
-    lacking: tuple[str, ...] = ()
-    """Exact paths whose content is not in it, and so cannot be restored; only a partial snapshot has any."""
+
+
+ChangeKind = Literal["added", "removed", "edited", "mode"]
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotChange:
+    """Say what became of one path between two snapshots."""
+
+    path: str
+    """As it is, which may hold anything but NUL; `shown` is for people."""
+    kind: ChangeKind
+    """`edited` says that something else stands there, also of another kind; `mode` that only mode or owner differ."""
+    before: Node | None
+    after: Node | None
+
+    @property
+    def shown(self) -> str:
+        """The path as one line, with nothing invisible in it."""
+        return shown(self.path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,10 +32,9 @@ class Walk:
         index: ManifestIndex,
         read: Read,
         limits: SnapshotLimits,
-        partial: bool = False,
-        opening: bool = False,
+        restoring: bool,
     ) -> None:
-        """Walk at once. `partial` notes what cannot be kept instead of refusing it; `opening` unlocks directories."""
+        """Walk at once. A restore notes what cannot be kept instead of refusing it, and unlocks directories."""
         self.nodes: dict[str, Node] = {}
         self.facts: dict[str, Facts] = {}
         self.opened: dict[str, int] = {}
@@ -45,14 +44,13 @@ class Walk:
         self._known = index.known
         self._read = read
         self._limits = limits
-        self._partial = partial
-        self._opening = opening
+        self._restoring = restoring
         self._bytes = 0
         found = os.fstat(root)
         self._device = found.st_dev
         mode = stat.S_IMODE(found.st_mode)
         self._note(TOP, facts_of(found), Node("directory", mode, found.st_uid, found.st_gid, 0, ""))
-        if opening and mode & OWNER_ALL != OWNER_ALL and found.st_uid == os.geteuid():
+        if restoring and mode & OWNER_ALL != OWNER_ALL and found.st_uid == os.geteuid():
             self.opened[TOP] = mode
             os.fchmod(root, mode | OWNER_ALL)
         try:
@@ -65,7 +63,7 @@ class Walk:
     def _inside(self, folder: int, above: str, listed: Listing, depth: int) -> None:
         """Take in what was listed in one directory, and what lies below it."""
         known = self._known
-        if not self._partial and len(self.nodes) + len(listed) > self._limits.entries:
+        if not self._restoring and len(self.nodes) + len(listed) > self._limits.entries:
             raise SnapshotRefused(
                 f"{shown(above or TOP)}: the workspace holds more than {self._limits.entries} files and directories;"
                 " remove what is not needed"
@@ -83,7 +81,7 @@ class Walk:
                 node = self._look(folder, name, path, found)
             if node.kind == "directory":
                 self._enter(folder, name, path, found, depth)
-        if self._bytes > self._limits.total_bytes and not self._partial:
+        if self._bytes > self._limits.total_bytes and not self._restoring:
             raise SnapshotRefused(
                 f"{shown(above or TOP)}: the workspace holds more than {self._limits.total_bytes} bytes;"
                 " remove what is not needed"
@@ -152,7 +150,7 @@ class Walk:
 
     def _opened(self, folder: int, name: str, path: str) -> tuple[int, Listing] | None:
         """Open and list a directory, giving its owner all rights where that is wanted and needed; None when closed."""
-        for may_unlock in (self._opening, False):
+        for may_unlock in (self._restoring, False):
             try:
                 return self._open(folder, name, path)
             except PermissionError:
@@ -173,9 +171,9 @@ class Walk:
 
     def _list(self, folder: int, path: str) -> Listing:
         # One more than allowed is enough to refuse, and a directory may hold millions.
-        most = None if self._partial else self._limits.entries + 1
+        most = None if self._restoring else self._limits.entries + 1
         with steady(path), os.scandir(folder) as found:
-            return [(one.name, one.stat(follow_symlinks=False)) for one in islice(found, most)]
+            return [(entry.name, entry.stat(follow_symlinks=False)) for entry in islice(found, most)]
 
     def _note(self, path: str, facts: Facts, node: Node) -> None:
         self.nodes[path] = node
@@ -184,7 +182,7 @@ class Walk:
 
     def _lack(self, path: str, why: str) -> Node:
         """Note that something is there whose content is not kept, or refuse the whole snapshot."""
-        if not self._partial:
+        if not self._restoring:
             raise SnapshotRefused(f"{shown(path)} cannot be kept in a snapshot: {why}; remove it or change that")
         # What is lacking is never taken from the index, so that it is tried anew each time.
         self.fresh += 1

@@ -7,11 +7,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from backstay.errors import SandboxLost
+from backstay.shown import message_line
 from sandbox.programs.crash import ProgramCrashed
 from sandbox.programs.frames import strict_json
+from system.frames import unframed
 
 MOST_ANSWER = 8 << 20
-_PREFIX = 4
 
 Path_ = Annotated[str, Field(max_length=70_000)]
 Line = Annotated[str, Field(max_length=2000)]
@@ -103,16 +104,13 @@ def read_answer(tool: str, said: bytes) -> dict[str, Any] | str:
 
     Raises SandboxLost when that is not what our own program says.
     """
-    size = int.from_bytes(said[:_PREFIX], "big")
-    if len(said) < _PREFIX or size != len(said) - _PREFIX or size > MOST_ANSWER:
-        raise _never("it is not one whole frame")
     try:
-        value = strict_json(said[_PREFIX:])
+        value = strict_json(unframed(said, MOST_ANSWER))
     except (ValueError, ProgramCrashed) as error:
         raise _never(str(error)) from None
     match value:
         case {"error": str(line), **rest} if not rest:
-            return " ".join(line[:2000].split())
+            return message_line(line, 2000)
         case {"ok": dict(answer), **rest} if not rest:
             return _checked(tool, answer)
         case _:

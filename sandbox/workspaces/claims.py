@@ -1,12 +1,14 @@
 """Which run works in which workspace: one at a time, told by files that outlive every process."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from backstay.errors import WorkspaceBusy
-from sandbox.workspaces.durable_file import held, read_json, remove_durably, write_durably
 from sandbox.workspaces.workspace import Workspace
+from system.files import read_json, remove_durably, write_whole
+from system.locks import file_lock
 
 
 class Claims:
@@ -15,6 +17,7 @@ class Claims:
     def __init__(self, folder: Path) -> None:
         """Keep the claims in this folder."""
         self._folder = folder
+        self._lock = folder / "lock"
         folder.mkdir(parents=True, exist_ok=True)
 
     def claim(self, workspace: Workspace, run: str, *, instead_of: str | None = None) -> None:
@@ -22,55 +25,51 @@ class Claims:
 
         Raises WorkspaceBusy naming the holder.
         """
-        with held(self._folder / "lock"):
-            for place, said in self._overlapping(workspace):
-                if said["run"] == run and said["root"] == str(workspace.root):
+        with file_lock(self._lock):
+            for path, claim in self._overlapping(workspace):
+                if claim["run"] == run and claim["root"] == str(workspace.root):
                     return
-                if said["run"] not in (run, instead_of):
-                    raise busy(said)
-                if said["run"] != run:
-                    remove_durably(place)
-            write_durably(self._place(workspace), _said(workspace, run))
+                if claim["run"] not in (run, instead_of):
+                    raise _busy(claim)
+                if claim["run"] != run:
+                    remove_durably(path)
+            claim = {"workspace": workspace.name, "root": str(workspace.root), "run": run}
+            write_whole(self._path(workspace), json.dumps(claim).encode())
 
     def release(self, workspace: Workspace, run: str) -> bool:
         """Take the workspace from the run; return whether it had it."""
-        with held(self._folder / "lock"):
-            said = read_json(self._place(workspace))
-            if said is None or said["run"] != run:
+        with file_lock(self._lock):
+            claim = read_json(self._path(workspace))
+            if claim is None or claim["run"] != run:
                 return False
-            remove_durably(self._place(workspace))
+            remove_durably(self._path(workspace))
             return True
 
     def holder(self, workspace: Workspace) -> str | None:
-        """Return the run that has the workspace, or a part of it, or one that it is part of."""
-        with held(self._folder / "lock"):
-            return next((said["run"] for _, said in self._overlapping(workspace)), None)
+        """Return the run that has the workspace, or a part of it, or a folder that it is part of."""
+        with file_lock(self._lock):
+            return next((claim["run"] for _, claim in self._overlapping(workspace)), None)
 
     def demand_free(self, workspace: Workspace, run: str) -> None:
         """Raise WorkspaceBusy when another run has the workspace."""
-        with held(self._folder / "lock"):
-            for _, said in self._overlapping(workspace):
-                if said["run"] != run:
-                    raise busy(said)
+        with file_lock(self._lock):
+            for _, claim in self._overlapping(workspace):
+                if claim["run"] != run:
+                    raise _busy(claim)
 
     def _overlapping(self, workspace: Workspace) -> Iterator[tuple[Path, dict[str, Any]]]:
-        for place in sorted(self._folder.glob("*.json")):
-            said = read_json(place)
-            if said is None:
+        for path in sorted(self._folder.glob("*.json")):
+            claim = read_json(path)
+            if claim is None:
                 continue
-            other = Path(said["root"])
-            if other.is_relative_to(workspace.root) or workspace.root.is_relative_to(other):
-                yield place, said
+            root = Path(claim["root"])
+            if root.is_relative_to(workspace.root) or workspace.root.is_relative_to(root):
+                yield path, claim
 
-    def _place(self, workspace: Workspace) -> Path:
+    def _path(self, workspace: Workspace) -> Path:
         return self._folder / f"{workspace.key}.json"
 
 
-def busy(said: dict[str, Any]) -> WorkspaceBusy:
-    """Return the error that names who holds what."""
-    name, run = said["workspace"], said["run"]
+def _busy(claim: dict[str, Any]) -> WorkspaceBusy:
+    name, run = claim["workspace"], claim["run"]
     return WorkspaceBusy(f"workspace {name} is in use by run {run}; wait until it ends, or cancel it", holder=run)
-
-
-def _said(workspace: Workspace, run: str) -> dict[str, str]:
-    return {"workspace": workspace.name, "root": str(workspace.root), "run": run}

@@ -10,9 +10,9 @@ from typing import Any
 
 from backstay import errors
 from backstay.errors import BackstayError, InternalError, SandboxLost, WorkspaceBusy
-from sandbox.isolation.spawn import guarded
-from sandbox.workspaces.frames import framed, read_frame
-from sandbox.workspaces.workspace import WorkspaceSettings
+from sandbox.workspaces.workspace import MOST_FRAME, WorkspaceSettings
+from system.children import end_group, launched
+from system.frames import json_frame, read_json_frame
 
 _OPEN_S = 180.0
 _CLOSE_S = 15.0
@@ -101,10 +101,7 @@ class WorkspaceClient:
         if process is None or process.stdin is None:
             return
         process.stdin.close()
-        with suppress(TimeoutError):
-            await asyncio.wait_for(process.wait(), _CLOSE_S)
-        if process.returncode is None:
-            process.kill()
+        await end_group(process, quiet_s=_CLOSE_S, ask_s=0)
         if self._reading is not None:
             await asyncio.wait({self._reading})
 
@@ -123,7 +120,7 @@ class WorkspaceClient:
         pipe = asyncio.subprocess.PIPE
         with log.open("ab") as file:
             self._process = await asyncio.create_subprocess_exec(
-                *guarded([sys.executable, "-P", "-m", "sandbox.workspaces.host"], "KILL"),
+                *launched([sys.executable, "-P", "-m", "sandbox.workspaces.host"]),
                 stdin=pipe,
                 stdout=pipe,
                 stderr=file,
@@ -132,24 +129,20 @@ class WorkspaceClient:
             )
         assert self._process.stdin is not None  # noqa: S101 - made with pipes
         assert self._process.stdout is not None  # noqa: S101 - the same
-        self._process.stdin.write(framed(self._settings.plain()))
+        self._process.stdin.write(json_frame(self._settings.plain()))
         said = None
         with suppress(TimeoutError, ValueError):
-            said = await asyncio.wait_for(read_frame(self._process.stdout), _OPEN_S)
+            said = await asyncio.wait_for(read_json_frame(self._process.stdout, MOST_FRAME), _OPEN_S)
         if said is None or "ready" not in said:
-            with suppress(ProcessLookupError):
-                self._process.kill()
+            await end_group(self._process, ask_s=0)
             raise _error(said["error"]) if said else SandboxLost(f"the host of workspaces does not start; read {log}")
         self._reading = asyncio.create_task(self._read(self._process, self._process.stdout))
 
     async def _read(self, process: asyncio.subprocess.Process, stream: asyncio.StreamReader) -> None:
         with suppress(ValueError):
-            while (said := await read_frame(stream)) is not None:
+            while (said := await read_json_frame(stream, MOST_FRAME)) is not None:
                 self._take(said)
-        with suppress(TimeoutError):
-            await asyncio.wait_for(process.wait(), _END_S)
-        if process.returncode is None:
-            process.kill()
+        await end_group(process, quiet_s=_END_S, ask_s=0)
         for answer in self._waiting.values():
             if not answer.done():
                 answer.set_exception(SandboxLost("the host of workspaces ended; it is started again"))
@@ -177,10 +170,10 @@ class WorkspaceClient:
         if hearing is not None:
             self._hearing[number] = hearing
         try:
-            self._process.stdin.write(framed({"id": number, "do": do, "given": given}))
+            self._process.stdin.write(json_frame({"id": number, "do": do, "given": given}))
             return await answer
         except asyncio.CancelledError:
-            self._process.stdin.write(framed({"cancel": number}))
+            self._process.stdin.write(json_frame({"cancel": number}))
             raise
         finally:
             self._waiting.pop(number, None)

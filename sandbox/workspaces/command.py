@@ -2,46 +2,14 @@
 
 import asyncio
 import os
-import signal
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
 from sandbox.isolation.spawn import guarded
-
-
-class KeptOutput:
-    """Keep the first and the last bytes of a stream and count all of them."""
-
-    def __init__(self, most: int) -> None:
-        """Keep at most so many bytes: two thirds from the beginning, one third from the end."""
-        self._first = bytearray()
-        self._last = bytearray()
-        self._most_last = most // 3
-        self._most_first = most - self._most_last
-        self.total = 0
-
-    def add(self, data: bytes) -> None:
-        """Take the next piece."""
-        self.total += len(data)
-        room = self._most_first - len(self._first)
-        self._first += data[:room]
-        self._last += data[room:]
-        del self._last[: -self._most_last or None]
-
-    @property
-    def whole(self) -> bytes:
-        """The kept bytes."""
-        return bytes(self._first + self._last)
-
-    @property
-    def text(self) -> str:
-        """What is kept, whatever bytes it is made of; what is missing is said where it is missing."""
-        left = self.total - len(self._first) - len(self._last)
-        gap = f"\n... {left} bytes are left out ...\n" if left else ""
-        return self._first.decode("utf-8", "replace") + gap + self._last.decode("utf-8", "replace")
-
+from system.children import end_group
+from system.output import BoundedOutput
 
 Watch = Callable[[int], str | None]
 """Is given the process that confines the command, and says why it must end now, or nothing; called in a thread."""
@@ -54,7 +22,7 @@ KILLED = 137
 _CHUNK = 1 << 16
 _OFTEN_S = 0.1
 _TERM_S = 0.5
-_KILL_S = 5.0
+_DRAIN_S = 5.0
 _LOG_BYTES = 1 << 16
 
 
@@ -64,7 +32,7 @@ class Bounds:
 
     seconds: float
     kept: int = 64 << 10
-    """Bytes of each stream that are kept."""
+    """Bytes of each stream that are kept: two thirds from the beginning, one third from the end."""
     output: int = 16 << 20
     """Bytes of both streams after which the command is ended."""
     watch: Watch | None = None
@@ -76,8 +44,8 @@ class Ended:
     """Tell how a command ended."""
 
     exit_code: int = KILLED
-    stdout: KeptOutput
-    stderr: KeptOutput
+    stdout: BoundedOutput
+    stderr: BoundedOutput
     log: bytearray = field(default_factory=bytearray)
     """What nsjail itself says; empty unless the jail failed."""
     reason: str | None = None
@@ -95,25 +63,23 @@ async def run_jailed(nsjail: Sequence[str], arguments: Sequence[str], bounds: Bo
 
     Raises SandboxLost when no process can be started.
     """
-    ended = Ended(stdout=KeptOutput(bounds.kept), stderr=KeptOutput(bounds.kept))
+    last = bounds.kept // 3
+    stdout, stderr = BoundedOutput(bounds.kept - last, last), BoundedOutput(bounds.kept - last, last)
+    ended = Ended(stdout=stdout, stderr=stderr)
     began = time.monotonic()
     async with _started(nsjail, arguments, fed=bool(fed)) as (process, log):
         assert process.stdout is not None  # noqa: S101 - made with pipes
         assert process.stderr is not None  # noqa: S101 - the same
-        reading = [
+        tasks = [
             asyncio.create_task(_read("stdout", process.stdout, ended, bounds)),
             asyncio.create_task(_read("stderr", process.stderr, ended, bounds)),
+            asyncio.create_task(_feed(process, fed)),
         ]
-        feeding = asyncio.create_task(_feed(process, fed))
         try:
             ended.reason = await _until_it_must_end(process, ended, bounds)
         finally:
-            await _end(process)
-            feeding.cancel()
-            await asyncio.wait(reading, timeout=_KILL_S)
-            for task in (*reading, feeding):
-                task.cancel()
-            await asyncio.gather(*reading, feeding, return_exceptions=True)
+            # First it is asked to end, since nsjail reaps what it confines only then.
+            await end_group(process, ask_s=_TERM_S, readers=tasks, drain_s=_DRAIN_S)
         with suppress(BlockingIOError):
             ended.log += os.read(log, _LOG_BYTES)
     ended.duration_ms = round((time.monotonic() - began) * 1000)
@@ -169,7 +135,7 @@ async def _until_it_must_end(process: asyncio.subprocess.Process, ended: Ended, 
 
 
 async def _read(name: str, stream: asyncio.StreamReader, ended: Ended, bounds: Bounds) -> None:
-    kept: KeptOutput = getattr(ended, name)
+    kept: BoundedOutput = getattr(ended, name)
     while data := await stream.read(_CHUNK):
         kept.add(data)
         if bounds.heard is not None:
@@ -186,17 +152,6 @@ async def _feed(process: asyncio.subprocess.Process, data: bytes) -> None:
         process.stdin.write(data)
         await process.stdin.drain()
         process.stdin.close()
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """End nsjail, which ends all that it confines; politely first, since it reaps them only then."""
-    for sign, patience_s in ((signal.SIGTERM, _TERM_S), (signal.SIGKILL, _KILL_S)):
-        if process.returncode is not None:
-            return
-        with suppress(ProcessLookupError):
-            process.send_signal(sign)
-        with suppress(TimeoutError):
-            await asyncio.wait_for(process.wait(), patience_s)
 
 
 def _exit_code(code: int | None, reason: str | None) -> int:

@@ -1,19 +1,27 @@
-"""Write to a workspace so that it happens once, leaves nothing half done, and can be taken back."""
+"""Write to a workspace so that it happens once, leaves nothing half done, and can be undone."""
 
 import asyncio
 import hashlib
+import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 from backstay.errors import ArgumentsInvalid, Final, SnapshotRefused
 from backstay.frozen import Frozen
-from sandbox.workspaces.durable_file import read_json, remove_durably, write_durably
-from sandbox.workspaces.snapshotting import Changed, Snapshotting
-from sandbox.workspaces.workspace import Workspace, WorkspaceCall
+from sandbox.snapshots.snapshots import Snapshots
+from sandbox.snapshots.types import Restored
+from sandbox.workspaces.workspace import WorkspaceCall
+from system.files import read_json, remove_durably, write_whole
+
+_MOST_CHANGES = 200
+_MOST_ARTIFACTS = 1000
+_MOST_RESTORED = 200
+_MOST_LEFT = 10
+_MB = 1 << 20
 
 
-class Written(Frozen):
+class EffectRecord(Frozen):
     """Tell what an effect found, and what it left and answered once it has ended."""
 
     effect: str
@@ -25,165 +33,124 @@ class Written(Frozen):
     """None: it has not ended, or was cut off."""
 
 
-class WrittenEffects:
-    """Keep what effects did to one workspace."""
+class WorkspaceEffects:
+    """Surround what writes to one workspace with two snapshots and a record."""
 
-    def __init__(self, folder: Path) -> None:
-        """Keep the records in this folder."""
+    def __init__(self, root: Path, snapshots: Snapshots, folder: Path) -> None:
+        """Keep the records of this workspace in the folder."""
+        self._root = root
+        self._snapshots = snapshots
         self._folder = folder
+        self._unfinished = folder / "unfinished"
         folder.mkdir(parents=True, exist_ok=True)
 
-    def get(self, effect: str) -> Written | None:
-        """Return what is recorded of an effect."""
-        said = read_json(self._place(effect))
-        return None if said is None else Written.model_validate(said)
-
-    def unfinished(self) -> Written | None:
-        """Return the effect that has begun and not ended; there is at most one at a time."""
-        said = read_json(self._folder / "unfinished")
-        return None if said is None else Written.model_validate(said)
-
-    def begin(self, written: Written) -> None:
-        """Record that an effect begins."""
-        write_durably(self._folder / "unfinished", written.plain())
-
-    def finish(self, written: Written) -> None:
-        """Record how it ended."""
-        write_durably(self._place(written.effect), written.plain())
-        remove_durably(self._folder / "unfinished")
-
-    def drop(self) -> None:
-        """Forget the effect that has begun, since nothing of it is left."""
-        remove_durably(self._folder / "unfinished")
-
-    def _place(self, effect: str) -> Path:
-        return self._folder / f"{hashlib.sha256(effect.encode()).hexdigest()}.json"
-
-
-_MOST_CHANGES = 200
-_MOST_ARTIFACTS = 1000
-_MB = 1 << 20
-
-Doing = Callable[[], Awaitable[dict[str, Any]]]
-
-
-class Writing:
-    """Surround what writes with two snapshots and a record."""
-
-    def __init__(self, workspace: Workspace, snapshots: Snapshotting, records: WrittenEffects, *, most_mb: int) -> None:
-        """Let one call write at most so many megabytes."""
-        self._workspace = workspace
-        self._snapshots = snapshots
-        self._records = records
-        self._most = most_mb * _MB
-
-    async def write(self, call: WorkspaceCall, do: Doing) -> dict[str, Any]:
+    async def write(self, call: WorkspaceCall, do: Callable[[], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
         """Return what was done, with the snapshots around it; what was done before under this effect is not repeated.
 
         When it fails, nothing of it is left.
         """
         if not call.effect:
             raise ArgumentsInvalid(f"{call.tool} writes, and needs an effect id")
-        known = self._records.get(call.effect)
+        known = self._recorded(call.effect)
         if known is not None and known.answer is not None:
             return {"ok": known.answer}
-        taken = await asyncio.to_thread(self._snapshots.take, self._workspace.root)
-        begun = Written(effect=call.effect, tool=call.tool, before=taken.id)
-        self._records.begin(begun)
+        taken = await asyncio.to_thread(self._snapshots.take, self._root)
+        begun = EffectRecord(effect=call.effect, tool=call.tool, before=taken.id)
+        _write(self._unfinished, begun)
         try:
-            said = await do()
-            return await asyncio.to_thread(self._finished, begun, said)
+            done = await do()
+            return await asyncio.to_thread(self._finish, begun, done, call.artifacts_mb * _MB)
         except SnapshotRefused as error:
-            left = await asyncio.to_thread(self._take_back, begun)
-            return {"error": f"{error}; nothing of it was kept{left}"}
+            return {"error": f"{error}; nothing of it was kept{await asyncio.to_thread(self._revert, begun)}"}
         except BaseException:
-            await asyncio.shield(asyncio.to_thread(self._take_back, begun))
+            await asyncio.shield(asyncio.to_thread(self._revert, begun))
             raise
 
-    def _finished(self, begun: Written, said: dict[str, Any]) -> dict[str, Any]:
-        if "error" in said:
-            left = self._take_back(begun)
-            return {"error": said["error"] + left}
-        after = self._snapshots.take(self._workspace.root).id
-        changes = self._snapshots.changes(begun.before, after)
-        files = [one for one in changes if one.after is not None and one.after.kind == "file" and one.kind != "mode"]
-        size = sum(one.after.size for one in files if one.after is not None)
-        if size > self._most:
-            left = self._take_back(begun)
-            return {"error": f"it wrote {size} bytes, more than {self._most}; nothing of it was kept{left}"}
-        answer = said["ok"] | {
-            "before": begun.before,
-            "after": after,
-            "changes": [{"path": one.shown, "kind": one.kind} for one in changes[:_MOST_CHANGES]],
-            "changed": len(changes),
-        }
-        if "artifacts" in answer:
-            answer["artifacts"] = [_artifact(one) for one in files[:_MOST_ARTIFACTS]]
-        self._records.finish(begun.model_copy(update={"after": after, "answer": answer}))
-        return {"ok": answer}
-
-    def _take_back(self, begun: Written) -> str:
-        """Bring back what was there before, and say what could not be; nobody else works in the workspace meanwhile."""
-        restored = self._snapshots.restore(self._workspace.root, begun.before)
-        self._records.drop()
-        left = [f"{one.path!a}: {one.why}" for one in (*restored.conflicts, *restored.failed)]
-        return f"; {len(left)} things could not be brought back, such as {left[0]}" if left else ""
-
-
-def _artifact(change: Changed) -> dict[str, Any]:
-    assert change.after is not None  # noqa: S101 - only of files that are there
-    return {"path": change.shown, "sha256": change.after.content, "size": change.after.size}
-
-
-_MOST_NAMED = 200
-_MOST_LEFT = 10
-
-
-class TakingBack:
-    """Bring back what one workspace held."""
-
-    def __init__(self, workspace: Workspace, snapshots: Snapshotting, records: WrittenEffects) -> None:
-        """Look effects up in the records."""
-        self._workspace = workspace
-        self._snapshots = snapshots
-        self._records = records
-
-    def cut_off(self) -> bool:
-        """Take back an effect that began and never ended, since its host is gone; return whether there was one."""
-        begun = self._records.unfinished()
-        if begun is None:
-            return False
-        if self._records.get(begun.effect) is None:
-            self._snapshots.restore(self._workspace.root, begun.before)
-        self._records.drop()
-        return True
+    def revert_unfinished(self) -> None:
+        """Revert an effect that began and never ended because its host died; there is at most one."""
+        found = read_json(self._unfinished)
+        if found is None:
+            return
+        begun = EffectRecord.model_validate(found)
+        if self._recorded(begun.effect) is None:
+            self._snapshots.restore(self._root, begun.before)
+        remove_durably(self._unfinished)
 
     def outcome(self, effect: str) -> dict[str, Any]:
         """Say whether an effect took place, and what it answered; an answer is final."""
-        known = self._records.get(effect)
+        known = self._recorded(effect)
         return {"applied": known is not None, "answer": None if known is None else known.answer}
 
     def restore(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Bring what an effect changed back to what it was; what it did not change stays. Repeating it does no harm.
+        """Restore what an effect changed; what it did not change stays. Repeating it does no harm.
 
         What was changed again since is left alone, and then the answer is an error that names it.
         """
         before, after = arguments.get("snapshot"), arguments.get("expect")
         if effect := arguments.get("effect"):
-            known = self._records.get(str(effect))
+            known = self._recorded(str(effect))
             if known is None or known.after is None:
                 return {"ok": {"restored": [], "count": 0}}
             before, after = known.before, known.after
         if not isinstance(before, str) or not isinstance(after, str):
             return {"error": "name a snapshot and the one that is expected, or an effect"}
         try:
-            restored = self._snapshots.restore(self._workspace.root, before, expect=after)
+            restored = self._snapshots.restore(self._root, before, expect=after)
         except Final as error:
             return {"error": str(error)}
-        left = [f"{one.path!a}: {one.why}" for one in (*restored.conflicts, *restored.failed)]
-        if left:
+        if left := _left(restored):
             more = f"; and {len(left) - _MOST_LEFT} more" if len(left) > _MOST_LEFT else ""
             done = f"{len(restored.paths)} paths were brought back, {len(left)} were left alone: "
             return {"error": done + "; ".join(left[:_MOST_LEFT]) + more}
-        shown = [ascii(path)[1:-1] for path in restored.paths[:_MOST_NAMED]]
+        shown = [ascii(path)[1:-1] for path in restored.paths[:_MOST_RESTORED]]
         return {"ok": {"restored": shown, "count": len(restored.paths)}}
+
+    def _finish(self, begun: EffectRecord, done: dict[str, Any], most: int) -> dict[str, Any]:
+        if "error" in done:
+            return {"error": done["error"] + self._revert(begun)}
+        after = self._snapshots.take(self._root).id
+        changes = self._snapshots.changes(begun.before, after)
+        written = [
+            (change, change.after)
+            for change in changes
+            if change.kind != "mode" and change.after is not None and change.after.kind == "file"
+        ]
+        size = sum(node.size for _, node in written)
+        if size > most:
+            return {"error": f"it wrote {size} bytes, more than {most}; nothing of it was kept{self._revert(begun)}"}
+        answer = done["ok"] | {
+            "before": begun.before,
+            "after": after,
+            "changes": [{"path": change.shown, "kind": change.kind} for change in changes[:_MOST_CHANGES]],
+            "changed": len(changes),
+        }
+        if "artifacts" in answer:
+            answer["artifacts"] = [
+                {"path": change.shown, "sha256": node.content, "size": node.size}
+                for change, node in written[:_MOST_ARTIFACTS]
+            ]
+        ended = begun.model_copy(update={"after": after, "answer": answer})
+        _write(self._path(ended.effect), ended)
+        remove_durably(self._unfinished)
+        return {"ok": answer}
+
+    def _revert(self, begun: EffectRecord) -> str:
+        """Restore what was there before, and say what could not be; nobody else works in the workspace meanwhile."""
+        left = _left(self._snapshots.restore(self._root, begun.before))
+        remove_durably(self._unfinished)
+        return f"; {len(left)} things could not be brought back, such as {left[0]}" if left else ""
+
+    def _recorded(self, effect: str) -> EffectRecord | None:
+        found = read_json(self._path(effect))
+        return None if found is None else EffectRecord.model_validate(found)
+
+    def _path(self, effect: str) -> Path:
+        return self._folder / f"{hashlib.sha256(effect.encode()).hexdigest()}.json"
+
+
+def _write(path: Path, record: EffectRecord) -> None:
+    write_whole(path, json.dumps(record.plain()).encode())
+
+
+def _left(restored: Restored) -> list[str]:
+    return [f"{left.path!a}: {left.why}" for left in (*restored.conflicts, *restored.failed)]

@@ -19,11 +19,11 @@ from sandbox.isolation.isolation import prove_workspace
 from sandbox.isolation.nsjail import Nsjail
 from sandbox.limits import shell_limits
 from sandbox.snapshots.snapshots import Snapshots
-from sandbox.workspaces.frames import framed, read_frame
 from sandbox.workspaces.jails import WorkspaceJails
 from sandbox.workspaces.owner import prepare
-from sandbox.workspaces.workspace import WorkspaceCall, WorkspaceSettings
+from sandbox.workspaces.workspace import MOST_FRAME, WorkspaceCall, WorkspaceSettings
 from sandbox.workspaces.workspaces import Workspaces
+from system.frames import json_frame, read_json_frame
 
 
 async def open_workspaces(settings: WorkspaceSettings) -> Workspaces:
@@ -134,9 +134,9 @@ async def serve() -> int:
     os.dup2(2, 1)
 
     def send(value: dict[str, Any]) -> None:
-        out.write(framed(value))
+        out.write(json_frame(value))
 
-    first = await read_frame(reader)
+    first = await read_json_frame(reader, MOST_FRAME)
     if first is None:
         return 0
     try:
@@ -151,7 +151,7 @@ async def serve() -> int:
     assert stop is not None  # noqa: S101 - this runs in a task
     loop.add_signal_handler(signal.SIGTERM, stop.cancel)
     try:
-        while (asked := await read_frame(reader)) is not None:
+        while (asked := await read_json_frame(reader, MOST_FRAME)) is not None:
             server.take(asked)
     except asyncio.CancelledError:
         pass

@@ -1,7 +1,6 @@
 """The jails of workspaces: which profile each has, and what is made of their ends."""
 
 import asyncio
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,11 +16,11 @@ from sandbox.workspaces.answers import MOST_ANSWER, read_answer
 from sandbox.workspaces.command import Bounds, Ended, Heard, run_jailed
 from sandbox.workspaces.watch import JailWatch
 from sandbox.workspaces.workspace import Workspace
+from system.frames import json_frame
 
 FILES = "/usr/lib/backstay/files/main.py"
 _FILES_S = 20.0
 _BACKSTOP_S = 30
-_PREFIX = 4
 _FAILED = 255
 
 
@@ -58,19 +57,18 @@ class WorkspaceJails:
 
         Raises SandboxLost when its jail broke, IsolationUnavailable when there was none.
         """
-        asked = json.dumps({"tool": tool, "arguments": arguments, "show": show}).encode()
         limits = file_limits()
         ended = await run_jailed(
             self._command(workspace, uid, limits, seconds=_FILES_S, writable=writable),
             interpreter_arguments(FILES),
             Bounds(seconds=_FILES_S, kept=2 * MOST_ANSWER, output=MOST_ANSWER, watch=self._watch(limits)),
-            fed=len(asked).to_bytes(_PREFIX, "big") + asked,
+            fed=json_frame({"tool": tool, "arguments": arguments, "show": show}),
         )
         self._demand_jail(ended)
         if ended.reason or ended.exit_code:
             why = ended.reason or f"it ended with {ended.exit_code}: {ended.stderr.text.strip()[-200:]}"
             return f"{tool} was ended: {' '.join(why.split())}; ask for less at once"
-        return read_answer("show" if show else tool, ended.stdout.whole)
+        return read_answer("show" if show else tool, ended.stdout.kept)
 
     async def shell(
         self,

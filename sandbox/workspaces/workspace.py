@@ -11,6 +11,9 @@ from pydantic import Field
 from backstay.errors import WorkspaceInvalid
 from backstay.frozen import Frozen
 
+MOST_FRAME = 64 << 20
+"""Bytes of one request or answer between a worker and the host of workspaces."""
+
 
 class WorkspaceSettings(Frozen):
     """Say where workspaces are and how much one call may write."""

@@ -1,4 +1,4 @@
-"""Do what runs ask for in workspaces: one call at a time in each, and each writing one can be taken back."""
+"""Do what runs ask for in workspaces: a call at a time in each, and each call that writes can be undone."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
@@ -8,27 +8,26 @@ from pathlib import Path
 from typing import Any
 
 from backstay.errors import ArgumentsInvalid
+from sandbox.snapshots.snapshots import Snapshots
 from sandbox.workspaces.claims import Claims
 from sandbox.workspaces.command import Heard
-from sandbox.workspaces.durable_file import held
-from sandbox.workspaces.effects import TakingBack, Writing, WrittenEffects
+from sandbox.workspaces.effects import WorkspaceEffects
 from sandbox.workspaces.jails import WorkspaceJails
 from sandbox.workspaces.owner import owner_of, prepare
-from sandbox.workspaces.snapshotting import Snapshotting
 from sandbox.workspaces.workspace import Workspace, WorkspaceCall
+from system.locks import async_file_lock
 
 READING = frozenset({"read_file", "list_directory", "search"})
 WRITING = frozenset({"write_file", "edit_file", "move", "delete"})
 SHELL = "run"
 RESTORE, OUTCOME = "restore", "outcome"
-_LOCK_S = 0.05
 
 
 class Workspaces:
     """Own the folder of workspaces, and what is known of each."""
 
     def __init__(
-        self, folder: Path, state: Path, jails: WorkspaceJails, snapshots: Callable[[Workspace], Snapshotting]
+        self, folder: Path, state: Path, jails: WorkspaceJails, snapshots: Callable[[Workspace], Snapshots]
     ) -> None:
         """Keep claims and records in the state folder, which no jail reaches."""
         self._folder = folder
@@ -46,24 +45,23 @@ class Workspaces:
         """
         workspace = self._find(call.workspace)
         async with self._turn(workspace):
-            records = WrittenEffects(self._state / "written" / workspace.key)
-            snapshots = self._snapshots(workspace)
-            back = TakingBack(workspace, snapshots, records)
+            folder = self._state / "written" / workspace.key
+            effects = WorkspaceEffects(workspace.root, self._snapshots(workspace), folder)
             if call.tool in (RESTORE, OUTCOME):
                 self._claims.demand_free(workspace, call.run)
             else:
                 self._claims.claim(workspace, call.run)
-            await asyncio.to_thread(back.cut_off)
+            await asyncio.to_thread(effects.revert_unfinished)
             if call.tool == OUTCOME:
-                return {"ok": back.outcome(str(call.arguments.get("effect")))}
+                return {"ok": effects.outcome(str(call.arguments.get("effect")))}
             if call.tool == RESTORE:
-                return await asyncio.to_thread(back.restore, call.arguments)
+                return await asyncio.to_thread(effects.restore, call.arguments)
+            if call.tool not in (*READING, *WRITING, SHELL):
+                raise ArgumentsInvalid(f"there is no tool {call.tool[:80]!r} in workspaces")
             uid = await self._prepare(workspace)
             if call.tool in READING or not call.writable:
-                return await self._look(call, workspace, uid, heard)
-            return await Writing(workspace, snapshots, records, most_mb=call.artifacts_mb).write(
-                call, partial(self._do, call, workspace, uid, heard)
-            )
+                return await self._run(call, workspace, uid, heard, writable=False)
+            return await effects.write(call, partial(self._run, call, workspace, uid, heard, writable=True))
 
     async def show(self, call: WorkspaceCall) -> dict[str, Any]:
         """Return what a file tool would change, as a unified diff under `diff`, without changing anything.
@@ -76,7 +74,9 @@ class Workspaces:
         self._claims.demand_free(workspace, call.run)
         async with self._turn(workspace):
             uid = await self._prepare(workspace)
-            return _said(await self._jails.files(workspace, uid, call.tool, call.arguments, writable=False, show=True))
+            return _answered(
+                await self._jails.files(workspace, uid, call.tool, call.arguments, writable=False, show=True)
+            )
 
     def claim(self, name: str, run: str, instead_of: str | None = None) -> str:
         """Let the run have the workspace and return its whole name.
@@ -95,24 +95,13 @@ class Workspaces:
         """Return the run that has the workspace."""
         return self._claims.holder(self._find(name))
 
-    async def _look(self, call: WorkspaceCall, workspace: Workspace, uid: int, heard: Heard | None) -> dict[str, Any]:
-        """Do what changes nothing, in a jail that cannot."""
-        if call.tool == SHELL:
-            return await self._shell(call, workspace, uid, heard, writable=False)
-        if call.tool not in READING | WRITING:
-            return {"error": f"{call.tool} is not possible while the workspace may only be read"}
-        return _said(await self._jails.files(workspace, uid, call.tool, call.arguments, writable=False, show=False))
-
-    async def _do(self, call: WorkspaceCall, workspace: Workspace, uid: int, heard: Heard | None) -> dict[str, Any]:
-        if call.tool == SHELL:
-            return await self._shell(call, workspace, uid, heard, writable=True)
-        if call.tool not in WRITING:
-            raise ArgumentsInvalid(f"there is no tool {call.tool[:80]!r} in workspaces")
-        return _said(await self._jails.files(workspace, uid, call.tool, call.arguments, writable=True, show=False))
-
-    async def _shell(
+    async def _run(
         self, call: WorkspaceCall, workspace: Workspace, uid: int, heard: Heard | None, *, writable: bool
     ) -> dict[str, Any]:
+        """Run a tool in a jail, which may or may not write to the workspace."""
+        if call.tool != SHELL:
+            answer = await self._jails.files(workspace, uid, call.tool, call.arguments, writable=writable, show=False)
+            return _answered(answer)
         line = str(call.arguments.get("command", ""))
         ended = await self._jails.shell(workspace, uid, line, writable=writable, seconds=call.seconds, heard=heard)
         if ended.overfull:
@@ -140,14 +129,9 @@ class Workspaces:
     @asynccontextmanager
     async def _turn(self, workspace: Workspace) -> AsyncGenerator[None]:
         """Hold the workspace alone, in this process and among all processes of this machine."""
-        place = self._state / f"{workspace.key}.lock"
-        async with self._turns.setdefault(workspace.key, asyncio.Lock()):
-            while True:
-                with held(place, wait=False) as mine:
-                    if mine:
-                        yield
-                        return
-                await asyncio.sleep(_LOCK_S)
+        lock = async_file_lock(self._state / f"{workspace.key}.lock")
+        async with self._turns.setdefault(workspace.key, asyncio.Lock()), lock:
+            yield
 
     def _find(self, name: str) -> Workspace:
         workspace = Workspace.find(self._folder, name)
@@ -155,5 +139,5 @@ class Workspaces:
         return workspace
 
 
-def _said(answer: dict[str, Any] | str) -> dict[str, Any]:
+def _answered(answer: dict[str, Any] | str) -> dict[str, Any]:
     return {"error": answer} if isinstance(answer, str) else {"ok": answer}

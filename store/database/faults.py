@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
 from backstay.errors import StoreUnavailable
-from store.faults import unavailable, words
+from store.faults import message_of, unavailable
 
 
 class Collision(StoreUnavailable):
@@ -19,7 +19,7 @@ def faults() -> Generator[None]:
     try:
         yield
     except IntegrityError as error:
-        raise Collision(f"store: {words(_root(error))}; try again") from error
+        raise Collision(f"store: {message_of(_root(error))}; try again") from error
     except (SQLAlchemyError, OSError) as error:
         raise unavailable(_root(error)) from error
 

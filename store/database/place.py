@@ -9,7 +9,7 @@ from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from backstay.errors import SettingsInvalid
-from store.private import make_private_directory
+from system.files import make_private_directory
 
 _NETWORK = frozenset(
     {

@@ -1,12 +1,9 @@
 """SQLite, for one host: everything that only SQLite needs; the rest of the store is portable SQL."""
 
 import asyncio
-import fcntl
-import math
-import os
 from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,44 +13,14 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event
 from backstay.errors import SettingsInvalid, StoreUnavailable
 from store.database.database import BUSY_TIMEOUT_S, LOCK_WAIT_S, Answer
 from store.database.faults import faults
+from system.locks import async_file_lock
 
-_POLL_S = 0.02
 _log = structlog.get_logger(__name__)
-
-
-@asynccontextmanager
-async def file_lock(path: Path, *, wait_s: float) -> AsyncGenerator[None]:
-    """Hold an exclusive lock on a file; raise StoreUnavailable when somebody else does not let go."""
-    with faults():
-        opened = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    try:
-        if not _acquired(opened):
-            _log.info("store.waits", lock=str(path))
-            await _wait(opened, path, wait_s)
-        yield
-    finally:
-        os.close(opened)
-
-
-async def _wait(opened: int, path: Path, wait_s: float) -> None:
-    """Poll, because a thread that blocks in the lock could not be cancelled."""
-    for _ in range(math.ceil(wait_s / _POLL_S)):
-        if _acquired(opened):
-            return
-        await asyncio.sleep(_POLL_S)
-    raise StoreUnavailable(f"store: another process has held {path} for {wait_s:g} s; see what it is doing")
-
-
-def _acquired(opened: int) -> bool:
-    try:
-        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 _WRITES = "backstay_writes"
 _THREADS = 4
+_LOG_AFTER_S = 1.0
 _HERE = Path(__file__).parent
 _CONNECT = tuple(
     line for line in (_HERE / "sqlite_connect.sql").read_text(encoding="utf-8").splitlines() if line[:2] != "--"
@@ -101,7 +68,18 @@ class SqliteDatabase:
     @asynccontextmanager
     async def alone(self) -> AsyncGenerator[None]:
         """Hold a lock file beside the database, which the kernel drops when this process dies."""
-        async with file_lock(self._file.with_name(self._file.name + ".lock"), wait_s=LOCK_WAIT_S):
+        path = self._file.with_name(self._file.name + ".lock")
+        waits = asyncio.get_running_loop().call_later(_LOG_AFTER_S, lambda: _log.info("store.waits", lock=str(path)))
+        async with AsyncExitStack() as stack:
+            with faults():
+                try:
+                    await stack.enter_async_context(async_file_lock(path, wait_s=LOCK_WAIT_S))
+                except TimeoutError:
+                    raise StoreUnavailable(
+                        f"store: another process has held {path} for {LOCK_WAIT_S:g} s; see what it is doing"
+                    ) from None
+                finally:
+                    waits.cancel()
             yield
 
     async def close(self) -> None:

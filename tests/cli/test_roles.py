@@ -44,7 +44,7 @@ async def worker_of_all_roles(folder, temporal):
 def sandbox_role_of(folder):
     """Return the process that starts jails, and what it was told."""
     for pid, line in descendants_of(folder):
-        if b"worker.py --role sandbox" in line and b"lifeline" not in line:
+        if b"worker.py --role sandbox" in line and b"launcher" not in line:
             with suppress(OSError):
                 return pid, Path(f"/proc/{pid}/environ").read_bytes().decode()
     return None, ""

@@ -110,4 +110,29 @@ ROWS = (
         "job counts, times, queue length",
         deferred=TELEMETRY,
     ),
+    row(
+        "system:locks",
+        "design 1",
+        "a lock between processes ends with the process that holds it and not with a child of it, waiting for it can "
+        "be cancelled, and its file is private and stays",
+        in_file(
+            "system/test_system.py",
+            "test_a_lock_ends_with_its_process_and_its_private_file_stays",
+            "test_a_child_that_starts_while_a_lock_is_held_does_not_keep_it",
+            "test_waiting_for_a_lock_can_be_cancelled_and_takes_nothing",
+            "test_tasks_of_one_process_hold_a_lock_one_after_another",
+        ),
+    ),
+    row(
+        "system:files",
+        "design 1",
+        "a file is replaced as a whole or not at all, and nothing unfinished stays",
+        in_file("system/test_system.py", "test_a_file_is_replaced_whole_and_nothing_unfinished_stays"),
+    ),
+    row(
+        "system:output",
+        "design 1",
+        "output that is kept within a bound says how much of it is left out, and where",
+        in_file("system/test_system.py", "test_output_keeps_its_ends_and_says_how_much_is_left_out_between_them"),
+    ),
 )

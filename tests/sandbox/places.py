@@ -19,6 +19,7 @@ UNUSED_S = 86_400
 _NOT_COMPILED = shutil.ignore_patterns("__pycache__")
 _LIBRARIES = (
     "annotated_types",
+    "filelock",
     "jinja2",
     "markupsafe",
     "pydantic",
@@ -87,7 +88,7 @@ def readable_nsjail() -> Nsjail:
 
 
 def _rooms(place: Path) -> Path:
-    for room in ("backstay", "sandbox"):
+    for room in ("backstay", "sandbox", "system"):
         if not (place / room).exists():
             shutil.copytree(HOUSE / room, place / room, ignore=_NOT_COMPILED)
     return _readable(place)

@@ -20,7 +20,7 @@ def said(value: object) -> bytes:
 
 def test_an_honest_answer_is_returned_and_a_refusal_is_one_line():
     assert read_answer("write_file", said({"ok": FILE})) == FILE
-    assert read_answer("write_file", said({"error": "a\nb\x1b[31m"})) == "a b\x1b[31m"
+    assert read_answer("write_file", said({"error": "a\nb\x1b[31m"})) == "a b<U+001B>[31m"
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Writing calls happen once, leave nothing half done, and are taken back to the last byte."""
 
+import json
 import os
 
 import pytest
@@ -7,7 +8,6 @@ import pytest
 from backstay.errors import IsolationUnavailable, SandboxLost, WorkspaceBusy, WorkspaceInvalid
 from sandbox.snapshots.snapshots import Snapshots
 from sandbox.workspaces.claims import Claims
-from sandbox.workspaces.durable_file import write_durably
 from sandbox.workspaces.workspace import Workspace
 from tests.workspace.desk import Desk
 
@@ -86,7 +86,7 @@ async def test_an_effect_that_was_cut_off_is_taken_back_before_anything_else_hap
     snapshots = Snapshots(area / "snapshots" / workspace.key)
     taken = snapshots.take(desk.root)
     unfinished = {"effect": "cut", "tool": "run", "before": taken.id, "after": None, "answer": None}
-    write_durably(area / "state/written" / workspace.key / "unfinished", unfinished)
+    (area / "state/written" / workspace.key / "unfinished").write_text(json.dumps(unfinished), encoding="ascii")
     (desk.root / "half").write_text("half", encoding="ascii")
     (desk.root / "a").write_text("half", encoding="ascii")
     assert await desk.ask("outcome", effect="cut") == {"applied": False, "answer": None}

@@ -11,11 +11,11 @@ from pydantic import TypeAdapter
 
 from backstay.canonical import digest_of
 from backstay.errors import ToolboxInvalid
+from backstay.shown import message_line
 from toolbox.actions.wrapper import Wrapper, wrappers_of
 from toolbox.configuration.configuration import ActionEntry
 from toolbox.configuration.shape import Shape
 from toolbox.configuration.template import check
-from toolbox.providers.answer import one_line
 
 _BUNDLED = Path(__file__).with_name("bundled")
 _SHAPES: TypeAdapter[dict[str, Shape]] = TypeAdapter(dict[str, Shape])
@@ -75,7 +75,7 @@ def _module(field: str, named: str, folder: Path) -> ModuleType:
         sys.modules[module.__name__] = module  # types are looked up there
         spec.loader.exec_module(module)
     except Exception as error:  # a module of the operator's may fail in any way
-        reason = f"{type(error).__name__}: {one_line(str(error))}"
+        reason = f"{type(error).__name__}: {message_line(str(error))}"
         raise ToolboxInvalid(f"{field}: {named!r} cannot be loaded: {reason}") from None
     return module
 

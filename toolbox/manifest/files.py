@@ -1,12 +1,10 @@
 """Keep a manifest in a folder that a reader never sees half written."""
 
-import contextlib
-import fcntl
 import json
 import os
 import shutil
 import uuid
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from backstay.errors import SettingsInvalid, ToolboxInvalid
+from system.files import sync
+from system.locks import file_lock
 from toolbox.catalog.naming import file_name
 from toolbox.manifest.manifest import Manifest, ManifestProvider, ManifestTool
 
@@ -128,7 +128,7 @@ def keep(manifest: Manifest, package: dict[str, str], place: Path) -> bool:
     files = files_of(manifest, package)
     try:
         versions.mkdir(parents=True, exist_ok=True)
-        with _alone(versions):
+        with file_lock(versions / ".lock"):
             before = place.resolve()
             generated = generated_in(before)
             if generated is not None and _holds(before, {**files, HEAD: head_of(manifest, package, generated)}):
@@ -145,14 +145,6 @@ def keep(manifest: Manifest, package: dict[str, str], place: Path) -> bool:
             "make room there, or name a folder that can be written"
         ) from None
     return True
-
-
-@contextlib.contextmanager
-def _alone(versions: Path) -> Generator[None]:
-    """Let one process at a time write; the lock goes with the process that holds it."""
-    with (versions / ".lock").open("wb") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _holds(folder: Path, files: Mapping[str, bytes]) -> bool:
@@ -172,24 +164,16 @@ def _write(folder: Path, files: Mapping[str, bytes]) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(data)
     for one in [*(folder / path for path in files), *folders]:
-        _flush(one)
+        sync(one)
 
 
 def _lead(place: Path, folder: Path) -> None:
     link = folder.parent / ".link"
     link.unlink(missing_ok=True)
     link.symlink_to(os.path.relpath(folder, place.parent))
-    _flush(folder.parent)
+    sync(folder.parent)
     link.replace(place)
-    _flush(place.parent)
-
-
-def _flush(path: Path) -> None:
-    opened = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
+    sync(place.parent)
 
 
 def _prune(versions: Path, kept: set[Path]) -> None:

@@ -12,8 +12,9 @@ from mcp.types import (
 )
 
 from backstay.errors import OutcomeUnknown, Transient
+from backstay.shown import message_line
 from toolbox.mcp.exchange import Exchange
-from toolbox.providers.answer import Answer, one_line, refused
+from toolbox.providers.answer import Answer, refused
 
 TOO_LARGE = 1_000_001
 """Our own code for an answer over the cap; no server sends it."""
@@ -44,7 +45,7 @@ def of_protocol_error(code: int, message: str, exchange: Exchange | None) -> Ans
     if exchange is not None and exchange.status is not None:
         return _over_http(code, message, exchange)
     if exchange is not None or code in _LOCAL:
-        raise OutcomeUnknown(one_line(exchange.fault if exchange and exchange.fault else message))
+        raise OutcomeUnknown(message_line(exchange.fault if exchange and exchange.fault else message))
     return refused(message)
 
 
@@ -76,7 +77,7 @@ def describe_fault(error: Any) -> str:
     name = type(error).__name__
     if name in {"ValidationError", "RuntimeError"}:  # both quote what the server sent
         return f"it does not fit the protocol or the tool's output schema ({name})"
-    return one_line(f"{name}: {error}" if str(error) else name)
+    return message_line(f"{name}: {error}" if str(error) else name)
 
 
 def _over_http(code: int, message: str, exchange: Exchange) -> Answer:
@@ -88,9 +89,9 @@ def _over_http(code: int, message: str, exchange: Exchange) -> Answer:
     if not exchange.answered and status >= 300:
         raise OutcomeUnknown(f"HTTP {status} without an answer")
     if exchange.fault:
-        raise OutcomeUnknown(one_line(exchange.fault))
+        raise OutcomeUnknown(message_line(exchange.fault))
     if status >= 500 and code not in _BEFORE_EXECUTION:
-        raise OutcomeUnknown(f"HTTP {status}: {one_line(message)}")
+        raise OutcomeUnknown(f"HTTP {status}: {message_line(message)}")
     if not exchange.answered and code in _LOCAL_OVER_HTTP:
         raise OutcomeUnknown(f"HTTP {status} without a usable answer")
     return refused(message)

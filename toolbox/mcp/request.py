@@ -7,10 +7,11 @@ from mcp import MCPError
 from mcp.types import INVALID_PARAMS, CallToolResult, InputRequiredResult
 
 from backstay.errors import OutcomeUnknown
+from backstay.shown import message_line
 from toolbox.mcp.connection import Connection
 from toolbox.mcp.exchange import CAP, Exchange, current
 from toolbox.mcp.outcome import TOO_LARGE, of_fault, of_protocol_error
-from toolbox.providers.answer import Answer, answer_of, one_line, refused
+from toolbox.providers.answer import Answer, answer_of, refused
 from toolbox.providers.elicitation import Reply, Talk
 from toolbox.providers.provider import Call
 from toolbox.providers.question import Question, required_input
@@ -83,7 +84,7 @@ class McpRequest:
     async def _progress(self, progress: float, total: float | None, message: str | None) -> None:
         if self._call.on_progress is not None:
             of = f"{progress:g}" if total is None else f"{progress:g} of {total:g}"
-            self._call.on_progress(one_line(f"{of} {message or ''}")[:200])
+            self._call.on_progress(message_line(f"{of} {message or ''}", 200))
 
     def _refusal(self, error: MCPError) -> Answer:
         exchange, call = self._exchange, self._call
@@ -103,5 +104,5 @@ class McpRequest:
 def _with_questions(answer: Answer, talk: Talk) -> Answer:
     """Return what the server asked meanwhile, with what it said when nobody answered."""
     said = answer.error if not answer.success else str(answer.data)
-    question = Question(asked=tuple(talk.asked), said=one_line(said or "nothing"), failed=not answer.success)
+    question = Question(asked=tuple(talk.asked), said=message_line(said or "nothing"), failed=not answer.success)
     return Answer(success=answer.success, data=answer.data, error=answer.error, files=answer.files, question=question)

@@ -13,10 +13,11 @@ from mcp.shared.message import SessionMessage
 from mcp.types import ErrorData, JSONRPCError, jsonrpc_message_adapter
 
 from backstay.errors import ToolUnavailable
+from system.children import end_group
 from toolbox.configuration.configuration import ServerEntry
 from toolbox.mcp.exchange import CAP
 from toolbox.mcp.outcome import MALFORMED, TOO_LARGE
-from toolbox.processes.processes import clean_environment, end_group, find_command
+from toolbox.processes.runner import clean_environment, find_command
 
 _EDGE = 4096
 
@@ -93,7 +94,10 @@ async def open_stdio(
         try:
             yield ours
         finally:
-            await _stop(process)
+            if process.stdin is not None:
+                process.stdin.close()
+            # No server outlives its client by more than 5 s.
+            await end_group(process, quiet_s=2.0, ask_s=1.5)
             for pump in pumps:
                 pump.cancel()
             await asyncio.gather(*pumps, return_exceptions=True)
@@ -167,13 +171,6 @@ async def _keep(process: asyncio.subprocess.Process, stderr: "_Log") -> None:
     assert process.stderr is not None  # noqa: S101 - opened with pipes
     while chunk := await process.stderr.read(64 * 1024):
         stderr.write(chunk)
-
-
-async def _stop(process: asyncio.subprocess.Process) -> None:
-    """Close stdin, wait, ask, kill: no server outlives its client by more than 5 s."""
-    if process.stdin is not None:
-        process.stdin.close()
-    await end_group(process, quiet_s=2.0, ask_s=1.5)
 
 
 class _Log:

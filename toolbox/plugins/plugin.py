@@ -11,12 +11,12 @@ from typing import Any, Protocol
 from pydantic import ValidationError
 
 from backstay.errors import ToolUnavailable
+from backstay.shown import message_line
 from backstay.tools.execution import ExecutionResult
 from toolbox.plugins.captured import Parser
 from toolbox.plugins.command_line import command_line
 from toolbox.plugins.parameters import Level, levels_of, schema_of
 from toolbox.processes.runner import Printed, Runner
-from toolbox.providers.answer import one_line
 
 _CLI = "cli.py"
 _DESCRIBE_S = 30.0
@@ -111,7 +111,7 @@ class Plugin:
         """Return what it says of its own failure: the last lines of its errors, else of its output."""
         said = result.stderr.strip() or result.stdout.strip()
         found = [line for line in said[-4000:].splitlines() if line.strip()]
-        return one_line(self._hidden(" / ".join(found[-lines:]))) or f"exit code {result.exit_code} without a word"
+        return message_line(self._hidden(" / ".join(found[-lines:]))) or f"exit code {result.exit_code} without a word"
 
     def state(self) -> tuple[tuple[str, int, int], ...]:
         """Return what changes whenever one of its modules does."""

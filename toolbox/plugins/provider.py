@@ -9,10 +9,11 @@ from contextlib import asynccontextmanager
 import structlog
 
 from backstay.errors import ArgumentsInvalid, BackstayError, OutcomeUnknown, ToolChanged, ToolUnavailable
+from backstay.shown import message_line
 from backstay.tools.execution import ExecutionResult
 from toolbox.mcp.outcome import NotSent
 from toolbox.plugins.plugin import Plugin, PluginTool
-from toolbox.providers.answer import Answer, one_line, refused
+from toolbox.providers.answer import Answer, refused
 from toolbox.providers.listed import Listed, Listing
 from toolbox.providers.plain import plain
 from toolbox.providers.provider import Call
@@ -141,5 +142,5 @@ def _answer(plugin: Plugin, result: ExecutionResult) -> Answer:
     if result.exit_code == 0:
         return Answer(success=True, data=plain(data))
     said = data.get("error") if isinstance(data, dict) else None
-    reason = one_line(str(said)) if said else plugin.complaint(result)
-    return Answer(success=False, data=plain(data), error=one_line(f"exit code {result.exit_code}: {reason}"))
+    reason = message_line(str(said)) if said else plugin.complaint(result)
+    return Answer(success=False, data=plain(data), error=message_line(f"exit code {result.exit_code}: {reason}"))

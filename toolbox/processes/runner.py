@@ -2,10 +2,9 @@
 
 import asyncio
 import os
-import signal
+import shutil
 import sys
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,42 +13,31 @@ from typing import Literal
 from backstay.errors import ToolUnavailable
 from backstay.policies.glob import matches
 from backstay.tools.execution import ExecutionResult
-from toolbox.processes.processes import clean_environment, end_group, exit_of, find_command, signal_group
+from system.children import end_group, exit_of, launched
+from system.output import BoundedOutput
+
+_INHERITED = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
 
 
-class Kept:
-    """Hold the first or the last bytes of a stream; what is left out is said where it is missing."""
+def clean_environment(environment: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
+    """Return the harmless part of an environment, and over it what the operator gives this process."""
+    return {name: environment[name] for name in _INHERITED if name in environment} | dict(own)
 
-    def __init__(self, cap: int, *, last: bool = False) -> None:
-        self._cap = cap
-        self._last = last
-        self._chunks: deque[bytes] = deque()
-        self._size = 0
-        self._seen = 0
 
-    def add(self, chunk: bytes) -> None:
-        """Take in what came."""
-        self._seen += len(chunk)
-        if not self._last:
-            chunk = chunk[: self._cap - self._size]
-        if not chunk:
-            return
-        self._chunks.append(chunk)
-        self._size += len(chunk)
-        while self._last and self._size - len(self._chunks[0]) >= self._cap:
-            self._size -= len(self._chunks.popleft())
+def find_command(command: str, *, folder: Path, environment: Mapping[str, str]) -> str:
+    """Return the whole path of an executable; `python` is the interpreter that runs this.
 
-    @property
-    def text(self) -> str:
-        """What is kept, with broken characters replaced."""
-        whole = b"".join(self._chunks)
-        kept = whole[-self._cap :] if self._last else whole
-        shown = kept.decode("utf-8", "replace")
-        missing = self._seen - len(kept)
-        if not missing:
-            return shown
-        note = f"[{missing} bytes are left out here]"
-        return f"{note}\n{shown}" if self._last else f"{shown}\n{note}"
+    Raises ToolUnavailable naming what is missing.
+    """
+    if command == "python":
+        return sys.executable
+    named = str(folder / command) if os.sep in command else command
+    found = shutil.which(named, path=environment.get("PATH", os.defpath))
+    if found is not None:
+        return found
+    if os.sep in command and Path(named).is_file():
+        raise ToolUnavailable(f"the command {command!r} may not be executed; allow it with chmod +x")
+    raise ToolUnavailable(f"the command {command!r} was not found; install it or correct `command`")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,13 +69,11 @@ class ProcessLimits:
 Printed = Callable[[Literal["stdout", "stderr"], bytes], None]
 """Called with whatever a command prints, as it comes."""
 
-_LAUNCHER = Path(__file__).with_name("launcher.py")
 _NOT_ALLOWED = 126
 _STDOUT_KEPT = 64 * 1024 * 1024
 _STDERR_KEPT = 64 * 1024
 _CHUNK = 256 * 1024
 _ASK_S = 0.5
-_DRAIN_S = 1.0
 
 
 class Runner:
@@ -135,33 +121,31 @@ class Runner:
             return ExecutionResult(exit_code=_NOT_ALLOWED, stderr=refusal, allowed=False)
         began = time.monotonic()
         process, report = await self._start((command, *argv[1:]), folder, environment or {}, limited=limited)
-        kept = {"stdout": Kept(self._stdout_kept), "stderr": Kept(_STDERR_KEPT, last=True)}
-        pumps = _pumps(process, kept, printed)
+        stdout, stderr = BoundedOutput(self._stdout_kept), BoundedOutput(0, _STDERR_KEPT)
+        readers = [
+            asyncio.create_task(_read(process.stdout, "stdout", stdout, printed)),
+            asyncio.create_task(_read(process.stderr, "stderr", stderr, printed)),
+        ]
         try:
             async with asyncio.timeout(timeout_s):
                 if fault := await _reported(report):
                     raise ToolUnavailable(f"the command {argv[0]!r} cannot be started: {fault}")
                 code = await exit_of(process)
-            signal_group(process, signal.SIGKILL)  # what it left behind may hold the pipes open
-            await asyncio.wait(pumps, timeout=_DRAIN_S)
         finally:
-            await end_group(process, ask_s=_ASK_S)
-            for pump in pumps:
-                pump.cancel()
-            await asyncio.gather(*pumps, return_exceptions=True)
+            await end_group(process, ask_s=_ASK_S, readers=readers)
         return ExecutionResult(
             exit_code=code,
-            stdout=kept["stdout"].text,
-            stderr=kept["stderr"].text,
+            stdout=stdout.text,
+            stderr=stderr.text,
             duration_ms=round(1000 * (time.monotonic() - began)),
         )
 
     def _refusal(self, named: str, command: str) -> str:
         names = {named, command, Path(command).name}
-        denied = next((one for one in self._deny if any(matches(one, name) for name in names)), None)
+        denied = next((glob for glob in self._deny if any(matches(glob, name) for name in names)), None)
         if denied is not None:
             return f"{named}: the operator's list denies it ({denied})"
-        if not any(matches(one, name) for one in self._allow for name in names):
+        if not any(matches(glob, name) for glob in self._allow for name in names):
             return f"{named}: the operator's list does not allow it"
         return ""
 
@@ -171,11 +155,9 @@ class Runner:
         """Start the launcher, which becomes the command; return it with the file that says why it could not."""
         reading, writing = os.pipe()
         limits = self._limits.spelled() if limited else ()
-        launcher = (sys.executable, "-I", "-S", str(_LAUNCHER), str(writing), str(os.getpid()), *limits, "--")
         try:
             process = await asyncio.create_subprocess_exec(
-                *launcher,
-                *command,
+                *launched(command, limits=limits, report=writing),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
@@ -207,17 +189,8 @@ async def _reported(report: int) -> str:
         transport.close()
 
 
-def _pumps(
-    process: asyncio.subprocess.Process, kept: Mapping[str, Kept], printed: Printed | None
-) -> "list[asyncio.Task[None]]":
-    return [
-        asyncio.create_task(_pump(process.stdout, "stdout", kept["stdout"], printed)),
-        asyncio.create_task(_pump(process.stderr, "stderr", kept["stderr"], printed)),
-    ]
-
-
-async def _pump(
-    stream: asyncio.StreamReader | None, name: Literal["stdout", "stderr"], kept: Kept, printed: Printed | None
+async def _read(
+    stream: asyncio.StreamReader | None, name: Literal["stdout", "stderr"], kept: BoundedOutput, printed: Printed | None
 ) -> None:
     while stream is not None and (chunk := await stream.read(_CHUNK)):
         kept.add(chunk)

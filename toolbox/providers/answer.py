@@ -9,6 +9,7 @@ from typing import Any
 
 from mcp.types import CallToolResult
 
+from backstay.shown import message_line
 from toolbox.providers.plain import plain
 from toolbox.providers.question import Question
 
@@ -28,13 +29,7 @@ class Answer:
 
 def refused(reason: str) -> Answer:
     """Return the answer that stands for a refusal."""
-    return Answer(success=False, error=one_line(reason) or "the tool reported an error without a reason")
-
-
-def one_line(text: str) -> str:
-    """Return the text as one line of at most 500 characters."""
-    line = " ".join(text[:4000].split())
-    return line if len(line) <= 500 else line[:497] + "..."
+    return Answer(success=False, error=message_line(reason) or "the tool reported an error without a reason")
 
 
 def answer_of(result: CallToolResult) -> Answer:

@@ -1,4 +1,4 @@
-"""Bound oneself, then become another program; run as a script of its own, before anything of that program runs.
+"""Tie this process to its parent and bound it, then become another program; run as a script of its own.
 
 Limits that the parent sets after the start come too late for a program that is faster, and code between fork and exec
 may not run safely in a process with threads. argv: report file, parent's id, NAME=limit..., --, command...
@@ -10,18 +10,20 @@ import resource
 import signal
 import sys
 
-_DEATH_SIGNAL = 1
+_PR_SET_PDEATHSIG = 1
+_STDERR = 2
 
 
 def main() -> None:
-    """Become the command, or write into the report file why not; that file closes by itself when all is well."""
+    """Become the command, or write into the report file why not."""
     end = sys.argv.index("--")
     report, parent, *limits = sys.argv[1:end]
     command = sys.argv[end + 1 :]
-    os.set_inheritable(int(report), False)
+    if int(report) > _STDERR:
+        os.set_inheritable(int(report), False)
     try:
         _die_with(int(parent))
-        for name, _, value in (one.partition("=") for one in limits):
+        for name, _, value in (limit.partition("=") for limit in limits):
             _bound(getattr(resource, f"RLIMIT_{name}"), int(value))
         for sign in (signal.SIGPIPE, signal.SIGXFSZ):  # this interpreter ignores them, and that would be inherited
             signal.signal(sign, signal.SIG_DFL)
@@ -34,7 +36,7 @@ def main() -> None:
 def _die_with(parent: int) -> None:
     """Ask the kernel to kill this process when its parent dies, and notice a parent that is dead already."""
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL)
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
     if os.getppid() != parent:
         os._exit(127)
 
