@@ -193,22 +193,30 @@ print(json.dumps({
     }
 
 
-def test_a_data_image_without_pandas_on_the_machine_is_refused_by_name(tmp_path):
+@pytest.mark.parametrize(
+    ("imported", "refusal"),
+    [
+        ("elftools.elf.elffile", "numpy is not installed; install backstay[data]"),
+        ("pydantic", "pyelftools is not installed; install backstay[sandbox]"),
+    ],
+)
+def test_an_image_whose_extra_is_not_installed_is_refused_by_name(imported, refusal, tmp_path):
     source = """
-import sys
+import importlib, sys
 from pathlib import Path
 from sandbox.images.image import build_image
+importlib.import_module(sys.argv[2])
 sys.path = [place for place in sys.path if "site-packages" not in place]
 try:
     build_image("data", Path(sys.argv[1]))
 except Exception as error:
     print(type(error).__name__, error)
 """
-    command_line = (sys.executable, "-c", source, str(tmp_path / "images"))
+    command_line = (sys.executable, "-c", source, str(tmp_path / "images"), imported)
     done = subprocess.run(
         command_line, cwd=HOUSE, env={"PYTHONPATH": str(HOUSE)}, capture_output=True, text=True, check=False, timeout=60
     )
-    assert done.stdout == "ImageMissing the image cannot be built: numpy is not installed; install backstay[data]\n"
+    assert done.stdout == f"ImageMissing the image cannot be built: {refusal}\n"
 
 
 def test_nothing_of_the_machine_is_in_an_image():
