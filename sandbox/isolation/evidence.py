@@ -42,7 +42,6 @@ class Sighting:
     gone: bool
     """Whether the jailed process was gone when nsjail had ended."""
     answered_s: float
-    ended_s: float
 
 
 @dataclass(frozen=True)
@@ -88,10 +87,7 @@ async def _see(command: Sequence[str], *, end: signal.Signals | None) -> Sightin
         with suppress(ProcessLookupError):
             started.send_signal(end)
     code, log = await _ended(started)
-    ended = time.monotonic()
-    return Sighting(
-        inside, outside, code, log, child is not None and not _alive(child), answered - begun, ended - answered
-    )
+    return Sighting(inside, outside, code, log, child is not None and not _alive(child), answered - begun)
 
 
 async def _end_of(command: Sequence[str]) -> int | None:
@@ -111,7 +107,7 @@ async def _start(command: Sequence[str], *, stdin: bool) -> asyncio.subprocess.P
 
 def _not_started(error: OSError) -> Sighting:
     name = errno.errorcode.get(error.errno or 0, "")
-    return Sighting(None, Outside(), None, f"nsjail did not start: {name} {error.strerror}", True, 0.0, 0.0)
+    return Sighting(None, Outside(), None, f"nsjail did not start: {name} {error.strerror}", True, 0.0)
 
 
 async def _ended(process: asyncio.subprocess.Process) -> tuple[int | None, str]:

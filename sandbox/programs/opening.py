@@ -7,8 +7,8 @@ from pathlib import Path
 
 from sandbox.images.image import Image, ImageKind, build_image
 from sandbox.isolation.cgroups import Cgroups, find_cgroups
-from sandbox.isolation.isolation import Proof, prove
 from sandbox.isolation.nsjail import Nsjail
+from sandbox.isolation.proof import Proof, prove
 from sandbox.limits import Limits
 from sandbox.programs.sandbox import Sandbox
 

@@ -11,7 +11,7 @@ from backstay.errors import ImageMissing, SandboxLost
 from sandbox.images.image import Image, find_image
 from sandbox.isolation.cgroups import Cgroups
 from sandbox.isolation.nsjail import Nsjail
-from sandbox.isolation.profile import command, outside_uid, render_profile
+from sandbox.isolation.profile import Profile, command, outside_uid
 from sandbox.isolation.spawn import allow_files
 from sandbox.limits import Limits
 from sandbox.programs.crash import ProgramCrashed, rounds_reached
@@ -58,7 +58,7 @@ class Sandbox:
         self._image = image
         self._images = images
         self._folder = folder
-        self._cgroups = cgroups
+        self._cgroups = cgroups or Cgroups()
         self._most = ready + kept
         self._slots = Slots()
         self._commands: dict[tuple[str, int], list[str]] = {}
@@ -265,15 +265,10 @@ class Sandbox:
         """Return the command line of a jail; each that lives at the same time is another user outside."""
         known = (image.hash, slot)
         if known not in self._commands:
-            profile = render_profile(
-                self._nsjail,
-                image,
-                folder=self._folder,
-                limits=self.limits,
-                outside_uid=outside_uid(slot),
-                cgroups=self._cgroups,
+            profile = Profile(
+                self._nsjail, image, limits=self.limits, outside_uid=outside_uid(slot), cgroups=self._cgroups
             )
-            self._commands[known] = command(self._nsjail, profile)
+            self._commands[known] = command(self._nsjail, profile.write(self._folder))
         return self._commands[known]
 
     def _gone(self, jail: Jail, slot: int) -> None:
