@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sandbox.isolation.nsjail import confined_process
+
 NAMESPACES = ("cgroup", "ipc", "mnt", "net", "pid", "user", "uts")
 DEADLY = ("chroot", "pidfd_open")
 
@@ -79,7 +81,7 @@ async def _see(command: Sequence[str], *, end: signal.Signals | None) -> Sightin
         assert started.stdout is not None  # noqa: S101 - made with a pipe
         async with asyncio.timeout(_ANSWER_S):
             line = await started.stdout.readline()
-        child = _child(started.pid)
+        child = confined_process(started.pid)
         outside = _look(child) if child else outside
         inside = json.loads(line) if line else None
     answered = time.monotonic()
@@ -123,17 +125,6 @@ async def _ended(process: asyncio.subprocess.Process) -> tuple[int | None, str]:
         await process.wait()
         return None, ""
     return process.returncode, said.decode(errors="replace")
-
-
-def _child(pid: int) -> int | None:
-    """Return the process that nsjail has started, by the name it has out here."""
-    with suppress(OSError, ValueError, IndexError):
-        return int(Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()[0])
-    for place in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError, ValueError, IndexError):
-            if int(place.read_text(errors="replace").rpartition(")")[2].split()[1]) == pid:
-                return int(place.parent.name)
-    return None
 
 
 def _alive(pid: int) -> bool:
