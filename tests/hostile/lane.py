@@ -140,11 +140,11 @@ class Lane:
         else:
             seen.faults["in_time"] = f"it went on for {len(seen.halts)} rounds"
         await self._box.forget("")
-        await self._feed(seen, start)
+        await self._replay(seen, start)
         return seen
 
-    async def _feed(self, seen: Seen, start: bytes) -> None:
-        """Feed what was recorded to another jail: it leads there again or is refused by name, and nothing else."""
+    async def _replay(self, seen: Seen, start: bytes) -> None:
+        """Replay what was recorded in another jail: it leads there again or is refused by name, and nothing else."""
         if len(seen.rounds) < 2:
             return
         try:

@@ -1,4 +1,4 @@
-"""Paused programs go on at once while their jails are kept; when they are not, a replay of their journals brings them back."""
+"""Paused programs go on at once while their jails are kept; otherwise a replay of their journals brings them back."""
 
 import asyncio
 import time
