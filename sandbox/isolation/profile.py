@@ -88,30 +88,18 @@ class Profile:
             **(_X86_DATA_ENVIRONMENT if x86 and data else {}),
         }
 
+    @property
+    def gid(self) -> int:
+        """Return the group outside; only root may give a jail one that is not its own."""
+        if self.outside_gid is not None:
+            return self.outside_gid
+        return self.outside_uid if os.geteuid() == 0 else os.getegid()
+
     def text(self) -> str:
         """Return the nsjail configuration."""
-        # Only root may give a jail a group that is not its own.
-        gid = self.outside_uid if os.geteuid() == 0 else os.getegid()
-        return (
-            _templates()
-            .get_template(f"{self.kind}.cfg.j2")
-            .render(
-                nsjail=self.nsjail,
-                image=self.image,
-                kind=self.kind,
-                limits=self.bounds,
-                outside_uid=self.outside_uid,
-                outside_gid=gid if self.outside_gid is None else self.outside_gid,
-                cgroups=self.cgroups,
-                cwd="/workspace" if self.workspace else "/tmp",  # noqa: S108 - the jail's own
-                log_level="FATAL",
-                policy=_policy(self.kind, self.machine),
-                environment=self.environment,
-                arguments=interpreter_arguments(self.program)[1:],
-                workspace=self.workspace and self.workspace.resolve(),
-                writable=self.writable,
-            )
-        )
+        policy, arguments = _policy(self.kind, self.machine), interpreter_arguments(self.program)[1:]
+        template = _templates().get_template(f"{self.kind}.cfg.j2")
+        return template.render(profile=self, policy=policy, arguments=arguments)
 
     def write(self, folder: Path) -> Path:
         """Write the configuration into the folder, in a file named by its content, and return its path."""

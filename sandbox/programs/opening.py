@@ -21,34 +21,22 @@ async def open_sandbox(
 
     Raises IsolationUnavailable unless every property of a jail is proven here, ImageMissing when none can be built.
     """
-    found, built, cgroups = await asyncio.to_thread(_parts, nsjail, home, image)
-    (await prove(found, built, _folder(home), limits=limits, cgroups=cgroups)).demand()
-    sandbox = Sandbox(
-        nsjail=found,
-        image=built,
-        images=_images(home),
-        folder=_folder(home),
-        cgroups=cgroups,
-        ready=ready,
-        limits=limits,
-    )
-    async with sandbox:
+    home, found, built, cgroups = await asyncio.to_thread(_parts, nsjail, home, image)
+    folder = home / "jails"
+    (await prove(found, built, folder, limits=limits, cgroups=cgroups)).demand()
+    images = home / "images"
+    async with Sandbox(
+        nsjail=found, image=built, images=images, folder=folder, cgroups=cgroups, ready=ready, limits=limits
+    ) as sandbox:
         yield sandbox
 
 
 async def examine(*, nsjail: Path | None, home: Path, image: ImageKind) -> Proof:
     """Return what is proven of jails here. Raises as `open_sandbox` where not even one can be made."""
-    found, built, cgroups = await asyncio.to_thread(_parts, nsjail, home, image)
-    return await prove(found, built, _folder(home), cgroups=cgroups)
+    home, found, built, cgroups = await asyncio.to_thread(_parts, nsjail, home, image)
+    return await prove(found, built, home / "jails", cgroups=cgroups)
 
 
-def _parts(nsjail: Path | None, home: Path, image: ImageKind) -> tuple[Nsjail, Image, Cgroups]:
-    return Nsjail.find(None if nsjail is None else str(nsjail)), build_image(image, _images(home)), find_cgroups()
-
-
-def _images(home: Path) -> Path:
-    return home.absolute() / "images"
-
-
-def _folder(home: Path) -> Path:
-    return home.absolute() / "jails"
+def _parts(nsjail: Path | None, home: Path, image: ImageKind) -> tuple[Path, Nsjail, Image, Cgroups]:
+    home, found = home.absolute(), Nsjail.find(None if nsjail is None else str(nsjail))
+    return home, found, build_image(image, home / "images"), find_cgroups()
