@@ -1,7 +1,7 @@
 """Bring a new jail to where a program stood, by sending it what its journal holds."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from itertools import islice
 
@@ -26,7 +26,6 @@ async def replay(
     *,
     tools: AbstractSet[str],
     limits: Limits,
-    progress: Callable[[], None] | None = None,
 ) -> None:
     """Send the recorded frames and compare what the program asks for with what it asked for then.
 
@@ -47,8 +46,6 @@ async def replay(
         # The same bytes ask for the same; only other bytes have to be understood.
         if came != recorded.came:
             _compare(rounds[: number + 1], came, tools, limits)
-        if progress is not None:
-            progress()
 
 
 def _compare(rounds: Sequence[Round], came: bytes, tools: AbstractSet[str], limits: Limits) -> None:

@@ -134,13 +134,12 @@ class Sandbox:
         rounds: Callable[[], Awaitable[Sequence[Round]]],
         tools: AbstractSet[str],
         first_call: int,
-        progress: Callable[[], None] | None = None,
     ) -> RoundOutcome:
         """Run one more round of a program, until it waits for calls or ends.
 
         `frame` holds the answers to its last calls, None when it has not run yet. A paused jail under `key` goes on;
-        without one, `rounds`, all that happened before, are replayed in a new jail, and `progress` is called after
-        each. Hand an outcome that waits to `keep` or `discard`.
+        without one, `rounds`, all that happened before, are replayed in a new jail. Hand an outcome that waits to
+        `keep` or `discard`.
 
         Raises SandboxLost when the jail is taken away, ProgramDiverged when the replay leads elsewhere, and
         ImageMissing.
@@ -151,7 +150,7 @@ class Sandbox:
             if jail is None:
                 jail = await self._new(image_hash)
                 before = await rounds()
-                await replay(jail, start_frame, before, tools=tools, limits=self.limits, progress=progress)
+                await replay(jail, start_frame, before, tools=tools, limits=self.limits)
                 replayed = len(before)
                 jail.lap_s()
             sent = _next_frame(jail, start_frame, frame)
@@ -168,7 +167,6 @@ class Sandbox:
         rounds: Sequence[Round],
         *,
         tools: AbstractSet[str],
-        progress: Callable[[], None] | None = None,
     ) -> None:
         """Replay a journal in a new jail and forget the jail; nothing is raised when it leads to the same place.
 
@@ -178,7 +176,7 @@ class Sandbox:
         """
         jail = await self._new(image_hash)
         try:
-            await replay(jail, start_frame, rounds, tools=tools, limits=self.limits, progress=progress)
+            await replay(jail, start_frame, rounds, tools=tools, limits=self.limits)
         finally:
             self._end(jail)
 

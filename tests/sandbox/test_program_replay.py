@@ -205,15 +205,6 @@ async def test_a_program_that_ends_where_it_called_before_diverges_before_anythi
     assert str(diverged.value) == "round 2: the program ends where it called mail.find"
 
 
-async def test_each_replayed_round_is_told_as_progress(sandbox):
-    played = await play(sandbox, "for n in range(3):\n    await mail.find(n=n)")
-    told = []
-    await sandbox.verify(
-        sandbox.image_hash, played.start, played.rounds[:-1], tools=TOOLS, progress=lambda: told.append(1)
-    )
-    assert len(told) == 3
-
-
 async def test_a_long_journal_with_large_frames_is_replayed_to_its_end(sandbox):
     source = cleandoc(
         """
