@@ -34,9 +34,9 @@ def read_elf(path: Path) -> Elf:
     """
     try:
         from elftools.elf.elffile import ELFFile  # noqa: PLC0415 - it comes with an extra
-    except ModuleNotFoundError:
+    except ModuleNotFoundError as error:
         raise ImageMissing(
-            "the image cannot be built: pyelftools is not installed; install backstay[sandbox]"
+            f"the image cannot be built: {error.name} is not installed; install backstay[sandbox]"
         ) from None
     if not is_elf(path):
         raise ValueError(f"{path} is not an ELF file")

@@ -69,7 +69,7 @@ def _differences(seen: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str
     return [f"{name} is {seen.get(name)!r}, not {value!r}" for name, value in wanted.items() if seen.get(name) != value]
 
 
-def _attempts(wanted: Mapping[str, str]) -> Check:
+def _attempts(**wanted: str) -> Check:
     def check(case: Case) -> list[str]:
         ended = case.inside["attempts"]
         return [
@@ -107,7 +107,7 @@ def _namespaces(case: Case) -> list[str]:
 
 def _network(case: Case) -> list[str]:
     families = ("unix", "internet", "internet_6", "netlink", "vsock")
-    faults = _attempts({f"socket_{family}": "EPERM" for family in families})(case)
+    faults = _attempts(**{f"socket_{family}": "EPERM" for family in families})(case)
     interfaces = case.evidence.first.outside.interfaces
     return faults if set(interfaces) <= {"lo"} else [*faults, f"there are network interfaces: {', '.join(interfaces)}"]
 
@@ -132,7 +132,7 @@ def _environment(case: Case) -> list[str]:
 
 
 def _limits(*, raise_limit: str) -> Check:
-    attempts = _attempts({"memory": "MemoryError", "raise_limit": raise_limit})
+    attempts = _attempts(memory="MemoryError", raise_limit=raise_limit)
     return lambda case: [*_numbers(case), *attempts(case)]
 
 
@@ -185,8 +185,8 @@ _FIRST: tuple[Rule, ...] = (
     ),
     ("dies of an attack on the kernel", _deadly, _ASK),
 )
-_WRITES_ROOT = _attempts({"write_root": "EROFS", "write_library": "EROFS"})
-_BECOMES_ROOT: Rule = ("becomes no other user", _attempts({"become_root": "EPERM"}), _ASK)
+_WRITES_ROOT = _attempts(write_root="EROFS", write_library="EROFS")
+_BECOMES_ROOT: Rule = ("becomes no other user", _attempts(become_root="EPERM"), _ASK)
 _BOUNDED = "is bounded in memory, processor time, files and processes"
 _LAST: tuple[Rule, ...] = (
     ("is bounded in what it writes to /tmp", _space, _ASK),
@@ -199,15 +199,15 @@ RULES: Mapping[ProfileKind, tuple[Rule, ...]] = MappingProxyType(
             *_FIRST,
             (
                 "starts no process and no thread",
-                _attempts({"fork": "EPERM", "spawn": "EPERM", "thread": "RuntimeError"}),
+                _attempts(fork="EPERM", spawn="EPERM", thread="RuntimeError"),
                 _ASK,
             ),
             ("writes nothing outside /tmp", _WRITES_ROOT, _ASK),
-            ("executes nothing that it wrote", _attempts({"execute": "EACCES", "memory_file": "EPERM"}), _ASK),
-            ("makes no memory executable", _attempts({"machine_code": "EPERM"}), _ASK),
+            ("executes nothing that it wrote", _attempts(execute="EACCES", memory_file="EPERM"), _ASK),
+            ("makes no memory executable", _attempts(machine_code="EPERM"), _ASK),
             (
                 "makes no link, no device, no signal",
-                _attempts({"link": "EPERM", "device": "EPERM", "kill": "EPERM"}),
+                _attempts(link="EPERM", device="EPERM", kill="EPERM"),
                 _ASK,
             ),
             _BECOMES_ROOT,
@@ -223,9 +223,9 @@ RULES: Mapping[ProfileKind, tuple[Rule, ...]] = MappingProxyType(
         "shell": (
             *_FIRST,
             ("writes nothing outside the workspace and /tmp", _WRITES_ROOT, _ASK),
-            ("writes to a workspace only when it may", _attempts({"write_workspace": "EROFS"}), _ASK),
-            ("executes nothing that it wrote to /tmp", _attempts({"execute": "EACCES"}), _ASK),
-            ("makes no device", _attempts({"device": "ENOSYS"}), _ASK),
+            ("writes to a workspace only when it may", _attempts(write_workspace="EROFS"), _ASK),
+            ("executes nothing that it wrote to /tmp", _attempts(execute="EACCES"), _ASK),
+            ("makes no device", _attempts(device="ENOSYS"), _ASK),
             _BECOMES_ROOT,
             ("sees no process and no file of the machine", _seen(dev=_DEVICES, etc=_ACCOUNTS), _ASK),
             (_BOUNDED, _limits(raise_limit="ENOSYS"), _ASK),

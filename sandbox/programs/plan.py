@@ -16,8 +16,7 @@ from backstay.canonical import digest_of
 from backstay.errors import TaskInvalid
 from backstay.frozen import Frozen
 from sandbox.limits import Limits
-from sandbox.programs.opening import open_sandbox
-from sandbox.programs.sandbox import RoundOutcome, Sandbox
+from sandbox.programs.sandbox import RoundOutcome, Sandbox, open_sandbox
 from sandbox.programs.types import ProgramCall, Round
 
 

@@ -2,18 +2,20 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from backstay.errors import ImageMissing, SandboxLost
-from sandbox.images.image import Image, find_image
-from sandbox.isolation.cgroups import Cgroups
+from sandbox.images.image import Image, ImageKind, build_image, find_image
+from sandbox.isolation.cgroups import Cgroups, find_cgroups
 from sandbox.isolation.nsjail import Nsjail
 from sandbox.isolation.profile import Profile, command, outside_uid
+from sandbox.isolation.proof import Proof, prove
 from sandbox.isolation.spawn import allow_files
 from sandbox.limits import Limits
 from sandbox.programs.crash import ProgramCrashed, rounds_reached
@@ -214,12 +216,8 @@ class Sandbox:
                 raise SandboxLost(f"the jail was lost: {crash.message}") from None
             # What is refused is no entry of a journal, and may be no text at all.
             came, done = b"", Done(error=crash.plain())
-        took = Round(
-            sent=b"" if first else sent,
-            came=came,
-            cpu_s=jail.lap_s(),
-            wall_s=time.perf_counter() - began,
-        )
+        wall_s = time.perf_counter() - began
+        took = Round(sent=b"" if first else sent, came=came, cpu_s=jail.lap_s(), wall_s=wall_s)
         if kind == "waiting":
             # The caller may fail before it keeps or discards the jail, so it is among the paused ones from the start.
             self._paused.put(_held(jail), jail)
@@ -296,6 +294,35 @@ class Sandbox:
         task = jail.abandon()
         self._ends.add(task)
         task.add_done_callback(self._ends.discard)
+
+
+@asynccontextmanager
+async def open_sandbox(
+    *, nsjail: Path | None, home: Path, image: ImageKind, ready: int = 2, limits: Limits | None = None
+) -> AsyncGenerator[Sandbox]:
+    """Open a sandbox with so many jails kept ready, and end every jail at the end.
+
+    Raises IsolationUnavailable unless every property of a jail is proven here, ImageMissing when none can be built.
+    """
+    home, found, built, cgroups = await asyncio.to_thread(_parts, nsjail, home, image)
+    folder = home / "jails"
+    (await prove(found, built, folder, limits=limits, cgroups=cgroups)).demand()
+    images = home / "images"
+    async with Sandbox(
+        nsjail=found, image=built, images=images, folder=folder, cgroups=cgroups, ready=ready, limits=limits
+    ) as sandbox:
+        yield sandbox
+
+
+async def examine(*, nsjail: Path | None, home: Path, image: ImageKind) -> Proof:
+    """Return what is proven of jails here. Raises as `open_sandbox` where not even one can be made."""
+    home, found, built, cgroups = await asyncio.to_thread(_parts, nsjail, home, image)
+    return await prove(found, built, home / "jails", cgroups=cgroups)
+
+
+def _parts(nsjail: Path | None, home: Path, image: ImageKind) -> tuple[Path, Nsjail, Image, Cgroups]:
+    home, found = home.absolute(), Nsjail.find(None if nsjail is None else str(nsjail))
+    return home, found, build_image(image, home / "images"), find_cgroups()
 
 
 def _held(jail: Jail) -> str:

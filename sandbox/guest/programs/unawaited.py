@@ -30,8 +30,7 @@ def settle(loop: Loop, tool_calls: ToolCalls) -> None:
     Raises NeverAwaited when a call was started that will not be made.
     """
     left = tasks.all_tasks(loop)
-    unbegun = [task.get_coro() for task in left if not _has_begun(task.get_coro())]
-    faults = [_unfinished(coroutine) for coroutine in unbegun]
+    faults = [_unfinished(coroutine) for task in left if _is_unbegun(coroutine := task.get_coro())]
     faults += [f"{tool} was started, but nothing awaits it; await it before returning" for tool in tool_calls.waiting()]
     if not faults:
         for task in left:
@@ -39,9 +38,7 @@ def settle(loop: Loop, tool_calls: ToolCalls) -> None:
         loop.drain()
         faults += [f"{tool} was started while the program ended, so it is not made" for tool in tool_calls.waiting()]
     faults += tool_calls.forgotten
-    faults += [
-        _forgotten(found) for found in gc.get_objects() if isinstance(found, CoroutineType) and _is_unbegun(found)
-    ]
+    faults += [_forgotten(found) for found in gc.get_objects() if _is_unbegun(found)]
     if faults:
         raise NeverAwaited("; ".join(sorted(set(faults))))
 
@@ -63,13 +60,10 @@ def _place(coroutine: Any) -> int:
     return line
 
 
-def _has_begun(coroutine: Any) -> bool:
-    return not isinstance(coroutine, CoroutineType) or not _is_unbegun(coroutine)
-
-
-def _is_unbegun(coroutine: Any) -> bool:
-    frame = coroutine.cr_frame
-    return frame is not None and not coroutine.cr_running and not coroutine.cr_suspended
+def _is_unbegun(found: Any) -> bool:
+    if not isinstance(found, CoroutineType):
+        return False
+    return found.cr_frame is not None and not found.cr_running and not found.cr_suspended
 
 
 def _unfinished(coroutine: Any) -> str:
