@@ -1,8 +1,8 @@
 """Try, from inside a jail, what must not be possible there, and report how each attempt ended.
 
-Without an argument, all attempts that leave the process alive are reported on fd 1 as one line of JSON; the process then
-stays until fd 0 is closed, so that it can be looked at from outside. With an argument, the deadly attempt of that name
-is made.
+Without an argument, all attempts that leave the process alive are reported on fd 1 as one line of JSON; the process
+then stays until fd 0 is closed, so that it can be looked at from outside. With an argument, the deadly attempt of that
+name is made.
 """
 
 import _thread
