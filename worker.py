@@ -57,8 +57,7 @@ from backstay.settings import Settings
 from backstay.version import version
 from sandbox.isolation.command_jail import CommandJail
 from sandbox.limits import Limits
-from sandbox.programs.opening import open_sandbox
-from sandbox.programs.sandbox import Sandbox
+from sandbox.programs.sandbox import Sandbox, open_sandbox
 from store.blobs.shown import ShownBlobs
 
 Role = Literal["all", "runs", "sandbox"]

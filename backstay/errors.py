@@ -148,7 +148,7 @@ class ImageMissing(Final):
 
 
 class ProgramDiverged(Final):
-    """The program, fed what its journal holds, asks for something else than it asked for then."""
+    """The program, replayed from its journal, asks for something else than it asked for then."""
 
 
 class ProgramCancelled(Final):

@@ -1,4 +1,4 @@
-"""Measure programs in jails, without Temporal: how soon the first one runs, goes on, is fed, and is gone.
+"""Measure programs in jails, without Temporal: how soon the first one runs, goes on, is replayed, and is gone.
 
 python -m benchmarks.programs [--samples 60] [--paused 200]
 """
@@ -20,8 +20,7 @@ from benchmarks.page import publish
 from sandbox.images.image import build_image
 from sandbox.isolation.nsjail import Nsjail
 from sandbox.programs.jail import Jail
-from sandbox.programs.paused import Halted
-from sandbox.programs.sandbox import Sandbox
+from sandbox.programs.sandbox import RoundOutcome, Sandbox
 from sandbox.programs.types import Round
 
 TOOLS = frozenset({"mail.find"})
@@ -57,12 +56,14 @@ def start_frame(source: str) -> bytes:
     return json.dumps(frame).encode()
 
 
-def answer(halted: Halted) -> bytes:
+def answer(halted: RoundOutcome) -> bytes:
     results = [{"i": call.i, "ok": call.arguments} for call in halted.calls]
     return json.dumps({"now": 1.7e9 + halted.calls[0].i, "results": results}).encode()
 
 
-async def advance(box: Sandbox, start: bytes, *, key: str | None = None, last: Halted | None = None) -> Halted:
+async def advance(
+    box: Sandbox, start: bytes, *, key: str | None = None, last: RoundOutcome | None = None
+) -> RoundOutcome:
     async def rounds() -> list[Round]:
         return []
 
@@ -102,7 +103,7 @@ async def first_line(box: Sandbox, figures: Figures, samples: int) -> None:
 
 
 async def going_on(box: Sandbox, figures: Figures, samples: int) -> None:
-    """From the answers of a paused program to its next calls, and the same by feeding."""
+    """From the answers of a paused program to its next calls, and the same by replay."""
     start, journal = start_frame(ENDLESS), []
     await until(lambda: box.ready == 1)
     halted = await advance(box, start)
@@ -117,7 +118,7 @@ async def going_on(box: Sandbox, figures: Figures, samples: int) -> None:
         for _ in range(max(5, samples // 6)):
             await until(lambda: box.ready == 1)
             _, took = await timed(box.verify(box.image_hash, start, journal[:count], tools=TOOLS))
-            figures.add(f"fed round, of {count}, ms", took / count, 0.3)
+            figures.add(f"replayed round, of {count}, ms", took / count, 0.3)
 
 
 async def cold(box: Sandbox, figures: Figures, samples: int) -> None:
@@ -142,7 +143,7 @@ async def _computing(jail: Jail) -> None:
     await until(lambda: jail.cpu_s() > used + 0.02)
 
 
-def _kept(box: Sandbox, halted: Halted) -> str:
+def _kept(box: Sandbox, halted: RoundOutcome) -> str:
     box.keep("one", halted)
     return "one"
 
@@ -161,7 +162,7 @@ async def many(box: Sandbox, figures: Figures, paused: int) -> None:
     for key, halted in halts.items():
         next_one, took = await timed(advance(box, start, key=key, last=halted))
         figures.add(f"one of {paused} paused -> next call, ms", took)
-        assert next_one.fed == 0
+        assert next_one.replayed == 0
         box.discard(next_one)
 
 

@@ -16,8 +16,7 @@ from temporalio.testing import WorkflowEnvironment
 
 from backstay.calls import DATA_CONVERTER
 from sandbox.limits import Limits
-from sandbox.programs.opening import open_sandbox
-from sandbox.programs.sandbox import Sandbox
+from sandbox.programs.sandbox import Sandbox, open_sandbox
 from tests.engine import ROOT, Engine, engine
 from tests.nursery.nursery import Nursery, open_nursery
 

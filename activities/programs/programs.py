@@ -20,8 +20,7 @@ from backstay.program import Halt, Program, ProgramAnswer
 from backstay.redaction.redactor import Redactor
 from backstay.tools.tool import ToolCall
 from sandbox.programs.frames import RESULT
-from sandbox.programs.paused import Halted
-from sandbox.programs.sandbox import Sandbox
+from sandbox.programs.sandbox import RoundOutcome, Sandbox
 from sandbox.programs.types import ProgramCall, Round
 from store.blobs.shown import ShownBlobs
 from toolbox.schema import compile_schema, fault_of
@@ -38,11 +37,11 @@ class Confined:
     """This worker's own queue, on which the programs it keeps go on."""
     transient_s: float
     sample_every: int = 20
-    """One in so many programs that were never fed is run again from its journal; 0: none."""
+    """One in so many programs that were never replayed is run again from its journal; 0: none."""
 
 
 LONGEST_S = 240.0
-"""How long a program may compute in all. Feeding it takes up to three times as long, and must fit into an activity."""
+"""How long a program may compute in all. Its replay takes up to three times as long, and must fit into an activity."""
 AT_A_TIME_S = 60.0
 ANSWERS_BYTES = 16 << 20
 """Of the answers to one batch: they are held several times over, by the worker and by the jail."""
@@ -91,11 +90,9 @@ class Programs:
     async def verify_program(self, ask: calls.VerifyProgram) -> calls.Reproduced:
         """Run a program again from its journal, and compare."""
         program = Program.model_validate(await self.resources.blobs.get_json(ask.program))
-        *before, last = await self.journals.rounds(ask.journal)
+        rounds = await self.journals.rounds(ask.journal)
         try:
-            await self.resources.sandbox.verify(
-                ask.image, _start(program), before, tools=program.tools.keys(), last=last
-            )
+            await self.resources.sandbox.verify(ask.image, _start(program), rounds, tools=program.tools.keys())
         except ProgramDiverged as error:
             activity.metric_meter().create_counter(DIVERGED, "Programs that did not end in the same way twice").add(1)
             return calls.Reproduced(differs=str(error))
@@ -106,14 +103,16 @@ class Programs:
         """End the jail in which a program waits; return how many there were."""
         return await self.resources.sandbox.forget(f"{ask.program}/")
 
-    def _is_sampled(self, halted: Halted) -> bool:
-        """Choose one in so many programs that ended without having been fed; what died said no last word."""
-        if halted.fed or not halted.round.came or not self.resources.sample_every:
+    def _is_sampled(self, halted: RoundOutcome) -> bool:
+        """Choose one in so many programs that ended without a replay; one that died has no last frame to compare."""
+        if halted.replayed or not halted.round.came or not self.resources.sample_every:
             return False
         self._ended_live += 1
         return self._ended_live % self.resources.sample_every == 0
 
-    async def _advanced(self, ref: str, program: Program, image: str, journal: Journal, frame: bytes | None) -> Halted:
+    async def _advanced(
+        self, ref: str, program: Program, image: str, journal: Journal, frame: bytes | None
+    ) -> RoundOutcome:
         return await self.resources.sandbox.advance(
             image,
             _start(program),
@@ -168,7 +167,7 @@ class Programs:
         except ArgumentsInvalid as error:
             return {"i": i, "error": {"type": "ArgumentsInvalid", "message": str(error)}}
 
-    async def _waiting(self, program: Program, halted: Halted, journal: Journal, image: str) -> Halt:
+    async def _waiting(self, program: Program, halted: RoundOutcome, journal: Journal, image: str) -> Halt:
         made: list[ToolCall] = []
         refused: dict[int, str] = {}
         left = CALLS_BYTES
@@ -211,7 +210,7 @@ class Programs:
             return {}, f"{call.tool}: {fault}"
         return await offload(self.resources.blobs, call.arguments), None
 
-    async def _ended(self, halted: Halted, journal: Journal, image: str) -> Halt:
+    async def _ended(self, halted: RoundOutcome, journal: Journal, image: str) -> Halt:
         printed = {"output": halted.output} if halted.output else {}
         if halted.kind == "finished":
             payload = await self.resources.blobs.put_json({"result": halted.result, **printed})
@@ -248,10 +247,10 @@ def _start(program: Program) -> bytes:
     return _encoded(start)
 
 
-def _too_long(journal: Journal) -> Halted:
+def _too_long(journal: Journal) -> RoundOutcome:
     said = f"wall: the program computed for more than {LONGEST_S:g} s in all; leave work to tools, or split it"
     nothing = Round(sent=b"", came=b"", cpu_s=0.0, wall_s=0.0)
-    return Halted(kind="crashed", round=journal.last or nothing, error={"type": "WallLimit", "message": said})
+    return RoundOutcome(kind="crashed", round=journal.last or nothing, error={"type": "WallLimit", "message": said})
 
 
 def _key(program: str, journal: Journal) -> str:

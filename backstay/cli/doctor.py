@@ -146,7 +146,7 @@ async def _price(settings: Settings) -> AsyncGenerator[Finding]:
 
 async def _jails(settings: Settings) -> AsyncGenerator[Finding]:
     """Prove every property of a jail through a jail."""
-    examine: Any = room("sandbox.programs.opening").examine
+    examine: Any = room("sandbox.programs.sandbox").examine
     try:
         proof = await examine(nsjail=settings.nsjail, home=settings.home, image=settings.image)
     except (IsolationUnavailable, ImageMissing) as error:

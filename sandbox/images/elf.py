@@ -1,19 +1,17 @@
 """Which libraries a binary needs: read from its bytes, so that nothing is started to find out."""
 
-import mmap
-import struct
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-_LOAD, _DYNAMIC, _INTERPRETER = 1, 2, 3
-_NEEDED, _STRINGS, _RPATH, _RUNPATH = 1, 5, 15, 29
+from backstay.errors import ImageMissing
 
 
 @dataclass(frozen=True)
 class Elf:
     """Tell what a 64-bit ELF file says about how it is loaded."""
 
-    machine: int
+    machine: str
     interpreter: str | None
     needed: tuple[str, ...]
     search: tuple[str, ...]
@@ -30,52 +28,35 @@ def is_elf(path: Path) -> bool:
 
 
 def read_elf(path: Path) -> Elf:
-    """Read the dynamic section of a 64-bit little-endian ELF file.
+    """Read how a 64-bit little-endian ELF file is loaded.
 
-    Raises ValueError when the file is none.
+    Raises ValueError for any other file, and ImageMissing when the library that reads such files is not installed.
     """
+    try:
+        from elftools.elf.elffile import ELFFile  # noqa: PLC0415 - it comes with an extra
+    except ModuleNotFoundError as error:
+        raise ImageMissing(
+            f"the image cannot be built: {error.name} is not installed; install backstay[sandbox]"
+        ) from None
     if not is_elf(path):
-        raise ValueError(f"{path} is no ELF file")
-    with path.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        if data[:6] != b"\x7fELF\x02\x01":
-            raise ValueError(f"{path} is no 64-bit little-endian ELF file")
+        raise ValueError(f"{path} is not an ELF file")
+    with path.open("rb") as opened:
         try:
-            return _sections(data)
-        except (struct.error, ValueError, StopIteration) as error:
+            file: Any = ELFFile(opened)
+            if file.elfclass == 64 and file.little_endian:
+                return _loading(file)
+        except Exception as error:  # the library raises many kinds for damaged bytes
             raise ValueError(f"{path} is a damaged ELF file: {error}") from None
+    raise ValueError(f"{path} is not a 64-bit little-endian ELF file")
 
 
-def _sections(data: mmap.mmap) -> Elf:
-    machine = struct.unpack_from("<H", data, 18)[0]
-    table, _, _, _, size, count = struct.unpack_from("<QQIHHH", data, 32)
-    loads: list[tuple[int, int, int]] = []
-    dynamic: list[tuple[int, int]] = []
-    interpreter = None
-    for number in range(count):
-        kind, _, offset, address, _, length = struct.unpack_from("<IIQQQQ", data, table + number * size)
-        if kind == _LOAD:
-            loads.append((address, offset, length))
-        elif kind == _INTERPRETER:
-            interpreter = data[offset : offset + length].rstrip(b"\0").decode()
-        elif kind == _DYNAMIC:
-            dynamic = [struct.unpack_from("<QQ", data, at) for at in range(offset, offset + length, 16)]
-    strings = next((value for tag, value in dynamic if tag == _STRINGS), None)
-    if strings is None:
-        return Elf(machine, interpreter, (), ())
-    start = next(
-        strings - address + offset for address, offset, length in loads if address <= strings < address + length
-    )
-
-    def text(at: int) -> str:
-        return data[start + at : data.find(b"\0", start + at)].decode()
-
-    search = [text(value).split(":") for tag, value in dynamic if tag in (_RPATH, _RUNPATH)]
-    return Elf(
-        machine,
-        interpreter,
-        tuple(text(value) for tag, value in dynamic if tag == _NEEDED),
-        tuple(folder for folders in search for folder in folders if folder),
-    )
+def _loading(file: Any) -> Elf:
+    interpreter = next((segment.get_interp_name() for segment in file.iter_segments("PT_INTERP")), None)
+    tags = [(tag.entry.d_tag, tag) for segment in file.iter_segments("PT_DYNAMIC") for tag in segment.iter_tags()]
+    needed = tuple(tag.needed for kind, tag in tags if kind == "DT_NEEDED")
+    search = [getattr(tag, kind[3:].lower()) for kind, tag in tags if kind in ("DT_RPATH", "DT_RUNPATH")]
+    folders = tuple(folder for folders in search for folder in folders.split(":") if folder)
+    return Elf(str(file["e_machine"]), interpreter, needed, folders)
 
 
 def system_folders(configuration: Path = Path("/etc/ld.so.conf")) -> tuple[Path, ...]:
@@ -94,7 +75,7 @@ def _configured(configuration: Path) -> list[Path]:
         if line[:1] == ["include"]:
             for pattern in line[1:]:
                 place = Path("/") if pattern.startswith("/") else configuration.parent
-                found += [one for path in sorted(place.glob(pattern.lstrip("/"))) for one in _configured(path)]
+                found += [folder for path in sorted(place.glob(pattern.lstrip("/"))) for folder in _configured(path)]
         else:
             found += map(Path, line)
     return found
@@ -103,7 +84,7 @@ def _configured(configuration: Path) -> list[Path]:
 class Libraries:
     """Find the libraries that binaries need, and those that these need, for one machine type."""
 
-    def __init__(self, machine: int, folders: tuple[Path, ...]) -> None:
+    def __init__(self, machine: str, folders: tuple[Path, ...]) -> None:
         self.found: dict[str, Path] = {}
         self._read: set[Path] = set()
         self._machine = machine

@@ -78,12 +78,12 @@ def plan_image(kind: ImageKind) -> Plan:
     elf = read_elf(python)
     libraries = Libraries(elf.machine, (*system_folders(), *map(Path, loaded_folders())))
     plan: Plan = {"usr/bin/python3": python}
-    _need(libraries, python)
+    _need(libraries, python, python)
     if elf.interpreter:
         plan[re.sub(r"^/(usr/)?lib(64)?/", "usr/lib/", elf.interpreter).lstrip("/")] = Path(elf.interpreter)
     plan |= {f"{place}/{name}": path for name, path in _standard_library()}
     plan |= {f"{place}/lib-dynload/{path.name}": path for path in _extensions(libraries)}
-    plan |= {f"{place}/{name}.py": _configuration() for name in _configuration_names()}
+    plan |= {f"{place}/{path.name}": _configuration() for path in Path(os.__file__).parent.glob("_sysconfigdata*.py")}
     if kind == "data":
         plan[f"{place}/ctypes.py"] = _GUEST / "no_ctypes.py"
     for package in _PACKAGES[kind]:
@@ -107,10 +107,10 @@ def _is_here(name: str) -> bool:
         return False
 
 
-def _need(libraries: Libraries, path: Path) -> None:
-    missing = libraries.add(path)
+def _need(libraries: Libraries, path: Path, name: str | Path, *, inside: tuple[Path, ...] = ()) -> None:
+    missing = libraries.add(path, inside=inside)
     if missing:
-        raise ImageMissing(f"the image cannot be built: {path} needs {missing}, which is nowhere; install it")
+        raise ImageMissing(f"the image cannot be built: {name} needs {missing}, which is nowhere; install it")
 
 
 def loaded_folders(part: str = ".so") -> list[str]:
@@ -163,12 +163,8 @@ def _dynamic() -> Mapping[str, Path]:
     return {path.name.partition(".")[0]: path for path in sorted(folder.iterdir()) if path.name.endswith(suffixes)}
 
 
-def _configuration_names() -> list[str]:
-    return sorted(path.stem for path in Path(os.__file__).parent.glob("_sysconfigdata*.py"))
-
-
 def _configuration() -> bytes:
-    """What sysconfig reads, without the paths of this machine."""
+    """Return what sysconfig reads, without the paths of this machine."""
     kept = {
         key: sysconfig.get_config_var(key)
         for key in ("EXT_SUFFIX", "MULTIARCH", "SOABI", "Py_DEBUG", "Py_GIL_DISABLED")
@@ -181,22 +177,21 @@ def _package(name: str, libraries: Libraries) -> Iterator[tuple[str, Path]]:
         files = importlib.metadata.files(name) or []
     except importlib.metadata.PackageNotFoundError:
         raise ImageMissing(f"the image cannot be built: {name} is not installed; install backstay[data]") from None
-    kept = sorted({str(one): Path(str(one.locate())).resolve() for one in files if _shipped(Path(str(one)))}.items())
-    inside = tuple({path.resolve().parents[len(Path(one).parts) - 2] for one, path in kept})
+    shipped = [file for file in files if _shipped(Path(str(file)))]
+    kept = sorted({str(file): Path(str(file.locate())).resolve() for file in shipped}.items())
+    inside = tuple({path.parents[len(Path(relative).parts) - 2] for relative, path in kept})
     for relative, path in kept:
         if is_elf(path):
-            missing = libraries.add(path, inside=inside)
-            if missing:
-                raise ImageMissing(f"the image cannot be built: {name} needs {missing}, which is nowhere; install it")
+            _need(libraries, path, name, inside=inside)
         yield relative, path
 
 
-def _shipped(one: Path) -> bool:
-    if one.is_absolute() or ".." in one.parts or len(one.parts) < 2:
+def _shipped(file: Path) -> bool:
+    if file.is_absolute() or ".." in file.parts or len(file.parts) < 2:
         return False
-    if one.parts[0].endswith(".dist-info"):
-        return one.name == "METADATA"
-    return one.suffix not in _ENDINGS_OUT and not set(one.parts) & (
+    if file.parts[0].endswith(".dist-info"):
+        return file.name == "METADATA"
+    return file.suffix not in _ENDINGS_OUT and not set(file.parts) & (
         _FOLDERS_OUT | {"distutils", "f2py", "_pyinstaller"}
     )
 

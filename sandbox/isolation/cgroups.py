@@ -22,7 +22,7 @@ _NUMBERS = itertools.count(1)
 
 
 class Cgroups(Frozen):
-    """Name the folders below which each jail gets a cgroup of its own; having none is the case that works anywhere."""
+    """Name the folders below which each jail gets a cgroup of its own; without any, jails work too."""
 
     version: Literal[0, 1, 2] = 0
     memory: Path | None = None
@@ -33,8 +33,13 @@ class Cgroups(Frozen):
 
     @property
     def folder(self) -> Path | None:
-        """The one folder of version 2."""
+        """Return the one folder of version 2."""
         return self.memory or self.pids or self.cpu
+
+    @property
+    def folders(self) -> set[Path]:
+        """Return every folder there is."""
+        return {folder for folder in (self.memory, self.pids, self.cpu) if folder}
 
 
 def find_cgroups(*, proc: Path = Path("/proc/self")) -> Cgroups:
@@ -46,7 +51,7 @@ def find_cgroups(*, proc: Path = Path("/proc/self")) -> Cgroups:
     name = f"{_PREFIX}{os.getpid()}.{next(_NUMBERS)}"
     mounts, own = _mounts(proc), _own(proc)
     found = _version_2(name, mounts.get("cgroup2"), own.get("")) or _version_1(name, mounts, own)
-    for folder in _folders(found):
+    for folder in found.folders:
         for left in folder.parent.glob(f"{_PREFIX}*"):
             if not Path("/proc", left.name.removeprefix(_PREFIX).partition(".")[0]).exists():
                 _remove(left)
@@ -57,12 +62,8 @@ def find_cgroups(*, proc: Path = Path("/proc/self")) -> Cgroups:
 
 def release_cgroups(cgroups: Cgroups) -> None:
     """Remove the folders of this worker, once its jails have ended."""
-    for folder in _folders(cgroups):
+    for folder in cgroups.folders:
         _remove(folder)
-
-
-def _folders(cgroups: Cgroups) -> set[Path]:
-    return {folder for folder in (cgroups.memory, cgroups.pids, cgroups.cpu) if folder}
 
 
 def _remove(folder: Path) -> None:
@@ -73,13 +74,13 @@ def _remove(folder: Path) -> None:
 
 
 def _mounts(proc: Path) -> dict[str, Path]:
-    """Where each hierarchy is mounted: version 1 by controller, version 2 as `cgroup2`."""
+    """Return where each hierarchy is mounted: version 1 by controller, version 2 as `cgroup2`."""
     mounts: dict[str, Path] = {}
     with suppress(OSError):
         for line in (proc / "mounts").read_text(encoding="utf-8").splitlines():
             _, place, kind, options, *_ = line.split()
             names = {"cgroup": options.split(","), "cgroup2": ["cgroup2"]}.get(kind, [])
-            mounts |= {one: Path(place) for one in names if one not in mounts}
+            mounts = dict.fromkeys(names, Path(place)) | mounts
     return mounts
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from backstay.errors import IsolationUnavailable
 from sandbox.images.image import Image, ImageKind, build_image
 from sandbox.isolation.cgroups import Cgroups, find_cgroups
-from sandbox.isolation.isolation import prove
 from sandbox.isolation.nsjail import Nsjail
-from sandbox.isolation.profile import outside_uid, render_profile
+from sandbox.isolation.profile import Profile, outside_uid
+from sandbox.isolation.proof import prove
 
 _PYTHON = ("/usr/bin/python3", "-s", "-B", "-X", "utf8")
 
@@ -57,15 +57,14 @@ class CommandJail:
     def _command(self, parts: _Parts, words: Sequence[str], folder: Path, variables: Sequence[str]) -> Sequence[str]:
         folder, uid = folder.resolve(), outside_uid()
         _check_reachable(folder, uid)
-        profile = render_profile(
+        profile = Profile(
             parts.nsjail,
             parts.image,
-            folder=self._home / "jails",
             kind="shell",
             outside_uid=uid,
             cgroups=parts.cgroups,
             workspace=folder,
-        )
+        ).write(self._home / "jails")
         # A name without a value is filled in by nsjail: values on a command line are for everyone to read.
         named = [part for name in variables for part in ("--env", name)]
         return (str(parts.nsjail.path), "--config", str(profile), *named, "--", *_PYTHON, *words)

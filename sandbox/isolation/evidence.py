@@ -1,4 +1,4 @@
-"""What can be seen of real jails, from inside and from outside, as the ground for saying what is proven."""
+"""What is seen of real jails, from inside and from outside: the evidence on which their properties are judged."""
 
 import asyncio
 import errno
@@ -10,6 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from sandbox.isolation.nsjail import confined_process
 
 NAMESPACES = ("cgroup", "ipc", "mnt", "net", "pid", "user", "uts")
 DEADLY = ("chroot", "pidfd_open")
@@ -42,7 +44,6 @@ class Sighting:
     gone: bool
     """Whether the jailed process was gone when nsjail had ended."""
     answered_s: float
-    ended_s: float
 
 
 @dataclass(frozen=True)
@@ -63,24 +64,29 @@ async def gather_evidence(command: Sequence[str], arguments: Sequence[str], *, n
     """
     telling = [*command, "--quiet", *(("--", *named) if named else ())]
     async with asyncio.TaskGroup() as group:
-        first = group.create_task(_see(telling, end=None))
+        first = group.create_task(_see(telling))
         second = group.create_task(_see(telling, end=signal.SIGTERM))
-        deadly = {name: group.create_task(_end_of([*command, "--", *arguments, name])) for name in DEADLY}
-    return Evidence(first.result(), second.result(), {name: task.result() for name, task in deadly.items()})
+        deadly = {name: group.create_task(_see([*command, "--", *arguments, name])) for name in DEADLY}
+    return Evidence(first.result(), second.result(), {name: task.result().code for name, task in deadly.items()})
 
 
-async def _see(command: Sequence[str], *, end: signal.Signals | None) -> Sighting:
+async def _see(command: Sequence[str], *, end: signal.Signals | None = None) -> Sighting:
     """Look at one jail, then end it: by closing its input, or by a signal to nsjail."""
     begun = time.monotonic()
-    started = await _start(command, stdin=True)
-    if isinstance(started, OSError):
-        return _not_started(started)
+    pipe = asyncio.subprocess.PIPE
+    try:
+        started = await asyncio.create_subprocess_exec(
+            *command, stdin=pipe, stdout=pipe, stderr=pipe, limit=_LONGEST, env={}
+        )
+    except OSError as error:
+        name = errno.errorcode.get(error.errno or 0, "")
+        return Sighting(None, Outside(), None, f"nsjail did not start: {name} {error.strerror}", True, 0.0)
     inside, child, outside = None, None, Outside()
     with suppress(TimeoutError, ValueError, asyncio.LimitOverrunError):
         assert started.stdout is not None  # noqa: S101 - made with a pipe
         async with asyncio.timeout(_ANSWER_S):
             line = await started.stdout.readline()
-        child = _child(started.pid)
+        child = confined_process(started.pid)
         outside = _look(child) if child else outside
         inside = json.loads(line) if line else None
     answered = time.monotonic()
@@ -88,36 +94,13 @@ async def _see(command: Sequence[str], *, end: signal.Signals | None) -> Sightin
         with suppress(ProcessLookupError):
             started.send_signal(end)
     code, log = await _ended(started)
-    ended = time.monotonic()
-    return Sighting(
-        inside, outside, code, log, child is not None and not _alive(child), answered - begun, ended - answered
-    )
-
-
-async def _end_of(command: Sequence[str]) -> int | None:
-    started = await _start(command, stdin=False)
-    return None if isinstance(started, OSError) else (await _ended(started))[0]
-
-
-async def _start(command: Sequence[str], *, stdin: bool) -> asyncio.subprocess.Process | OSError:
-    pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
-    try:
-        return await asyncio.create_subprocess_exec(
-            *command, stdin=pipe if stdin else nothing, stdout=pipe, stderr=pipe, limit=_LONGEST, env={}
-        )
-    except OSError as error:
-        return error
-
-
-def _not_started(error: OSError) -> Sighting:
-    name = errno.errorcode.get(error.errno or 0, "")
-    return Sighting(None, Outside(), None, f"nsjail did not start: {name} {error.strerror}", True, 0.0, 0.0)
+    return Sighting(inside, outside, code, log, child is not None and not _alive(child), answered - begun)
 
 
 async def _ended(process: asyncio.subprocess.Process) -> tuple[int | None, str]:
     """Close the input and wait; what does not end is killed. Return the exit code and what was said on fd 2."""
-    if process.stdin is not None:
-        process.stdin.close()
+    assert process.stdin is not None  # noqa: S101 - made with a pipe
+    process.stdin.close()
     try:
         async with asyncio.timeout(_END_S):
             _, said = await process.communicate()
@@ -127,17 +110,6 @@ async def _ended(process: asyncio.subprocess.Process) -> tuple[int | None, str]:
         await process.wait()
         return None, ""
     return process.returncode, said.decode(errors="replace")
-
-
-def _child(pid: int) -> int | None:
-    """Return the process that nsjail has started, by the name it has out here."""
-    with suppress(OSError, ValueError, IndexError):
-        return int(Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()[0])
-    for place in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError, ValueError, IndexError):
-            if int(place.read_text(errors="replace").rpartition(")")[2].split()[1]) == pid:
-                return int(place.parent.name)
-    return None
 
 
 def _alive(pid: int) -> bool:

@@ -1,9 +1,10 @@
-"""nsjail: which binary confines programs here, and exactly which one it is."""
+"""nsjail: which binary confines programs here, and which process it confines."""
 
 import hashlib
 import importlib.util
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -51,6 +52,18 @@ class Nsjail(Frozen):
                 cause=f"nsjail at {path} cannot be read: {error.strerror}", fix=_INSTALL
             ) from None
         return cls(path=whole, version=_version(whole), sha256=hashlib.sha256(content).hexdigest())
+
+
+def confined_process(pid: int) -> int | None:
+    """Return the process that an nsjail confines, by its id outside the jail."""
+    with suppress(OSError, ValueError, IndexError):
+        return int(Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()[0])
+    # Not every kernel lists the children of a process.
+    for place in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError, ValueError, IndexError):
+            if int(place.read_text(errors="replace").rpartition(")")[2].split()[1]) == pid:
+                return int(place.parent.name)
+    return None
 
 
 def _named(setting: str) -> Path:

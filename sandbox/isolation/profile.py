@@ -6,6 +6,7 @@ import platform
 import secrets
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -51,94 +52,67 @@ def outside_uid(slot: int = 0) -> int:
     return chosen if _exists(chosen) else _FEW_UIDS + slot % _FEW
 
 
-def render_profile(
-    nsjail: Nsjail,
-    image: Image,
-    *,
-    folder: Path,
-    kind: ProfileKind = "code",
-    limits: Limits | None = None,
-    outside_uid: int | None = None,
-    cgroups: Cgroups | None = None,
-    program: str = RUNNER,
-    workspace: Path | None = None,
-    writable: bool = False,
-) -> Path:
-    """Write the configuration file of such a jail into the folder, named by its content, and return its path."""
-    text = profile_text(
-        nsjail,
-        image,
-        kind=kind,
-        limits=limits,
-        outside_uid=outside_uid,
-        cgroups=cgroups,
-        program=program,
-        workspace=workspace,
-        writable=writable,
-    )
-    folder.mkdir(parents=True, exist_ok=True)
-    place = folder.resolve() / f"{kind}-{hashlib.sha256(text.encode()).hexdigest()[:32]}.cfg"
-    with suppress(OSError):
-        if place.read_text(encoding="utf-8") == text:
-            return place
-    beside = place.with_name(f".{place.name}-{secrets.token_hex(4)}")
-    beside.write_text(text, encoding="utf-8")
-    beside.rename(place)
-    return place
+@dataclass(frozen=True)
+class Profile:
+    """Say what confines one kind of jail."""
 
+    nsjail: Nsjail
+    image: Image
+    kind: ProfileKind = "code"
+    limits: Limits | None = None
+    """Without any, those that are usual for the kind."""
+    outside_uid: int = field(default_factory=outside_uid)
+    outside_gid: int | None = None
+    cgroups: Cgroups = field(default_factory=Cgroups)
+    program: str = RUNNER
+    """What the interpreter runs; the command line of a shell is given when the jail starts."""
+    workspace: Path | None = None
+    writable: bool = False
+    machine: str = field(default_factory=platform.machine)
 
-def profile_text(
-    nsjail: Nsjail,
-    image: Image,
-    *,
-    kind: ProfileKind = "code",
-    limits: Limits | None = None,
-    outside_uid: int | None = None,
-    cgroups: Cgroups | None = None,
-    program: str = RUNNER,
-    workspace: Path | None = None,
-    writable: bool = False,
-    outside_gid: int | None = None,
-    machine: str | None = None,
-) -> str:
-    """Return the configuration of such a jail; the machine is this one unless another is named."""
-    uid = _own_uid() if outside_uid is None else outside_uid
-    # Only root may give a jail a group that is not its own.
-    gid = (uid if os.geteuid() == 0 else os.getegid()) if outside_gid is None else outside_gid
-    return (
-        _templates()
-        .get_template(f"{kind}.cfg.j2")
-        .render(
-            nsjail=nsjail,
-            image=image,
-            kind=kind,
-            limits=limits or (Limits() if kind == "code" else shell_limits()),
-            outside_uid=uid,
-            outside_gid=gid,
-            cgroups=cgroups or Cgroups(),
-            cwd="/workspace" if workspace else "/tmp",  # noqa: S108 - the jail's own
-            log_level="FATAL",
-            policy=_policy(kind, machine or platform.machine()),
-            environment=environment(kind, image, machine=machine),
-            arguments=interpreter_arguments(program)[1:],
-            workspace=workspace and workspace.resolve(),
-            writable=writable,
-        )
-    )
+    @property
+    def bounds(self) -> Limits:
+        """Return the limits that hold."""
+        return self.limits or (Limits() if self.kind == "code" else shell_limits())
 
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """Return all that the jail finds in its environment."""
+        if self.kind == "shell":
+            return _SHELL_ENVIRONMENT
+        x86, data = self.machine == "x86_64", self.image.kind == "data"
+        return {
+            **_ENVIRONMENT,
+            **(_X86_ENVIRONMENT if x86 else {}),
+            **(_DATA_ENVIRONMENT if data else {}),
+            **(_X86_DATA_ENVIRONMENT if x86 and data else {}),
+        }
 
-def environment(kind: ProfileKind, image: Image, *, machine: str | None = None) -> Mapping[str, str]:
-    """Return all that a jail of this kind finds in its environment."""
-    if kind == "shell":
-        return _SHELL_ENVIRONMENT
-    x86, data = (machine or platform.machine()) == "x86_64", image.kind == "data"
-    parts = (
-        _ENVIRONMENT,
-        _X86_ENVIRONMENT if x86 else {},
-        _DATA_ENVIRONMENT if data else {},
-        _X86_DATA_ENVIRONMENT if x86 and data else {},
-    )
-    return {name: value for part in parts for name, value in part.items()}
+    @property
+    def gid(self) -> int:
+        """Return the group outside; only root may give a jail one that is not its own."""
+        if self.outside_gid is not None:
+            return self.outside_gid
+        return self.outside_uid if os.geteuid() == 0 else os.getegid()
+
+    def text(self) -> str:
+        """Return the nsjail configuration."""
+        policy, arguments = _policy(self.kind, self.machine), interpreter_arguments(self.program)[1:]
+        template = _templates().get_template(f"{self.kind}.cfg.j2")
+        return template.render(profile=self, policy=policy, arguments=arguments)
+
+    def write(self, folder: Path) -> Path:
+        """Write the configuration into the folder, in a file named by its content, and return its path."""
+        text = self.text()
+        folder.mkdir(parents=True, exist_ok=True)
+        place = folder.resolve() / f"{self.kind}-{hashlib.sha256(text.encode()).hexdigest()[:32]}.cfg"
+        with suppress(OSError):
+            if place.read_text(encoding="utf-8") == text:
+                return place
+        beside = place.with_name(f".{place.name}-{secrets.token_hex(4)}")
+        beside.write_text(text, encoding="utf-8")
+        beside.rename(place)
+        return place
 
 
 def interpreter_arguments(program: str = RUNNER) -> tuple[str, ...]:
@@ -149,10 +123,6 @@ def interpreter_arguments(program: str = RUNNER) -> tuple[str, ...]:
 def command(nsjail: Nsjail, profile: Path, *arguments: str) -> list[str]:
     """Return the command line that starts such a jail; arguments say what a shell jail runs."""
     return [str(nsjail.path), "--config", str(profile), *(("--", *arguments) if arguments else ())]
-
-
-def _own_uid() -> int:
-    return outside_uid()
 
 
 def _exists(uid: int) -> bool:

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from backstay.frozen import Frozen
 from sandbox.isolation.evidence import DEADLY, NAMESPACES, Evidence
-from sandbox.limits import Limits
+from sandbox.isolation.profile import SELF_TEST, Profile, ProfileKind, interpreter_arguments
 
 _KILLED = 128 + 31
 _MB = 1 << 20
@@ -27,89 +28,68 @@ class Property(Frozen):
     """Whether programs run without it."""
 
 
-class Expected(Frozen):
-    """Say what a jail must show."""
-
-    limits: Limits
-    environment: Mapping[str, str]
-    arguments: tuple[str, ...]
-    uid: int
-
-
 @dataclass(frozen=True)
 class Case:
-    """Hold what was seen against what is expected."""
+    """Hold what was seen of jails against the profile they had."""
 
     evidence: Evidence
-    expected: Expected
+    profile: Profile
 
     @property
     def inside(self) -> dict[str, Any]:
-        """What the jail itself told."""
+        """Return what the jail itself reported."""
         return self.evidence.first.inside or {}
 
     @property
     def status(self) -> dict[str, list[str]]:
-        """What the kernel tells of the jailed process."""
+        """Return what the kernel reports of the jailed process."""
         return self.evidence.first.outside.status
 
 
-Rule = tuple[str, Callable[[Case], list[str]], str]
-"""A name, what speaks against it, and the fix."""
+Check = Callable[[Case], list[str]]
+"""Returns what speaks against a property."""
+Rule = tuple[str, Check, str]
+"""A name, its check, and the fix."""
 
 
-def judge(evidence: Evidence, expected: Expected, rules: "tuple[Rule, ...] | None" = None) -> list[Property]:
-    """Return every property, proven or with the reason why not; without rules, those of programs."""
-    case = Case(evidence, expected)
+def judge(evidence: Evidence, profile: Profile) -> list[Property]:
+    """Return every property, proven or with the reason why not."""
+    case = Case(evidence, profile)
     judged: list[Property] = []
-    for name, against, fix in RULES if rules is None else rules:
+    for name, check, fix in RULES[profile.kind]:
         try:
-            faults = against(case)
+            faults = check(case)
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-            faults = [f"the self-test told nothing usable about it ({type(error).__name__}: {error})"]
+            faults = [f"the self-test reported nothing usable about it ({type(error).__name__}: {error})"]
         judged.append(Property(name=name, proven=not faults, cause="; ".join(faults), fix=fix if faults else ""))
     return judged
-
-
-def unproven(cause: str, fix: str, rules: "tuple[Rule, ...] | None" = None) -> list[Property]:
-    """Return every property as not proven, because no jail started."""
-    return [Property(name=name, proven=False, cause=cause, fix=fix) for name, _, _ in rules or RULES]
 
 
 def _differences(seen: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
     return [f"{name} is {seen.get(name)!r}, not {value!r}" for name, value in wanted.items() if seen.get(name) != value]
 
 
-def _attempts(wanted: Mapping[str, str]) -> Callable[[Case], list[str]]:
-    def against(case: Case) -> list[str]:
-        told = case.inside["attempts"]
+def _attempts(**wanted: str) -> Check:
+    def check(case: Case) -> list[str]:
+        ended = case.inside["attempts"]
         return [
-            f"{name} ended with {told.get(name)}, not {error}"
+            f"{name} ended with {ended.get(name)}, not {error}"
             for name, error in wanted.items()
-            if told.get(name) != error
+            if ended.get(name) != error
         ]
 
-    return against
+    return check
+
+
+def _status(*names: str, value: str) -> Check:
+    return lambda case: _differences(case.status, {name: [value] for name in names})
 
 
 def _user(case: Case) -> list[str]:
     return [
         *_differences(case.inside, {"ids": [1000] * 4}),
-        *_differences(case.status, {"Uid": [str(case.expected.uid)] * 4}),
+        *_differences(case.status, {"Uid": [str(case.profile.outside_uid)] * 4}),
     ]
-
-
-def _capabilities(case: Case) -> list[str]:
-    names = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
-    return _differences(case.status, {name: ["0" * 16] for name in names})
-
-
-def _privileges(case: Case) -> list[str]:
-    return _differences(case.status, {"NoNewPrivs": ["1"]})
-
-
-def _filter(case: Case) -> list[str]:
-    return _differences(case.status, {"Seccomp": ["2"]})
 
 
 def _deadly(case: Case) -> list[str]:
@@ -127,43 +107,37 @@ def _namespaces(case: Case) -> list[str]:
 
 def _network(case: Case) -> list[str]:
     families = ("unix", "internet", "internet_6", "netlink", "vsock")
-    faults = _attempts({f"socket_{family}": "EPERM" for family in families})(case)
+    faults = _attempts(**{f"socket_{family}": "EPERM" for family in families})(case)
     interfaces = case.evidence.first.outside.interfaces
     return faults if set(interfaces) <= {"lo"} else [*faults, f"there are network interfaces: {', '.join(interfaces)}"]
 
 
-def _seen(case: Case) -> list[str]:
-    told = case.inside
-    seen = [f"{path} holds {', '.join(names[:5])}" for path, names in told["seen"].items() if names]
-    return [*seen, *_differences(told, {"pid": 1, "host": "jail", "files": [0, 1, 2]})]
+def _seen(**allowed: frozenset[str]) -> Check:
+    """Check that nothing but this is in the folders of the system, by the folder's name."""
 
+    def check(case: Case) -> list[str]:
+        seen = [
+            f"{path} holds {', '.join(sorted(more)[:5])}"
+            for path, names in case.inside["seen"].items()
+            if (more := set(names) - allowed.get(path.strip("/"), frozenset()))
+        ]
+        return [*seen, *_differences(case.inside, {"pid": 1, "host": "jail", "files": [0, 1, 2]})]
 
-def _seen_by_commands(case: Case) -> list[str]:
-    told = case.inside
-    allowed = {"/dev": _DEVICES, "/etc": _ACCOUNTS}
-    seen = [
-        f"{path} holds {', '.join(sorted(more)[:5])}"
-        for path, names in told["seen"].items()
-        if (more := set(names) - allowed.get(path, frozenset()))
-    ]
-    return [*seen, *_differences(told, {"pid": 1, "host": "jail", "files": [0, 1, 2]})]
+    return check
 
 
 def _environment(case: Case) -> list[str]:
-    wanted = {"environment": dict(case.expected.environment), "arguments": list(case.expected.arguments)}
-    return _differences(case.inside, wanted)
+    arguments = list(interpreter_arguments(SELF_TEST))
+    return _differences(case.inside, {"environment": dict(case.profile.environment), "arguments": arguments})
 
 
-def _limits(case: Case) -> list[str]:
-    return [*_numbers(case), *_attempts({"memory": "MemoryError", "raise_limit": "ValueError"})(case)]
-
-
-def _limits_of_commands(case: Case) -> list[str]:
-    return [*_numbers(case), *_attempts({"memory": "MemoryError", "raise_limit": "ENOSYS"})(case)]
+def _limits(*, raise_limit: str) -> Check:
+    attempts = _attempts(memory="MemoryError", raise_limit=raise_limit)
+    return lambda case: [*_numbers(case), *attempts(case)]
 
 
 def _numbers(case: Case) -> list[str]:
-    limits = case.expected.limits
+    limits = case.profile.bounds
     wanted = {
         "AS": limits.memory_mb * _MB,
         "CORE": 0,
@@ -179,73 +153,84 @@ def _numbers(case: Case) -> list[str]:
 
 
 def _space(case: Case) -> list[str]:
-    limits = case.expected.limits
+    limits, inside = case.profile.bounds, case.inside
     wanted = {"tmp_bytes": limits.tmp_mb * _MB, "tmp_inodes": limits.tmp_inodes}
-    told = case.inside
-    over = [] if told["tmp_filled"] <= limits.tmp_mb else [f"{told['tmp_filled']} MB could be written to /tmp"]
-    return [*_differences(told, wanted), *over]
+    over = [] if inside["tmp_filled"] <= limits.tmp_mb else [f"{inside['tmp_filled']} MB could be written to /tmp"]
+    return [*_differences(inside, wanted), *over]
 
 
 def _same(case: Case) -> list[str]:
-    one, other = case.inside, case.evidence.second.inside or {}
-    return [f"{name} differs between two jails" for name in ("hash", "address") if one[name] != other.get(name)]
+    first, second = case.inside, case.evidence.second.inside or {}
+    return [f"{name} differs between two jails" for name in ("hash", "address") if first[name] != second.get(name)]
 
 
 def _end(case: Case) -> list[str]:
-    faults = (
-        []
-        if case.evidence.first.code == 0
-        else [f"a jail whose input was closed ended with {case.evidence.first.code}"]
-    )
-    if case.evidence.second.code is None or not case.evidence.second.gone:
+    code, second = case.evidence.first.code, case.evidence.second
+    faults = [] if code == 0 else [f"a jail whose input was closed ended with {code}"]
+    if second.code is None or not second.gone:
         faults.append("a jail that was told to end did not, or left a process behind")
     return faults
 
 
-_ALWAYS: tuple[Rule, ...] = (
+_FIRST: tuple[Rule, ...] = (
     ("runs as a user without rights", _user, _KERNEL),
-    ("holds no capability", _capabilities, _KERNEL),
-    ("gains no privilege by executing a file", _privileges, _KERNEL),
+    ("holds no capability", _status("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", value="0" * 16), _KERNEL),
+    ("gains no privilege by executing a file", _status("NoNewPrivs", value="1"), _KERNEL),
     ("has namespaces of its own", _namespaces, _KERNEL),
     ("has no network", _network, _ASK),
-    ("passes every system call through a filter", _filter, "use a kernel with CONFIG_SECCOMP_FILTER"),
+    (
+        "passes every system call through a filter",
+        _status("Seccomp", value="2"),
+        "use a kernel with CONFIG_SECCOMP_FILTER",
+    ),
     ("dies of an attack on the kernel", _deadly, _ASK),
 )
-RULES: tuple[Rule, ...] = (
-    *_ALWAYS,
-    ("starts no process and no thread", _attempts({"fork": "EPERM", "spawn": "EPERM", "thread": "RuntimeError"}), _ASK),
-    ("writes nothing outside /tmp", _attempts({"write_root": "EROFS", "write_library": "EROFS"}), _ASK),
-    ("executes nothing that it wrote", _attempts({"execute": "EACCES", "memory_file": "EPERM"}), _ASK),
-    ("makes no memory executable", _attempts({"machine_code": "EPERM"}), _ASK),
-    ("makes no link, no device, no signal", _attempts({"link": "EPERM", "device": "EPERM", "kill": "EPERM"}), _ASK),
-    ("becomes no other user", _attempts({"become_root": "EPERM"}), _ASK),
-    ("sees no process, no device and no file of the machine", _seen, _ASK),
-    ("finds nothing of the worker's environment", _environment, _ASK),
-    ("is bounded in memory, processor time, files and processes", _limits, _ASK),
-    ("is bounded in what it writes to /tmp", _space, _ASK),
-    (
-        "has the same hashes and addresses each time",
-        _same,
-        "let the kernel switch off address randomisation (personality)",
-    ),
-    ("ends when it is told to", _end, _ASK),
-)
-
-WORKSPACE_RULES: tuple[Rule, ...] = (
-    *_ALWAYS,
-    (
-        "writes nothing outside the workspace and /tmp",
-        _attempts({"write_root": "EROFS", "write_library": "EROFS"}),
-        _ASK,
-    ),
-    ("writes to a workspace only when it may", _attempts({"write_workspace": "EROFS"}), _ASK),
-    ("executes nothing that it wrote to /tmp", _attempts({"execute": "EACCES"}), _ASK),
-    ("makes no device", _attempts({"device": "ENOSYS"}), _ASK),
-    ("becomes no other user", _attempts({"become_root": "EPERM"}), _ASK),
-    ("sees no process and no file of the machine", _seen_by_commands, _ASK),
-    ("finds nothing of the worker's environment", _environment, _ASK),
-    ("is bounded in memory, processor time, files and processes", _limits_of_commands, _ASK),
+_WRITES_ROOT = _attempts(write_root="EROFS", write_library="EROFS")
+_BECOMES_ROOT: Rule = ("becomes no other user", _attempts(become_root="EPERM"), _ASK)
+_BOUNDED = "is bounded in memory, processor time, files and processes"
+_LAST: tuple[Rule, ...] = (
     ("is bounded in what it writes to /tmp", _space, _ASK),
     ("ends when it is told to", _end, _ASK),
+    ("finds nothing of the worker's environment", _environment, _ASK),
 )
-"""What commands and file tools need; they may start processes, where programs may not."""
+RULES: Mapping[ProfileKind, tuple[Rule, ...]] = MappingProxyType(
+    {
+        "code": (
+            *_FIRST,
+            (
+                "starts no process and no thread",
+                _attempts(fork="EPERM", spawn="EPERM", thread="RuntimeError"),
+                _ASK,
+            ),
+            ("writes nothing outside /tmp", _WRITES_ROOT, _ASK),
+            ("executes nothing that it wrote", _attempts(execute="EACCES", memory_file="EPERM"), _ASK),
+            ("makes no memory executable", _attempts(machine_code="EPERM"), _ASK),
+            (
+                "makes no link, no device, no signal",
+                _attempts(link="EPERM", device="EPERM", kill="EPERM"),
+                _ASK,
+            ),
+            _BECOMES_ROOT,
+            ("sees no process, no device and no file of the machine", _seen(), _ASK),
+            (_BOUNDED, _limits(raise_limit="ValueError"), _ASK),
+            (
+                "has the same hashes and addresses each time",
+                _same,
+                "let the kernel switch off address randomisation (personality)",
+            ),
+            *_LAST,
+        ),
+        "shell": (
+            *_FIRST,
+            ("writes nothing outside the workspace and /tmp", _WRITES_ROOT, _ASK),
+            ("writes to a workspace only when it may", _attempts(write_workspace="EROFS"), _ASK),
+            ("executes nothing that it wrote to /tmp", _attempts(execute="EACCES"), _ASK),
+            ("makes no device", _attempts(device="ENOSYS"), _ASK),
+            _BECOMES_ROOT,
+            ("sees no process and no file of the machine", _seen(dev=_DEVICES, etc=_ACCOUNTS), _ASK),
+            (_BOUNDED, _limits(raise_limit="ENOSYS"), _ASK),
+            *_LAST,
+        ),
+    }
+)
+"""What programs need, and what commands and file tools need, which may start processes."""

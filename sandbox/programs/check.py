@@ -11,13 +11,13 @@ from typing import NamedTuple
 from backstay.shown import message_line
 from sandbox.guest.programs.source import Prepared, prepare
 from sandbox.images.files import MISSING_MODULES
-from sandbox.programs.syntax import Imported, Reading, Used
+from sandbox.programs.syntax import ProgramSyntax, Used
 
 MOST_FAULTS = 10
 _GIVEN = frozenset({"ToolError", "result"})
 _CLIENT = frozenset({"ToolError", "UNSET", "call", "result"})
 _SURPRISING = frozenset({"eval", "exec", "globals", "locals", "setattr", "vars"})
-# Those that only the module `site` adds; the sandbox starts without it.
+# Only the module `site` adds these; the sandbox starts without it.
 _OF_SITE = frozenset({"copyright", "credits", "exit", "help", "license", "quit"})
 _BUILTIN = frozenset(dir(builtins)) - _OF_SITE
 _LONGEST_NAME = 80
@@ -48,32 +48,32 @@ class Fault(NamedTuple):
 def check_program(source: str, *, functions: Functions, importable: frozenset[str]) -> list[str]:
     """Return what is wrong with a program, one line each with its line number, at most ten; nothing is executed."""
     try:
-        reading = Reading(_prepared(source).tree)
+        syntax = ProgramSyntax(_prepared(source).tree)
     except SyntaxError as error:
         where = f"line {error.lineno}: " if error.lineno else ""
         return [where + message_line(str(error.msg), 300)]
-    faults = {*_imports(reading, functions, importable), *_names(reading, functions), *_uses(reading, functions)}
+    faults = {*_imports(syntax, functions, importable), *_names(syntax, functions), *_uses(syntax, functions)}
     return [fault.said() for fault in sorted(faults)[:MOST_FAULTS]]
 
 
 def _prepared(source: str) -> Prepared:
-    """Prepare a program; Python 3.11 takes what its collector runs amid the parsing for a fault of the parser."""
+    """Prepare a program, a second time if need be: in Python 3.11 a garbage collection can make the parser fail."""
     try:
         return prepare(source)
     except SystemError:
         return prepare(source)
 
 
-def _imports(reading: Reading, functions: Functions, importable: frozenset[str]) -> Iterator[Fault]:
-    for one in reading.imported:
-        top = one.module.partition(".")[0]
+def _imports(syntax: ProgramSyntax, functions: Functions, importable: frozenset[str]) -> Iterator[Fault]:
+    for line, module, name, guarded in syntax.imported:
+        top = module.partition(".")[0]
         if top == "sandbox_py":
-            yield from _own_import(one, functions)
+            yield from _own_import(line, module, name, functions)
         elif not top:
-            yield Fault(one.line, "a program is one file, nothing can be imported relative to it")
-        elif top not in importable and top != "__future__" and not one.guarded:
-            text = f"cannot import {_cut(one.module)}: {_reason(top)}"
-            yield Fault(one.line, text, top, () if top in sys.stdlib_module_names else tuple(sorted(importable)))
+            yield Fault(line, "a program is one file, nothing can be imported relative to it")
+        elif top not in importable and top != "__future__" and not guarded:
+            text = f"cannot import {_cut(module)}: {_reason(top)}"
+            yield Fault(line, text, top, () if top in sys.stdlib_module_names else tuple(sorted(importable)))
 
 
 def _reason(module: str) -> str:
@@ -81,8 +81,8 @@ def _reason(module: str) -> str:
     return f"{inside} ({MISSING_MODULES[module]})" if module in MISSING_MODULES else inside
 
 
-def _own_import(one: Imported, functions: Functions) -> Iterator[Fault]:
-    path = one.module.split(".")[1:] + ([] if one.name is None else [one.name])
+def _own_import(line: int, module: str, imported: str | None, functions: Functions) -> Iterator[Fault]:
+    path = module.split(".")[1:] + ([] if imported is None else [imported])
     match path:
         case [] | ["servers" | "client" | "*"] | ["servers" | "client", "*"]:
             pass
@@ -92,38 +92,37 @@ def _own_import(one: Imported, functions: Functions) -> Iterator[Fault]:
             pass
         case ["servers", provider, name, *more] if provider in functions:
             if name not in functions[provider] and name != "*":
-                yield _unknown(one.line, provider, name, functions)
-            elif name == "*" or more or one.name is None:
+                yield _no_function(line, provider, name, functions)
+            elif name == "*" or more or imported is None:
                 name = "..." if name == "*" else name
                 text = f"name what you import: from sandbox_py.servers.{provider} import {name}"
-                yield Fault(one.line, text, "", tuple(functions[provider]), listed=name == "...")
+                yield Fault(line, text, "", tuple(functions[provider]), listed=name == "...")
         case ["servers", provider, *_]:
-            text = f"there is no provider {_cut(provider)}"
-            yield Fault(one.line, text, provider, tuple(functions), listed=True)
+            yield _no_provider(line, provider, functions)
         case ["client", name]:
-            yield Fault(one.line, f"sandbox_py.client has no {_cut(name)}", name, tuple(sorted(_CLIENT)), listed=True)
+            yield Fault(line, f"sandbox_py.client has no {_cut(name)}", name, tuple(sorted(_CLIENT)), listed=True)
         case _:
-            yield Fault(one.line, f"there is no module sandbox_py.{_cut('.'.join(path))}; import sandbox_py.servers")
+            yield Fault(line, f"there is no module sandbox_py.{_cut('.'.join(path))}; import sandbox_py.servers")
 
 
-def _names(reading: Reading, functions: Functions) -> Iterator[Fault]:
-    """Yield names that nothing binds; a program that may bind names in ways not seen here is left alone."""
-    if "*" in reading.origins or _SURPRISING & reading.loaded.keys():
+def _names(syntax: ProgramSyntax, functions: Functions) -> Iterator[Fault]:
+    """Yield names that nothing binds, unless the program may bind names in ways that are not seen here."""
+    if "*" in syntax.origins or _SURPRISING & syntax.loaded.keys():
         return
-    known = {*reading.bound, *reading.origins, *_BUILTIN, *_GIVEN, *functions}
-    for name, line in reading.loaded.items():
+    known = {*syntax.bound, *syntax.origins, *_BUILTIN, *_GIVEN, *functions}
+    for name, line in syntax.loaded.items():
         if name not in known and not name.startswith("__"):
             yield Fault(line, f"{_cut(name)} is not defined", name, tuple(sorted(known - _BUILTIN)))
 
 
-def _uses(reading: Reading, functions: Functions) -> Iterator[Fault]:
-    for used in reading.used:
+def _uses(syntax: ProgramSyntax, functions: Functions) -> Iterator[Fault]:
+    for used in syntax.used:
         name = ".".join((used.root, *used.parts))
-        if used.root in reading.bound:
-            if used.call and used.wasted and not used.parts and reading.coroutines.get(used.root) == 1:
+        if used.root in syntax.bound:
+            if used.call and used.wasted and not used.parts and syntax.coroutines.get(used.root) == 1:
                 yield _not_awaited(used, name)
             continue
-        origins = reading.origins.get(used.root) or {f"sandbox_py.servers.{used.root}"}
+        origins = syntax.origins.get(used.root) or {f"sandbox_py.servers.{used.root}"}
         if len(origins) > 1:
             continue
         (origin,) = origins
@@ -132,7 +131,7 @@ def _uses(reading: Reading, functions: Functions) -> Iterator[Fault]:
             case ["sandbox_py", "servers", provider, function, *rest] if provider in functions:
                 signature = functions[provider].get(function)
                 if signature is None and len(imported) < 4 and not function.startswith("__"):
-                    yield _unknown(used.line, provider, function, functions)
+                    yield _no_function(used.line, provider, function, functions)
                 elif signature is not None and used.call and not rest:
                     yield from _call(used, used.call, f"{provider}.{function}", signature)
                 elif signature is not None and rest and not rest[0].startswith("__"):
@@ -141,8 +140,7 @@ def _uses(reading: Reading, functions: Functions) -> Iterator[Fault]:
                 text, choices = f"{provider} is a provider and cannot be called itself", tuple(functions[provider])
                 yield Fault(used.line, text, "", choices, listed=True)
             case ["sandbox_py", "servers", provider, *_] if len(imported) < 3:
-                text = f"there is no provider {_cut(provider)}"
-                yield Fault(used.line, text, provider, tuple(functions), listed=True)
+                yield _no_provider(used.line, provider, functions)
             case _ if used.awaited and set(used.parts[:1]) & functions.get(used.root, {}).keys():
                 text = f"{used.root} is the module {_cut(origin)} here"
                 yield Fault(
@@ -153,17 +151,18 @@ def _uses(reading: Reading, functions: Functions) -> Iterator[Fault]:
 
 
 def _call(used: Used, call: ast.Call, name: str, signature: Signature) -> Iterator[Fault]:
-    takes = {one.name: one for one in signature.parameters.values() if one.kind is not Parameter.VAR_KEYWORD}
+    parameters = signature.parameters
+    takes = {key: taken for key, taken in parameters.items() if taken.kind is not Parameter.VAR_KEYWORD}
     given = [keyword.arg for keyword in call.keywords]
     if call.args:
         first = next(iter(takes), "")
         yield Fault(used.line, f"{name} takes keywords only; write {name}({f'{first}=...' if first else ''})")
-    if len(takes) == len(signature.parameters):
+    if len(takes) == len(parameters):
         for keyword in given:
             if keyword is not None and keyword not in takes:
                 text = f"{name} has no parameter {_cut(keyword)}"
                 yield Fault(used.line, text, keyword, tuple(takes), listed=True)
-    missing = [key for key, one in takes.items() if one.default is Parameter.empty and key not in given]
+    missing = [key for key, taken in takes.items() if taken.default is Parameter.empty and key not in given]
     if missing and not call.args and None not in given:
         yield Fault(used.line, f"{name} needs {', '.join(missing[:8])}")
     if used.wasted and not used.awaited:
@@ -174,7 +173,11 @@ def _not_awaited(used: Used, name: str) -> Fault:
     return Fault(used.line, f"{_cut(name)}(...) is not awaited; write await {_cut(name)}(...)")
 
 
-def _unknown(line: int, provider: str, function: str, functions: Functions) -> Fault:
+def _no_provider(line: int, provider: str, functions: Functions) -> Fault:
+    return Fault(line, f"there is no provider {_cut(provider)}", provider, tuple(functions), listed=True)
+
+
+def _no_function(line: int, provider: str, function: str, functions: Functions) -> Fault:
     text = f"there is no {provider}.{_cut(function)}"
     return Fault(line, text, function, tuple(functions[provider]), listed=True)
 

@@ -1,4 +1,4 @@
-"""Why a program cannot go on: the one thing that everything which ends a jail is told as."""
+"""Why a program cannot go on: one error for everything that ends a jail."""
 
 import resource
 import signal
@@ -10,7 +10,7 @@ class ProgramCrashed(Exception):
     """The program cannot go on; the type names the cause and the message is one line for the model."""
 
     def __init__(self, kind: str, message: str, *, lost: bool = False) -> None:
-        """Say what ended it; `lost` means that the jail was taken away and the program did nothing to cause it."""
+        """Say what ended it; `lost` means that the program did nothing to cause it."""
         super().__init__(f"{kind}: {message}")
         self.kind = kind
         self.message = message
@@ -28,31 +28,12 @@ def wall_reached(seconds: float) -> ProgramCrashed:
     )
 
 
-def output_reached(limits: Limits) -> ProgramCrashed:
-    """Say that the program printed too much."""
-    return ProgramCrashed(
-        "OutputLimit", f"output: the program printed more than {limits.output_bytes} bytes; print less"
-    )
-
-
 def frame_reached(size: int, limits: Limits) -> ProgramCrashed:
     """Say that what the program passed or returned at once is too large."""
     message = (
         f"frame size: the calls or the result have {size} bytes of JSON, at most {limits.frame_bytes}; pass on less"
     )
     return ProgramCrashed("FrameLimit", message)
-
-
-def calls_reached(calls: int, limits: Limits) -> ProgramCrashed:
-    """Say that the program made too many calls at once."""
-    message = f"calls per batch: {calls} calls at once, at most {limits.calls_per_batch}; gather fewer at a time"
-    return ProgramCrashed("CallLimit", message)
-
-
-def number_reached(digits: int, most: int) -> ProgramCrashed:
-    """Say that the program passed or returned a number that other readers could not take."""
-    message = f"number: it passed or returned a whole number of {digits} digits, at most {most}; pass it as text"
-    return ProgramCrashed("NumberLimit", message)
 
 
 def depth_reached(most: int) -> ProgramCrashed:
@@ -63,15 +44,8 @@ def depth_reached(most: int) -> ProgramCrashed:
 
 def rounds_reached(limits: Limits) -> ProgramCrashed:
     """Say that the program paused too often."""
-    message = (
-        f"rounds: the program paused for calls more than {limits.rounds} times; gather calls that can run together"
-    )
-    return ProgramCrashed("RoundLimit", message)
-
-
-def processor_reached(limits: Limits) -> ProgramCrashed:
-    """Say that the program used up its processor time."""
-    return ProgramCrashed("CpuLimit", f"CPU: the program used more than {limits.cpu_s} s of processor time")
+    most = f"more than {limits.rounds} times; gather calls that can run together"
+    return ProgramCrashed("RoundLimit", f"rounds: the program paused for calls {most}")
 
 
 def memory_reached(limits: Limits) -> ProgramCrashed:
@@ -80,7 +54,7 @@ def memory_reached(limits: Limits) -> ProgramCrashed:
 
 
 def protocol_broken(why: str) -> ProgramCrashed:
-    """Say that the jail spoke as no honest program does."""
+    """Say that the jail sent what no honest program sends."""
     return ProgramCrashed("ProtocolBroken", f"the program wrote to its control pipe: {why}")
 
 
@@ -101,8 +75,10 @@ def cause_of_death(exit_code: int, used: resource.struct_rusage, *, age_s: float
         return ProgramCrashed(
             "ForbiddenSystemCall", "the kernel ended the program for a forbidden system call (SIGSYS)"
         )
-    if number == signal.SIGXCPU or (number == signal.SIGKILL and _processor_s(used) >= limits.cpu_s * _MOST_OF_IT):
-        return processor_reached(limits)
+    if number == signal.SIGXCPU or (
+        number == signal.SIGKILL and used.ru_utime + used.ru_stime >= limits.cpu_s * _MOST_OF_IT
+    ):
+        return ProgramCrashed("CpuLimit", f"CPU: the program used more than {limits.cpu_s} s of processor time")
     if number == signal.SIGKILL:
         return _killed(used, limits)
     if number in _FAULTS:
@@ -119,7 +95,3 @@ def _killed(used: resource.struct_rusage, limits: Limits) -> ProgramCrashed:
     return ProgramCrashed(
         "Killed", "the interpreter was killed (SIGKILL): the machine ran out of memory, or from outside"
     )
-
-
-def _processor_s(used: resource.struct_rusage) -> float:
-    return used.ru_utime + used.ru_stime

@@ -1,4 +1,4 @@
-"""Read what a jail says. Whatever runs in there may have written it, so nothing in a frame is believed unchecked."""
+"""Read the frames that a jail sends. Anything in the jail may have written them, so everything is checked."""
 
 import json
 import math
@@ -9,14 +9,7 @@ from typing import Any
 
 from backstay.shown import message_line
 from sandbox.limits import Limits
-from sandbox.programs.crash import (
-    ProgramCrashed,
-    calls_reached,
-    depth_reached,
-    memory_reached,
-    number_reached,
-    protocol_broken,
-)
+from sandbox.programs.crash import ProgramCrashed, depth_reached, memory_reached, protocol_broken
 from sandbox.programs.types import ProgramCall
 
 RESULT = "engine.result"
@@ -51,7 +44,8 @@ def read_frame(
     match value:
         case {"calls": list(calls), **rest} if not rest:
             if len(calls) > limits.calls_per_batch:
-                raise calls_reached(len(calls), limits)
+                most = f"at most {limits.calls_per_batch}; gather fewer at a time"
+                raise ProgramCrashed("CallLimit", f"calls per batch: {len(calls)} calls at once, {most}")
             if not calls:
                 raise protocol_broken("it asks for no call at all")
             return tuple(_call(call, first_call + place, tools) for place, call in enumerate(calls))
@@ -119,7 +113,8 @@ def _no_constant(name: str) -> Any:
 
 def _whole(digits: str) -> int:
     if len(digits) > MOST_DIGITS:
-        raise number_reached(len(digits), MOST_DIGITS)
+        many = f"a whole number of {len(digits)} digits, at most {MOST_DIGITS}; pass it as text"
+        raise ProgramCrashed("NumberLimit", f"number: it passed or returned {many}")
     return int(digits)
 
 

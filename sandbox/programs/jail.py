@@ -6,13 +6,13 @@ import resource
 import signal
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Self
 
 from backstay.errors import SandboxLost
+from sandbox.isolation.nsjail import confined_process
 from sandbox.isolation.spawn import Spawned, spawn
 from sandbox.limits import Limits
-from sandbox.programs.crash import ProgramCrashed, cause_of_death, output_reached, protocol_broken
+from sandbox.programs.crash import ProgramCrashed, cause_of_death, protocol_broken
 from sandbox.programs.frames import READY
 from sandbox.programs.pipe import ControlPipe
 from system.output import BoundedOutput
@@ -20,14 +20,13 @@ from system.output import BoundedOutput
 _MB_PER_PAGE = os.sysconf("SC_PAGE_SIZE") / (1 << 20)
 
 
-class Jailed:
+class JailedProcess:
     """Read the use of one jailed process; a process that is gone reads as no use."""
 
     def __init__(self, supervisor: int) -> None:
         """Find the process by the nsjail that confines it."""
-        children = _bytes_of(f"/proc/{supervisor}/task/{supervisor}/children").split()
-        found = children or _children_of(str(supervisor).encode())
-        self._place = f"/proc/{found[0].decode()}" if found else None
+        found = confined_process(supervisor)
+        self._place = f"/proc/{found}" if found else None
 
     def cpu_s(self) -> float:
         """Return its processor time so far."""
@@ -44,16 +43,8 @@ class Jailed:
         return (int(pages[1]) - int(pages[2])) * _MB_PER_PAGE if pages else 0.0
 
 
-def _children_of(parent: bytes) -> list[bytes]:
-    """Search all processes, for kernels that list no children."""
-    numbers = [entry.name for entry in Path("/proc").iterdir() if entry.name.isdigit()]
-    return [
-        pid.encode() for pid in numbers if _bytes_of(f"/proc/{pid}/stat").rpartition(b")")[2].split()[1:2] == [parent]
-    ]
-
-
 def _bytes_of(path: str) -> bytes:
-    # Asked for in every round of every program, so without the layers of an ordinary file.
+    # It is read in every round of every program, so without the layers of an ordinary file.
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -87,7 +78,7 @@ class Jail:
         self._printed = BoundedOutput(limits.output_kept)
         self._cause: ProgramCrashed | None = None
         self._ending: asyncio.Task[None] | None = None
-        self._jailed: Jailed | None = None
+        self._jailed: JailedProcess | None = None
         self.rounds = 0
         """How many frames the program has been sent."""
         self.gone: asyncio.Future[None] = self._loop.create_future()
@@ -201,7 +192,7 @@ class Jail:
     def _take_ready(self, frame: bytes) -> None:
         if frame != READY:
             raise protocol_broken(f"it began with {frame[:80]!r}")
-        self._jailed = Jailed(self._process.pid)
+        self._jailed = JailedProcess(self._process.pid)
         self.lap_s()
 
     async def _end(self) -> None:
@@ -231,7 +222,8 @@ class Jail:
             self._printed.add(data)
             if self._printed.total > self._limits.output_bytes:
                 self._loop.remove_reader(self._process.printed)
-                self._fail(output_reached(self._limits))
+                most = f"more than {self._limits.output_bytes} bytes; print less"
+                self._fail(ProgramCrashed("OutputLimit", f"output: the program printed {most}"))
                 return
 
     def _on_exit(self) -> None:

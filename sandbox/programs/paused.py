@@ -1,36 +1,12 @@
-"""Where paused programs stay until they go on: few enough, small enough and not for ever."""
+"""The jails of programs that are paused, kept until they are resumed: bounded in number, memory and time."""
 
 import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
 
 from sandbox.programs.jail import Jail
-from sandbox.programs.types import ProgramCall, Round
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Halted:
-    """Say why the program does not go on: it waits for calls, has finished with a result, or has crashed."""
-
-    kind: Literal["waiting", "finished", "crashed"]
-    round: Round
-    """What has just been exchanged."""
-    calls: tuple[ProgramCall, ...] = ()
-    """One batch, numbered consecutively; empty unless it waits."""
-    result: Any = None
-    error: dict[str, str] | None = None
-    """`type` and `message`, one line each."""
-    output: str = ""
-    """What the program has printed so far, as far as it is kept."""
-    output_dropped: int = 0
-    """How many bytes of what it printed are not kept."""
-    fed: int = 0
-    """How many rounds had to be replayed to get here."""
-    jail: Jail | None = None
-    """The paused jail of a program that waits; hand it back with `keep` or `discard`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +17,7 @@ class _Kept:
 
 
 class PausedJails:
-    """Keep paused jails by key, the last used longest. What leaves is ended; its journal brings it back."""
+    """Keep paused jails by key, the last used longest. The others are ended; replay brings their programs back."""
 
     def __init__(self, *, jails: int, mb: float, idle_s: float, end: Callable[[Jail], None]) -> None:
         """Keep at most so many, of at most so much memory together, each for at most so long."""
@@ -58,11 +34,11 @@ class PausedJails:
     @property
     def mb(self) -> float:
         """Return how much memory the kept jails had when they came."""
-        return sum(one.mb for one in self._kept.values())
+        return sum(kept.mb for kept in self._kept.values())
 
     def put(self, key: str, jail: Jail) -> None:
         """Keep a jail; the least recently kept ones make room for it."""
-        self._drop(key)
+        self._end_keys(key)
         self._kept[key] = _Kept(jail, jail.anonymous_mb(), time.monotonic())
         while self._kept and (len(self._kept) > self._jails or self.mb > self._mb):
             self._end(self._kept.popitem(last=False)[1].jail)
@@ -72,7 +48,7 @@ class PausedJails:
         """Keep what is under one key under another; a jail that is there goes."""
         kept = self._kept.pop(old, None)
         if kept is not None:
-            self._drop(new)
+            self._end_keys(new)
             self._kept[new] = kept
 
     def take(self, key: str) -> Jail | None:
@@ -82,15 +58,11 @@ class PausedJails:
 
     def forget(self, prefix: str) -> int:
         """End every jail whose key begins so; return how many there were."""
-        keys = [key for key in self._kept if key.startswith(prefix)]
-        for key in keys:
-            self._end(self._kept.pop(key).jail)
-        return len(keys)
+        return self._end_keys(*[key for key in self._kept if key.startswith(prefix)])
 
     def discard(self, jail: Jail) -> None:
         """End this jail if it is here; one that is not may be going on."""
-        for key in [key for key, one in self._kept.items() if one.jail is jail]:
-            self._drop(key)
+        self._end_keys(*[key for key, kept in self._kept.items() if kept.jail is jail])
 
     def clear(self) -> None:
         """End every jail."""
@@ -99,9 +71,11 @@ class PausedJails:
             self._timer.cancel()
             self._timer = None
 
-    def _drop(self, key: str) -> None:
-        if (kept := self._kept.pop(key, None)) is not None:
+    def _end_keys(self, *keys: str) -> int:
+        gone = [self._kept.pop(key) for key in keys if key in self._kept]
+        for kept in gone:
             self._end(kept.jail)
+        return len(gone)
 
     def _watch(self) -> None:
         if self._timer is None and self._kept:
@@ -112,7 +86,6 @@ class PausedJails:
     def _sweep(self) -> None:
         self._timer = None
         now = time.monotonic()
-        late = [key for key, one in self._kept.items() if now - one.since >= self._idle_s or not one.jail.alive]
-        for key in late:
-            self._end(self._kept.pop(key).jail)
+        expired = {key for key, kept in self._kept.items() if now - kept.since >= self._idle_s or not kept.jail.alive}
+        self._end_keys(*expired)
         self._watch()

@@ -17,9 +17,7 @@ from backstay.errors import TaskInvalid
 from backstay.frozen import Frozen
 from backstay.shown import message_line
 from sandbox.limits import Limits
-from sandbox.programs.opening import open_sandbox
-from sandbox.programs.paused import Halted
-from sandbox.programs.sandbox import Sandbox
+from sandbox.programs.sandbox import RoundOutcome, Sandbox, open_sandbox
 from sandbox.programs.types import ProgramCall, Round
 
 
@@ -75,7 +73,7 @@ async def run_python_plan(
             return SandboxResult(success=False, error=f"not finished after {timeout_sec:g} s", timed_out=True)
 
 
-async def _run(sandbox: Sandbox, start: bytes, tools: frozenset[str], user_id: str) -> Halted:
+async def _run(sandbox: Sandbox, start: bytes, tools: frozenset[str], user_id: str) -> RoundOutcome:
     rounds: list[Round] = []
     frame: bytes | None = None
     made = 0
@@ -85,15 +83,15 @@ async def _run(sandbox: Sandbox, start: bytes, tools: frozenset[str], user_id: s
 
     while True:
         key = str(len(rounds)) if rounds else None
-        halted = await sandbox.advance(
+        outcome = await sandbox.advance(
             sandbox.image_hash, start, key=key, frame=frame, rounds=played, tools=tools, first_call=made
         )
-        rounds.append(halted.round)
-        if halted.kind != "waiting":
-            return halted
-        sandbox.keep(str(len(rounds)), halted)
-        made += len(halted.calls)
-        answers = await asyncio.gather(*(_answer(call, user_id) for call in halted.calls))
+        rounds.append(outcome.round)
+        if outcome.kind != "waiting":
+            return outcome
+        sandbox.keep(str(len(rounds)), outcome)
+        made += len(outcome.calls)
+        answers = await asyncio.gather(*(_answer(call, user_id) for call in outcome.calls))
         frame = json.dumps({"now": round(time.time(), 3), "results": answers}).encode()
 
 
@@ -110,13 +108,13 @@ async def _answer(call: ProgramCall, user_id: str) -> dict[str, Any]:
     return {"i": call.i, "ok": value}
 
 
-def _result(halted: Halted) -> SandboxResult:
-    logs = tuple(halted.output.splitlines())
-    if halted.kind == "finished":
-        return SandboxResult(success=True, result=halted.result, logs=logs)
-    error = halted.error or {"type": "SandboxLost", "message": "it ended without a word"}
+def _result(outcome: RoundOutcome) -> SandboxResult:
+    logs = tuple(outcome.output.splitlines())
+    if outcome.kind == "finished":
+        return SandboxResult(success=True, result=outcome.result, logs=logs)
+    error = outcome.error or {"type": "SandboxLost", "message": "it ended without a word"}
     # A program may raise errors of any name; what ends a jail is told without a frame.
-    timed_out = error["type"] in {"WallLimit", "CpuLimit"} and not halted.round.came
+    timed_out = error["type"] in {"WallLimit", "CpuLimit"} and not outcome.round.came
     return SandboxResult(success=False, logs=logs, error=f"{error['type']}: {error['message']}", timed_out=timed_out)
 
 

@@ -1,33 +1,11 @@
 """Jails that are ready before anyone needs one."""
 
 import asyncio
-import heapq
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from sandbox.programs.jail import Jail
-
-
-class Slots:
-    """Hand out the lowest free number."""
-
-    def __init__(self) -> None:
-        """Begin with all numbers free."""
-        self._free: list[int] = []
-        self._next = 0
-
-    def lease(self) -> int:
-        """Return a number that nobody else holds."""
-        if self._free:
-            return heapq.heappop(self._free)
-        self._next += 1
-        return self._next - 1
-
-    def release(self, slot: int) -> None:
-        """Take a number back."""
-        heapq.heappush(self._free, slot)
-
 
 _LONGEST_PAUSE_S = 30.0
 # Starting a process holds the event loop up for a moment, which the program that has just been given a jail would feel.
@@ -95,7 +73,7 @@ class JailPool:
                     self._ready.append(jail)
                 pause_s = 0.0
             except Exception:
-                # Whoever takes one meanwhile starts it himself and learns why it fails; here it is only tried again.
+                # `take` raises the reason to its caller; here it is only tried again.
                 pause_s = min(_LONGEST_PAUSE_S, 2 * pause_s or 0.5)
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause_s or self._next_aging_s()):

@@ -1,7 +1,7 @@
-"""Bring a new jail to where a program stood, by giving it what its journal holds."""
+"""Bring a new jail to where a program stood, by sending it what its journal holds."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from itertools import islice
 
@@ -16,26 +16,25 @@ from sandbox.programs.types import ProgramCall, Round
 _FACTOR = 3
 _GRACE_S = 30.0
 _AHEAD = 8
-_ASKS = b'{"calls":'
 _Calls = tuple[ProgramCall, ...] | None
 
 
-async def feed(
+async def replay(
     jail: Jail,
     start_frame: bytes,
     rounds: Sequence[Round],
     *,
     tools: AbstractSet[str],
     limits: Limits,
-    progress: Callable[[], None] | None = None,
 ) -> None:
     """Send the recorded frames and compare what the program asks for with what it asked for then.
 
-    Raises ProgramDiverged when it asks for something else, SandboxLost when the jail does not last until the end.
+    The last round may be the one in which the program ended; it must then end in the same bytes. Raises ProgramDiverged
+    when the program does anything else than before, SandboxLost when the jail does not last until the end.
     """
     loop = asyncio.get_running_loop()
-    deadline = loop.time() + _FACTOR * sum(one.wall_s for one in rounds) + _GRACE_S
-    frames = iter([start_frame, *(one.sent for one in rounds[1:])] if rounds else [])
+    deadline = loop.time() + _FACTOR * sum(recorded.wall_s for recorded in rounds) + _GRACE_S
+    frames = iter([start_frame, *(recorded.sent for recorded in rounds[1:])] if rounds else [])
     for number, recorded in enumerate(rounds):
         try:
             # The program finds the next frames in its pipe, so neither side waits for the other in every round.
@@ -43,33 +42,18 @@ async def feed(
                 jail.send(frame)
             came = await jail.receive(wall_s=max(0.0, deadline - loop.time()))
         except ProgramCrashed as crash:
-            raise SandboxLost(f"the jail was lost while it was fed round {number}: {crash.message}") from None
+            raise SandboxLost(f"the jail was lost while round {number} was replayed: {crash.message}") from None
         # The same bytes ask for the same; only other bytes have to be understood.
-        if came != recorded.came or not came.startswith(_ASKS):
+        if came != recorded.came:
             _compare(rounds[: number + 1], came, tools, limits)
-        if progress is not None:
-            progress()
-
-
-async def feed_last(jail: Jail, frame: bytes, recorded: Round) -> None:
-    """Send the frame after which the program ended, and compare the end byte for byte.
-
-    Raises ProgramDiverged when it ends otherwise, SandboxLost when the jail does not last until then.
-    """
-    try:
-        came = await jail.exchange(frame, wall_s=_FACTOR * recorded.wall_s + _GRACE_S)
-    except ProgramCrashed as crash:
-        raise SandboxLost(f"the jail was lost while it was fed its last round: {crash.message}") from None
-    if came != recorded.came:
-        raise ProgramDiverged("last round: the program ends otherwise than before")
 
 
 def _compare(rounds: Sequence[Round], came: bytes, tools: AbstractSet[str], limits: Limits) -> None:
     """Raise ProgramDiverged unless the frame asks for what the last of these rounds asked for."""
     number, first_call = len(rounds) - 1, 0
     try:
-        for one in rounds[:-1]:
-            first_call += len(_calls(one.came, first_call, tools, limits) or ())
+        for before in rounds[:-1]:
+            first_call += len(_calls(before.came, first_call, tools, limits) or ())
         then = _calls(rounds[-1].came, first_call, tools, limits)
         now = _calls(came, first_call, tools, limits)
     except ProgramCrashed as crash:
@@ -79,7 +63,7 @@ def _compare(rounds: Sequence[Round], came: bytes, tools: AbstractSet[str], limi
 
 def _compare_calls(then: _Calls, now: _Calls, first_call: int, number: int) -> None:
     if then is None:
-        raise ProgramDiverged(f"round {number}: the journal goes on after the program has ended")
+        raise ProgramDiverged(f"round {number}: the program does not end as before")
     if now is None:
         raise ProgramDiverged(f"round {number}: the program ends where it called {then[0].tool}", call=first_call)
     for was, call in zip(then, now, strict=False):

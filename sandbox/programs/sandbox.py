@@ -1,30 +1,56 @@
-"""What a worker runs programs with: jails that are ready, jails that are paused, and the way back from a journal."""
+"""Run programs round by round: in a jail that is ready, in the paused one, or in a new one after a replay."""
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
-from typing import Self
+from typing import Any, Literal, Self
 
 from backstay.errors import ImageMissing, SandboxLost
-from sandbox.images.image import Image, find_image
-from sandbox.isolation.cgroups import Cgroups
+from sandbox.images.image import Image, ImageKind, build_image, find_image
+from sandbox.isolation.cgroups import Cgroups, find_cgroups
 from sandbox.isolation.nsjail import Nsjail
-from sandbox.isolation.profile import command, outside_uid, render_profile
+from sandbox.isolation.profile import Profile, command, outside_uid
+from sandbox.isolation.proof import Proof, prove
 from sandbox.isolation.spawn import allow_files
 from sandbox.limits import Limits
 from sandbox.programs.crash import ProgramCrashed, rounds_reached
 from sandbox.programs.frames import Done, read_frame
 from sandbox.programs.jail import Jail
-from sandbox.programs.paused import Halted, PausedJails
-from sandbox.programs.pool import JailPool, Slots
-from sandbox.programs.replay import feed, feed_last
-from sandbox.programs.types import Round
+from sandbox.programs.paused import PausedJails
+from sandbox.programs.pool import JailPool
+from sandbox.programs.replay import replay
+from sandbox.programs.types import ProgramCall, Round
 
 _STARTS_AT_ONCE = 2
 _FILES_PER_JAIL = 4
 _OTHERS = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundOutcome:
+    """Say how a round ended: the program waits for calls, has finished with a result, or has crashed."""
+
+    kind: Literal["waiting", "finished", "crashed"]
+    round: Round
+    """What has just been exchanged."""
+    calls: tuple[ProgramCall, ...] = ()
+    """One batch, numbered consecutively; empty unless it waits."""
+    result: Any = None
+    error: dict[str, str] | None = None
+    """`type` and `message`, one line each."""
+    output: str = ""
+    """What the program has printed so far, as far as it is kept."""
+    output_dropped: int = 0
+    """How many bytes of what it printed are not kept."""
+    replayed: int = 0
+    """How many rounds had to be replayed first."""
+    jail: Jail | None = None
+    """The paused jail of a program that waits; hand it back with `keep` or `discard`."""
 
 
 class Sandbox:
@@ -58,9 +84,9 @@ class Sandbox:
         self._image = image
         self._images = images
         self._folder = folder
-        self._cgroups = cgroups
+        self._cgroups = cgroups or Cgroups()
         self._most = ready + kept
-        self._slots = Slots()
+        self._slots: set[int] = set()
         self._commands: dict[tuple[str, int], list[str]] = {}
         self._jails: set[Jail] = set()
         self._ends: set[asyncio.Future[None]] = set()
@@ -84,12 +110,13 @@ class Sandbox:
         """Return how many paused programs are kept."""
         return len(self._paused)
 
-    async def open(self) -> None:
+    async def __aenter__(self) -> Self:
         """Begin to make jails ready."""
         allow_files(_FILES_PER_JAIL * (self._most + _OTHERS))
         self._pool.open()
+        return self
 
-    async def close(self) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """End every jail and return when none is left; a round that is under way ends as SandboxLost."""
         self._closing = True
         await self._pool.close()
@@ -98,13 +125,6 @@ class Sandbox:
             self._end(jail)
         while self._ends:
             await asyncio.wait(self._ends)
-
-    async def __aenter__(self) -> Self:
-        await self.open()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
 
     async def advance(
         self,
@@ -116,28 +136,27 @@ class Sandbox:
         rounds: Callable[[], Awaitable[Sequence[Round]]],
         tools: AbstractSet[str],
         first_call: int,
-        progress: Callable[[], None] | None = None,
-    ) -> Halted:
-        """Let a program run until it halts again.
+    ) -> RoundOutcome:
+        """Run one more round of a program, until it waits for calls or ends.
 
         `frame` holds the answers to its last calls, None when it has not run yet. A paused jail under `key` goes on;
-        without one, a new jail is first fed `rounds`, all that happened before, and `progress` is called after each.
-        Hand a Halted that waits to `keep` or `discard`.
+        without one, `rounds`, all that happened before, are replayed in a new jail. Hand an outcome that waits to
+        `keep` or `discard`.
 
-        Raises SandboxLost when the jail is taken away, ProgramDiverged when what it is fed leads elsewhere, and
+        Raises SandboxLost when the jail is taken away, ProgramDiverged when the replay leads elsewhere, and
         ImageMissing.
         """
         jail = self._paused.take(key) if key is not None else None
-        fed = 0
+        replayed = 0
         try:
             if jail is None:
                 jail = await self._new(image_hash)
                 before = await rounds()
-                await feed(jail, start_frame, before, tools=tools, limits=self.limits, progress=progress)
-                fed = len(before)
+                await replay(jail, start_frame, before, tools=tools, limits=self.limits)
+                replayed = len(before)
                 jail.lap_s()
             sent = _next_frame(jail, start_frame, frame)
-            return await self._halted(jail, sent, tools, first_call=first_call, fed=fed)
+            return await self._round(jail, sent, tools, first_call=first_call, replayed=replayed)
         except BaseException:
             if jail is not None:
                 self._end(jail)
@@ -150,39 +169,37 @@ class Sandbox:
         rounds: Sequence[Round],
         *,
         tools: AbstractSet[str],
-        last: Round | None = None,
-        progress: Callable[[], None] | None = None,
     ) -> None:
-        """Feed a journal to a new jail and forget the jail; nothing is raised when it leads to the same place.
+        """Replay a journal in a new jail and forget the jail; nothing is raised when it leads to the same place.
 
-        `last` is the round in which the program ended, which must end in the same bytes.
+        The last round may be the one in which the program ended.
 
         Raises ProgramDiverged when it leads elsewhere, SandboxLost and ImageMissing when that could not be found out.
         """
         jail = await self._new(image_hash)
         try:
-            await feed(jail, start_frame, rounds, tools=tools, limits=self.limits, progress=progress)
-            if last is not None:
-                await feed_last(jail, last.sent if rounds else start_frame, last)
+            await replay(jail, start_frame, rounds, tools=tools, limits=self.limits)
         finally:
             self._end(jail)
 
-    def keep(self, key: str, halted: Halted) -> None:
+    def keep(self, key: str, outcome: RoundOutcome) -> None:
         """Keep the paused jail of a program that waits, for `advance` with the same key; a jail with that key goes."""
-        if halted.jail is not None:
-            self._paused.rename(_held(halted.jail), key)
+        if outcome.jail is not None:
+            self._paused.rename(_held(outcome.jail), key)
 
-    def discard(self, halted: Halted) -> None:
+    def discard(self, outcome: RoundOutcome) -> None:
         """End the paused jail of a program that waits."""
-        if halted.jail is not None:
-            self._paused.discard(halted.jail)
+        if outcome.jail is not None:
+            self._paused.discard(outcome.jail)
 
     async def forget(self, prefix: str) -> int:
         """End every kept jail whose key begins so; return how many there were."""
         return self._paused.forget(prefix)
 
-    async def _halted(self, jail: Jail, sent: bytes, tools: AbstractSet[str], *, first_call: int, fed: int) -> Halted:
-        """Send one new frame and tell where it led."""
+    async def _round(
+        self, jail: Jail, sent: bytes, tools: AbstractSet[str], *, first_call: int, replayed: int
+    ) -> RoundOutcome:
+        """Send one new frame and return what came of it."""
         first, began, came = jail.rounds == 0, time.perf_counter(), b""
         kind, calls, done = "crashed", (), Done()
         try:
@@ -199,18 +216,14 @@ class Sandbox:
                 raise SandboxLost(f"the jail was lost: {crash.message}") from None
             # What is refused is no entry of a journal, and may be no text at all.
             came, done = b"", Done(error=crash.plain())
-        took = Round(
-            sent=b"" if first else sent,
-            came=came,
-            cpu_s=jail.lap_s(),
-            wall_s=time.perf_counter() - began,
-        )
+        wall_s = time.perf_counter() - began
+        took = Round(sent=b"" if first else sent, came=came, cpu_s=jail.lap_s(), wall_s=wall_s)
         if kind == "waiting":
-            # Whoever it is for may fail before he keeps or discards it, so it is among the paused ones from the start.
+            # The caller may fail before it keeps or discards the jail, so it is among the paused ones from the start.
             self._paused.put(_held(jail), jail)
         else:
             self._end(jail)
-        return Halted(
+        return RoundOutcome(
             kind=kind,
             round=took,
             calls=calls,
@@ -218,7 +231,7 @@ class Sandbox:
             error=done.error,
             output=jail.output,
             output_dropped=jail.output_dropped,
-            fed=fed,
+            replayed=replayed,
             jail=jail if kind == "waiting" else None,
         )
 
@@ -237,7 +250,9 @@ class Sandbox:
         try:
             async with self._starting:
                 self._refuse_when_closing()
-                return await self._started_in(image, self._slots.lease())
+                slot = next(number for number in count() if number not in self._slots)
+                self._slots.add(slot)
+                return await self._started_in(image, slot)
         except OSError as error:
             raise SandboxLost(f"a jail could not be made: {error}") from error
         finally:
@@ -248,7 +263,7 @@ class Sandbox:
         try:
             jail = await Jail.start(self._command(image, slot), self.limits)
         except BaseException:
-            self._slots.release(slot)
+            self._slots.discard(slot)
             raise
         self._jails.add(jail)
         jail.when_gone(lambda: self._gone(jail, slot))
@@ -265,25 +280,49 @@ class Sandbox:
         """Return the command line of a jail; each that lives at the same time is another user outside."""
         known = (image.hash, slot)
         if known not in self._commands:
-            profile = render_profile(
-                self._nsjail,
-                image,
-                folder=self._folder,
-                limits=self.limits,
-                outside_uid=outside_uid(slot),
-                cgroups=self._cgroups,
+            profile = Profile(
+                self._nsjail, image, limits=self.limits, outside_uid=outside_uid(slot), cgroups=self._cgroups
             )
-            self._commands[known] = command(self._nsjail, profile)
+            self._commands[known] = command(self._nsjail, profile.write(self._folder))
         return self._commands[known]
 
     def _gone(self, jail: Jail, slot: int) -> None:
         self._jails.discard(jail)
-        self._slots.release(slot)
+        self._slots.discard(slot)
 
     def _end(self, jail: Jail) -> None:
         task = jail.abandon()
         self._ends.add(task)
         task.add_done_callback(self._ends.discard)
+
+
+@asynccontextmanager
+async def open_sandbox(
+    *, nsjail: Path | None, home: Path, image: ImageKind, ready: int = 2, limits: Limits | None = None
+) -> AsyncGenerator[Sandbox]:
+    """Open a sandbox with so many jails kept ready, and end every jail at the end.
+
+    Raises IsolationUnavailable unless every property of a jail is proven here, ImageMissing when none can be built.
+    """
+    home, found, built, cgroups = await asyncio.to_thread(_parts, nsjail, home, image)
+    folder = home / "jails"
+    (await prove(found, built, folder, limits=limits, cgroups=cgroups)).demand()
+    images = home / "images"
+    async with Sandbox(
+        nsjail=found, image=built, images=images, folder=folder, cgroups=cgroups, ready=ready, limits=limits
+    ) as sandbox:
+        yield sandbox
+
+
+async def examine(*, nsjail: Path | None, home: Path, image: ImageKind) -> Proof:
+    """Return what is proven of jails here. Raises as `open_sandbox` where not even one can be made."""
+    home, found, built, cgroups = await asyncio.to_thread(_parts, nsjail, home, image)
+    return await prove(found, built, home / "jails", cgroups=cgroups)
+
+
+def _parts(nsjail: Path | None, home: Path, image: ImageKind) -> tuple[Path, Nsjail, Image, Cgroups]:
+    home, found = home.absolute(), Nsjail.find(None if nsjail is None else str(nsjail))
+    return home, found, build_image(image, home / "images"), find_cgroups()
 
 
 def _held(jail: Jail) -> str:

@@ -1,4 +1,4 @@
-"""What a program says, read from its syntax tree in one pass and without running anything."""
+"""What a program imports, binds and uses, read from its syntax tree in one pass and without running anything."""
 
 import ast
 from collections import defaultdict
@@ -34,16 +34,16 @@ class Used(NamedTuple):
     """Whether the call's coroutine is dropped or taken for its result."""
 
 
-class Reading:
-    """Hold what a program imports, binds and uses, wherever in it."""
+class ProgramSyntax:
+    """Hold what a program imports, binds and uses, anywhere in it."""
 
     def __init__(self, tree: ast.Module) -> None:
-        """Read the whole tree; no recursion, so no depth is too much."""
+        """Read the whole tree without recursion, so that it may be nested at any depth."""
         self.imported: list[Imported] = []
         self.origins: defaultdict[str, set[str]] = defaultdict(set)
         """By name: the dotted paths under which it is imported."""
         self.bound: set[str] = set()
-        """Names that are bound by anything else than an import."""
+        """Names that are bound by anything but an import."""
         self.coroutines: dict[str, int] = {}
         """How often each name is bound, once only where that is an async function of the program's own."""
         self.loaded: dict[str, int] = {}
@@ -118,9 +118,9 @@ def _inside(node: ast.AST, *, guarded: bool) -> Iterator[tuple[ast.AST, bool]]:
 def _expects_missing(node: ast.Try) -> bool:
     """Return whether the program goes on by itself when a name or module does not exist."""
     kinds = [handler.type or ast.Name(id="*") for handler in node.handlers]
-    named = [one for kind in kinds for one in (kind.elts if isinstance(kind, ast.Tuple) else [kind])]
-    caught = {one.id for one in named if isinstance(one, ast.Name)}
-    only_imports = all(isinstance(one, ast.Import | ast.ImportFrom) for one in node.body)
+    named = [name for kind in kinds for name in (kind.elts if isinstance(kind, ast.Tuple) else [kind])]
+    caught = {name.id for name in named if isinstance(name, ast.Name)}
+    only_imports = all(isinstance(statement, ast.Import | ast.ImportFrom) for statement in node.body)
     return bool(caught & _CATCHES_MISSING or (only_imports and caught & _CATCHES_ALL))
 
 

@@ -15,8 +15,8 @@ from typing import Any
 from backstay.errors import BackstayError
 from sandbox.images.image import build_image
 from sandbox.isolation.cgroups import find_cgroups
-from sandbox.isolation.isolation import prove_workspace
 from sandbox.isolation.nsjail import Nsjail
+from sandbox.isolation.proof import prove_workspace
 from sandbox.limits import shell_limits
 from sandbox.snapshots.snapshots import Snapshots
 from sandbox.workspaces.jails import WorkspaceJails

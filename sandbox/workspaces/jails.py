@@ -10,7 +10,7 @@ from sandbox.images.image import Image
 from sandbox.isolation.cause import likely_cause
 from sandbox.isolation.cgroups import Cgroups
 from sandbox.isolation.nsjail import Nsjail
-from sandbox.isolation.profile import interpreter_arguments, render_profile
+from sandbox.isolation.profile import Profile, interpreter_arguments
 from sandbox.limits import Limits, shell_limits
 from sandbox.workspaces.answers import MOST_ANSWER, read_answer
 from sandbox.workspaces.command import Bounds, Ended, Heard, run_jailed
@@ -91,17 +91,16 @@ class WorkspaceJails:
         return ended
 
     def _command(self, workspace: Workspace, uid: int, limits: Limits, *, seconds: float, writable: bool) -> list[str]:
-        profile = render_profile(
+        profile = Profile(
             self.nsjail,
             self.image,
-            folder=self._folder,
             kind="shell",
             limits=limits.model_copy(update={"time_limit_s": round(seconds) + _BACKSTOP_S}),
             outside_uid=uid,
             cgroups=self.cgroups,
             workspace=workspace.root,
             writable=writable,
-        )
+        ).write(self._folder)
         return [str(self.nsjail.path), "--config", str(profile), "--quiet"]
 
     def _watch(self, limits: Limits, root: Path | None = None) -> Callable[[int], str | None]:

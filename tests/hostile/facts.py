@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass, field
 
 from sandbox.limits import Limits
-from sandbox.programs.paused import Halted
+from sandbox.programs.sandbox import RoundOutcome
 from sandbox.programs.types import Round
 
 LIMITS = Limits(memory_mb=256, cpu_s=1, tmp_mb=8, tmp_inodes=256, time_limit_s=60, wall_s=2.5, rounds=12)
@@ -37,13 +37,13 @@ FACTS = frozenset(
 class Seen:
     """Hold what came out of one program, as the host got it."""
 
-    halts: list[Halted] = field(default_factory=list)
+    halts: list[RoundOutcome] = field(default_factory=list)
     rounds: list[Round] = field(default_factory=list)
     calls: int = 0
     faults: dict[str, str] = field(default_factory=dict)
 
     @property
-    def last(self) -> Halted | None:
+    def last(self) -> RoundOutcome | None:
         return self.halts[-1] if self.halts else None
 
     @property
@@ -55,7 +55,7 @@ class Seen:
         return b"\n".join(parts)
 
 
-def undeclared(halted: Halted, first: int) -> dict[str, str]:
+def undeclared(halted: RoundOutcome, first: int) -> dict[str, str]:
     for number, call in enumerate(halted.calls, first):
         fine = call.i == number and type(call.i) is int and call.tool in TOOLS | {"engine.result"}
         if not fine or not isinstance(call.arguments, dict):

@@ -140,11 +140,11 @@ class Lane:
         else:
             seen.faults["in_time"] = f"it went on for {len(seen.halts)} rounds"
         await self._box.forget("")
-        await self._feed(seen, start)
+        await self._replay(seen, start)
         return seen
 
-    async def _feed(self, seen: Seen, start: bytes) -> None:
-        """Feed what was recorded to another jail: it leads there again or is refused by name, and nothing else."""
+    async def _replay(self, seen: Seen, start: bytes) -> None:
+        """Replay what was recorded in another jail: it leads there again or is refused by name, and nothing else."""
         if len(seen.rounds) < 2:
             return
         try:
@@ -153,12 +153,12 @@ class Lane:
         except (ProgramDiverged, SandboxLost):
             pass
         except TimeoutError:
-            seen.faults["in_time"] = "feeding it does not end"
+            seen.faults["in_time"] = "replaying it does not end"
         except Exception as error:
-            seen.faults["answered"] = f"when fed: {error!r}"
+            seen.faults["answered"] = f"when replayed: {error!r}"
 
     async def _ill(self) -> str | None:
-        """Run an honest program, live and fed, and return what is wrong with its end."""
+        """Run an honest program, live and replayed, and return what is wrong with its end."""
         seen = await self._run(HONEST)
         if seen.faults or not seen.last or seen.last.result != HONEST_RESULT or seen.last.output != "honest\n":
             return f"an honest program ended with {seen.faults or seen.last!r}"

@@ -3,8 +3,7 @@
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from sandbox.programs.opening import open_sandbox
-from sandbox.programs.sandbox import Sandbox
+from sandbox.programs.sandbox import Sandbox, open_sandbox
 from tests.engine import ROOT, Engine, sandbox_role
 from tests.replay.steps import FINISH, Handle, Play, Script, decided, ended, requested
 

@@ -329,13 +329,13 @@ ROWS = (
     row(
         "jail:image-libraries",
         "design 13",
-        "modules with libraries of their own, numpy and pandas work in a jail, and an image without them is "
-        "refused by name",
+        "modules with libraries of their own, numpy and pandas work in a jail, and a build that misses numpy, or "
+        "the library that reads binaries, is refused by name",
         in_file(
             "sandbox/test_image.py",
             "test_ordinary_modules_with_libraries_of_their_own_work_in_a_jail",
             "test_numpy_and_pandas_work_in_a_jail_without_a_word_on_the_error_output",
-            "test_a_data_image_without_pandas_on_the_machine_is_refused_by_name",
+            "test_an_image_whose_extra_is_not_installed_is_refused_by_name",
         ),
     ),
     row(

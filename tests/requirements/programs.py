@@ -245,42 +245,44 @@ ROWS = (
     row(
         "program:pure",
         "design 5",
-        "a program that is fed its journal says byte for byte what it says live",
+        "a program that is replayed from its journal says byte for byte what it says live",
         in_file(
-            "sandbox/test_feeding.py", "test_a_program_that_is_fed_in_every_round_says_byte_for_byte_what_it_says_live"
+            "sandbox/test_program_replay.py",
+            "test_a_program_that_is_replayed_in_every_round_says_byte_for_byte_what_it_says_live",
         ),
     ),
     row(
         "program:journal",
         "design 5",
         "a journal holds what was sent and came in each round, numbers its calls on from the start frame, and is "
-        "fed to its end, each round as progress",
+        "replayed to its end",
         in_file(
-            "sandbox/test_feeding.py",
+            "sandbox/test_program_replay.py",
             "test_the_first_round_holds_no_frame_and_every_later_one_exactly_what_was_sent",
             "test_calls_go_on_from_the_number_in_the_start_frame",
-            "test_each_fed_round_is_told_as_progress",
-            "test_a_long_journal_with_large_frames_is_fed_to_its_end",
+            "test_a_long_journal_with_large_frames_is_replayed_to_its_end",
         ),
     ),
     row(
         "program:generated",
         "design 5; issue 3 Done 4",
-        "generated programs of every kind, fed up to any round on another worker, go on as they did live",
+        "generated programs of every kind, replayed up to any round on another worker, go on as they did live",
         in_file(
             "sandbox/test_generated.py",
-            "test_a_program_fed_up_to_any_round_on_another_worker_goes_on_as_it_did_live",
-            "test_it_does_not_matter_after_which_round_a_program_is_fed",
+            "test_a_program_replayed_up_to_any_round_on_another_worker_goes_on_as_it_did_live",
+            "test_it_does_not_matter_after_which_round_a_program_is_replayed",
             "test_programs_are_of_every_kind_and_follow_from_their_numbers",
             "test_programs_do_depend_on_what_is_held_still",
         ),
-        in_file("soak/test_programs.py", "test_programs_say_the_same_live_and_fed_up_to_any_round_on_another_worker"),
+        in_file(
+            "soak/test_programs.py", "test_programs_say_the_same_live_and_replayed_up_to_any_round_on_another_worker"
+        ),
     ),
     row(
         "program:seeded",
         "design 5",
         "chance comes from the program's seed",
-        in_file("sandbox/test_feeding.py", "test_another_seed_gives_other_chances_and_the_same_seed_the_same"),
+        in_file("sandbox/test_program_replay.py", "test_another_seed_gives_other_chances_and_the_same_seed_the_same"),
     ),
     row(
         "program:held-still",
@@ -302,7 +304,7 @@ ROWS = (
         "a journal that the program does not follow is told by call, before anything is done, and an equal call "
         "in another order of arguments is followed",
         in_file(
-            "sandbox/test_feeding.py",
+            "sandbox/test_program_replay.py",
             "test_a_journal_that_the_program_does_not_follow_is_told_by_call",
             "test_equal_arguments_in_another_order_are_no_divergence",
             "test_a_program_that_ends_where_it_called_before_diverges_before_anything_is_done",
@@ -316,13 +318,13 @@ ROWS = (
         ),
     ),
     row(
-        "program:feeding-faults",
+        "program:replay-faults",
         "design 5",
-        "a limit reached while feeding is a lost jail, an image that is gone is named, and a frame for a program "
+        "a limit reached while replaying is a lost jail, an image that is gone is named, and a frame for a program "
         "that has not run is refused",
         in_file(
-            "sandbox/test_feeding.py",
-            "test_a_limit_reached_while_feeding_is_a_lost_jail_and_not_the_programs_fault",
+            "sandbox/test_program_replay.py",
+            "test_a_limit_reached_while_replaying_is_a_lost_jail_and_not_the_programs_fault",
             "test_an_image_that_is_gone_is_named",
             "test_a_frame_for_a_program_that_has_not_run_and_none_for_one_that_has_are_refused",
         ),
@@ -330,11 +332,11 @@ ROWS = (
     row(
         "program:fast-path",
         "design 5",
-        "a paused program goes on without being fed, once, and only under its own key",
+        "a paused program goes on without a replay, once, and only under its own key",
         in_file(
-            "sandbox/test_shelf.py",
-            "test_a_kept_program_goes_on_without_being_fed_and_only_once",
-            "test_an_unknown_key_or_none_is_fed",
+            "sandbox/test_paused.py",
+            "test_a_kept_program_goes_on_without_a_replay_and_only_once",
+            "test_an_unknown_key_or_none_is_replayed",
             "test_forgetting_a_run_ends_its_programs_and_no_others",
             "test_a_second_program_under_the_same_key_takes_the_place_of_the_first",
             "test_discarding_a_program_that_is_going_on_does_not_end_it",
@@ -346,7 +348,7 @@ ROWS = (
         "paused programs are bounded in number, memory and time, and ended when they are discarded, forgotten or "
         "nobody keeps them",
         in_file(
-            "sandbox/test_shelf.py",
+            "sandbox/test_paused.py",
             "test_the_least_recently_kept_makes_room_and_its_process_ends",
             "test_memory_is_bounded_by_what_the_kept_programs_hold_for_themselves",
             "test_a_program_that_nobody_goes_on_with_is_ended_after_a_while",

@@ -19,6 +19,7 @@ UNUSED_S = 86_400
 _NOT_COMPILED = shutil.ignore_patterns("__pycache__")
 _LIBRARIES = (
     "annotated_types",
+    "elftools",
     "filelock",
     "jinja2",
     "markupsafe",

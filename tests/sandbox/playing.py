@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sandbox.isolation.nsjail import Nsjail
-from sandbox.programs.paused import Halted
-from sandbox.programs.sandbox import Sandbox
+from sandbox.programs.sandbox import RoundOutcome, Sandbox
 from sandbox.programs.types import Round
 from tests.sandbox.places import image, shared
 
@@ -29,7 +28,7 @@ class Failed(Exception):
 class Played:
     """Hold a program's last halt and its journal."""
 
-    halted: Halted
+    halted: RoundOutcome
     start: bytes
     rounds: list[Round] = field(default_factory=list)
     batches: list[list[tuple[int, str, dict[str, Any]]]] = field(default_factory=list)
@@ -60,7 +59,7 @@ def start_frame(source: str, *, seed: str = "seed", now: float = NOW, calls_from
     return json.dumps(frame).encode()
 
 
-def answers(halted: Halted, now: float, answer: Callable[[str, dict[str, Any]], Any]) -> bytes:
+def answers(halted: RoundOutcome, now: float, answer: Callable[[str, dict[str, Any]], Any]) -> bytes:
     results = []
     for call in halted.calls:
         try:
@@ -78,10 +77,10 @@ async def play(
     seed: str = "seed",
     now: float = NOW,
     step_s: float = 10.0,
-    feeding: bool = False,
+    replaying: bool = False,
     batches: int | None = None,
 ) -> Played:
-    """Run a program to its end or through so many batches; with `feeding`, by a new jail in every round."""
+    """Run a program to its end or through so many batches; with `replaying`, by a new jail in every round."""
     played = Played(halted=None, start=start_frame(source, seed=seed, now=now))  # type: ignore[arg-type] # filled below
     frame, made = None, 0
 
@@ -107,7 +106,7 @@ async def play(
         made += len(played.halted.calls)
         now += step_s
         frame = answers(played.halted, now, answer)
-        if feeding:
+        if replaying:
             sandbox.discard(played.halted)
         else:
             sandbox.keep(f"{id(played)}/{len(played.rounds)}", played.halted)

@@ -1,4 +1,4 @@
-"""Generated programs: live, fed up to any round, and begun on another worker, they say the same byte for byte."""
+"""Generated programs: live, replayed up to any round, and begun on another worker, they say the same byte for byte."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ async def other(tmp_path_factory):
 
 
 @pytest.mark.parametrize("part", range(PLAYED // A_PART))
-async def test_a_program_fed_up_to_any_round_on_another_worker_goes_on_as_it_did_live(sandbox, other, part):
+async def test_a_program_replayed_up_to_any_round_on_another_worker_goes_on_as_it_did_live(sandbox, other, part):
     numbers = iter(range(part * A_PART, (part + 1) * A_PART))
 
     async def lane() -> None:
@@ -40,12 +40,12 @@ async def test_a_program_fed_up_to_any_round_on_another_worker_goes_on_as_it_did
 
 
 @pytest.mark.parametrize("number", [3001, 3002, 3003])
-async def test_it_does_not_matter_after_which_round_a_program_is_fed(sandbox, other, number):
+async def test_it_does_not_matter_after_which_round_a_program_is_replayed(sandbox, other, number):
     source = program(number)
     live = await run(sandbox, number, source)
     for since in range(len(live.rounds)):
-        fed = await run(other, number, source, live.rounds[:since])
-        assert not differences(live, fed), source
+        replayed = await run(other, number, source, live.rounds[:since])
+        assert not differences(live, replayed), source
 
 
 def test_programs_are_of_every_kind_and_follow_from_their_numbers():

@@ -62,9 +62,9 @@ async def test_the_chance_of_a_database_comes_from_the_seed(sandbox):
         return [shuffled, base.execute("SELECT random(), hex(randomblob(4)), length(randomblob(0))").fetchone()]
     """
     live = await play(sandbox, cleandoc(source))
-    fed = await play(sandbox, cleandoc(source), feeding=True)
+    replayed = await play(sandbox, cleandoc(source), replaying=True)
     other = await play(sandbox, cleandoc(source), seed="other")
-    assert live.result == fed.result
+    assert live.result == replayed.result
     assert live.result[0] != other.result[0]
     assert sorted(live.result[0]) == sorted(other.result[0]) == list(range(20))
     assert live.result[1][2] == 1
@@ -95,8 +95,8 @@ async def test_an_archive_has_the_same_bytes_in_every_run(sandbox):
         return [hashlib.sha256(open(name, "rb").read()).hexdigest() for name in names]
     """
     live = await play(sandbox, cleandoc(source))
-    fed = await play(sandbox, cleandoc(source), feeding=True)
-    assert live.result == fed.result
+    replayed = await play(sandbox, cleandoc(source), replaying=True)
+    assert live.result == replayed.result
 
 
 async def test_processor_times_are_those_of_the_programs_clock(sandbox):

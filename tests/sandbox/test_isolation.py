@@ -16,16 +16,15 @@ from backstay.errors import IsolationUnavailable
 from sandbox.images.image import Image
 from sandbox.isolation.cause import likely_cause
 from sandbox.isolation.cgroups import Cgroups
-from sandbox.isolation.isolation import Proof, examine, prove
 from sandbox.isolation.nsjail import Nsjail
-from sandbox.isolation.profile import SELF_TEST, environment, interpreter_arguments, outside_uid, render_profile
-from sandbox.isolation.properties import RULES, Expected
-from sandbox.limits import Limits
+from sandbox.isolation.profile import SELF_TEST, Profile
+from sandbox.isolation.proof import Proof, examine, prove
+from sandbox.isolation.properties import RULES
 from tests.sandbox.machine_code import CALLS, ENOSYS, EPERM, KILLED, OLD_CALLS
 from tests.sandbox.places import HOUSE, as_nobody, as_self, image, readable_nsjail
 
 USERS = {"self": as_self, "nobody": as_nobody}
-REQUIRED = ["starts", "has the image it is named by", *(name for name, _, _ in RULES)]
+REQUIRED = ["starts", "has the image it is named by", *(name for name, _, _ in RULES["code"])]
 x86_only = pytest.mark.skipif(platform.machine() != "x86_64", reason="the machine code is that of x86-64")
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give up rights that it has")
 
@@ -33,7 +32,7 @@ PROVE = """
 import asyncio, json, sys
 from pathlib import Path
 from sandbox.images.image import find_image
-from sandbox.isolation.isolation import prove
+from sandbox.isolation.proof import prove
 from sandbox.isolation.nsjail import Nsjail
 nsjail, hash_, images, profiles = sys.argv[1:]
 proof = asyncio.run(prove(Nsjail.find(nsjail), find_image(hash_, Path(images)), Path(profiles)))
@@ -57,26 +56,17 @@ def test_every_property_is_proven_for_any_user(user, kind, reachable):
     assert done.returncode == 0, done.stderr
     proof = Proof.model_validate_json(done.stdout)
     assert unproven(proof) == {}
-    assert proof.isolated
     assert [one.name for one in proof.properties if one.required] == REQUIRED
     proof.demand()
 
 
 async def weakened(pattern: str, replacement: str, folder: Path, *, built: Image | None = None) -> Proof:
     """The proof for a profile that is the usual one but for one line."""
-    nsjail, built, limits = Nsjail.find(), built or image(), Limits()
-    profile = render_profile(nsjail, built, folder=folder, limits=limits, program=SELF_TEST)
-    text = profile.read_text(encoding="utf-8")
-    weak, count = re.subn(pattern, replacement, text, flags=re.MULTILINE)
+    profile = Profile(Nsjail.find(), built or image(), program=SELF_TEST)
+    weak, count = re.subn(pattern, replacement, profile.text(), flags=re.MULTILINE)
     assert count, f"the profile says nothing like {pattern}"
     (folder / "weak.cfg").write_text(weak, encoding="utf-8")
-    expected = Expected(
-        limits=limits,
-        environment=environment("code", built),
-        arguments=interpreter_arguments(SELF_TEST),
-        uid=outside_uid(),
-    )
-    return await examine(nsjail, built, folder / "weak.cfg", expected, Cgroups())
+    return await examine(profile, folder / "weak.cfg")
 
 
 UNFILTERED = (
@@ -120,7 +110,6 @@ async def test_a_weaker_profile_is_seen_for_what_it_is(weakness, reachable):
     names = {named} if isinstance(named, str) else set(named)
     proof = await weakened(pattern, replacement, reachable)
     assert names <= unproven(proof).keys()
-    assert not proof.isolated
     with pytest.raises(IsolationUnavailable) as refused:
         proof.demand()
     assert names <= set(refused.value.facts["missing"])
@@ -206,7 +195,6 @@ def test_shells_may_start_processes_but_no_call_leads_out_of_their_jail(user, ca
 async def fault(nsjail: Nsjail, built: Image, folder: Path, cgroups: Cgroups | None = None) -> tuple[str, str]:
     """The cause and the fix when no jail starts."""
     proof = await prove(nsjail, built, folder, cgroups=cgroups)
-    assert not proof.isolated
     first = proof.properties[0]
     assert (first.name, first.proven) == ("starts", False)
     assert not [one for one in proof.properties if one.proven and one.required and one.name != REQUIRED[1]]

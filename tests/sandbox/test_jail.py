@@ -242,7 +242,7 @@ async def test_a_jail_killed_from_outside_is_lost_and_its_journal_brings_it_back
     halted = await sandbox.advance(
         sandbox.image_hash, played.start, key="killed", frame=frame, rounds=rounds, tools=TOOLS, first_call=1
     )
-    assert (halted.kind, halted.fed, halted.calls[0].arguments) == ("waiting", 1, {"n": 2})
+    assert (halted.kind, halted.replayed, halted.calls[0].arguments) == ("waiting", 1, {"n": 2})
     sandbox.discard(halted)
     await until(lambda: len(set(children()) - mine) <= sandbox.ready + 2)
 
@@ -355,7 +355,7 @@ async def test_a_large_frame_is_written_in_pieces_without_blocking_the_worker(sa
     done = await sandbox.advance(
         sandbox.image_hash, b"", key="large", frame=frame, rounds=_none, tools=TOOLS, first_call=1
     )
-    assert (done.kind, done.result, done.fed) == ("finished", 5_000_000, 0)
+    assert (done.kind, done.result, done.replayed) == ("finished", 5_000_000, 0)
 
 
 async def _none():
@@ -386,7 +386,7 @@ AS_NOBODY = cleandoc(
             box.keep("k", halted)
             frame = json.dumps({"now": 2.0, "results": [{"i": 0, "ok": 1}]}).encode()
             next_one = await box.advance(digest, start, key="k", frame=frame, first_call=1, **known)
-            facts = [next_one.kind, next_one.fed, next_one.round.cpu_s > 0.001, next_one.jail.anonymous_mb() > 1]
+            facts = [next_one.kind, next_one.replayed, next_one.round.cpu_s > 0.001, next_one.jail.anonymous_mb() > 1]
             jail = next_one.jail
         print(json.dumps([*facts, jail.gone.done(), os.geteuid() != 0]))
 

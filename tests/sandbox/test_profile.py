@@ -15,7 +15,7 @@ from backstay.errors import IsolationUnavailable
 from sandbox.images.image import Image
 from sandbox.isolation.cgroups import Cgroups, find_cgroups, release_cgroups
 from sandbox.isolation.nsjail import Nsjail
-from sandbox.isolation.profile import command, interpreter_arguments, outside_uid, profile_text, render_profile
+from sandbox.isolation.profile import Profile, command, interpreter_arguments, outside_uid
 from sandbox.limits import Limits, shell_limits
 from tests.sandbox.places import HOUSE, as_nobody, as_self, image, readable_nsjail
 
@@ -32,10 +32,10 @@ USERS = {"self": as_self, "nobody": as_nobody}
 def test_the_configuration_is_the_one_that_was_reviewed(kind, machine):
     # A change here is a change of what confines programs: review it word by word, then write the file anew.
     workspace = Path("/workspaces/one") if kind == "shell" else None
-    text = profile_text(
+    profile = Profile(
         NSJAIL, IMAGE, kind=kind, machine=machine, outside_uid=200007, outside_gid=200007, workspace=workspace
     )
-    assert text == (SNAPSHOTS / f"{kind}.{machine}.cfg").read_text(encoding="utf-8")
+    assert profile.text() == (SNAPSHOTS / f"{kind}.{machine}.cfg").read_text(encoding="utf-8")
 
 
 def names(kind: str, machine: str, action: str) -> set[str]:
@@ -70,25 +70,25 @@ def test_no_call_is_both_deadly_and_allowed(kind):
 
 def test_a_machine_without_a_policy_is_refused_by_name():
     with pytest.raises(IsolationUnavailable) as refused:
-        profile_text(NSJAIL, IMAGE, machine="riscv64")
+        Profile(NSJAIL, IMAGE, machine="riscv64").text()
     assert refused.value.cause == "there is no system call policy for machines of type riscv64"
 
 
 def test_the_name_of_the_file_stands_for_its_content(tmp_path):
-    one = render_profile(NSJAIL, IMAGE, folder=tmp_path)
-    assert render_profile(NSJAIL, IMAGE, folder=tmp_path) == one
+    one = Profile(NSJAIL, IMAGE).write(tmp_path)
+    assert Profile(NSJAIL, IMAGE).write(tmp_path) == one
     others = [
-        render_profile(NSJAIL, IMAGE, folder=tmp_path, limits=Limits(cpu_s=21)),
-        render_profile(NSJAIL, IMAGE, folder=tmp_path, outside_uid=200001),
-        render_profile(NSJAIL, IMAGE, folder=tmp_path, cgroups=GROUPS_1),
-        render_profile(NSJAIL.model_copy(update={"sha256": "c" * 64}), IMAGE, folder=tmp_path),
-        render_profile(NSJAIL, IMAGE.model_copy(update={"hash": "d" * 64}), folder=tmp_path),
-        render_profile(NSJAIL, IMAGE, folder=tmp_path, kind="shell"),
+        Profile(NSJAIL, IMAGE, limits=Limits(cpu_s=21)).write(tmp_path),
+        Profile(NSJAIL, IMAGE, outside_uid=200001).write(tmp_path),
+        Profile(NSJAIL, IMAGE, cgroups=GROUPS_1).write(tmp_path),
+        Profile(NSJAIL.model_copy(update={"sha256": "c" * 64}), IMAGE).write(tmp_path),
+        Profile(NSJAIL, IMAGE.model_copy(update={"hash": "d" * 64})).write(tmp_path),
+        Profile(NSJAIL, IMAGE, kind="shell").write(tmp_path),
     ]
     assert len({one, *others}) == 7
     assert sorted(tmp_path.iterdir()) == sorted({one, *others})
     one.write_text("half a fi", encoding="utf-8")
-    assert render_profile(NSJAIL, IMAGE, folder=tmp_path).read_text(encoding="utf-8") != "half a fi"
+    assert Profile(NSJAIL, IMAGE).write(tmp_path).read_text(encoding="utf-8") != "half a fi"
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_the_name_of_the_file_stands_for_its_content(tmp_path):
     ids=["none", "version 1", "version 2", "pids alone"],
 )
 def test_cgroup_caps_are_those_that_the_machine_allows(groups, lines):
-    text = profile_text(NSJAIL, IMAGE, cgroups=groups)
+    text = Profile(NSJAIL, IMAGE, cgroups=groups).text()
     assert [line for line in text.splitlines() if "cgroup" in line and not line.startswith("clone_")] == lines
 
 
@@ -136,7 +136,7 @@ def test_a_path_cannot_add_words_to_the_configuration(reachable):
     shutil.copytree(image().path, odd / "root", symlinks=True)
     built = image().model_copy(update={"path": odd / "root"})
     nsjail = Nsjail.find()
-    profile = render_profile(nsjail, built, folder=reachable)
+    profile = Profile(nsjail, built).write(reachable)
     assert "\nkeep_env: true" not in profile.read_text(encoding="utf-8")
     line = command(nsjail, profile, *interpreter_arguments()[:-1], "-c", "print(open('/x', 'w'))")
     done = subprocess.run(line, env={"KEY": "x"}, capture_output=True, text=True, check=False, timeout=60)
@@ -152,7 +152,7 @@ numbers = [random.uniform(-50, 50) for _ in range(20_000)]
 print([math.sin(x) for x in numbers] + [math.exp(x) for x in numbers] + [abs(x) ** 1.37 for x in numbers])
 """
     nsjail = Nsjail.find()
-    profile = render_profile(nsjail, image(), folder=reachable)
+    profile = Profile(nsjail, image()).write(reachable)
     weaker = reachable / "weaker.cfg"
     words = "AVX512F,-AVX2,-AVX,-FMA,-FMA4,-SSE4_2"
     weaker.write_text(re.sub("-FMA,-FMA4", f"-{words}", profile.read_text(encoding="utf-8")), encoding="utf-8")
@@ -246,14 +246,15 @@ import subprocess, sys
 from pathlib import Path
 from sandbox.images.image import find_image
 from sandbox.isolation.nsjail import Nsjail
-from sandbox.isolation.profile import command, render_profile
+from sandbox.isolation.profile import Profile, command
 nsjail_path, hash_, images, workspace, writable, source = sys.argv[1:]
 nsjail = Nsjail.find(nsjail_path)
 Path(workspace).mkdir()
 Path(workspace).chmod(0o777)
-profile = render_profile(nsjail, find_image(hash_, Path(images)), kind="shell", folder=Path("profiles"),
-                         workspace=Path(workspace), writable=writable == "writable")
-done = subprocess.run(command(nsjail, profile, "/usr/bin/python3", "-S", "-c", source), env={"KEY": "x"})
+profile = Profile(nsjail, find_image(hash_, Path(images)), kind="shell",
+                  workspace=Path(workspace), writable=writable == "writable")
+line = command(nsjail, profile.write(Path("profiles")), "/usr/bin/python3", "-S", "-c", source)
+done = subprocess.run(line, env={"KEY": "x"})
 sys.exit(done.returncode)
 """
 
@@ -323,7 +324,7 @@ def test_cgroups_bound_the_memory_and_the_processes_of_a_whole_jail(cgroups, rea
     if not (cgroups.memory and cgroups.pids):
         pytest.skip(f"this user has no cgroups to divide: {'; '.join(cgroups.missing)}")
     limits = shell_limits().model_copy(update={"memory_mb": 1024, "processes": 5, "tmp_mb": 16})
-    profile = render_profile(Nsjail.find(), image(), kind="shell", folder=reachable, cgroups=cgroups, limits=limits)
+    profile = Profile(Nsjail.find(), image(), kind="shell", cgroups=cgroups, limits=limits).write(reachable)
     text = profile.read_text(encoding="utf-8")
     # The limits of single processes are wider here than the caps, so that it is the caps that are met.
     text = re.sub(

@@ -11,8 +11,7 @@ from backstay.canonical import canonical
 from backstay.errors import ProgramDiverged
 from sandbox.limits import Limits
 from sandbox.programs.frames import read_frame
-from sandbox.programs.paused import Halted
-from sandbox.programs.sandbox import Sandbox
+from sandbox.programs.sandbox import RoundOutcome, Sandbox
 from sandbox.programs.types import ProgramCall, Round
 from tests.sandbox.playing import NOW, TOOLS, start_frame
 from tests.sandbox.programs import program
@@ -25,12 +24,12 @@ class Trace:
     """Hold what a program did from some round on."""
 
     since: int
-    """How many rounds it was fed."""
+    """How many rounds were replayed."""
     rounds: list[Round] = field(default_factory=list)
-    """All rounds, those that were fed among them."""
-    fed: list[int] = field(default_factory=list)
-    """How many rounds had to be fed at each halt."""
-    last: Halted | None = None
+    """All rounds, those that were replayed among them."""
+    replayed: list[int] = field(default_factory=list)
+    """How many rounds had to be replayed at each halt."""
+    last: RoundOutcome | None = None
 
     def end(self) -> dict[str, Any]:
         assert self.last is not None
@@ -73,7 +72,7 @@ def answers(number: int, place: int, calls: Sequence[ProgramCall]) -> bytes:
 async def run(
     sandbox: Sandbox, number: int, source: str, before: Sequence[Round] = (), *, seed: str | None = None
 ) -> Trace:
-    """Run a program to its end, after a new jail was fed the rounds before; from then on its jail is kept."""
+    """Run a program to its end, after the rounds before were replayed in a new jail; from then on its jail is kept."""
     start = start_frame(source, seed=seed or f"seed {number}", now=NOW + number)
     trace = Trace(len(before), list(before))
     made, frame = 0, None
@@ -91,7 +90,7 @@ async def run(
         trace.last = await sandbox.advance(
             sandbox.image_hash, start, key=key, frame=frame, rounds=rounds, tools=TOOLS, first_call=made
         )
-        trace.fed.append(trace.last.fed)
+        trace.replayed.append(trace.last.replayed)
         trace.rounds.append(trace.last.round)
         if trace.last.kind != "waiting":
             return trace
@@ -101,19 +100,19 @@ async def run(
 
 
 async def compare(one: Sandbox, other: Sandbox, number: int) -> Trace:
-    """Run a program live, then fed up to a random round in another sandbox, and demand that both are the same."""
+    """Run a program live, then replayed up to a random round in another sandbox, and demand that both are the same."""
     source = program(number)
     live = await run(one, number, source)
     since = random.Random(f"since {number}").randrange(len(live.rounds))
     try:
-        fed = await run(other, number, source, live.rounds[:since])
+        replayed = await run(other, number, source, live.rounds[:since])
     except ProgramDiverged as diverged:
-        raise AssertionError(f"program {number}, fed {since} rounds: {diverged}\n{source}") from None
-    found = differences(live, fed)
-    assert not found, "\n".join([f"program {number}, fed {since} rounds", *found, source])
-    # One jail, fed once, and then kept from round to round.
-    assert fed.fed == [since, *[0] * (len(live.rounds) - since - 1)]
-    assert set(live.fed) == {0}
+        raise AssertionError(f"program {number}, {since} rounds replayed: {diverged}\n{source}") from None
+    found = differences(live, replayed)
+    assert not found, "\n".join([f"program {number}, {since} rounds replayed", *found, source])
+    # One jail, with one replay, and then kept from round to round.
+    assert replayed.replayed == [since, *[0] * (len(live.rounds) - since - 1)]
+    assert set(live.replayed) == {0}
     return live
 
 

@@ -1,4 +1,4 @@
-"""Ten thousand generated programs, live and fed, and a million forged frames.
+"""Ten thousand generated programs, live and replayed, and a million forged frames.
 
 SOAK_PROGRAMS (10000), SOAK_FRAMES (1000000) and SOAK_SEED (the time) shape it; the figures are written as JSON to
 SOAK_PROGRAMS_SUMMARY (build/soak-programs.json).
@@ -43,7 +43,7 @@ async def other(tmp_path_factory):
 
 
 @pytest.mark.timeout(600 + PROGRAMS * 3)
-async def test_programs_say_the_same_live_and_fed_up_to_any_round_on_another_worker(sandbox, other):
+async def test_programs_say_the_same_live_and_replayed_up_to_any_round_on_another_worker(sandbox, other):
     began, failures, kinds, rounds = time.monotonic(), [], Counter(), Counter()
     numbers = iter(range(SEED * 100_000, SEED * 100_000 + PROGRAMS))
 

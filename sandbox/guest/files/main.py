@@ -25,37 +25,25 @@ def main() -> None:
 
 
 def _answered(asked: dict[str, Any]) -> dict[str, Any]:
-    from sandbox.guest.files.refused import Refused  # noqa: PLC0415 - found through the packages made above
+    from sandbox.guest.files import reading, writing  # noqa: PLC0415 - found through the packages made above
+    from sandbox.guest.files.places import Refused  # noqa: PLC0415 - the same
 
+    readers = {tool.__name__: tool for tool in (reading.read_file, reading.list_directory, reading.search)}
+    changes = (writing.write_file, writing.edit_file, writing.move, writing.delete)
+    writers: dict[str, Callable[..., writing.Change]] = {tool.__name__: tool for tool in changes}
+    tool, arguments = asked["tool"], asked["arguments"]
     try:
-        return {"ok": _done(asked["tool"], asked["arguments"], show=asked["show"])}
+        if tool in readers:
+            return {"ok": readers[tool](**arguments)}
+        change = writers[tool](**arguments)
+        return {"ok": {"diff": change.diff()} if asked["show"] else change.do()}
     except Refused as refused:
         return {"error": str(refused)}
     except OSError as error:
-        named = asked["arguments"].get("path") or asked["arguments"].get("source") or ""
+        named = arguments.get("path") or arguments.get("source") or ""
         return {"error": f"{named[:200]}: {error.strerror or type(error).__name__}"}
     except (MemoryError, RecursionError) as error:
         return {"error": f"it is too large for the file tools ({type(error).__name__})"}
-
-
-def _done(tool: str, arguments: dict[str, Any], *, show: bool) -> dict[str, Any]:
-    from sandbox.guest.files import reading, writing  # noqa: PLC0415 - the same
-
-    readers: dict[str, Callable[..., dict[str, Any]]] = {
-        "read_file": reading.read_file,
-        "list_directory": reading.list_directory,
-        "search": reading.search,
-    }
-    writers: dict[str, Callable[..., writing.Change]] = {
-        "write_file": writing.write_file,
-        "edit_file": writing.edit_file,
-        "move": writing.move,
-        "delete": writing.delete,
-    }
-    if tool in readers:
-        return readers[tool](**arguments)
-    change = writers[tool](**arguments)
-    return {"diff": change.diff()} if show else change.do()
 
 
 def _read(size: int) -> bytes:

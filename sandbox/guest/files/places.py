@@ -1,11 +1,9 @@
-"""Find things beneath the workspace: one name after the other, and never through a symbolic link."""
+"""Find files beneath the workspace: one name after the other, and never through a symbolic link."""
 
 import os
 import stat
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-
-from sandbox.guest.files.refused import Refused
 
 ROOT = "/workspace"
 MOST_DEPTH = 100
@@ -24,11 +22,19 @@ _KINDS = {
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 Parts = tuple[str, ...]
-"""The names on the way from the workspace to a thing; none is the workspace itself."""
+"""The names on the way from the workspace to a file or folder; without any, the workspace itself."""
+
+
+class Refused(Exception):
+    """The file tool does not do this; the text says why, in one line."""
+
+
+class NoSuchFolder(Refused):
+    """A folder on the way does not exist."""
 
 
 def parts_of(path: str) -> Parts:
-    """Return the names on the way; a path is relative to the workspace, or begins with it.
+    """Return the names on the way to a file; a path is relative to the workspace, or begins with it.
 
     Raises Refused for a path that could lead elsewhere.
     """
@@ -52,7 +58,7 @@ def shown(name: str) -> str:
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
-def spoken(parts: Parts) -> str:
+def shown_path(parts: Parts) -> str:
     """Return the path as it is shown."""
     return shown("/".join(parts)) or "."
 
@@ -64,7 +70,7 @@ def clip(text: str) -> str:
 
 
 def kind_of(facts: os.stat_result) -> str:
-    """Return what a thing is."""
+    """Return what kind of file it is."""
     return _KINDS.get(stat.S_IFMT(facts.st_mode), "unknown")
 
 
@@ -84,7 +90,7 @@ def folder(parts: Parts, *, make: bool = False) -> Generator[int]:
             except NotADirectoryError:
                 raise Refused(_no_folder(name, fd, parts[:number])) from None
             except FileNotFoundError:
-                raise Refused(f"{spoken(parts[:number])}: there is no such folder") from None
+                raise NoSuchFolder(f"{shown_path(parts[:number])}: there is no such folder") from None
             os.close(fd)
             fd = inner
         yield fd
@@ -94,7 +100,7 @@ def folder(parts: Parts, *, make: bool = False) -> Generator[int]:
 
 @contextmanager
 def parent(parts: Parts, *, make: bool = False) -> Generator[tuple[int, str]]:
-    """Open the folder that holds a thing; yield it with the thing's name.
+    """Open the folder that holds a file; yield it with the name of the file.
 
     Raises Refused for the workspace itself, which nothing here holds.
     """
@@ -105,7 +111,7 @@ def parent(parts: Parts, *, make: bool = False) -> Generator[tuple[int, str]]:
 
 
 def look(fd: int, name: str) -> os.stat_result | None:
-    """Return what is known of a name in a folder, or None; a symbolic link is looked at, not followed."""
+    """Return the status of a name in a folder, or None; a symbolic link is not followed."""
     try:
         return os.stat(name, dir_fd=fd, follow_symlinks=False)
     except FileNotFoundError:
@@ -113,21 +119,21 @@ def look(fd: int, name: str) -> os.stat_result | None:
 
 
 def demand_file(fd: int, name: str, parts: Parts) -> os.stat_result:
-    """Return what is known of a plain file.
+    """Return the status of a plain file.
 
-    Raises Refused when there is none, or something else: what is no file is not even opened.
+    Raises Refused when there is none, or something else, which is not even opened.
     """
     facts = look(fd, name)
     if facts is None:
-        raise Refused(f"{spoken(parts)}: there is no such file")
+        raise Refused(f"{shown_path(parts)}: there is no such file")
     if not stat.S_ISREG(facts.st_mode):
         where = f" to {clip(os.readlink(name, dir_fd=fd))}" if stat.S_ISLNK(facts.st_mode) else ""
-        raise Refused(f"{spoken(parts)} is a {kind_of(facts)}{where}, and no plain file")
+        raise Refused(f"{shown_path(parts)} is a {kind_of(facts)}{where}, and no plain file")
     return facts
 
 
 def open_file(fd: int, name: str) -> int:
-    """Open a plain file to read it; whatever took its place meanwhile neither blocks nor is followed."""
+    """Open a plain file to read it; if something else has taken its place, it neither blocks nor is followed."""
     opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=fd)
     if not stat.S_ISREG(os.fstat(opened).st_mode):
         os.close(opened)
@@ -136,7 +142,7 @@ def open_file(fd: int, name: str) -> int:
 
 
 def walk(parts: Parts, skipped: list[str]) -> Iterator[tuple[Parts, os.stat_result]]:
-    """Yield all beneath a folder, in no order; what cannot be entered is added to `skipped`."""
+    """Yield everything beneath a folder, in no order; folders that cannot be entered are added to `skipped`."""
     waiting = [parts]
     found = 0
     while waiting:
@@ -150,9 +156,9 @@ def walk(parts: Parts, skipped: list[str]) -> Iterator[tuple[Parts, os.stat_resu
                 if stat.S_ISDIR(facts.st_mode) and len(here) - len(parts) < MOST_DEPTH:
                     waiting.append((*here, name))
                 elif stat.S_ISDIR(facts.st_mode):
-                    skipped.append(spoken((*here, name)))
+                    skipped.append(shown_path((*here, name)))
         except OSError:
-            skipped.append(spoken(here))
+            skipped.append(shown_path(here))
 
 
 def _entries(parts: Parts) -> list[tuple[str, os.stat_result]]:
@@ -176,4 +182,4 @@ def _no_folder(name: str, fd: int, parts: Parts) -> str:
     facts = look(fd, name)
     what = "gone" if facts is None else f"a {kind_of(facts)}"
     more = "; symbolic links are not followed" if facts is not None and stat.S_ISLNK(facts.st_mode) else ""
-    return f"{spoken(parts)} is {what} and no folder{more}"
+    return f"{shown_path(parts)} is {what} and no folder{more}"

@@ -7,10 +7,13 @@ import os
 import re
 import stat
 from collections.abc import Callable
+from itertools import islice, takewhile
+from operator import itemgetter
 from typing import Any
 
 from sandbox.guest.files.places import (
     Parts,
+    Refused,
     clip,
     demand_file,
     folder,
@@ -18,10 +21,9 @@ from sandbox.guest.files.places import (
     open_file,
     parent,
     parts_of,
-    spoken,
+    shown_path,
     walk,
 )
-from sandbox.guest.files.refused import Refused
 
 ENCODINGS = ("utf-8", "utf-16", "latin-1", "cp1252", "base64")
 MOST_READ = 256 << 10
@@ -37,10 +39,10 @@ def read_file(path: str, offset: int = 0, limit: int = 64 << 10, encoding: str |
     with parent(parts) as (fd, name):
         size = demand_file(fd, name, parts).st_size
         data = _part(fd, name, offset, min(limit, MOST_READ))
-    text, used, data = _text(data, encoding, spoken(parts), whole=offset + len(data) >= size)
+    text, used, data = _text(data, encoding, shown_path(parts), whole=offset + len(data) >= size)
     end = offset + len(data)
     return {
-        "path": spoken(parts),
+        "path": shown_path(parts),
         "size": size,
         "encoding": used,
         "content": text,
@@ -65,12 +67,12 @@ def list_directory(path: str = ".", offset: int = 0, limit: int = 500, *, recurs
     parts = parts_of(path)
     skipped: list[str] = []
     with folder(parts):
-        found = sorted(_listed(parts, skipped, recursive=recursive), key=lambda one: one[0])
+        found = sorted(_listed(parts, skipped, recursive=recursive), key=itemgetter(0))
     shown = found[offset : offset + min(limit, MOST_LISTED)]
     end = offset + len(shown)
     return {
-        "path": spoken(parts),
-        "entries": [_entry(one, facts) for one, facts in shown],
+        "path": shown_path(parts),
+        "entries": [_entry(*entry) for entry in shown],
         "total": len(found),
         "next_offset": end if end < len(found) and shown else None,
         "skipped": sorted(skipped)[:20],
@@ -93,18 +95,18 @@ def search(
     matches: list[dict[str, Any]] = []
     searched = 0
     with folder(parts):
-        files = sorted(one for one, facts in walk(parts, skipped) if stat.S_ISREG(facts.st_mode))
-    for one in files:
-        if glob is not None and not _named(one[len(parts) :], glob):
-            continue
-        lines = _lines(one, skipped)
-        searched += 1
-        for number, line in enumerate(lines, 1):
-            if fits(line):
-                matches.append({"path": spoken(one), "line": number, "text": line[:_LONGEST_LINE]})
-                if len(matches) >= limit:
-                    return {"matches": matches, "files": searched, "skipped": sorted(skipped)[:20], "complete": False}
-    return {"matches": matches, "files": searched, "skipped": sorted(skipped)[:20], "complete": True}
+        files = sorted(file for file, facts in walk(parts, skipped) if stat.S_ISREG(facts.st_mode))
+    for file in files:
+        if len(matches) >= limit:
+            break
+        if glob is None or _named(file[len(parts) :], glob):
+            searched += 1
+            lines = enumerate(_lines(file, skipped), 1)
+            found = ((number, line[:_LONGEST_LINE]) for number, line in lines if fits(line))
+            for number, text in islice(found, limit - len(matches)):
+                matches.append({"path": shown_path(file), "line": number, "text": text})
+    complete = len(matches) < limit
+    return {"matches": matches, "files": searched, "skipped": sorted(skipped)[:20], "complete": complete}
 
 
 def _part(fd: int, name: str, offset: int, limit: int) -> bytes:
@@ -139,18 +141,13 @@ def _text(data: bytes, encoding: str | None, path: str, *, whole: bool) -> tuple
 
 
 def _listed(parts: Parts, skipped: list[str], *, recursive: bool) -> list[tuple[Parts, os.stat_result]]:
-    if recursive:
-        return list(walk(parts, skipped))
-    found: list[tuple[Parts, os.stat_result]] = []
-    for one, facts in walk(parts, skipped):
-        if len(one) > len(parts) + 1:
-            break
-        found.append((one, facts))
-    return found
+    found = walk(parts, skipped)
+    # What stands in the folder itself comes before all that is deeper.
+    return list(found if recursive else takewhile(lambda entry: len(entry[0]) == len(parts) + 1, found))
 
 
 def _entry(parts: Parts, facts: os.stat_result) -> dict[str, Any]:
-    entry: dict[str, Any] = {"path": spoken(parts), "kind": kind_of(facts), "size": facts.st_size}
+    entry: dict[str, Any] = {"path": shown_path(parts), "kind": kind_of(facts), "size": facts.st_size}
     if stat.S_ISLNK(facts.st_mode):
         with parent(parts) as (fd, name):
             entry["target"] = clip(os.readlink(name, dir_fd=fd))
@@ -180,10 +177,10 @@ def _lines(parts: Parts, skipped: list[str]) -> list[str]:
     try:
         with parent(parts) as (fd, name):
             if demand_file(fd, name, parts).st_size > MOST_SEARCHED:
-                skipped.append(spoken(parts))
+                skipped.append(shown_path(parts))
                 return []
             data = _part(fd, name, 0, MOST_SEARCHED)
     except (OSError, Refused):
-        skipped.append(spoken(parts))
+        skipped.append(shown_path(parts))
         return []
     return [] if b"\0" in data[:_PROBE] else data.decode("utf-8", "replace").splitlines()

@@ -1,4 +1,4 @@
-"""Write, edit, move and delete; each is described first, so that it can be shown before it is done."""
+"""Write, edit, move and delete; each change is described first, so that it can be shown before it is made."""
 
 import base64
 import binascii
@@ -11,10 +11,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sandbox.guest.files.differing import difference
-from sandbox.guest.files.places import Parts, demand_file, kind_of, look, parent, parts_of, shown, spoken, walk
+from sandbox.guest.files.diff import difference
+from sandbox.guest.files.places import (
+    NoSuchFolder,
+    Parts,
+    Refused,
+    demand_file,
+    kind_of,
+    look,
+    parent,
+    parts_of,
+    shown,
+    shown_path,
+    walk,
+)
 from sandbox.guest.files.reading import ENCODINGS, content_of
-from sandbox.guest.files.refused import Refused
 
 MOST_EDITED = 16 << 20
 _SHOWN_FILES = 50
@@ -22,7 +33,7 @@ _SHOWN_FILES = 50
 
 @dataclass(frozen=True)
 class Change:
-    """Hold what would be done: how it looks, and the doing."""
+    """Hold a change that has not been made: its diff, and the function that makes it."""
 
     diff: Callable[[], str]
     do: Callable[[], dict[str, Any]]
@@ -33,8 +44,8 @@ def write_file(path: str, content: str, encoding: str = "utf-8", *, overwrite: b
     parts, data = parts_of(path), _encoded(content, encoding)
     before = _content(parts)
     if before is not None and not overwrite:
-        raise Refused(f"{spoken(parts)}: it exists already; allow `overwrite`, or choose another name")
-    return Change(lambda: difference(before, data, spoken(parts)), lambda: _replace(parts, data))
+        raise Refused(f"{shown_path(parts)}: it exists already; allow `overwrite`, or choose another name")
+    return Change(lambda: difference(before, data, shown_path(parts)), lambda: _replace(parts, data))
 
 
 def edit_file(path: str, old: str, new: str, count: int = 1) -> Change:
@@ -48,66 +59,60 @@ def edit_file(path: str, old: str, new: str, count: int = 1) -> Change:
         raise Refused("`old` is empty; use write_file to write a whole file")
     found = before.count(wanted)
     if found != count:
-        raise Refused(f"{spoken(parts)}: `old` occurs {found} times, not {count}; nothing was changed")
+        raise Refused(f"{shown_path(parts)}: `old` occurs {found} times, not {count}; nothing was changed")
     after = before.replace(wanted, new.encode())
     return Change(
-        lambda: difference(before, after, spoken(parts)), lambda: _replace(parts, after) | {"replaced": found}
+        lambda: difference(before, after, shown_path(parts)), lambda: _replace(parts, after) | {"replaced": found}
     )
 
 
 def move(source: str, destination: str, *, overwrite: bool = False) -> Change:
-    """Give a file or folder another place; folders on the way are made."""
+    """Move a file or folder; folders on the way are made."""
     from_, to = parts_of(source), parts_of(destination)
-    with parent(from_) as (fd, name):
-        facts = look(fd, name)
-        if facts is None:
-            raise Refused(f"{spoken(from_)}: there is no such file")
+    facts = _existing(from_)
     if to[: len(from_)] == from_:
-        raise Refused(f"{spoken(from_)} cannot be moved into itself")
+        raise Refused(f"{shown_path(from_)} cannot be moved into itself")
     there = _facts(to)
     if there is not None and (stat.S_ISDIR(there.st_mode) or not overwrite):
-        raise Refused(f"{spoken(to)}: there is a {kind_of(there)} already; choose another name")
+        raise Refused(f"{shown_path(to)}: there is a {kind_of(there)} already; choose another name")
 
     def do() -> dict[str, Any]:
         with parent(from_) as (fd, name), parent(to, make=True) as (other, target):
             os.rename(name, target, src_dir_fd=fd, dst_dir_fd=other)
-        return {"source": spoken(from_), "destination": spoken(to), "kind": kind_of(facts)}
+        return {"source": shown_path(from_), "destination": shown_path(to), "kind": kind_of(facts)}
 
     replaced = "" if there is None else f"replaces a file of {there.st_size} bytes\n"
-    return Change(lambda: f"rename from {spoken(from_)}\nrename to {spoken(to)}\n{replaced}", do)
+    return Change(lambda: f"rename from {shown_path(from_)}\nrename to {shown_path(to)}\n{replaced}", do)
 
 
 def delete(path: str, *, recursive: bool = False) -> Change:
     """Delete a file, a link, an empty folder, or a folder with all that is in it."""
     parts = parts_of(path)
-    with parent(parts) as (fd, name):
-        facts = look(fd, name)
-        if facts is None:
-            raise Refused(f"{spoken(parts)}: there is no such file")
-        if stat.S_ISDIR(facts.st_mode):
-            return _delete_folder(parts, recursive=recursive)
+    facts = _existing(parts)
+    if stat.S_ISDIR(facts.st_mode):
+        return _delete_folder(parts, recursive=recursive)
 
     def do() -> dict[str, Any]:
         with parent(parts) as (fd, name):
             os.unlink(name, dir_fd=fd)
-        return {"path": spoken(parts), "kind": kind_of(facts), "deleted": 1}
+        return {"path": shown_path(parts), "kind": kind_of(facts), "deleted": 1}
 
     return Change(lambda: _deleted(parts, facts), do)
 
 
 def _delete_folder(parts: Parts, *, recursive: bool) -> Change:
     skipped: list[str] = []
-    inside = sorted(one for one, _ in walk(parts, skipped))
+    inside = sorted(names for names, _ in walk(parts, skipped))
     if inside and not recursive:
-        raise Refused(f"{spoken(parts)}: the folder is not empty; allow `recursive` to delete all that is in it")
+        raise Refused(f"{shown_path(parts)}: the folder is not empty; allow `recursive` to delete all that is in it")
 
     def do() -> dict[str, Any]:
         with parent(parts) as (fd, name):
-            return {"path": spoken(parts), "kind": "directory", "deleted": _remove(fd, name)}
+            return {"path": shown_path(parts), "kind": "directory", "deleted": _remove(fd, name)}
 
-    lines = [f"- {spoken(one)}" for one in inside[:_SHOWN_FILES]]
+    lines = [f"- {shown_path(names)}" for names in inside[:_SHOWN_FILES]]
     more = [f"... and {len(inside) - _SHOWN_FILES} more"] if len(inside) > _SHOWN_FILES else []
-    return Change(lambda: "\n".join([f"deleted folder {spoken(parts)}", *lines, *more, ""]), do)
+    return Change(lambda: "\n".join([f"deleted folder {shown_path(parts)}", *lines, *more, ""]), do)
 
 
 def _remove(fd: int, name: str) -> int:
@@ -142,9 +147,9 @@ def _emptied() -> tuple[int, list[str]]:
 
 def _deleted(parts: Parts, facts: os.stat_result) -> str:
     if not stat.S_ISREG(facts.st_mode):
-        return f"deleted {kind_of(facts)} {spoken(parts)}\n"
+        return f"deleted {kind_of(facts)} {shown_path(parts)}\n"
     before = _content(parts)
-    return difference(before, None, spoken(parts))
+    return difference(before, None, shown_path(parts))
 
 
 def _facts(parts: Parts) -> os.stat_result | None:
@@ -152,10 +157,16 @@ def _facts(parts: Parts) -> os.stat_result | None:
     try:
         with parent(parts) as (fd, name):
             return look(fd, name)
-    except Refused as refused:
-        if "no such folder" in str(refused):
-            return None
-        raise
+    except NoSuchFolder:
+        return None
+
+
+def _existing(parts: Parts) -> os.stat_result:
+    with parent(parts) as (fd, name):
+        facts = look(fd, name)
+    if facts is None:
+        raise Refused(f"{shown_path(parts)}: there is no such file")
+    return facts
 
 
 def _content(parts: Parts) -> bytes | None:
@@ -177,7 +188,7 @@ def _encoded(content: str, encoding: str) -> bytes:
 
 
 def _replace(parts: Parts, data: bytes) -> dict[str, Any]:
-    """Write beside the file and put it in its place: nobody sees half of it, and no other name of it is touched."""
+    """Write beside the file, then rename: nobody sees half of it, and other links to the old content keep that."""
     with parent(parts, make=True) as (fd, name):
         facts = look(fd, name)
         mode = 0o666 if facts is None else stat.S_IMODE(facts.st_mode) & 0o777
@@ -192,4 +203,4 @@ def _replace(parts: Parts, data: bytes) -> dict[str, Any]:
         except BaseException:
             os.unlink(beside, dir_fd=fd)
             raise
-    return {"path": spoken(parts), "size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    return {"path": shown_path(parts), "size": len(data), "sha256": hashlib.sha256(data).hexdigest()}

@@ -1,1 +1,1 @@
-"""What runs inside the jail, with nothing but its standard library."""
+"""What runs inside a program's jail, with nothing but the standard library."""

@@ -6,8 +6,8 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from sandbox.guest.programs.client import Client
-from sandbox.guest.programs.wire import ToolError
+from sandbox.guest.programs.errors import ToolError
+from sandbox.guest.programs.tool_calls import ToolCalls
 
 PACKAGE = "sandbox_py"
 _MARK = f"<{PACKAGE}."
@@ -18,15 +18,15 @@ UNSET: Any = object()
 _FLAGS = __future__.annotations.compiler_flag
 
 
-def install(bindings: dict[str, dict[str, str]], client: Client) -> dict[str, Any]:
+def install(bindings: dict[str, dict[str, str]], tool_calls: ToolCalls) -> dict[str, Any]:
     """Make the package importable and return what a program finds imported already."""
-    ways = {"call": client.call, "result": client.result, "ToolError": ToolError, "UNSET": UNSET}
+    names = {"call": tool_calls.call, "result": tool_calls.result, "ToolError": ToolError, "UNSET": UNSET}
     package = _module(PACKAGE, {}, package=True)
-    package.__dict__["client"] = _module(f"{PACKAGE}.client", ways)
+    package.__dict__["client"] = _module(f"{PACKAGE}.client", names)
     package.__dict__["servers"] = servers = _module(f"{PACKAGE}.servers", {}, package=True)
     for provider, sources in bindings.items():
-        servers.__dict__[provider] = _provider(f"{PACKAGE}.servers.{provider}", sources, ways)
-    return {**{name: servers.__dict__[name] for name in bindings}, "result": client.result, "ToolError": ToolError}
+        servers.__dict__[provider] = _provider(f"{PACKAGE}.servers.{provider}", sources, names)
+    return {**{name: servers.__dict__[name] for name in bindings}, "result": tool_calls.result, "ToolError": ToolError}
 
 
 def is_binding(filename: str) -> bool:
@@ -43,7 +43,7 @@ def _module(name: str, content: dict[str, Any], *, package: bool = False) -> Mod
     return module
 
 
-def _provider(name: str, sources: dict[str, str], ways: dict[str, Any]) -> ModuleType:
+def _provider(name: str, sources: dict[str, str], names: dict[str, Any]) -> ModuleType:
     provider = name.rpartition(".")[2]
 
     def fetch(function: str) -> Any:
@@ -52,10 +52,10 @@ def _provider(name: str, sources: dict[str, str], ways: dict[str, Any]) -> Modul
             some = ", ".join(sorted(sources)[:_SHOWN])
             more = f" and {len(sources) - _SHOWN} more" if len(sources) > _SHOWN else ""
             raise AttributeError(f"{provider} has no function {function!r}; it has {some}{more}")
-        names = {"__name__": name, **ways}
-        exec(compile(source, f"{_MARK}{provider}.{function}>", "exec", _FLAGS, dont_inherit=True), names)  # noqa: S102 - rendered by the host
-        vars(module)[function] = names[function]
-        return names[function]
+        known = {"__name__": name, **names}
+        exec(compile(source, f"{_MARK}{provider}.{function}>", "exec", _FLAGS, dont_inherit=True), known)  # noqa: S102 - rendered by the host
+        vars(module)[function] = known[function]
+        return known[function]
 
     module = _module(name, {"__getattr__": fetch, "__dir__": lambda: sorted(sources)})
     return module

@@ -11,31 +11,28 @@ def main() -> None:
         package = type(sys)(name)
         package.__path__ = [HERE] if name.endswith(".programs") else []
         sys.modules[name] = package
-    from sandbox.guest.programs.after_import import AfterImport  # noqa: PLC0415 - found through the packages made above
-    from sandbox.guest.programs.clock import Clock  # noqa: PLC0415 - the same
-    from sandbox.guest.programs.databases import Databases  # noqa: PLC0415 - the same
-    from sandbox.guest.programs.file_times import FileTimes  # noqa: PLC0415 - the same
-    from sandbox.guest.programs.seeded import Seeded  # noqa: PLC0415 - the same
+    from sandbox.guest.programs.clock import Clock, FileTimes  # noqa: PLC0415 - found through the packages made above
+    from sandbox.guest.programs.imports import ModuleChanges, import_asyncio  # noqa: PLC0415 - the same
+    from sandbox.guest.programs.randomness import SeededRandomness  # noqa: PLC0415 - the same
+    from sandbox.guest.programs.sqlite_functions import SqliteFunctions  # noqa: PLC0415 - the same
 
-    clock, seeded = Clock(), Seeded()
+    clock, randomness = Clock(), SeededRandomness()
     clock.install()
-    seeded.install()
+    randomness.install()
     FileTimes(clock).install()
-    changes = AfterImport(
+    changes = ModuleChanges(
         {
-            "random": seeded.install_random,
-            "uuid": seeded.install_uuid,
+            "random": randomness.install_random,
+            "uuid": randomness.install_uuid,
             "datetime": clock.install_datetime,
             "resource": clock.install_resource,
-            "_sqlite3": Databases(clock, seeded).install,
+            "_sqlite3": SqliteFunctions(clock, randomness).install,
         }
     )
-    from sandbox.guest.programs.lean_asyncio import import_asyncio  # noqa: PLC0415 - reads the clock while it is imported
-
     import_asyncio()
-    from sandbox.guest.programs.session import serve  # noqa: PLC0415 - the same
+    from sandbox.guest.programs.session import serve  # noqa: PLC0415 - it reads the clock while it is imported
 
-    serve(clock, seeded, changes)
+    serve(clock, randomness, changes)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Try, from inside a jail, what must not be possible there, and tell how each attempt went.
+"""Try, from inside a jail, what must not be possible there, and report how each attempt ended.
 
-Without an argument, all attempts that leave the process alive are told on fd 1 as one line of JSON; then the process
-stays until fd 0 is closed, so that it can be looked at from outside. With an argument, the one deadly attempt of that
+Without an argument, all attempts that leave the process alive are reported on fd 1 as one line of JSON; the process
+then stays until fd 0 is closed, so that it can be looked at from outside. With an argument, the deadly attempt of that
 name is made.
 """
 
@@ -13,6 +13,7 @@ import os
 import resource
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -83,20 +84,14 @@ def machine_code() -> None:
 
 def open_files() -> list[int]:
     """Return the file descriptors that are open."""
-    found: list[int] = []
-    for number in range(resource.getrlimit(resource.RLIMIT_NOFILE)[0]):
-        try:
-            os.fstat(number)
-        except OSError:
-            continue
-        found.append(number)
-    return found
+    numbers = range(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    return [number for number in numbers if attempt(partial(os.fstat, number)) == DONE]
 
 
 def listed(path: str) -> list[str]:
     """Return what is in a folder; a missing one is empty."""
     try:
-        return sorted(one.name for one in Path(path).iterdir())
+        return sorted(entry.name for entry in Path(path).iterdir())
     except OSError:
         return []
 
@@ -152,7 +147,7 @@ def facts() -> dict[str, Any]:
 
 
 def main(names: list[str]) -> None:
-    """Make the deadly attempts that are named, or tell all others."""
+    """Make the deadly attempts that are named, or report all others."""
     for name in names:
         attempt(DEADLY[name])
     if not names:

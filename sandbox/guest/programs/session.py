@@ -6,39 +6,84 @@ import os
 import sys
 from asyncio import events
 from collections.abc import Callable
-from types import CoroutineType, ModuleType
-from typing import Any
+from types import CodeType, CoroutineType, FrameType, ModuleType
+from typing import Any, Self
 
-from sandbox.guest.programs.after_import import AfterImport
 from sandbox.guest.programs.bindings import PACKAGE, install
-from sandbox.guest.programs.client import Client
 from sandbox.guest.programs.clock import Clock
-from sandbox.guest.programs.faults import fault_of
-from sandbox.guest.programs.leftovers import settle, waits, watch
-from sandbox.guest.programs.loop import Deadlock, Loop, LoopPolicy, keep_order
-from sandbox.guest.programs.plain_json import encode
-from sandbox.guest.programs.rehearsal import END, START, Rehearsal
-from sandbox.guest.programs.seeded import Seeded
-from sandbox.guest.programs.self_start import SelfStart
+from sandbox.guest.programs.errors import describe_error
+from sandbox.guest.programs.event_loop import Deadlock, Loop, LoopPolicy, keep_order
+from sandbox.guest.programs.host_pipe import HostPipe
+from sandbox.guest.programs.imports import ModuleChanges
+from sandbox.guest.programs.randomness import SeededRandomness
 from sandbox.guest.programs.source import FILENAME, Prepared, own, prepare
-from sandbox.guest.programs.wire import Wire
+from sandbox.guest.programs.strict_json import encode
+from sandbox.guest.programs.tool_calls import ToolCalls
+from sandbox.guest.programs.unawaited import settle, waits, watch
+from sandbox.guest.programs.warm_up import END, START, WarmUpPipe
 
-_UNSPEAKABLE = '{"error":{"type":"MemoryError","message":"the error itself could not be told","line":null}}'
+_NO_DESCRIPTION = '{"error":{"type":"MemoryError","message":"the error itself could not be told","line":null}}'
+_COROUTINE = 0x80
+_RUNS = ("run", "run_until_complete", "run_forever")
+
+
+class EntryWatch:
+    """Notice when the top level of a program starts its entry itself: started again, its calls would be made twice."""
+
+    def __init__(self, prepared: Prepared) -> None:
+        """Watch for the entry's own code; a top level that starts nothing is not slowed down by being watched."""
+        codes = (code for code in prepared.code.co_consts if isinstance(code, CodeType))
+        entries = (code for code in codes if code.co_name == prepared.entry)
+        self.code = next(entries, None) if _may_start(prepared) else None
+        """The entry's code, when it is watched for."""
+        self.started = False
+        self.value: Any = None
+        """What the entry returned, when it is no coroutine."""
+
+    def __enter__(self) -> Self:
+        """Begin to watch."""
+        if self.code is not None:
+            sys.setprofile(self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop."""
+        sys.setprofile(None)
+
+    def _note(self, frame: FrameType, event: str, value: Any) -> None:
+        if frame.f_code is self.code:
+            self.started = True
+            self.value = value if event == "return" else None
+            if event == "return" or frame.f_code.co_flags & _COROUTINE:
+                sys.setprofile(None)
+
+
+def _may_start(prepared: Prepared) -> bool:
+    """Return whether the top level calls a function of its own, or something that runs coroutines."""
+    body = prepared.tree.body
+    names = {*_RUNS, *(node.name for node in body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))}
+    for node in own(body):
+        match node:
+            case ast.Call(func=ast.Name(id=name)) | ast.Call(func=ast.Attribute(attr=name)) if name in names:
+                return True
+            case _:
+                pass
+    return False
 
 
 class Session:
     """Hold what one program runs with."""
 
-    def __init__(self, wire: Wire | Rehearsal, clock: Clock, seeded: Seeded, changes: AfterImport) -> None:
+    def __init__(self, pipe: HostPipe, clock: Clock, randomness: SeededRandomness, changes: ModuleChanges) -> None:
         """Prepare everything that does not depend on the program."""
         self._changes = changes
         self._clock = clock
-        self._seeded = seeded
-        self._client = Client(wire, clock)
-        self._loop: Any = Loop(clock, self._client.make_calls)
+        self._randomness = randomness
+        self._tool_calls = ToolCalls(pipe, clock)
+        self._loop: Any = Loop(clock, self._tool_calls.make_calls)
         set_policy: Any = events.set_event_loop_policy  # pyright: ignore[reportDeprecated] - the way until Python 3.14
         set_policy(LoopPolicy(self._loop))
-        watch(self._client)
+        watch(self._tool_calls)
         keep_order()
 
     def answer(self, start: dict[str, Any]) -> str:
@@ -48,31 +93,31 @@ class Session:
         except SystemExit as leaving:
             if leaving.code in (None, 0):
                 return '{"ok":null}'
-            return _told(leaving)
+            return _error_frame(leaving)
         except BaseException as error:
-            return _told(error)
+            return _error_frame(error)
 
     def _run(self, start: dict[str, Any]) -> Any:
         self._clock.start(start["now"])
-        self._seeded.start(start["seed"])
-        self._client.start(start["calls_from"])
+        self._randomness.start(start["seed"])
+        self._tool_calls.start(start["calls_from"])
         prepared = prepare(start["source"])
         self._changes.add("linecache", lambda module: _show(module, start["source"]))
         module = ModuleType("__main__")
-        ready = install(start["bindings"], self._client)
+        ready = install(start["bindings"], self._tool_calls)
         vars(module).update(__file__=FILENAME, asyncio=sys.modules["asyncio"], **ready)
         sys.modules["__main__"] = module
         sys.argv = ["program"]
         try:
-            with SelfStart(prepared) as own_start:
+            with EntryWatch(prepared) as watched:
                 exec(prepared.code, vars(module))  # noqa: S102 - the program is what this process is for
-            if own_start.started:
-                value = self._loop.results.get(own_start.code, own_start.value)
+            if watched.started:
+                value = self._loop.results.get(watched.code, watched.value)
             else:
                 value = self._called(prepared, vars(module)[prepared.entry])
         except Deadlock as stuck:
             raise Deadlock(f"{stuck}{waits(self._loop)}") from None
-        settle(self._loop, self._client)
+        settle(self._loop, self._tool_calls)
         return value
 
     def _called(self, prepared: Prepared, entry: Callable[[], Any]) -> Any:
@@ -87,24 +132,24 @@ class Session:
         return self._loop.run_until_complete(value) if hasattr(value, "__await__") else value
 
 
-def serve(clock: Clock, seeded: Seeded, changes: AfterImport) -> None:
+def serve(clock: Clock, randomness: SeededRandomness, changes: ModuleChanges) -> None:
     """Take the control pipes over, get ready, run one program, and leave at once."""
-    wire = Wire()
-    _rehearse(Session(Rehearsal(), clock, seeded, changes))
-    session = Session(wire, clock, seeded, changes)
+    pipe = HostPipe()
+    _warm_up(Session(WarmUpPipe(), clock, randomness, changes))
+    session = Session(pipe, clock, randomness, changes)
     gc.collect()
     # What is here now stays for good; looking at it again would only cost time.
     gc.freeze()
-    wire.send('{"ready": 1}')
-    wire.send(f'{{"done":{session.answer(wire.receive())}}}')
+    pipe.send('{"ready": 1}')
+    pipe.send(f'{{"done":{session.answer(pipe.receive())}}}')
     # No exit handlers and no finalizers: the program has ended.
     os._exit(0)
 
 
-def _rehearse(session: Session) -> None:
+def _warm_up(session: Session) -> None:
     end = session.answer(START)
     if end != END:
-        raise RuntimeError(f"the rehearsal ended with {end}")
+        raise RuntimeError(f"the warm-up ended with {end}")
     for name in [name for name in sys.modules if name.partition(".")[0] == PACKAGE]:
         del sys.modules[name]
 
@@ -114,13 +159,13 @@ def _show(linecache: Any, source: str) -> None:
     linecache.cache[FILENAME] = (len(source), None, source.splitlines(keepends=True), FILENAME)
 
 
-def _told(error: BaseException) -> str:
+def _error_frame(error: BaseException) -> str:
     try:
-        fault = fault_of(error)
+        description = describe_error(error)
         error.__traceback__ = None
-        return f'{{"error":{encode(fault, "the error")}}}'
+        return f'{{"error":{encode(description, "the error")}}}'
     except BaseException:
-        return _UNSPEAKABLE
+        return _NO_DESCRIPTION
 
 
 def _is_plain_body(prepared: Prepared) -> bool:

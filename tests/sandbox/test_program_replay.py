@@ -116,18 +116,18 @@ async def sandbox(tmp_path_factory):
     [CHANCE, TIME, ORDER, LARGE, ERRORS, ENDS_BADLY],
     ids=["chance", "time", "order", "large", "errors", "crash"],
 )
-async def test_a_program_that_is_fed_in_every_round_says_byte_for_byte_what_it_says_live(sandbox, source):
+async def test_a_program_that_is_replayed_in_every_round_says_byte_for_byte_what_it_says_live(sandbox, source):
     live = await play(sandbox, source, answer)
-    fed = await play(sandbox, source, answer, feeding=True)
-    assert [one.came for one in fed.rounds] == [one.came for one in live.rounds]
-    assert [one.sent for one in fed.rounds] == [one.sent for one in live.rounds]
-    assert fed.halted.output == live.halted.output
-    assert (fed.halted.kind, fed.halted.result, fed.halted.error) == (
+    replayed = await play(sandbox, source, answer, replaying=True)
+    assert [one.came for one in replayed.rounds] == [one.came for one in live.rounds]
+    assert [one.sent for one in replayed.rounds] == [one.sent for one in live.rounds]
+    assert replayed.halted.output == live.halted.output
+    assert (replayed.halted.kind, replayed.halted.result, replayed.halted.error) == (
         live.halted.kind,
         live.halted.result,
         live.halted.error,
     )
-    assert (live.halted.fed, fed.halted.fed) == (0, len(fed.rounds) - 1)
+    assert (live.halted.replayed, replayed.halted.replayed) == (0, len(replayed.rounds) - 1)
     await sandbox.verify(sandbox.image_hash, live.start, live.rounds[:-1], tools=TOOLS)
 
 
@@ -205,16 +205,7 @@ async def test_a_program_that_ends_where_it_called_before_diverges_before_anythi
     assert str(diverged.value) == "round 2: the program ends where it called mail.find"
 
 
-async def test_each_fed_round_is_told_as_progress(sandbox):
-    played = await play(sandbox, "for n in range(3):\n    await mail.find(n=n)")
-    told = []
-    await sandbox.verify(
-        sandbox.image_hash, played.start, played.rounds[:-1], tools=TOOLS, progress=lambda: told.append(1)
-    )
-    assert len(told) == 3
-
-
-async def test_a_long_journal_with_large_frames_is_fed_to_its_end(sandbox):
+async def test_a_long_journal_with_large_frames_is_replayed_to_its_end(sandbox):
     source = cleandoc(
         """
         import random
@@ -235,14 +226,14 @@ async def test_a_long_journal_with_large_frames_is_fed_to_its_end(sandbox):
         await sandbox.verify(sandbox.image_hash, played.start, wrong, tools=TOOLS)
 
 
-async def test_a_limit_reached_while_feeding_is_a_lost_jail_and_not_the_programs_fault(sandbox, tmp_path):
+async def test_a_limit_reached_while_replaying_is_a_lost_jail_and_not_the_programs_fault(sandbox, tmp_path):
     source = "await mail.find(n=1)\nx = bytearray(200 << 20)\nawait mail.find(n=2)"
     played = await play(sandbox, source, batches=2)
     async with opened(tmp_path, limits=Limits(memory_mb=512, output_bytes=10), ready=0) as other:
         printing = await play(sandbox, "print('x' * 99)\nawait mail.find(n=1)", batches=1)
         with pytest.raises(SandboxLost) as lost:
             await other.verify(other.image_hash, printing.start, printing.rounds, tools=TOOLS)
-    assert "while it was fed round 0: output:" in str(lost.value)
+    assert "while round 0 was replayed: output:" in str(lost.value)
     sandbox.discard(played.halted)
     sandbox.discard(printing.halted)
 

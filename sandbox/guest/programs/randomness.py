@@ -1,4 +1,4 @@
-"""One stream of chance for everything random in a program, drawn from the seed of its first frame."""
+"""One stream of random numbers for everything random in a program, drawn from the seed of its first frame."""
 
 import os
 from _random import Random as Stream
@@ -6,8 +6,8 @@ from types import ModuleType
 from typing import Any
 
 
-class Seeded:
-    """Stand in for the kernel's randomness."""
+class SeededRandomness:
+    """Stand in for the randomness of the kernel."""
 
     def __init__(self) -> None:
         """Begin with a fixed stream, for what is imported before the program starts."""

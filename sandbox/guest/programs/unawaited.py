@@ -1,4 +1,4 @@
-"""What a program began and did not finish, told by name: a call that is not made must not look like one that was."""
+"""Calls and tasks that a program started and never awaited: it ends with an error that names them."""
 
 import gc
 import sys
@@ -8,37 +8,37 @@ from types import CoroutineType, FrameType
 from typing import Any
 
 from sandbox.guest.programs.bindings import is_binding
-from sandbox.guest.programs.client import Client, NeverAwaited
-from sandbox.guest.programs.loop import Loop
+from sandbox.guest.programs.errors import NeverAwaited
+from sandbox.guest.programs.event_loop import Loop
 from sandbox.guest.programs.source import FILENAME
+from sandbox.guest.programs.tool_calls import ToolCalls
 
 
-def watch(client: Client) -> None:
+def watch(tool_calls: ToolCalls) -> None:
     """Note every coroutine that is thrown away without having been awaited."""
     sys.set_coroutine_origin_tracking_depth(1)
 
     def note(coroutine: Any) -> None:
-        client.forgotten.append(_forgotten(coroutine))
+        tool_calls.forgotten.append(_forgotten(coroutine))
 
     setattr(warnings, "_warn_unawaited_coroutine", note)  # noqa: B010 - no name that types know
 
 
-def settle(loop: Loop, client: Client) -> None:
+def settle(loop: Loop, tool_calls: ToolCalls) -> None:
     """Cancel what still runs when the program has returned.
 
     Raises NeverAwaited when a call was started that will not be made.
     """
     left = tasks.all_tasks(loop)
-    unbegun = [task.get_coro() for task in left if not _has_begun(task.get_coro())]
-    faults = [_unfinished(coroutine) for coroutine in unbegun]
-    faults += [f"{tool} was started, but nothing awaits it; await it before returning" for tool in client.waiting()]
+    faults = [_unfinished(coroutine) for task in left if _is_unbegun(coroutine := task.get_coro())]
+    faults += [f"{tool} was started, but nothing awaits it; await it before returning" for tool in tool_calls.waiting()]
     if not faults:
         for task in left:
             task.cancel()
         loop.drain()
-        faults += [f"{tool} was started while the program ended, so it is not made" for tool in client.waiting()]
-    faults += client.forgotten
-    faults += [_forgotten(one) for one in gc.get_objects() if isinstance(one, CoroutineType) and _is_unbegun(one)]
+        faults += [f"{tool} was started while the program ended, so it is not made" for tool in tool_calls.waiting()]
+    faults += tool_calls.forgotten
+    faults += [_forgotten(found) for found in gc.get_objects() if _is_unbegun(found)]
     if faults:
         raise NeverAwaited("; ".join(sorted(set(faults))))
 
@@ -60,13 +60,10 @@ def _place(coroutine: Any) -> int:
     return line
 
 
-def _has_begun(coroutine: Any) -> bool:
-    return not isinstance(coroutine, CoroutineType) or not _is_unbegun(coroutine)
-
-
-def _is_unbegun(coroutine: Any) -> bool:
-    frame = coroutine.cr_frame
-    return frame is not None and not coroutine.cr_running and not coroutine.cr_suspended
+def _is_unbegun(found: Any) -> bool:
+    if not isinstance(found, CoroutineType):
+        return False
+    return found.cr_frame is not None and not found.cr_running and not found.cr_suspended
 
 
 def _unfinished(coroutine: Any) -> str:

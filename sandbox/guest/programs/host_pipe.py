@@ -1,20 +1,9 @@
-"""The two control pipes, moved out of the program's way."""
+"""The pipes to the host, over which a program's calls leave the jail and their answers come back."""
 
 import os
 import sys
 from json import JSONDecoder
 from typing import Any
-
-
-class ToolError(Exception):
-    """A tool did not do what it was asked to; `error_type` says in one word why, the text says it in full."""
-
-    def __init__(self, message: str = "", error_type: str = "ToolError", tool: str = "") -> None:
-        """Hold what the tool said."""
-        super().__init__(message)
-        self.error_type = error_type
-        self.tool = tool
-
 
 # High enough for a program's own files to have the numbers they have elsewhere, and below what is allowed.
 _OUT = min(64, os.sysconf("SC_OPEN_MAX")) - 3
@@ -22,7 +11,7 @@ _IN = _OUT - 1
 _PREFIX = 4
 
 
-class Wire:
+class HostPipe:
     """Send frames and receive their answers."""
 
     def __init__(self) -> None:
@@ -34,7 +23,7 @@ class Wire:
         os.close(reading)
         os.close(writing)
         os.dup2(2, 1)
-        # Whoever changes these later must not change what is flushed and parsed here.
+        # A program may replace these later; what is flushed and parsed here stays the same.
         self._streams = (sys.stdout, sys.stderr)
         self._parse = JSONDecoder().decode
         sys.stdout.reconfigure(line_buffering=True)  # pyright: ignore[reportAttributeAccessIssue] - a real text stream

@@ -1,17 +1,55 @@
-"""Import of asyncio only what programs without network and processes use; the rest comes when it is asked for."""
+"""How modules are imported in a jail: some are changed right after, and of asyncio only the needed parts come."""
 
 import importlib
 import sys
-from importlib.machinery import PathFinder
+from collections.abc import Callable, Sequence
+from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
+
+Change = Callable[[ModuleType], None]
+
+
+class ModuleChanges:
+    """Change some modules right after they have been imported for the first time."""
+
+    def __init__(self, changes: dict[str, Change]) -> None:
+        """Change each named module when it is imported; one that is there already, now."""
+        self._changes: dict[str, Change] = {}
+        for name, change in changes.items():
+            self.add(name, change)
+        sys.meta_path.insert(0, self)  # pyright: ignore[reportArgumentType] - the old method find_module is not asked for
+
+    def add(self, name: str, change: Change) -> None:
+        """Change this module too."""
+        if name in sys.modules:
+            change(sys.modules[name])
+        else:
+            self._changes[name] = change
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return the spec that the path gives, with a loader that also makes the change."""
+        change = self._changes.pop(name, None)
+        spec = PathFinder.find_spec(name, path, target) if change else None
+        if change and spec and spec.loader:
+            real: Any = spec.loader.exec_module
+
+            def exec_module(module: ModuleType) -> None:
+                real(module)
+                change(module)
+
+            spec.loader.exec_module = exec_module
+        return spec
+
 
 _PARTS = "exceptions coroutines events futures tasks locks queues taskgroups timeouts"
 _LATER = {"run": "runners", "Runner": "runners", "to_thread": "threads"}
 
 
 def import_asyncio() -> None:
-    """Put a package in the place of asyncio that holds its own modules and fetches the heavy ones late."""
+    """Import the parts of asyncio that programs here use; the rest is imported when it is asked for."""
     spec = PathFinder.find_spec("asyncio")
     if spec is None or spec.loader is None:
         raise ImportError("asyncio is not in the image")

@@ -1,17 +1,30 @@
-"""Errors of a program as one line for a model that cannot see the traceback."""
+"""Errors that a program meets, and each as one line for a model that cannot see the traceback."""
 
 from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
 
 from sandbox.guest.programs.source import FILENAME
-from sandbox.guest.programs.wire import ToolError
 
 _MOST = 1000
 _SHOWN = 3
 
 
-def fault_of(error: BaseException) -> dict[str, Any]:
+class ToolError(Exception):
+    """A tool did not do what it was asked to; `error_type` says in one word why, the text says it in full."""
+
+    def __init__(self, message: str = "", error_type: str = "ToolError", tool: str = "") -> None:
+        """Hold what the tool said."""
+        super().__init__(message)
+        self.error_type = error_type
+        self.tool = tool
+
+
+class NeverAwaited(RuntimeError):
+    """A call was started, but nothing awaits it."""
+
+
+def describe_error(error: BaseException) -> dict[str, Any]:
     """Return type, message and the program's own line of an error."""
     return {"type": type(error).__name__[:_MOST], "message": _message(error), "line": line_of(error)}
 
@@ -21,7 +34,7 @@ def line_of(error: BaseException) -> int | None:
     if isinstance(error, SyntaxError) and error.filename == FILENAME:
         return error.lineno
     lines = [line for name, line in _places(error.__traceback__) if name == FILENAME]
-    inner = next((line_of(one) for one in error.exceptions), None) if isinstance(error, BaseExceptionGroup) else None
+    inner = next(map(line_of, error.exceptions), None) if isinstance(error, BaseExceptionGroup) else None
     return inner or (lines[-1] if lines else None)
 
 
@@ -33,14 +46,14 @@ def _places(traceback: TracebackType | None) -> Iterator[tuple[str, int]]:
 
 def _message(error: BaseException) -> str:
     try:
-        text = _told(error)
+        text = _text(error)
         # Lone surrogates in it must not keep the line from leaving the jail.
         return " ".join(text[: 4 * _MOST].encode("utf-8", "backslashreplace").decode().split())[:_MOST]
     except Exception as another:
         return f"its text cannot be shown: {type(another).__name__}"
 
 
-def _told(error: BaseException) -> str:
+def _text(error: BaseException) -> str:
     match error:
         case ToolError(tool=tool) if tool:
             return f"{tool}: {error.error_type}: {error}"
@@ -49,7 +62,7 @@ def _told(error: BaseException) -> str:
         case KeyError():
             return f"key {error} is not there"
         case BaseExceptionGroup():
-            inner = [f"{type(one).__name__}: {_told(one)}" for one in error.exceptions[:_SHOWN]]
+            inner = [f"{type(part).__name__}: {_text(part)}" for part in error.exceptions[:_SHOWN]]
             more = len(error.exceptions) - len(inner)
             return "; ".join([str(error), *inner, *([f"and {more} more"] if more else [])])
         case _:

@@ -20,7 +20,7 @@ def keep_order() -> None:
 
     def as_completed(fs: Any, *, timeout: float | None = None) -> Any:
         """Return what yields the results of awaitables in the order in which they complete."""
-        return real([tasks.ensure_future(one) for one in fs], timeout=timeout)
+        return real([*map(tasks.ensure_future, fs)], timeout=timeout)
 
     for module in (tasks, sys.modules["asyncio"]):
         vars(module)["as_completed"] = as_completed

@@ -1,24 +1,24 @@
-"""Databases in which the program's clock and its chance rule, not the machine's."""
+"""SQLite databases whose time and random numbers are those of the program, not those of the machine."""
 
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 from sandbox.guest.programs.clock import Clock
-from sandbox.guest.programs.seeded import Seeded
+from sandbox.guest.programs.randomness import SeededRandomness
 
 # By name: which of the arguments is the time, for those that were given no time take the current one.
 _TIMED = {"date": 0, "time": 0, "datetime": 0, "julianday": 0, "unixepoch": 0, "strftime": 1}
 _CURRENT = {"current_date": "date", "current_time": "time", "current_timestamp": "datetime"}
 
 
-class Databases:
-    """Replace the functions of SQL that ask the machine, in every connection as it is opened."""
+class SqliteFunctions:
+    """Replace the functions of SQL that ask the machine, in every connection when it is opened."""
 
-    def __init__(self, clock: Clock, seeded: Seeded) -> None:
+    def __init__(self, clock: Clock, randomness: SeededRandomness) -> None:
         """Answer from these two."""
         self._clock = clock
-        self._seeded = seeded
+        self._randomness = randomness
         self._open: Any = None
         self._plain: Any = None
 
@@ -41,10 +41,10 @@ class Databases:
         vars(module)["connect"] = connect
 
     def _random(self) -> int:
-        return int.from_bytes(self._seeded.urandom(8), "little", signed=True)
+        return int.from_bytes(self._randomness.urandom(8), "little", signed=True)
 
     def _randomblob(self, size: Any) -> bytes:
-        return self._seeded.urandom(max(1, int(size or 0)))
+        return self._randomness.urandom(max(1, int(size or 0)))
 
     def _timed(self, name: str, place: int) -> Callable[..., Any]:
         """Return a function of SQL that is given the program's time wherever it would ask for the machine's."""

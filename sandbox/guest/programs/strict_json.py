@@ -1,4 +1,4 @@
-"""JSON as it leaves the jail: strict, and with a clear word about what is none."""
+"""JSON as it leaves the jail: strict, and with an error that names what is not JSON."""
 
 from json import JSONEncoder
 from typing import Any
@@ -11,7 +11,7 @@ _MOST_DEPTH = 90
 def encode(value: Any, what: str) -> str:
     """Return the JSON text of a value.
 
-    Raises TypeError or ValueError that names what is no JSON and where it stands.
+    Raises TypeError or ValueError that names what is not JSON and where it stands.
     """
     try:
         text = _ENCODE(value)
@@ -23,7 +23,7 @@ def encode(value: Any, what: str) -> str:
 
 
 def _fault(value: Any, where: str, depth: int) -> Exception | None:
-    """Return what is wrong with the first part that is no JSON."""
+    """Return what is wrong with the first part that is not JSON."""
     match value:
         case None | bool() | int():
             return None

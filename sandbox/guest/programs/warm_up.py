@@ -1,6 +1,8 @@
-"""A program that every jail runs before it is ready, so that no program pays for what only the first one costs."""
+"""A program that every jail runs before it is ready, so that no other pays for what only the first one costs."""
 
 from typing import Any
+
+from sandbox.guest.programs.host_pipe import HostPipe
 
 START: dict[str, Any] = {
     "source": "n, found = 0, []\nwhile n < 3:\n    found.append(await tools.find(n=n))\n    n += 1\nreturn found",
@@ -16,15 +18,15 @@ START: dict[str, Any] = {
             )
         }
     },
-    "seed": "rehearsal",
+    "seed": "warm up",
     "now": 0.0,
     "calls_from": 0,
 }
 END = '{"ok":[0,1,2]}'
 
 
-class Rehearsal:
-    """Stand where the control pipes will be, and answer each call by its number."""
+class WarmUpPipe(HostPipe):
+    """Answer each call by its number, without a host."""
 
     def __init__(self) -> None:
         """Begin with the first call."""

@@ -1,27 +1,23 @@
-"""How a program reaches tools: calls wait until nothing else can go on, and are then made together."""
+"""How a program's calls leave the jail: they wait until nothing else can go on, and are then sent as one batch."""
 
 from asyncio import events
 from collections.abc import Awaitable
 from typing import Any
 
 from sandbox.guest.programs.clock import Clock
-from sandbox.guest.programs.plain_json import encode
-from sandbox.guest.programs.rehearsal import Rehearsal
-from sandbox.guest.programs.wire import ToolError, Wire
+from sandbox.guest.programs.errors import NeverAwaited, ToolError
+from sandbox.guest.programs.host_pipe import HostPipe
+from sandbox.guest.programs.strict_json import encode
 
 RESULT = "engine.result"
 
 
-class NeverAwaited(RuntimeError):
-    """A call was started, but nothing awaits it."""
-
-
-class Client:
+class ToolCalls:
     """Number a program's calls and hold those that have not been made."""
 
-    def __init__(self, wire: Wire | Rehearsal, clock: Clock) -> None:
-        """Make calls through the wire; its answers move the clock."""
-        self._wire = wire
+    def __init__(self, pipe: HostPipe, clock: Clock) -> None:
+        """Send calls through the pipe; its answers move the clock."""
+        self._pipe = pipe
         self._clock = clock
         self._next = 0
         self._waiting: list[tuple[str, str, Any]] = []
@@ -71,13 +67,13 @@ class Client:
             f'{{"i":{number},"tool":{encode(tool, "a tool")},"args":{text}}}'
             for number, (tool, text, _) in enumerate(batch, first)
         )
-        self._wire.send(f'{{"calls":[{",".join(calls)}]}}')
-        answer = self._wire.receive()
+        self._pipe.send(f'{{"calls":[{",".join(calls)}]}}')
+        answer = self._pipe.receive()
         self._clock.move(answer["now"])
-        for one in answer["results"]:
-            tool, _, future = batch[one["i"] - first]
-            if "ok" in one:
-                future.set_result(one["ok"])
+        for result in answer["results"]:
+            tool, _, future = batch[result["i"] - first]
+            if "ok" in result:
+                future.set_result(result["ok"])
             else:
-                future.set_exception(ToolError(one["error"]["message"], one["error"]["type"], tool))
+                future.set_exception(ToolError(result["error"]["message"], result["error"]["type"], tool))
         return True

@@ -1,4 +1,4 @@
-"""The shelf: paused programs go on at once while they are there; when they are not, their journals bring them back."""
+"""Paused programs go on at once while their jails are kept; otherwise a replay of their journals brings them back."""
 
 import asyncio
 import time
@@ -36,22 +36,22 @@ async def go_on(box, played, key):
     return halted
 
 
-async def test_a_kept_program_goes_on_without_being_fed_and_only_once(tmp_path):
+async def test_a_kept_program_goes_on_without_a_replay_and_only_once(tmp_path):
     async with opened(tmp_path, ready=0) as box:
         played = await paused(box, "run/1")
         assert box.kept == 1
         first = await go_on(box, played, "run/1")
         assert box.kept == 0
         second = await go_on(box, played, "run/1")
-    assert (first.fed, second.fed) == (0, 1)
+    assert (first.replayed, second.replayed) == (0, 1)
     assert first.round.came == second.round.came
 
 
-async def test_an_unknown_key_or_none_is_fed(tmp_path):
+async def test_an_unknown_key_or_none_is_replayed(tmp_path):
     async with opened(tmp_path, ready=0) as box:
         played = await paused(box, "run/1")
-        assert (await go_on(box, played, "run/2")).fed == 1
-        assert (await go_on(box, played, None)).fed == 1
+        assert (await go_on(box, played, "run/2")).replayed == 1
+        assert (await go_on(box, played, None)).replayed == 1
         assert box.kept == 1
 
 
@@ -60,9 +60,9 @@ async def test_the_least_recently_kept_makes_room_and_its_process_ends(tmp_path)
         first, second, third = [await paused(box, f"run/{n}") for n in range(3)]
         assert box.kept == 2
         await asyncio.wait_for(asyncio.shield(first.halted.jail.gone), 10)
-        assert (await go_on(box, second, "run/1")).fed == 0
-        assert (await go_on(box, third, "run/2")).fed == 0
-        assert (await go_on(box, first, "run/0")).fed == 1
+        assert (await go_on(box, second, "run/1")).replayed == 0
+        assert (await go_on(box, third, "run/2")).replayed == 0
+        assert (await go_on(box, first, "run/0")).replayed == 1
 
 
 async def test_memory_is_bounded_by_what_the_kept_programs_hold_for_themselves(tmp_path):
@@ -91,7 +91,7 @@ async def test_forgetting_a_run_ends_its_programs_and_no_others(tmp_path):
         await box.forget("a/")
         assert box.kept == 1
         await asyncio.wait_for(asyncio.shield(one.halted.jail.gone), 10)
-        assert (await go_on(box, other, "ab/1")).fed == 0
+        assert (await go_on(box, other, "ab/1")).replayed == 0
 
 
 async def test_a_second_program_under_the_same_key_takes_the_place_of_the_first(tmp_path):
@@ -99,7 +99,7 @@ async def test_a_second_program_under_the_same_key_takes_the_place_of_the_first(
         first, second = await paused(box, "same"), await paused(box, "same")
         assert box.kept == 1
         await asyncio.wait_for(asyncio.shield(first.halted.jail.gone), 10)
-        assert (await go_on(box, second, "same")).fed == 0
+        assert (await go_on(box, second, "same")).replayed == 0
 
 
 async def test_a_discarded_program_is_ended_and_nothing_is_kept_by_a_closed_sandbox(tmp_path):
@@ -121,8 +121,8 @@ async def test_a_paused_program_that_nobody_keeps_or_discards_is_bounded_like_th
         await asyncio.wait_for(asyncio.shield(first.halted.jail.gone), 10)
         box.keep("late", first.halted)
         box.keep("run", second.halted)
-        assert (await go_on(box, first, "late")).fed == 1
-        assert (await go_on(box, second, "run")).fed == 0
+        assert (await go_on(box, first, "late")).replayed == 1
+        assert (await go_on(box, second, "run")).replayed == 0
         box.discard(third.halted)
         assert box.kept == 0
 
@@ -134,4 +134,4 @@ async def test_discarding_a_program_that_is_going_on_does_not_end_it(tmp_path):
         await until(lambda: box.kept == 0)
         box.discard(played.halted)
         halted = await going_on
-    assert (halted.kind, halted.fed) == ("waiting", 0)
+    assert (halted.kind, halted.replayed) == ("waiting", 0)
