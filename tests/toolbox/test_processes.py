@@ -135,7 +135,7 @@ async def test_servers_end_when_the_process_that_opened_them_is_killed(tmp_path,
         "import asyncio, pathlib, sys\nsys.path.insert(0, sys.argv[2])\nfrom toolbox.toolbox import open_toolbox\n"
         "async def main():\n    folder = pathlib.Path(sys.argv[1])\n"
         "    async with open_toolbox(folder / 'toolbox.json', environment={}, home=folder) as toolbox:\n"
-        "        await toolbox.catalog.catalog('anyone')\n        print('ready', flush=True)\n"
+        "        await toolbox.catalog('anyone')\n        print('ready', flush=True)\n"
         "        await asyncio.Event().wait()\n"
         "asyncio.run(main())\n"
     )
