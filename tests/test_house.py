@@ -75,9 +75,9 @@ MAY_IMPORT: dict[str, dict[str, tuple[str, ...]]] = {
         "httpx2": EVERYWHERE,
         "jsonschema": EVERYWHERE,
         "referencing": EVERYWHERE,  # the part of jsonschema that finds what a $ref names
-        "numpy": ("toolbox/catalog/meaning.py",),
-        "safetensors": ("toolbox/catalog/meaning.py",),
-        "tokenizers": ("toolbox/catalog/meaning.py",),
+        "numpy": ("toolbox/catalog/embeddings.py",),
+        "safetensors": ("toolbox/catalog/embeddings.py",),
+        "tokenizers": ("toolbox/catalog/embeddings.py",),
     },
     "sandbox": {
         "sandbox": EVERYWHERE,

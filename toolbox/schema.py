@@ -68,7 +68,7 @@ def compile_schema(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return "the tool's schema is no object"
     try:
-        dialect = validator_for(schema, default=Draft202012Validator)
+        dialect: Any = validator_for(schema, default=Draft202012Validator)
         schema = without_key(schema, "$schema")  # an inner dialect would bring back the rules without bounds
         dialect.check_schema(schema, format_checker=None)
         bounded = _bounded(dialect, patterned="patternProperties" in json.dumps(schema))

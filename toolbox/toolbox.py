@@ -9,18 +9,23 @@ from pathlib import Path
 from typing import Any
 
 from backstay.errors import ToolChanged
+from toolbox.actions.load import load_actions
+from toolbox.actions.provider import ActionProvider
 from toolbox.catalog.catalog import Catalog, build
 from toolbox.catalog.definition import Definition, define
-from toolbox.catalog.naming import is_presentable
-from toolbox.configuration.configuration import Configuration
+from toolbox.catalog.naming import file_name, is_presentable
+from toolbox.configuration.configuration import Configuration, ProviderEntry, ServerEntry
 from toolbox.configuration.load import BUILTIN, load
-from toolbox.opening import open_providers
-from toolbox.plugins.plugin import Confinement
+from toolbox.mcp.provider import McpProvider
+from toolbox.mcp.transports import http_transports, stdio_transport
+from toolbox.plugins.plugin import Confinement, Plugin
+from toolbox.plugins.provider import PluginProvider
+from toolbox.processes.runner import Runner
 from toolbox.providers.answer import Answer
 from toolbox.providers.declaration import Declaration
-from toolbox.providers.elicitation import Reply
-from toolbox.providers.listed import Listed, Listing
-from toolbox.providers.provider import Call, Provider, Sent, Workplace
+from toolbox.providers.elicitation import InputResponse
+from toolbox.providers.listing import ListedTool, Listing
+from toolbox.providers.provider import Call, Provider, Sent, WorkspaceAccess
 from toolbox.workspace.provider import WorkspaceHost, WorkspaceProvider, workspace_providers
 
 _SCHEMA_BYTES = 256 * 1024
@@ -75,8 +80,8 @@ class Toolbox:
         effect_id: str | None = None,
         before_send: Sent | None = None,
         on_progress: Callable[[str], None] | None = None,
-        reply: Reply | None = None,
-        workplace: Workplace | None = None,
+        reply: InputResponse | None = None,
+        workspace_access: WorkspaceAccess | None = None,
     ) -> Answer:
         """Call one tool; those of a workspace need to know which one, and for which run.
 
@@ -94,16 +99,18 @@ class Toolbox:
             on_progress=on_progress,
             reply=reply,
             still_listed=lambda listing: self._compare(definition, listing),
-            workplace=workplace,
+            workspace_access=workspace_access,
         )
         return await self._providers[definition.provider].call(call)
 
     async def preview(
-        self, definition: Definition, arguments: dict[str, Any], *, deadline_s: float, workplace: Workplace
+        self, definition: Definition, arguments: dict[str, Any], *, deadline_s: float, workspace_access: WorkspaceAccess
     ) -> str | None:
         """Return what a call would change in a workspace, as a unified diff; None where nothing can be shown."""
         provider = self._providers[definition.provider]
-        call = Call(tool=definition.mcp_name, arguments=arguments, deadline_s=deadline_s, workplace=workplace)
+        call = Call(
+            tool=definition.mcp_name, arguments=arguments, deadline_s=deadline_s, workspace_access=workspace_access
+        )
         return await provider.preview(call) if isinstance(provider, WorkspaceProvider) else None
 
     async def close(self) -> None:
@@ -164,7 +171,7 @@ class Toolbox:
             raise ToolChanged(f"{definition.name} is no longer the tool that was ruled on; look at it again")
 
 
-def _declared(listed: Listed, operator: Declaration | None) -> Declaration:
+def _declared(listed: ListedTool, operator: Declaration | None) -> Declaration:
     """Return what is said of a tool: what the operator says goes before what we say of our own."""
     if listed.declared is None or operator is None:
         return operator or listed.declared or Declaration()
@@ -191,7 +198,7 @@ async def open_toolbox(
         # The MCP client logs what servers send, which may hold secrets; what matters comes back as an error anyway.
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     configuration, providers = await asyncio.to_thread(
-        open_providers, configuration, path, environment, home, confinement
+        _open_providers, configuration, path, environment, home, confinement
     )
     builtin = {} if workspaces is None else workspace_providers(workspaces, configuration.workspace)
     toolbox = Toolbox(configuration, providers | builtin, secrets)
@@ -199,3 +206,55 @@ async def open_toolbox(
         yield toolbox
     finally:
         await toolbox.close()
+
+
+def _open_providers(
+    configuration: Configuration, path: Path, environment: Mapping[str, str], home: Path, jail: Confinement | None
+) -> tuple[Configuration, dict[str, Provider]]:
+    """Return every provider by name, and the configuration with what actions declare of themselves.
+
+    Nothing is connected or started yet. Raises ToolboxInvalid for actions that cannot be loaded.
+    """
+    folder, logs = path.absolute().parent, home.absolute() / "logs"
+    providers: dict[str, Provider] = {}
+    for name, server in configuration.servers.items():
+        if not server.disabled:
+            log = logs / f"{file_name(name)}.stderr"
+            providers[name] = _server(name, server, configuration.of(name), environment, folder=folder, log=log)
+    for name, place in configuration.plugin_folders(folder).items():
+        providers[name] = _plugin(name, place, configuration.of(name), environment, jail)
+    entries = dict(configuration.providers)
+    for name, action in configuration.actions.items():
+        wrappers, shape = load_actions(name, action, folder)
+        behind = None if action.provider is None else providers.get(action.provider)
+        if action.provider is None or behind is not None:  # a server that is switched off takes its actions with it
+            providers[name] = ActionProvider(name, wrappers, shape, behind)
+        declared = {one.name: Declaration(undo=one.undo) for one in wrappers.values() if one.undo is not None}
+        entry = configuration.of(name)
+        entries[name] = entry.model_copy(update={"trusted": True, "tools": {**declared, **entry.tools}})
+    return configuration.model_copy(update={"providers": entries}), providers
+
+
+def _server(
+    name: str, server: ServerEntry, entry: ProviderEntry, environment: Mapping[str, str], *, folder: Path, log: Path
+) -> Provider:
+    most = 1 if entry.serial else entry.concurrency
+    if server.url is not None:
+        return McpProvider(name, http_transports(server), most=most, url=server.url)
+    started = stdio_transport(server, environment=environment, folder=folder, log=log)
+    return McpProvider(name, (started,), most=most)
+
+
+def _plugin(
+    name: str, folder: Path, entry: ProviderEntry, environment: Mapping[str, str], jail: Confinement | None
+) -> Provider:
+    if entry.jail and jail is None:
+        return PluginProvider(name, None, reason="it must run in a jail, and there is none here; see its `jail`")
+    plugin = Plugin(
+        folder=folder,
+        runner=Runner(environment=environment),
+        python=entry.python or "python",
+        environment=entry.env,
+        confinement=jail if entry.jail else None,
+    )
+    return PluginProvider(name, plugin)

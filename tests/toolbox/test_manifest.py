@@ -387,13 +387,13 @@ from toolbox.bindings.package import render_package
 from toolbox.catalog.catalog import build
 from toolbox.providers.declaration import Declaration
 from toolbox.catalog.definition import define
-from toolbox.providers.listed import Listed
+from toolbox.providers.listing import ListedTool
 from toolbox.manifest.files import keep
 from toolbox.manifest.making import make_manifest
 from dataclasses import replace
 
 for number, line in enumerate(sys.stdin):
-    tools = [Listed(name=f"t{n}", description=f"version {number} {line.strip()}") for n in range(40)]
+    tools = [ListedTool(name=f"t{n}", description=f"version {number} {line.strip()}") for n in range(40)]
     catalog = build([define("raw", one, Declaration(), trusted=False, serial=False) for one in tools], [], {})
     catalog = replace(catalog, kinds={"raw": "mcp"})
     manifest, definitions = make_manifest("ana", catalog, policy=Policy(), redactor=Redactor(()))

@@ -18,7 +18,7 @@ from toolbox.manifest.example import call_line, example_of
 from toolbox.manifest.making import make_manifest
 from toolbox.manifest.manifest import Manifest, ManifestParameter, ManifestProvider, ManifestTool
 from toolbox.providers.declaration import Declaration
-from toolbox.providers.listed import Listed
+from toolbox.providers.listing import ListedTool
 from toolbox.schema import compile_schema, fault_of
 
 HOSTILE = (
@@ -97,9 +97,9 @@ DECLARED = Declaration.model_validate(
 
 def an_office():
     listed = [
-        (Listed(name="send", description=TEXT, input_schema=SEND), DECLARED),
-        (Listed(name="sent", input_schema={"type": "object"}), Declaration(safety=Safety.READ_ONLY)),
-        (Listed(name="recall", input_schema={"type": "object"}), Declaration()),
+        (ListedTool(name="send", description=TEXT, input_schema=SEND), DECLARED),
+        (ListedTool(name="sent", input_schema={"type": "object"}), Declaration(safety=Safety.READ_ONLY)),
+        (ListedTool(name="recall", input_schema={"type": "object"}), Declaration()),
     ]
     catalog = build([define("mail", one, said, trusted=False, serial=False) for one, said in listed], [], {})
     catalog = replace(

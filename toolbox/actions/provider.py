@@ -12,8 +12,8 @@ from toolbox.actions.tools import GRACE_S, ActionError, Tools
 from toolbox.actions.wrapper import Wrapper
 from toolbox.configuration.shape import Shape, ShapedCall
 from toolbox.providers.answer import Answer, refused
-from toolbox.providers.listed import Hints, Listed, Listing
-from toolbox.providers.plain import plain
+from toolbox.providers.json_safe import json_safe
+from toolbox.providers.listing import ListedTool, Listing, ToolAnnotations
 from toolbox.providers.provider import Call, Provider
 
 
@@ -22,7 +22,7 @@ class _Offered:
     wrapper: Wrapper
     calls: dict[str, ShapedCall]
     names: dict[str, str]
-    listed: Listed
+    listed: ListedTool
 
 
 class ActionProvider:
@@ -81,7 +81,7 @@ class ActionProvider:
         lost = timed_out = False
         try:
             async with asyncio.timeout(call.deadline_s + GRACE_S):
-                answer = Answer(success=True, data=plain(await wrapper.run(tools, arguments)))
+                answer = Answer(success=True, data=json_safe(await wrapper.run(tools, arguments)))
         except ActionError as error:
             answer = refused(str(error))
         except TimeoutError:
@@ -94,7 +94,7 @@ class ActionProvider:
         if tools.fault is not None:
             raise tools.fault
         if tools.written and not answer.success:
-            return Answer(success=True, data=plain(tools.written[0]))
+            return Answer(success=True, data=json_safe(tools.written[0]))
         if lost and wrapper.tools is None and call.before_send is not None:
             raise OutcomeUnknown(answer.error, timed_out=timed_out)
         return answer
@@ -113,7 +113,7 @@ class ActionProvider:
         self._listing = Listing(tools=tools, reason=reason, generation=behind.generation)
         return self._listing
 
-    def _offer(self, wrapper: Wrapper, found: Mapping[str, Listed]) -> _Offered | None:
+    def _offer(self, wrapper: Wrapper, found: Mapping[str, ListedTool]) -> _Offered | None:
         calls = {one: self._shape.get(one) or ShapedCall(tool=(one,)) for one in wrapper.calls}
         names = {
             one: name for one, shaped in calls.items() if (name := next((n for n in shaped.tool if n in found), None))
@@ -122,17 +122,17 @@ class ActionProvider:
             return None
         behind = [found[name] for name in names.values()]
         origin = digest_of([[one, calls[one].model_dump(mode="json"), repr(found[names[one]])] for one in calls])[:16]
-        listed = Listed(
+        listed = ListedTool(
             name=wrapper.name,
             description=wrapper.description,
-            input_schema=plain(wrapper.schema),
-            hints=_hints(wrapper.safety, behind),
+            input_schema=json_safe(wrapper.schema),
+            annotations=_annotations(wrapper.safety, behind),
             origin=origin if calls else "",
         )
         return _Offered(wrapper, calls, names, listed)
 
 
-def _hints(safety: Safety, behind: list[Listed]) -> Hints:
+def _annotations(safety: Safety, behind: list[ListedTool]) -> ToolAnnotations:
     """Return the action's own word, raised by what the tools behind it admit."""
-    destructive = safety is Safety.RESTRICTED_WRITE or any(one.hints.destructive for one in behind)
-    return Hints(read_only=safety is Safety.READ_ONLY and not destructive, destructive=destructive)
+    destructive = safety is Safety.RESTRICTED_WRITE or any(one.annotations.destructive for one in behind)
+    return ToolAnnotations(read_only=safety is Safety.READ_ONLY and not destructive, destructive=destructive)

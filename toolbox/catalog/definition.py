@@ -9,35 +9,35 @@ from backstay.tools.tool import Safety, Tool
 from toolbox.catalog.naming import function_name
 from toolbox.configuration.template import describe
 from toolbox.providers.declaration import Declaration
-from toolbox.providers.listed import Hints, Listed
+from toolbox.providers.listing import ListedTool, ToolAnnotations
 from toolbox.schema import compile_schema, fault_of
 
 
-def safety_of(declared: Safety | None, hints: Hints, *, trusted: bool) -> Safety:
+def safety_of(declared: Safety | None, annotations: ToolAnnotations, *, trusted: bool) -> Safety:
     """Return the safety: the operator's word counts, and a server's own word lowers it only when it is trusted.
 
     Without a declaration and without a trusted annotation a tool is restricted_write.
     """
     if declared is None:
-        return _believed(hints) if trusted else Safety.RESTRICTED_WRITE
+        return _believed(annotations) if trusted else Safety.RESTRICTED_WRITE
     if trusted:
         return declared
-    return max(declared, _admitted(hints), key=lambda safety: safety.level)
+    return max(declared, _admitted(annotations), key=lambda safety: safety.level)
 
 
-def _believed(hints: Hints) -> Safety:
-    if hints.read_only:
+def _believed(annotations: ToolAnnotations) -> Safety:
+    if annotations.read_only:
         return Safety.READ_ONLY
-    return Safety.WRITE_SAFE if hints.destructive is False else Safety.RESTRICTED_WRITE
+    return Safety.WRITE_SAFE if annotations.destructive is False else Safety.RESTRICTED_WRITE
 
 
-def _admitted(hints: Hints) -> Safety:
+def _admitted(annotations: ToolAnnotations) -> Safety:
     """Return the danger a server admits of its own accord; silence admits nothing."""
-    if hints.read_only:
+    if annotations.read_only:
         return Safety.READ_ONLY
-    if hints.destructive:
+    if annotations.destructive:
         return Safety.RESTRICTED_WRITE
-    return Safety.READ_ONLY if hints.read_only is None else Safety.WRITE_SAFE
+    return Safety.READ_ONLY if annotations.read_only is None else Safety.WRITE_SAFE
 
 
 _DESCRIPTION = 4000
@@ -84,7 +84,7 @@ class Definition:
 
 def define(
     provider: str,
-    listed: Listed,
+    listed: ListedTool,
     declaration: Declaration,
     *,
     trusted: bool,
@@ -95,7 +95,7 @@ def define(
     undo = declaration.undo
     tool = Tool(
         name=f"{provider}.{listed.name}",
-        safety=safety_of(declaration.safety, listed.hints, trusted=trusted),
+        safety=safety_of(declaration.safety, listed.annotations, trusted=trusted),
         definition=_hash_of(listed, declaration),
         undo=describe(undo.tool, undo.arguments) if undo else None,
         verify=declaration.verify is not None,
@@ -116,13 +116,13 @@ def define(
     )
 
 
-def _hash_of(listed: Listed, declaration: Declaration) -> str:
+def _hash_of(listed: ListedTool, declaration: Declaration) -> str:
     said = {
         "name": listed.name,
         "description": listed.description,
         "input": listed.input_schema,
         "output": listed.output_schema,
-        "annotations": asdict(listed.hints),
+        "annotations": asdict(listed.annotations),
         "declaration": declaration.model_dump(mode="json", exclude={"timeout"}),
         **({"origin": listed.origin} if listed.origin else {}),
     }

@@ -72,9 +72,9 @@ def _meaning_of(definitions: list[Definition]) -> Any:
     """Return what ranks by meaning, or None without the extra that brings word vectors."""
     if any(find_spec(library) is None for library in ("wordllama", "tokenizers", "safetensors", "numpy")):
         return None
-    from toolbox.catalog.meaning import Meaning  # noqa: PLC0415 - its libraries come with an extra
+    from toolbox.catalog.embeddings import Embeddings  # noqa: PLC0415 - its libraries come with an extra
 
-    return Meaning(definitions)
+    return Embeddings(definitions)
 
 
 def _row(definition: Definition) -> tuple[str, str, str, str]:

@@ -10,10 +10,10 @@ from mcp.types import CONNECTION_CLOSED, Implementation, ServerNotification, Too
 
 from backstay.errors import ToolUnavailable
 from backstay.version import version
-from toolbox.mcp.exchange import Exchange, current
-from toolbox.mcp.outcome import describe_fault, of_status, unwrap
+from toolbox.mcp.elicitation import ElicitationRouter
+from toolbox.mcp.errors import describe_fault, of_status, unwrap
+from toolbox.mcp.http_transport import HttpExchange, current
 from toolbox.mcp.transports import Transport
-from toolbox.providers.elicitation import Interview
 
 _CONNECT_S = 15.0
 _CLOSE_S = 5.0
@@ -27,11 +27,11 @@ class Connection:
         self._closing = asyncio.Event()
         self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._changed = changed
-        self.seen = Exchange()
-        self.interview = Interview()
+        self.seen = HttpExchange()
+        self.elicitations = ElicitationRouter()
         self._client = Client(
             transport(self._ended),
-            elicitation_callback=self.interview.elicit,
+            elicitation_callback=self.elicitations.elicit,
             message_handler=self._hear,
             client_info=Implementation(name="backstay", version=version()),
             cache=None,

@@ -11,16 +11,16 @@ from urllib.parse import urlsplit
 import structlog
 
 from backstay.errors import ToolUnavailable
-from toolbox.mcp.concurrency import ConcurrencyLimit
 from toolbox.mcp.connection import Connection
-from toolbox.mcp.exchange import Exchange, current
+from toolbox.mcp.errors import describe_fault, of_status
+from toolbox.mcp.http_transport import HttpExchange, current
 from toolbox.mcp.listing import list_all_tools
-from toolbox.mcp.outcome import NotSent, describe_fault, of_status
-from toolbox.mcp.request import McpRequest
+from toolbox.mcp.tool_call import ToolCallRequest
 from toolbox.mcp.transports import NOT_SPOKEN_HERE, Transport
 from toolbox.providers.answer import Answer
-from toolbox.providers.listed import Listing
-from toolbox.providers.provider import Call
+from toolbox.providers.concurrency import ConcurrencyLimit
+from toolbox.providers.listing import Listing
+from toolbox.providers.provider import Call, NotSent
 
 _FRESH_S = 60.0
 _LIST_S = 15.0
@@ -80,14 +80,14 @@ class McpProvider:
                 await self._reachable()
                 await call.before_send()
             try:
-                return await McpRequest(connection, call, ends, over_http=self._url is not None).answer()
+                return await ToolCallRequest(connection, call, ends, over_http=self._url is not None).answer()
             except NotSent as error:
                 if error.login:
                     # The connection stays: other calls may be under way on it.
                     self._fail(ToolUnavailable(str(error)))
                 raise
             finally:
-                if connection.interview.asks:
+                if connection.elicitations.used:
                     self._turns.one_at_a_time()
 
     async def close(self) -> None:
@@ -159,7 +159,7 @@ class McpProvider:
         raise ToolUnavailable(f"{self.name} has no address")
 
     async def _read(self, connection: Connection) -> None:
-        exchange = Exchange()
+        exchange = HttpExchange()
         token = current.set(exchange)
         try:
             async with asyncio.timeout(_LIST_S):

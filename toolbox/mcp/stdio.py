@@ -14,8 +14,8 @@ from mcp.types import ErrorData, JSONRPCError, jsonrpc_message_adapter
 
 from backstay.errors import ToolUnavailable
 from toolbox.configuration.configuration import ServerEntry
-from toolbox.mcp.exchange import CAP
-from toolbox.mcp.outcome import MALFORMED, TOO_LARGE
+from toolbox.mcp.errors import MALFORMED, TOO_LARGE
+from toolbox.mcp.http_transport import CAP
 from toolbox.processes.processes import clean_environment, end_group, find_command
 
 _EDGE = 4096

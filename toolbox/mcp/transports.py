@@ -11,7 +11,7 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 from toolbox.configuration.configuration import ServerEntry
-from toolbox.mcp.exchange import CAP, Observed
+from toolbox.mcp.http_transport import CAP, ObservedTransport
 from toolbox.mcp.stdio import open_stdio
 
 Transport = Callable[[asyncio.Event], AbstractAsyncContextManager[Any]]
@@ -37,7 +37,7 @@ def _streamable(server: ServerEntry) -> Transport:
     @asynccontextmanager
     async def open_http(_: asyncio.Event) -> AsyncGenerator[Any]:
         async with (
-            _http(server, Observed()) as http,
+            _http(server, ObservedTransport()) as http,
             streamable_http_client(str(server.url), http_client=http, max_sse_event_size=CAP) as streams,
         ):
             yield streams
@@ -49,7 +49,7 @@ def _sse(server: ServerEntry) -> Transport:
     @asynccontextmanager
     async def open_sse(ended: asyncio.Event) -> AsyncGenerator[Any]:
         # The MCP client sends nothing more after a request was refused, and tells nobody.
-        transport = Observed(refused=ended.set)
+        transport = ObservedTransport(refused=ended.set)
         opened = sse_client(
             str(server.url),
             sse_read_timeout=_SILENCE_S,
@@ -61,7 +61,7 @@ def _sse(server: ServerEntry) -> Transport:
     return open_sse
 
 
-def _http(server: ServerEntry, transport: Observed) -> httpx2.AsyncClient:
+def _http(server: ServerEntry, transport: ObservedTransport) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(
         transport=transport,
         headers=server.headers,

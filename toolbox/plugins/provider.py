@@ -10,12 +10,11 @@ import structlog
 
 from backstay.errors import ArgumentsInvalid, BackstayError, OutcomeUnknown, ToolChanged, ToolUnavailable
 from backstay.tools.execution import ExecutionResult
-from toolbox.mcp.outcome import NotSent
 from toolbox.plugins.plugin import Plugin, PluginTool
 from toolbox.providers.answer import Answer, one_line, refused
-from toolbox.providers.listed import Listed, Listing
-from toolbox.providers.plain import plain
-from toolbox.providers.provider import Call
+from toolbox.providers.json_safe import json_safe
+from toolbox.providers.listing import ListedTool, Listing
+from toolbox.providers.provider import Call, NotSent
 
 _RETRY_S = 30.0
 _JAILED_SIGNAL = 128
@@ -92,7 +91,7 @@ class PluginProvider:
         except (BackstayError, OSError) as error:
             reason = str(error)
             _log.warning("provider.unavailable", provider=self.name, reason=reason)
-        listed = tuple(Listed(one.name, one.description, plain(one.schema)) for one in tools)
+        listed = tuple(ListedTool(one.name, one.description, json_safe(one.schema)) for one in tools)
         changed = repr(listed) != repr(self._listing.tools)
         self._tools = {one.name: one for one in tools}
         self._listing = Listing(tools=listed, reason=reason, generation=self._listing.generation + changed)
@@ -135,11 +134,11 @@ class PluginProvider:
 def _answer(plugin: Plugin, result: ExecutionResult) -> Answer:
     """Return JSON from stdout as data, else the text; another exit code than 0 is the tool's own error."""
     try:
-        data = plain(json.loads(result.stdout))
+        data = json_safe(json.loads(result.stdout))
     except (ValueError, RecursionError):
         data = result.stdout.strip() or None
     if result.exit_code == 0:
-        return Answer(success=True, data=plain(data))
+        return Answer(success=True, data=json_safe(data))
     said = data.get("error") if isinstance(data, dict) else None
     reason = one_line(str(said)) if said else plugin.complaint(result)
-    return Answer(success=False, data=plain(data), error=one_line(f"exit code {result.exit_code}: {reason}"))
+    return Answer(success=False, data=json_safe(data), error=one_line(f"exit code {result.exit_code}: {reason}"))

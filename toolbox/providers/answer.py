@@ -9,8 +9,8 @@ from typing import Any
 
 from mcp.types import CallToolResult
 
-from toolbox.providers.plain import plain
-from toolbox.providers.question import Question
+from toolbox.providers.elicitation import InputRequired
+from toolbox.providers.json_safe import json_safe
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Answer:
     error: str | None = None
     files: dict[str, bytes] = field(default_factory=dict, repr=False)
     """Pictures, sounds and other bytes, by the sha256 that stands for them in the data."""
-    question: Question | None = None
+    question: InputRequired | None = None
     """What the server wants to know before it answers; None when it has answered."""
 
 
@@ -45,7 +45,7 @@ def answer_of(result: CallToolResult) -> Answer:
         reason = "\n".join(texts) or (_dump(result.structured_content) if result.structured_content else "")
         return Answer(success=False, data=_parts(result.content, files), error=refused(reason).error, files=files)
     if result.structured_content is not None:
-        return Answer(success=True, data=plain(result.structured_content))
+        return Answer(success=True, data=json_safe(result.structured_content))
     return Answer(success=True, data=_parts(result.content, files), files=files)
 
 
@@ -70,7 +70,7 @@ def _part(part: Any, files: dict[str, bytes]) -> Any:
         case "resource_link":
             told = {"name": part.name, "title": part.title, "description": part.description, "bytes": part.size}
             link = {"type": "resource_link", "uri": str(part.uri), "mime": part.mime_type}
-            return plain(link | {key: value for key, value in told.items() if value is not None})
+            return json_safe(link | {key: value for key, value in told.items() if value is not None})
         case _:
             return {"type": str(part.type)}
 
@@ -90,10 +90,10 @@ def _parse(text: str) -> Any:
     if text[:64].lstrip()[:1] not in set('{["-0123456789tfn'):
         return text
     try:
-        return plain(json.loads(text))
+        return json_safe(json.loads(text))
     except (ValueError, RecursionError):
         return text
 
 
 def _dump(value: Any) -> str:
-    return json.dumps(plain(value), ensure_ascii=False)[:4000]
+    return json.dumps(json_safe(value), ensure_ascii=False)[:4000]

@@ -4,16 +4,17 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from backstay.errors import Transient
 from toolbox.providers.answer import Answer
-from toolbox.providers.elicitation import Reply
-from toolbox.providers.listed import Listing
+from toolbox.providers.elicitation import InputResponse
+from toolbox.providers.listing import Listing
 
 Sent = Callable[[], Awaitable[None]]
 """Awaited immediately before a request leaves; it commits the intent."""
 
 
 @dataclass(frozen=True, slots=True)
-class Workplace:
+class WorkspaceAccess:
     """Say in which workspace a call works, for which run, and whether it may write there."""
 
     run: str
@@ -33,12 +34,22 @@ class Call:
     before_send: Sent | None = None
     on_progress: Callable[[str], None] | None = None
     """Told in one line how far the tool says it is."""
-    reply: Reply | None = None
+    reply: InputResponse | None = None
     """What a person answered when the tool was called before and asked."""
     still_listed: Callable[[Listing], None] | None = None
     """Raises when the tool is no longer the one that was ruled on; asked once the connection stands."""
-    workplace: Workplace | None = None
+    workspace_access: WorkspaceAccess | None = None
     """None: the run was given no workspace."""
+
+
+class NotSent(Transient):
+    """The provider refused the request before the tool saw it."""
+
+    def __init__(self, message: str, *, retry_after_s: float | None = None, login: bool = False) -> None:
+        """Say why, for how long the server asks to wait, and whether it wants other credentials."""
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+        self.login = login
 
 
 class Provider(Protocol):

@@ -15,11 +15,10 @@ from backstay.errors import (
 )
 from backstay.tools.execution import ExecutionResult
 from toolbox.configuration.configuration import CommandLists
-from toolbox.mcp.outcome import NotSent
 from toolbox.providers.answer import Answer, refused
-from toolbox.providers.listed import Listed, Listing
-from toolbox.providers.provider import Call, Workplace
-from toolbox.workspace.command_words import fault_of
+from toolbox.providers.listing import ListedTool, Listing
+from toolbox.providers.provider import Call, NotSent, WorkspaceAccess
+from toolbox.workspace.command_lists import fault_of
 from toolbox.workspace.tools import FS_TOOLS, PREVIEWED, SHELL_TOOLS
 
 NO_WORKSPACE = "this run has no workspace; its task names one in `workspace`"
@@ -56,7 +55,7 @@ class WorkspaceProvider:
     kind = "builtin"
 
     def __init__(
-        self, name: str, tools: Sequence[Listed], host: WorkspaceHost, lists: CommandLists | None = None
+        self, name: str, tools: Sequence[ListedTool], host: WorkspaceHost, lists: CommandLists | None = None
     ) -> None:
         self.name = name
         self._tools = tuple(tools)
@@ -80,10 +79,10 @@ class WorkspaceProvider:
 
     async def preview(self, call: Call) -> str | None:
         """Return what a call would change, as a diff for people, or why it would change nothing; None for commands."""
-        if call.workplace is None or call.tool not in PREVIEWED:
+        if call.workspace_access is None or call.tool not in PREVIEWED:
             return None
         try:
-            said = await asyncio.wait_for(self._host.show(**_given(call, call.workplace)), call.deadline_s)
+            said = await asyncio.wait_for(self._host.show(**_given(call, call.workspace_access)), call.deadline_s)
         except (TimeoutError, BackstayError) as error:
             return f"(no diff: {error or 'it took too long'})"
         return str(said["ok"]["diff"]) if "ok" in said else f"(it would fail: {said['error']})"
@@ -93,7 +92,7 @@ class WorkspaceProvider:
 
     async def _refusal(self, call: Call) -> Answer | None:
         """Return why a call is not made, as far as that is known before it is."""
-        place = call.workplace
+        place = call.workspace_access
         if place is None:
             return refused(NO_WORKSPACE)
         if (fault := self._fault(call)) is not None:
@@ -114,10 +113,10 @@ class WorkspaceProvider:
         return fault_of(str(call.arguments.get("command", "")), allow=self._lists.allow, deny=self._lists.deny)
 
     async def _send(self, call: Call, ends: float) -> Answer:
-        assert call.workplace is not None  # noqa: S101 - refused before
+        assert call.workspace_access is not None  # noqa: S101 - refused before
         left = max(0.1, ends - time.monotonic())
         wanted = float(call.arguments.get("timeout_s", _COMMAND_S))
-        given = _given(call, call.workplace) | {"seconds": max(0.1, min(wanted, left - _MARGIN_S))}
+        given = _given(call, call.workspace_access) | {"seconds": max(0.1, min(wanted, left - _MARGIN_S))}
         try:
             said = await asyncio.wait_for(self._host.call(**given), left)
         except TimeoutError:
@@ -134,7 +133,7 @@ class WorkspaceProvider:
         return Answer(success=True, data=said["ok"]) if "ok" in said else refused(str(said["error"]))
 
 
-def _given(call: Call, place: Workplace) -> dict[str, Any]:
+def _given(call: Call, place: WorkspaceAccess) -> dict[str, Any]:
     return {
         "workspace": place.workspace,
         "run": place.run,

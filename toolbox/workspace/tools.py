@@ -4,7 +4,7 @@ from typing import Any
 
 from backstay.tools.tool import Safety
 from toolbox.providers.declaration import CallTemplate, Check, Declaration
-from toolbox.providers.listed import Listed
+from toolbox.providers.listing import ListedTool
 
 _EFFECT = {"effect": "{{ effect.id }}"}
 _READ = Declaration(safety=Safety.READ_ONLY)
@@ -40,14 +40,14 @@ def _writes(safety: Safety, timeout: float | None = None) -> Declaration:
     )
 
 
-def _tool(name: str, description: str, declared: Declaration, needed: str, /, **properties: Any) -> Listed:
+def _tool(name: str, description: str, declared: Declaration, needed: str, /, **properties: Any) -> ListedTool:
     schema = {
         "type": "object",
         "properties": properties,
         "required": needed.split(),
         "additionalProperties": False,
     }
-    return Listed(
+    return ListedTool(
         name=name,
         description=description,
         input_schema=schema,

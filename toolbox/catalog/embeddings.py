@@ -24,7 +24,7 @@ _WORDS = 0.3
 _PROVIDER = 0.5
 
 
-class Meaning:
+class Embeddings:
     """Hold one direction per tool: of its name, of its name with its description, and a little of its provider's."""
 
     def __init__(self, definitions: Sequence[Definition]) -> None:

@@ -7,7 +7,7 @@ from toolbox.providers.declaration import Declaration
 
 
 @dataclass(frozen=True, slots=True)
-class Hints:
+class ToolAnnotations:
     """Hold a server's own annotations of one tool; None is silence."""
 
     read_only: bool | None = None
@@ -17,14 +17,14 @@ class Hints:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedTool:
     """Hold one tool as its server lists it."""
 
     name: str
     description: str = ""
     input_schema: dict[str, Any] = field(default_factory=dict)
     output_schema: dict[str, Any] | None = None
-    hints: Hints = field(default_factory=Hints)
+    annotations: ToolAnnotations = field(default_factory=ToolAnnotations)
     declared: Declaration | None = None
     """What is said of a tool of our own; the operator's word goes before it."""
     hidden: bool = False
@@ -39,7 +39,7 @@ class Listed:
 class Listing:
     """Hold the last known tools of a provider, and why it cannot be used when it cannot."""
 
-    tools: tuple[Listed, ...] = ()
+    tools: tuple[ListedTool, ...] = ()
     reason: str | None = None
     generation: int = 0
     """Counts changes of the tools, so that equal numbers mean equal tools."""

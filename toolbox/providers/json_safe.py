@@ -4,13 +4,13 @@ import math
 from typing import Any
 
 
-def plain(value: Any) -> Any:
+def json_safe(value: Any) -> Any:
     """Return the value with numbers that are none written as text, and broken characters replaced."""
     match value:
         case dict():
-            return {plain(key): plain(item) for key, item in value.items()}
+            return {json_safe(key): json_safe(item) for key, item in value.items()}
         case list():
-            return [plain(item) for item in value]
+            return [json_safe(item) for item in value]
         case float() if not math.isfinite(value):
             return str(value)
         case str() if not value.isascii():
