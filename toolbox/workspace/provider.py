@@ -1,8 +1,11 @@
 """Files and shell of a workspace as providers; what they do happens in jails that another process starts."""
 
 import asyncio
+import json
 import time
 from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any, Protocol
 
 from backstay.errors import (
@@ -16,16 +19,15 @@ from backstay.errors import (
 from backstay.tools.execution import ExecutionResult
 from toolbox.configuration.configuration import CommandLists
 from toolbox.providers.answer import Answer, refused
+from toolbox.providers.declaration import Declaration
 from toolbox.providers.listing import ListedTool, Listing
 from toolbox.providers.provider import Call, NotSent, WorkspaceAccess
 from toolbox.workspace.command_lists import fault_of
-from toolbox.workspace.tools import FS_TOOLS, PREVIEWED, SHELL_TOOLS
 
 NO_WORKSPACE = "this run has no workspace; its task names one in `workspace`"
 _COMMAND_S = 60.0
 _MARGIN_S = 2.5
 _NOT_ALLOWED = 126
-_BEHIND = frozenset({"restore", "outcome"})
 
 
 class WorkspaceHost(Protocol):
@@ -58,13 +60,13 @@ class WorkspaceProvider:
         self, name: str, tools: Sequence[ListedTool], host: WorkspaceHost, lists: CommandLists | None = None
     ) -> None:
         self.name = name
-        self._tools = tuple(tools)
+        self._tools = {tool.name: tool for tool in tools}
         self._host = host
         self._lists = lists or CommandLists()
 
     async def list(self, *, fresh: bool = False) -> Listing:
         """Return the tools, with the reason when nothing can be confined here."""
-        return Listing(tools=self._tools, reason=self._host.reason)
+        return Listing(tools=tuple(self._tools.values()), reason=self._host.reason)
 
     async def call(self, call: Call) -> Answer:
         """Call one tool; what the lists, the workspace or another run do not allow never reaches a jail."""
@@ -79,7 +81,7 @@ class WorkspaceProvider:
 
     async def preview(self, call: Call) -> str | None:
         """Return what a call would change, as a diff for people, or why it would change nothing; None for commands."""
-        if call.workspace_access is None or call.tool not in PREVIEWED:
+        if call.workspace_access is None or not self._tools[call.tool].previewed:
             return None
         try:
             said = await asyncio.wait_for(self._host.show(**_given(call, call.workspace_access)), call.deadline_s)
@@ -99,7 +101,7 @@ class WorkspaceProvider:
             told = ExecutionResult(exit_code=_NOT_ALLOWED, stderr=fault, allowed=False)
             return Answer(success=False, data=told.plain(), error=f"not allowed: {fault}")
         try:
-            if call.tool not in _BEHIND:
+            if not self._tools[call.tool].hidden:
                 await self._host.claim(place.workspace, place.run)
         except Transient as error:
             raise ToolUnavailable(str(error)) from None
@@ -146,7 +148,16 @@ def _given(call: Call, place: WorkspaceAccess) -> dict[str, Any]:
 
 def workspace_providers(host: WorkspaceHost, lists: CommandLists | None = None) -> dict[str, WorkspaceProvider]:
     """Return both providers by name."""
-    return {
-        "fs": WorkspaceProvider("fs", FS_TOOLS, host),
-        "shell": WorkspaceProvider("shell", SHELL_TOOLS, host, lists),
-    }
+    return {name: WorkspaceProvider(name, _listed(name), host, lists) for name in ("fs", "shell")}
+
+
+@cache
+def _listed(provider: str) -> tuple[ListedTool, ...]:
+    """Return the tools of `fs` or `shell`, with those that only the engine calls to check and undo writes."""
+    described = json.loads(Path(__file__).with_name("tools.json").read_bytes())
+    tools = [*described[provider], *described["engine"]]
+    for tool in tools:
+        tool["hidden"] = tool in described["engine"]
+        written = {} if tool["hidden"] or tool["declared"]["safety"] == "read_only" else described["writes"]
+        tool["declared"] = Declaration.model_validate(written | tool["declared"])
+    return tuple(ListedTool(**tool) for tool in tools)
