@@ -389,7 +389,7 @@ from toolbox.providers.declaration import Declaration
 from toolbox.catalog.definition import define
 from toolbox.providers.listing import ListedTool
 from toolbox.manifest.files import keep
-from toolbox.manifest.making import make_manifest
+from toolbox.manifest.builder import make_manifest
 from dataclasses import replace
 
 for number, line in enumerate(sys.stdin):

@@ -11,12 +11,13 @@ from inline_snapshot import snapshot
 from backstay.policies.policy import Policy
 from backstay.redaction.redactor import Redactor
 from backstay.tools.tool import Safety
+from toolbox.bindings.binding import BoundParameter
 from toolbox.catalog.catalog import build
 from toolbox.catalog.definition import define
+from toolbox.manifest.builder import make_manifest
 from toolbox.manifest.docs import tool_docs
 from toolbox.manifest.example import call_line, example_of
-from toolbox.manifest.making import make_manifest
-from toolbox.manifest.manifest import Manifest, ManifestParameter, ManifestProvider, ManifestTool
+from toolbox.manifest.manifest import Manifest, ManifestProvider, ManifestTool
 from toolbox.providers.declaration import Declaration
 from toolbox.providers.listing import ListedTool
 from toolbox.schema import compile_schema, fault_of
@@ -65,9 +66,7 @@ def manifest_tool(text, schema=None):
         mcp_tool_name=text,
         function="raw__x",
         binding="raw.x",
-        arguments=(
-            ManifestParameter(argument=text, name="x", type=text, required=True, default=text, description=text),
-        ),
+        arguments=(BoundParameter(argument=text, name="x", type=text, required=True, default=text, description=text),),
         definition="0" * 16,
     )
 

@@ -16,9 +16,12 @@ _DEFAULT = 60
 class BoundParameter:
     """Hold one parameter of the function and the argument of the tool that it stands for."""
 
-    name: str
     argument: str
+    """Its name in the tool's schema."""
+    name: str
+    """Its name in the function of `sandbox_py`."""
     type: str
+    """As Python writes it; a `?` after a field of an inline object marks what may be left out."""
     required: bool
     description: str
     default: str | None

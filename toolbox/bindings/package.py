@@ -147,11 +147,6 @@ def bindings_of(definitions: Iterable[Definition]) -> dict[str, dict[str, str]]:
     return sources
 
 
-def tool_names(definitions: Iterable[Definition]) -> dict[tuple[str, str], str]:
-    """Return the tool that each function calls, `provider.tool` by module and function name."""
-    return {(one.module, one.function): one.tool for one in bound(definitions)}
-
-
 def signatures_of(definitions: Iterable[Definition]) -> dict[str, dict[str, Signature]]:
     """Return the signature of each tool's function by module and function name."""
     signatures: dict[str, dict[str, Signature]] = {}
