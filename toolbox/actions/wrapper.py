@@ -12,6 +12,7 @@ from backstay.errors import ArgumentsInvalid, ToolboxInvalid
 from backstay.tools.tool import Safety
 from toolbox.actions.tools import Tools
 from toolbox.providers.declaration import CallTemplate
+from toolbox.schema import without_key
 
 _MARK = "__backstay_action__"
 _JSON: TypeAdapter[Any] = TypeAdapter(Any)
@@ -106,7 +107,7 @@ def _wrapper(function: Callable[..., Any], said: _Said) -> Wrapper:
         description=inspect.cleandoc(function.__doc__ or ""),
         function=function,
         model=model,
-        schema=_untitled(schema),
+        schema=without_key(schema, "title"),
         safety=said.safety,
         undo=said.undo,
         tools=tools,
@@ -120,15 +121,3 @@ def _field(parameter: inspect.Parameter, hints: dict[str, Any]) -> tuple[Any, An
     if parameter.name not in hints:
         raise ValueError(f"{parameter.name} has no type; write one")
     return hints[parameter.name], ... if parameter.default is inspect.Parameter.empty else parameter.default
-
-
-def _untitled(schema: Any) -> Any:
-    """Return the schema without the titles that pydantic makes from names."""
-    match schema:
-        case dict():
-            kept = {key: value for key, value in schema.items() if not (key == "title" and isinstance(value, str))}
-            return {key: _untitled(value) for key, value in kept.items()}
-        case list():
-            return [_untitled(one) for one in schema]
-        case _:
-            return schema

@@ -3,9 +3,7 @@
 import asyncio
 import random
 import time
-from collections.abc import Coroutine
 from contextlib import suppress
-from typing import Any
 from urllib.parse import urlsplit
 
 import structlog
@@ -18,7 +16,7 @@ from toolbox.mcp.listing import list_all_tools
 from toolbox.mcp.tool_call import ToolCallRequest
 from toolbox.mcp.transports import NOT_SPOKEN_HERE, Transport
 from toolbox.providers.answer import Answer
-from toolbox.providers.concurrency import ConcurrencyLimit
+from toolbox.providers.concurrency import ConcurrencyLimit, SharedTask
 from toolbox.providers.listing import Listing
 from toolbox.providers.provider import Call, NotSent
 
@@ -47,8 +45,8 @@ class McpProvider:
         self._url = url
         self._turns = ConcurrencyLimit(name, most)
         self._connection: Connection | None = None
-        self._opening: asyncio.Task[Connection] | None = None
-        self._reading: asyncio.Task[None] | None = None
+        self._opening = SharedTask(self._open)
+        self._refreshing = SharedTask(self._refresh)
         self._listing = Listing()
         self._read_at = float("-inf")
         self._failures = 0
@@ -60,10 +58,10 @@ class McpProvider:
         age = time.monotonic() - self._read_at
         if not fresh and self._listing.reason is not None:
             if age >= self._pause_s:
-                self._begin_reading()
+                self._refreshing.start()
             return self._listing
         if fresh or age >= _FRESH_S or (self._connection is not None and not self._connection.alive):
-            await asyncio.wait({self._begin_reading()})
+            await asyncio.wait({self._refreshing.start()})
         return self._listing
 
     async def call(self, call: Call) -> Answer:
@@ -93,12 +91,7 @@ class McpProvider:
     async def close(self) -> None:
         """End the connection and the server behind it."""
         self._closed = True
-        both: tuple[asyncio.Task[Any] | None, ...] = (self._opening, self._reading)
-        tasks = {task for task in both if task is not None and not task.done()}
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        await asyncio.gather(self._opening.cancel(), self._refreshing.cancel())
         if self._connection is not None:
             await self._connection.close()
 
@@ -128,9 +121,7 @@ class McpProvider:
             return self._connection
         if self._closed:
             raise ToolUnavailable(f"{self.name} is closed")
-        if self._opening is None or self._opening.done():
-            self._opening = _start(self._open())
-        opening = self._opening
+        opening = self._opening.start()
         await asyncio.wait({opening})
         if opening.cancelled():
             raise ToolUnavailable(f"{self.name} is closed")
@@ -178,11 +169,6 @@ class McpProvider:
         self._read_at = time.monotonic()
         self._failures = 0
 
-    def _begin_reading(self) -> "asyncio.Task[None]":
-        if self._reading is None or self._reading.done():
-            self._reading = _start(self._refresh())
-        return self._reading
-
     async def _refresh(self) -> None:
         if self._connection is None or not self._connection.alive:
             with suppress(ToolUnavailable):  # opening says by itself why it failed
@@ -198,16 +184,10 @@ class McpProvider:
         if self._listing.reason != reason:
             _log.warning("provider.unavailable", provider=self.name, reason=reason)
         self._failures += 1
-        # Workers that lost a server at the same moment must not all come back at the same moment.
+        # Workers that lost a server at the same moment should not all return at the same moment.
         self._pause_s = min(_BACKOFF_S[0] * 2 ** (self._failures - 1), _BACKOFF_S[1]) * random.uniform(0.75, 1.25)  # noqa: S311  # no secret
         self._listing = Listing(tools=self._listing.tools, reason=reason, generation=self._listing.generation)
         self._read_at = time.monotonic()
 
     def _forget(self) -> None:
         self._read_at = float("-inf")
-
-
-def _start(work: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
-    task = asyncio.create_task(work)
-    task.add_done_callback(lambda done: done.cancelled() or done.exception())
-    return task

@@ -3,8 +3,8 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
+from functools import partial
 
 import structlog
 
@@ -12,6 +12,7 @@ from backstay.errors import ArgumentsInvalid, BackstayError, OutcomeUnknown, Too
 from backstay.tools.execution import ExecutionResult
 from toolbox.plugins.plugin import Plugin, PluginTool
 from toolbox.providers.answer import Answer, one_line, refused
+from toolbox.providers.concurrency import ConcurrencyLimit, SharedTask
 from toolbox.providers.json_safe import json_safe
 from toolbox.providers.listing import ListedTool, Listing
 from toolbox.providers.provider import Call, NotSent
@@ -35,24 +36,23 @@ class PluginProvider:
         self._listing = Listing(reason=reason)
         self._state: object = None
         self._described_at = float("-inf")
-        self._turn = asyncio.Lock()
-        self._describing: asyncio.Task[None] | None = None
+        self._turns = ConcurrencyLimit(name, 1)
+        self._describing = None if plugin is None else SharedTask(partial(self._describe, plugin))
 
     async def list(self, *, fresh: bool = False) -> Listing:
         """Return what it can do; one that cannot be loaded is a reason, and is tried again in the background."""
-        if self._plugin is None:
+        if self._plugin is None or self._describing is None:
             return self._listing
-        state = await asyncio.to_thread(self._plugin.state)
-        if fresh or state != self._state:
-            await asyncio.wait({self._begin(self._plugin, state)})
+        if fresh or await asyncio.to_thread(self._plugin.state) != self._state:
+            await asyncio.wait({self._describing.start()})
         elif self._listing.reason is not None and time.monotonic() - self._described_at > _RETRY_S:
-            self._begin(self._plugin, state)
+            self._describing.start()
         return self._listing
 
     async def call(self, call: Call) -> Answer:
         """Run it once; ToolUnavailable before, NotSent or OutcomeUnknown after `before_send`."""
         ends = time.monotonic() + call.deadline_s
-        async with self._in_turn(call.deadline_s):
+        async with self._turns.taken(call.deadline_s):
             listing = await self.list()
             if self._plugin is None or listing.reason is not None:
                 raise ToolUnavailable(f"{self.name}: {listing.reason}")
@@ -62,52 +62,42 @@ class PluginProvider:
             if tool is None:
                 raise ToolChanged(f"{self.name} has no {call.tool} any more")
             try:
-                tool.words(call.arguments)
+                words = tool.words(call.arguments)
                 await self._plugin.check()
             except ArgumentsInvalid as error:
-                return await self._impossible(call, str(error))
+                if call.before_send is not None:
+                    await call.before_send()  # an effect is recorded as one that failed
+                return refused(str(error))
             except (BackstayError, OSError) as error:
                 raise ToolUnavailable(f"{self.name}: {error}") from None
             if call.before_send is not None:
                 await call.before_send()
-            return await self._run(self._plugin, tool, call, max(0.1, ends - time.monotonic()))
+            return await self._run(self._plugin, words, call, max(0.1, ends - time.monotonic()))
 
     async def close(self) -> None:
         """End what looks at it; a call that runs ends with whoever waits for it."""
         if self._describing is not None:
-            self._describing.cancel()
-            await asyncio.wait({self._describing})
+            await self._describing.cancel()
 
-    def _begin(self, plugin: Plugin, state: object) -> "asyncio.Task[None]":
-        if self._describing is None or self._describing.done():
-            self._describing = asyncio.create_task(self._describe(plugin, state))
-            self._describing.add_done_callback(lambda done: done.cancelled() or done.exception())
-        return self._describing
-
-    async def _describe(self, plugin: Plugin, state: object) -> None:
+    async def _describe(self, plugin: Plugin) -> None:
+        state = await asyncio.to_thread(plugin.state)
         reason, tools = None, tuple(self._tools.values())
         try:
             tools = await plugin.describe()
         except (BackstayError, OSError) as error:
             reason = str(error)
             _log.warning("provider.unavailable", provider=self.name, reason=reason)
-        listed = tuple(ListedTool(one.name, one.description, json_safe(one.schema)) for one in tools)
+        listed = tuple(ListedTool(tool.name, tool.description, json_safe(tool.schema)) for tool in tools)
         changed = repr(listed) != repr(self._listing.tools)
-        self._tools = {one.name: one for one in tools}
+        self._tools = {tool.name: tool for tool in tools}
         self._listing = Listing(tools=listed, reason=reason, generation=self._listing.generation + changed)
         self._described_at = time.monotonic()
         self._state = state
 
-    async def _impossible(self, call: Call, reason: str) -> Answer:
-        """Refuse what no command line can say; an effect is recorded as one that failed."""
-        if call.before_send is not None:
-            await call.before_send()
-        return refused(reason)
-
-    async def _run(self, plugin: Plugin, tool: PluginTool, call: Call, left_s: float) -> Answer:
+    async def _run(self, plugin: Plugin, words: Sequence[str], call: Call, left_s: float) -> Answer:
         variables = {"BACKSTAY_EFFECT_ID": call.effect_id} if call.effect_id else {}
         try:
-            result = await plugin.run(tool, call.arguments, timeout_s=left_s, variables=variables)
+            result = await plugin.run(words, timeout_s=left_s, variables=variables)
         except TimeoutError:
             raise OutcomeUnknown(f"killed: not done within {call.deadline_s:g} s", timed_out=True) from None
         except (BackstayError, OSError) as error:  # all of these come before the program's first instruction
@@ -116,19 +106,8 @@ class PluginProvider:
             raise NotSent(f"{self.name}: {error}") from None
         killed = -result.exit_code if plugin.confinement is None else result.exit_code - _JAILED_SIGNAL
         if 0 < killed <= 64:
-            raise OutcomeUnknown(f"it was ended by signal {killed} in the middle")
+            raise OutcomeUnknown(f"the program was killed by signal {killed} before it was done")
         return _answer(plugin, result)
-
-    @asynccontextmanager
-    async def _in_turn(self, patience_s: float) -> AsyncGenerator[None]:
-        try:
-            await asyncio.wait_for(self._turn.acquire(), patience_s)
-        except TimeoutError:
-            raise ToolUnavailable(f"{self.name} is busy with another call") from None
-        try:
-            yield
-        finally:
-            self._turn.release()
 
 
 def _answer(plugin: Plugin, result: ExecutionResult) -> Answer:
@@ -139,6 +118,6 @@ def _answer(plugin: Plugin, result: ExecutionResult) -> Answer:
         data = result.stdout.strip() or None
     if result.exit_code == 0:
         return Answer(success=True, data=json_safe(data))
-    said = data.get("error") if isinstance(data, dict) else None
-    reason = one_line(str(said)) if said else plugin.complaint(result)
+    stated = data.get("error") if isinstance(data, dict) else None
+    reason = one_line(str(stated)) if stated else plugin.complaint(result)
     return Answer(success=False, data=json_safe(data), error=one_line(f"exit code {result.exit_code}: {reason}"))

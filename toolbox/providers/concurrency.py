@@ -1,10 +1,13 @@
-"""How many calls of one provider may run at the same time."""
+"""How many calls of a provider run at the same time, and work in the background that all who need it share."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from typing import Any, Generic, TypeVar
 
 from backstay.errors import ToolUnavailable
+
+Found = TypeVar("Found")
 
 
 class ConcurrencyLimit:
@@ -36,3 +39,25 @@ class ConcurrencyLimit:
             yield
         finally:
             free.release()
+
+
+class SharedTask(Generic[Found]):
+    """Run one piece of work in the background, once at a time; whoever needs it meanwhile shares it."""
+
+    def __init__(self, work: Callable[[], Coroutine[Any, Any, Found]]) -> None:
+        """Start nothing yet."""
+        self._work = work
+        self._task: asyncio.Task[Found] | None = None
+
+    def start(self) -> "asyncio.Task[Found]":
+        """Return the task that runs, or a new one; nobody has to wait for it."""
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._work())
+            self._task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return self._task
+
+    async def cancel(self) -> None:
+        """End the task that runs, if any."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
