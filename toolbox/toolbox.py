@@ -18,7 +18,7 @@ from toolbox.configuration.configuration import Configuration, ProviderEntry, Se
 from toolbox.configuration.load import BUILTIN, load
 from toolbox.mcp.provider import McpProvider
 from toolbox.mcp.transports import http_transports, stdio_transport
-from toolbox.plugins.plugin import Confinement, Plugin
+from toolbox.plugins.plugin import Confinement, NoJail, Plugin
 from toolbox.plugins.provider import PluginProvider
 from toolbox.processes.runner import Runner
 from toolbox.providers.answer import Answer
@@ -248,13 +248,11 @@ def _server(
 def _plugin(
     name: str, folder: Path, entry: ProviderEntry, environment: Mapping[str, str], jail: Confinement | None
 ) -> Provider:
-    if entry.jail and jail is None:
-        return PluginProvider(name, None, reason="it must run in a jail, and there is none here; see its `jail`")
     plugin = Plugin(
         folder=folder,
         runner=Runner(environment=environment),
         python=entry.python or "python",
         environment=entry.env,
-        confinement=jail if entry.jail else None,
+        confinement=(jail or NoJail()) if entry.jail else None,
     )
     return PluginProvider(name, plugin)

@@ -24,15 +24,13 @@ class Tools:
     def __init__(
         self,
         call: Call,
-        calls: Mapping[str, ShapedCall],
-        offered: Mapping[str, str],
+        calls: Mapping[str, tuple[str, ShapedCall]],
         provider: Provider,
         *,
         ends: float,
     ) -> None:
         self._call = call
         self._calls = calls
-        self._offered = offered
         self._provider = provider
         self._ends = ends
         self.begun = False
@@ -95,12 +93,12 @@ class Tools:
                 await self._call.before_send()
 
     async def _ask(self, tool: str, arguments: dict[str, Any], *, writing: bool) -> Any:
-        shaped = self._calls.get(tool)
-        if shaped is None or self.ended:
+        if tool not in self._calls or self.ended:
             fix = "await it before the action returns" if self.ended else "add it to `calls` of @action"
             raise ActionError(f"the action may not call {tool!r} here; {fix}")
+        offered, shaped = self._calls[tool]
         call = Call(
-            tool=self._offered[tool],
+            tool=offered,
             arguments=shaped.fill(arguments),
             deadline_s=max(0.1, self._ends - time.monotonic()),
             effect_id=self._call.effect_id if writing else None,

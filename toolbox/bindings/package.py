@@ -13,6 +13,7 @@ from jinja2 import Environment, StrictUndefined, Template
 from toolbox.bindings.binding import Binding, BoundParameter, bind
 from toolbox.bindings.names import IN_BINDINGS, IN_PROGRAMS, literal, unique
 from toolbox.catalog.definition import Definition
+from toolbox.catalog.naming import first_sentence
 
 FULL_LIMIT = 12_000
 """Characters of a source with types and documentation; one that is longer is written without."""
@@ -60,10 +61,7 @@ def client() -> str:
 
 def one_line(text: str, limit: int = 200) -> str:
     """Return the first sentence of a text in one line without anything that a reader could not see."""
-    line = " ".join(_visible(text[: limit * 10]).split())
-    end = line.find(". ")
-    line = line[: end + 1] if end > 0 else line
-    return line if len(line) <= limit else line[: limit - 3] + "..."
+    return first_sentence(_visible(text[: limit * 10]), limit)
 
 
 def _bare(binding: Binding) -> Binding:

@@ -10,7 +10,7 @@ from backstay.errors import ToolboxInvalid
 from backstay.tools.tool import Hit, Safety
 from toolbox.catalog.definition import Definition
 from toolbox.catalog.index import Index
-from toolbox.catalog.naming import file_name
+from toolbox.catalog.naming import file_name, first_sentence
 from toolbox.providers.declaration import CallTemplate
 
 _LIMIT = 100
@@ -84,7 +84,7 @@ class Catalog:
         return Hit(
             provider=provider,
             tool=definition.name,
-            short_description=_short(definition.description),
+            short_description=first_sentence(definition.description, _SHORT),
             parameters=definition.parameters if detail_level == "full" else summary_of(definition.parameters),
             available=provider not in self.unavailable,
             reason=self.unavailable.get(provider),
@@ -184,10 +184,3 @@ def _checked(definition: Definition, known: dict[str, Definition], problems: lis
 
 def _target(known: dict[str, Definition], definition: Definition, tool: str) -> Definition | None:
     return known.get(f"{definition.provider}.{tool}") or known.get(tool)
-
-
-def _short(description: str) -> str:
-    line = " ".join(description[:1000].split())
-    end = line.find(". ")
-    first = line[: end + 1] if 0 < end < _SHORT else line
-    return first if len(first) <= _SHORT else first[: _SHORT - 3] + "..."

@@ -3,7 +3,7 @@
 import difflib
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -230,19 +230,18 @@ def _check_templates(configuration: Configuration) -> None:
                     raise ToolboxInvalid(f"providers.{provider}.tools.{tool}.{field}: {fault}")
 
 
-def _templates(declared: Declaration) -> list[tuple[str, Any, frozenset[str]]]:
-    every = frozenset({"result", "arguments", "effect"})
-    found: list[tuple[str, Any, frozenset[str]]] = []
+def _templates(declared: Declaration) -> Iterator[tuple[str, Any, frozenset[str]]]:
+    """Yield the templates with their fields and the names they may use."""
+    before, after = frozenset({"arguments", "effect"}), frozenset({"arguments", "effect", "result"})
     if declared.undo:
-        found.append(("undo.arguments", declared.undo.arguments, every))
+        yield "undo.arguments", declared.undo.arguments, after
     if declared.undo_by_effect_id:
-        found.append(("undo_by_effect_id.arguments", declared.undo_by_effect_id.arguments, every - {"result"}))
+        yield "undo_by_effect_id.arguments", declared.undo_by_effect_id.arguments, before
     if declared.verify:
-        found.append(("verify.arguments", declared.verify.arguments, every - {"result"}))
-        found.append(("verify.applied_if", declared.verify.applied_if, every))
+        yield "verify.arguments", declared.verify.arguments, before
+        yield "verify.applied_if", declared.verify.applied_if, after
         if declared.verify.result is not None:
-            found.append(("verify.result", declared.verify.result, every))
-    return found
+            yield "verify.result", declared.verify.result, after
 
 
 def _resolve_plugin(entry: ProviderEntry, variables: Variables, field: str) -> ProviderEntry:

@@ -8,7 +8,7 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined, Template
 
 from backstay.shown import markdown_line
-from toolbox.catalog.naming import file_name
+from toolbox.catalog.naming import file_name, first_sentence
 from toolbox.manifest.example import call_line, example_of
 from toolbox.manifest.manifest import Manifest, ManifestProvider
 from toolbox.schema import compile_schema, fault_of
@@ -66,9 +66,7 @@ def _line(text: str) -> str:
 
 def _first(text: str) -> str:
     """Return the first sentence, for a table."""
-    line = " ".join(text[:_LINE].split())
-    end = line.find(". ")
-    return markdown_line(line[: end + 1] if end > 0 else line, _FIRST)
+    return markdown_line(first_sentence(text, _LINE), _FIRST)
 
 
 def _paragraphs(text: str) -> str:

@@ -29,7 +29,7 @@ class Connection:
         self._changed = changed
         self.seen = HttpExchange()
         self.elicitations = ElicitationRouter()
-        self._client = Client(
+        self.client = Client(
             transport(self._ended),
             elicitation_callback=self.elicitations.elicit,
             message_handler=self._hear,
@@ -38,11 +38,6 @@ class Connection:
         )
         # An empty context: nothing of the caller that happens to open the connection may live on in it.
         self._task = asyncio.create_task(self._own(), context=contextvars.Context())
-
-    @property
-    def client(self) -> Client:
-        """Return the client to send requests with."""
-        return self._client
 
     @property
     def alive(self) -> bool:
@@ -76,7 +71,7 @@ class Connection:
     async def _own(self) -> None:
         current.set(self.seen)
         try:
-            async with self._client:
+            async with self.client:
                 self._opened.set_result(None)
                 listening = asyncio.create_task(self._listen())
                 ends = [asyncio.create_task(event.wait()) for event in (self._closing, self._ended)]
@@ -98,11 +93,11 @@ class Connection:
 
     async def _listen(self) -> None:
         """Hear of changed tools on servers of the stateless revision; older ones notify by themselves."""
-        tools = self._client.server_capabilities.tools
+        tools = self.client.server_capabilities.tools
         if tools is None or not tools.list_changed:
             return
         with suppress(Exception):  # hearing of changes early is a convenience; listings expire anyway
-            async with self._client.listen(tools_list_changed=True) as events:
+            async with self.client.listen(tools_list_changed=True) as events:
                 async for _ in events:
                     self._changed()
 

@@ -40,6 +40,14 @@ class Confinement(Protocol):
         ...
 
 
+class NoJail:
+    """Stand for the jails of a machine that has none."""
+
+    async def confine(self, words: Sequence[str], *, folder: Path, variables: Iterable[str]) -> Sequence[str]:
+        """Raise ToolUnavailable."""
+        raise ToolUnavailable("it must run in a jail, and this machine has none; see `jail` of the plugin")
+
+
 @dataclass(frozen=True, slots=True)
 class PluginTool:
     """Hold one thing that a plugin can do."""

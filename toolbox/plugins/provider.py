@@ -4,7 +4,6 @@ import asyncio
 import json
 import time
 from collections.abc import Sequence
-from functools import partial
 
 import structlog
 
@@ -28,21 +27,18 @@ class PluginProvider:
 
     kind = "plugin"
 
-    def __init__(self, name: str, plugin: Plugin | None, *, reason: str | None = None) -> None:
-        """Without a plugin, say for this reason that it cannot be used."""
+    def __init__(self, name: str, plugin: Plugin) -> None:
         self.name = name
         self._plugin = plugin
         self._tools: dict[str, PluginTool] = {}
-        self._listing = Listing(reason=reason)
+        self._listing = Listing()
         self._state: object = None
         self._described_at = float("-inf")
         self._turns = ConcurrencyLimit(name, 1)
-        self._describing = None if plugin is None else SharedTask(partial(self._describe, plugin))
+        self._describing = SharedTask(self._describe)
 
     async def list(self, *, fresh: bool = False) -> Listing:
         """Return what it can do; one that cannot be loaded is a reason, and is tried again in the background."""
-        if self._plugin is None or self._describing is None:
-            return self._listing
         if fresh or await asyncio.to_thread(self._plugin.state) != self._state:
             await asyncio.wait({self._describing.start()})
         elif self._listing.reason is not None and time.monotonic() - self._described_at > _RETRY_S:
@@ -54,7 +50,7 @@ class PluginProvider:
         ends = time.monotonic() + call.deadline_s
         async with self._turns.taken(call.deadline_s):
             listing = await self.list()
-            if self._plugin is None or listing.reason is not None:
+            if listing.reason is not None:
                 raise ToolUnavailable(f"{self.name}: {listing.reason}")
             if call.still_listed is not None:
                 call.still_listed(listing)
@@ -72,18 +68,17 @@ class PluginProvider:
                 raise ToolUnavailable(f"{self.name}: {error}") from None
             if call.before_send is not None:
                 await call.before_send()
-            return await self._run(self._plugin, words, call, max(0.1, ends - time.monotonic()))
+            return await self._run(words, call, max(0.1, ends - time.monotonic()))
 
     async def close(self) -> None:
         """End what looks at it; a call that runs ends with whoever waits for it."""
-        if self._describing is not None:
-            await self._describing.cancel()
+        await self._describing.cancel()
 
-    async def _describe(self, plugin: Plugin) -> None:
-        state = await asyncio.to_thread(plugin.state)
+    async def _describe(self) -> None:
+        state = await asyncio.to_thread(self._plugin.state)
         reason, tools = None, tuple(self._tools.values())
         try:
-            tools = await plugin.describe()
+            tools = await self._plugin.describe()
         except (BackstayError, OSError) as error:
             reason = str(error)
             _log.warning("provider.unavailable", provider=self.name, reason=reason)
@@ -94,20 +89,20 @@ class PluginProvider:
         self._described_at = time.monotonic()
         self._state = state
 
-    async def _run(self, plugin: Plugin, words: Sequence[str], call: Call, left_s: float) -> Answer:
+    async def _run(self, words: Sequence[str], call: Call, left_s: float) -> Answer:
         variables = {"BACKSTAY_EFFECT_ID": call.effect_id} if call.effect_id else {}
         try:
-            result = await plugin.run(words, timeout_s=left_s, variables=variables)
+            result = await self._plugin.run(words, timeout_s=left_s, variables=variables)
         except TimeoutError:
             raise OutcomeUnknown(f"killed: not done within {call.deadline_s:g} s", timed_out=True) from None
         except (BackstayError, OSError) as error:  # all of these come before the program's first instruction
             if call.before_send is None:
                 raise ToolUnavailable(f"{self.name}: {error}") from None
             raise NotSent(f"{self.name}: {error}") from None
-        killed = -result.exit_code if plugin.confinement is None else result.exit_code - _JAILED_SIGNAL
+        killed = -result.exit_code if self._plugin.confinement is None else result.exit_code - _JAILED_SIGNAL
         if 0 < killed <= 64:
             raise OutcomeUnknown(f"the program was killed by signal {killed} before it was done")
-        return _answer(plugin, result)
+        return _answer(self._plugin, result)
 
 
 def _answer(plugin: Plugin, result: ExecutionResult) -> Answer:
