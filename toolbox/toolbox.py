@@ -229,7 +229,7 @@ def _open_providers(
         behind = None if action.provider is None else providers.get(action.provider)
         if action.provider is None or behind is not None:  # a server that is switched off takes its actions with it
             providers[name] = ActionProvider(name, wrappers, shape, behind)
-        declared = {one.name: Declaration(undo=one.undo) for one in wrappers.values() if one.undo is not None}
+        declared = {name: Declaration(undo=wrapper.undo) for name, wrapper in wrappers.items() if wrapper.undo}
         entry = configuration.of(name)
         entries[name] = entry.model_copy(update={"trusted": True, "tools": {**declared, **entry.tools}})
     return configuration.model_copy(update={"providers": entries}), providers

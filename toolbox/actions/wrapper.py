@@ -67,8 +67,8 @@ class Wrapper:
             admitted = self.model.model_validate(arguments)
         except ValidationError as error:
             faults = (
-                f"{'.'.join(map(str, one['loc']))}: {one['msg'].removeprefix('Value error, ')}"
-                for one in error.errors(include_input=False)
+                f"{'.'.join(map(str, fault['loc']))}: {fault['msg'].removeprefix('Value error, ')}"
+                for fault in error.errors(include_input=False)
             )
             raise ArgumentsInvalid("; ".join(faults)[:500]) from None
         return {name: getattr(admitted, name) for name in self.model.model_fields}
@@ -82,9 +82,9 @@ class Wrapper:
 
 def wrappers_of(module: ModuleType) -> dict[str, Wrapper]:
     """Return the actions that a module defines, by name. Raises ToolboxInvalid for a signature without a schema."""
-    found = [one for one in vars(module).values() if isinstance(getattr(one, _MARK, None), _Said)]
-    own = [one for one in found if one.__module__ == module.__name__]
-    return {one.__name__: _wrapper(one, getattr(one, _MARK)) for one in own}
+    found = [function for function in vars(module).values() if isinstance(getattr(function, _MARK, None), _Said)]
+    own = [function for function in found if function.__module__ == module.__name__]
+    return {function.__name__: _wrapper(function, getattr(function, _MARK)) for function in own}
 
 
 def _wrapper(function: Callable[..., Any], said: _Said) -> Wrapper:
@@ -94,9 +94,9 @@ def _wrapper(function: Callable[..., Any], said: _Said) -> Wrapper:
     try:
         hints = get_type_hints(function, include_extras=True)
         parameters = inspect.signature(function).parameters
-        tools = next((one for one in parameters if hints.get(one) is Tools), None)
+        tools = next((name for name in parameters if hints.get(name) is Tools), None)
         fields: dict[str, Any] = {
-            one: _field(parameter, hints) for one, parameter in parameters.items() if one != tools
+            name: _field(parameter, hints) for name, parameter in parameters.items() if name != tools
         }
         model = create_model(f"{function.__name__}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
         schema = model.model_json_schema()

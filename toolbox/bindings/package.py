@@ -65,11 +65,12 @@ def one_line(text: str, limit: int = 200) -> str:
 
 
 def _bare(binding: Binding) -> Binding:
-    return replace(binding, parameters=tuple(replace(one, type="Any") for one in binding.parameters), records={})
+    parameters = tuple(replace(parameter, type="Any") for parameter in binding.parameters)
+    return replace(binding, parameters=parameters, records={})
 
 
 def _source(binding: Binding, documentation: str) -> str:
-    types = [one.type for one in binding.parameters]
+    types = [parameter.type for parameter in binding.parameters]
     types += [text for fields in binding.records.values() for text in fields.values()]
     used = {
         "Any": True,
@@ -82,7 +83,7 @@ def _source(binding: Binding, documentation: str) -> str:
         function=binding.function,
         tool=binding.tool,
         parameters=binding.parameters,
-        optional=any(not one.required for one in binding.parameters),
+        optional=any(not parameter.required for parameter in binding.parameters),
         others=binding.others,
         records=binding.records,
         documentation=_indented(_escaped(f"{documentation or 'Call the tool.'}\n\nSafety: {_visible(binding.safety)}")),
@@ -91,16 +92,12 @@ def _source(binding: Binding, documentation: str) -> str:
 
 def _documentation(binding: Binding) -> str:
     text = _visible(binding.description[:_DESCRIPTION])
-    described = [
-        f"    {one.name}: {' '.join([*_visible(one.description).split(), *_default(one.default)])[:_DOC_LINE]}"
-        for one in binding.parameters
-        if one.description or one.default
-    ]
+    described: list[str] = []
+    for parameter in binding.parameters:
+        default = f" (default: {parameter.default})" if parameter.default else ""
+        if line := f"{' '.join(_visible(parameter.description).split())}{default}".strip():
+            described.append(f"    {parameter.name}: {line[:_DOC_LINE]}")
     return "\n".join([text.strip(), *(["", "Args:", *described] if described else [])]).strip()
-
-
-def _default(default: str | None) -> list[str]:
-    return [] if default is None else [f"(default: {default})"]
 
 
 def _visible(text: str) -> str:
@@ -109,7 +106,7 @@ def _visible(text: str) -> str:
 
 
 def _printable(line: str) -> str:
-    return line if line.isprintable() else "".join(one for one in line if unicodedata.category(one)[0] != "C")
+    return line if line.isprintable() else "".join(sign for sign in line if unicodedata.category(sign)[0] != "C")
 
 
 def _escaped(text: str) -> str:
@@ -148,8 +145,8 @@ def bindings_of(definitions: Iterable[Definition]) -> dict[str, dict[str, str]]:
 def signatures_of(definitions: Iterable[Definition]) -> dict[str, dict[str, Signature]]:
     """Return the signature of each tool's function by module and function name."""
     signatures: dict[str, dict[str, Signature]] = {}
-    for one in bound(definitions):
-        signatures.setdefault(one.module, {})[one.function] = one.signature
+    for binding in bound(definitions):
+        signatures.setdefault(binding.module, {})[binding.function] = binding.signature
     return signatures
 
 
@@ -157,8 +154,8 @@ def render_package(definitions: Iterable[Definition]) -> dict[str, str]:
     """Return the files of the package `sandbox_py` by relative path: a client, and one module per tool."""
     every = bound(definitions)
     by_module: dict[str, list[Binding]] = {}
-    for one in every:
-        by_module.setdefault(one.module, []).append(one)
+    for binding in every:
+        by_module.setdefault(binding.module, []).append(binding)
     root = "sandbox_py"
     files = {
         f"{root}/__init__.py": exports("Tools as Python functions.", []),
@@ -169,11 +166,11 @@ def render_package(definitions: Iterable[Definition]) -> dict[str, str]:
     }
     for module, tools in sorted(by_module.items()):
         place = f"{root}/servers/{module}"
-        names = sorted(one.function for one in tools)
+        names = sorted(binding.function for binding in tools)
         origins = [(f"{root}.servers.{module}.{name}", name) for name in names]
         provider = tools[0].tool.partition(".")[0]
         files[f"{place}/__init__.py"] = exports(f"Tools of {one_line(provider)}.", origins)
-        files |= {f"{place}/{one.function}.py": full_source(one) for one in tools}
+        files |= {f"{place}/{binding.function}.py": full_source(binding) for binding in tools}
     return files
 
 
@@ -182,7 +179,7 @@ def describe(definitions: Iterable[Definition], limit: int = 16_000) -> str:
 
     When they are too many, the later ones are left out and their number is named.
     """
-    lines = [_line(one) for one in bound(definitions, inline=True)]
+    lines = [_line(binding) for binding in bound(definitions, inline=True)]
     kept, used = 0, 0
     while kept < len(lines) and used + len(lines[kept]) + 1 <= limit - (_LAST_LINE if kept + 1 < len(lines) else 0):
         used += len(lines[kept]) + 1
@@ -207,11 +204,11 @@ def bound(definitions: Iterable[Definition], *, inline: bool = False) -> list[Bi
 
 def _line(binding: Binding) -> str:
     shown = ["*"] if binding.parameters else []
-    shown += [_shown(one) for one in binding.parameters]
+    shown += [_shown(parameter) for parameter in binding.parameters]
     shown += [f"**{binding.others}"] if binding.others else []
     text = f"{binding.module}.{binding.function}({', '.join(shown)})"
     if len(text) > _LINE:
-        names = [one.name if one.required else f"{one.name}=..." for one in binding.parameters]
+        names = [parameter.name if parameter.required else f"{parameter.name}=..." for parameter in binding.parameters]
         text = f"{binding.module}.{binding.function}(*, {', '.join(names)})"
     text = text if len(text) <= _LINE else f"{text[: _LINE - 4]}...)"
     return f"{text} [{one_line(binding.safety).rstrip('.')}] {one_line(binding.description)}".rstrip()

@@ -28,8 +28,8 @@ class Embeddings:
     """Hold one direction per tool: of its name, of its name with its description, and a little of its provider's."""
 
     def __init__(self, definitions: Sequence[Definition]) -> None:
-        texts = [f"{one.provider} {' '.join(words_of(one.mcp_name))}" for one in definitions]
-        texts += [one.description[:_DESCRIBED] for one in definitions]
+        texts = [f"{definition.provider} {' '.join(words_of(definition.mcp_name))}" for definition in definitions]
+        texts += [definition.description[:_DESCRIBED] for definition in definitions]
         names, descriptions = np.split(_sums(texts), 2)
         described = names + descriptions
         tools = (_unit(names) + _unit(described)) / 2
@@ -90,7 +90,7 @@ def _sums(texts: Sequence[str]) -> Any:
 
 def _vectors_of(words: list[str]) -> Any:
     tokenizer, vectors = _vectors()
-    tokens = (one.ids for one in tokenizer.encode_batch_fast(words, add_special_tokens=False))
+    tokens = (token.ids for token in tokenizer.encode_batch_fast(words, add_special_tokens=False))
     each = [vectors[ids].sum(axis=0, dtype=np.float32) for ids in tokens]
     return np.array(each) if each else np.zeros((0, vectors.shape[1]), dtype=np.float32)
 

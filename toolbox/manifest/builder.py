@@ -74,8 +74,11 @@ def make_manifest(
 ) -> tuple[Manifest, list[Definition]]:
     """Return the manifest of a user's catalog and the definitions it shows; run it off the event loop."""
     definitions, problems = redacted(catalog, redactor)
-    bindings = {one.tool: one for one in bound(definitions, inline=True)}
-    tools = {one.name: _tool(one, bindings[one.name], catalog, policy=policy, redactor=redactor) for one in definitions}
+    bindings = {binding.tool: binding for binding in bound(definitions, inline=True)}
+    tools = {
+        definition.name: _tool(definition, bindings[definition.name], catalog, policy=policy, redactor=redactor)
+        for definition in definitions
+    }
     granted = {name: _provider(name, catalog, tools, redactor) for name in catalog.kinds}
     withheld = {
         name: ManifestProvider(name=name, granted=False, available=False, reason=reason, path=_place(name))
@@ -180,7 +183,7 @@ def redacted(catalog: Catalog, redactor: Redactor) -> tuple[list[Definition], li
     """Return the catalog's tools by name without any secret, and the problems, with those whose very name holds one."""
     shown: list[Definition] = []
     problems = [masked(problem, redactor) for problem in catalog.problems]
-    for definition in sorted(catalog.definitions.values(), key=lambda one: one.name):
+    for definition in sorted(catalog.definitions.values(), key=lambda definition: definition.name):
         secret = redactor.secret_in(definition.name)
         if secret is not None and secret[2] == "known":
             problems.append(f"{definition.provider}: a tool is left out because its name holds a secret")

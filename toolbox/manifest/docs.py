@@ -21,10 +21,10 @@ _INDEX = "index"
 
 def tool_docs(manifest: Manifest) -> dict[str, str]:
     """Return an index and one page per provider that the user is granted, by file name."""
-    granted = [one for one in manifest.providers.values() if one.granted]
-    pages = {f"{_page_name(one)}.md": _page(manifest, one) for one in granted}
-    linked = [(one, f"{_page_name(one)}.md", _standing(one)) for one in granted]
-    withheld = [one for one in manifest.providers.values() if not one.granted]
+    granted = [provider for provider in manifest.providers.values() if provider.granted]
+    pages = {f"{_page_name(provider)}.md": _page(manifest, provider) for provider in granted}
+    linked = [(provider, f"{_page_name(provider)}.md", _standing(provider)) for provider in granted]
+    withheld = [provider for provider in manifest.providers.values() if not provider.granted]
     index = _template("tool_index").render(linked=linked, withheld=withheld, problems=manifest.problems)
     return {f"{_INDEX}.md": index, **pages}
 

@@ -43,7 +43,7 @@ def parser_facts(parser: argparse.ArgumentParser, summary: str | None = "") -> d
         "arguments": [action_facts(parser, action) for action in actions],
         "exclusive": [
             {
-                "members": [actions.index(one) for one in group._group_actions if one in actions],
+                "members": [actions.index(action) for action in group._group_actions if action in actions],
                 "required": bool(group.required),
             }
             for group in parser._mutually_exclusive_groups
@@ -54,7 +54,7 @@ def parser_facts(parser: argparse.ArgumentParser, summary: str | None = "") -> d
 
 def command_facts(action: Any) -> dict[str, Any]:
     """Return the parsers of the subcommands by their first names; the others are aliases."""
-    summaries = {one.dest: one.help for one in action._choices_actions}
+    summaries = {choice.dest: choice.help for choice in action._choices_actions}
     found = {}
     for name, parser in action.choices.items():
         if all(parser is not known for known, _ in found.values()):
@@ -79,7 +79,7 @@ def action_facts(parser: argparse.ArgumentParser, action: argparse.Action) -> di
     facts = {
         "kind": kind,
         "dest": str(action.dest),
-        "options": [str(one) for one in action.option_strings],
+        "options": [str(option) for option in action.option_strings],
         "nargs": action.nargs,
         "type": type_of(action),
         "required": bool(action.required),
@@ -91,7 +91,7 @@ def action_facts(parser: argparse.ArgumentParser, action: argparse.Action) -> di
     if isinstance(choices, range) and choices.step == 1 and len(choices):
         facts["span"] = [choices.start, choices.stop - 1]
     elif choices is not None:
-        facts["choices"] = [plain(one) for one in choices]
+        facts["choices"] = [plain(choice) for choice in choices]
     return facts
 
 
@@ -122,7 +122,7 @@ def default_of(action: argparse.Action) -> Any:
         except ValueError:
             return None
     if isinstance(value, (list, tuple)):
-        return [plain(one) for one in value]
+        return [plain(item) for item in value]
     known = isinstance(value, (str, int, float, bool, enum.Enum, os.PathLike))
     return plain(value) if known else None
 
