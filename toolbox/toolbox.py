@@ -1,4 +1,4 @@
-"""The toolbox: every provider of toolbox.json, and what each user may see of them."""
+"""Every provider that toolbox.json describes, and the tools that each user may see."""
 
 import asyncio
 import logging
@@ -33,7 +33,7 @@ _KEPT = 8
 
 
 class Toolbox:
-    """Know the tools and call them; every connection is opened when it is first needed."""
+    """List and call the tools of all providers; a connection is opened when it is first needed."""
 
     def __init__(
         self, configuration: Configuration, providers: Mapping[str, Provider], secrets: frozenset[str] = frozenset()
@@ -47,9 +47,9 @@ class Toolbox:
         self._building = asyncio.Lock()
 
     async def catalog(self, user_id: str, *, fresh: bool = False, builtin: frozenset[str] = frozenset()) -> Catalog:
-        """Return what this user sees now; a server that cannot be reached is a reason, never an error.
+        """Return what this user sees now; an unreachable server is listed with the reason, never an error.
 
-        Of `fs` and `shell` a run sees what it asked for in `builtin`, as far as its user may.
+        A run sees `fs` and `shell` only when `builtin` names them and its user is granted them.
 
         Raises ToolboxInvalid when two tools would be called by one name.
         """
@@ -61,7 +61,7 @@ class Toolbox:
         async with self._building:
             if key not in self._built:
                 self._built[key] = await asyncio.to_thread(self._build, found)
-            built = self._built[key] = self._built.pop(key)  # the last used is the last to go
+            built = self._built[key] = self._built.pop(key)  # the most recently used goes last
             while len(self._built) > _KEPT:
                 self._built.pop(next(iter(self._built)))
         return replace(
@@ -83,7 +83,7 @@ class Toolbox:
         reply: InputResponse | None = None,
         workspace_access: WorkspaceAccess | None = None,
     ) -> Answer:
-        """Call one tool; those of a workspace need to know which one, and for which run.
+        """Call one tool; tools of a workspace need `workspace_access`.
 
         Raises ToolUnavailable and ToolChanged before `before_send`, NotSent and OutcomeUnknown after it.
         """
@@ -114,7 +114,7 @@ class Toolbox:
         return await provider.preview(call) if isinstance(provider, WorkspaceProvider) else None
 
     async def close(self) -> None:
-        """Let go of every provider at once."""
+        """Close all providers at the same time."""
         await asyncio.gather(*(provider.close() for provider in self._providers.values()), return_exceptions=True)
 
     def _build(self, listings: Mapping[str, Listing]) -> Catalog:
@@ -168,11 +168,13 @@ class Toolbox:
         if now is None:
             raise ToolChanged(f"{definition.name} is no longer offered by its server")
         if now.tool.definition != definition.tool.definition:
-            raise ToolChanged(f"{definition.name} is no longer the tool that was ruled on; look at it again")
+            raise ToolChanged(
+                f"{definition.name} has changed since the call was ruled on; review the tool and call it again"
+            )
 
 
 def _declared(listed: ListedTool, operator: Declaration | None) -> Declaration:
-    """Return what is said of a tool: what the operator says goes before what we say of our own."""
+    """Return the declaration of a tool: fields set by the operator override those of a built-in tool."""
     if listed.declared is None or operator is None:
         return operator or listed.declared or Declaration()
     return listed.declared.model_copy(update={name: getattr(operator, name) for name in operator.model_fields_set})
@@ -187,15 +189,15 @@ async def open_toolbox(
     confinement: Confinement | None = None,
     workspaces: WorkspaceHost | None = None,
 ) -> AsyncGenerator[Toolbox]:
-    """Open the toolbox that a toolbox.json describes; servers die with it.
+    """Open the toolbox that a toolbox.json describes, and end its servers on exit.
 
-    Jailed plugins need a confinement, files and shell a host of workspaces.
+    Jailed plugins need `confinement`; `fs` and `shell` need `workspaces`.
 
     Raises ToolboxInvalid naming field, value and fix.
     """
     configuration, secrets = await asyncio.to_thread(load, path, environment)
     for name in ("mcp", "client"):
-        # The MCP client logs what servers send, which may hold secrets; what matters comes back as an error anyway.
+        # The MCP client logs what servers send, which may hold secrets; faults are returned as errors anyway.
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     configuration, providers = await asyncio.to_thread(
         _open_providers, configuration, path, environment, home, confinement
@@ -211,7 +213,7 @@ async def open_toolbox(
 def _open_providers(
     configuration: Configuration, path: Path, environment: Mapping[str, str], home: Path, jail: Confinement | None
 ) -> tuple[Configuration, dict[str, Provider]]:
-    """Return every provider by name, and the configuration with what actions declare of themselves.
+    """Return every provider by name, and the configuration with the declarations of actions added.
 
     Nothing is connected or started yet. Raises ToolboxInvalid for actions that cannot be loaded.
     """
@@ -227,7 +229,7 @@ def _open_providers(
     for name, action in configuration.actions.items():
         wrappers, shape = load_actions(name, action, folder)
         behind = None if action.provider is None else providers.get(action.provider)
-        if action.provider is None or behind is not None:  # a server that is switched off takes its actions with it
+        if action.provider is None or behind is not None:  # a disabled server disables its actions
             providers[name] = ActionProvider(name, wrappers, shape, behind)
         declared = {name: Declaration(undo=wrapper.undo) for name, wrapper in wrappers.items() if wrapper.undo}
         entry = configuration.of(name)

@@ -102,6 +102,16 @@ async def test_questions_of_calls_that_overlap_belong_to_nobody_and_the_calls_go
     assert all(one.question is not None for one in later)
 
 
+async def test_a_question_belongs_to_the_call_that_is_left_when_others_have_ended(older, tmp_path, eventually):
+    async with older() as toolbox:
+        later = asyncio.create_task(call(toolbox, "older.later"))
+        await eventually(lambda: (tmp_path / "log").exists() and "called later" in done(tmp_path))
+        assert (await call(toolbox, "older.now")).question is None
+        await toolbox.catalog("anyone", fresh=True)
+        answer = await later
+    assert answer.question.requests[0].message == "Which day suits?"
+
+
 async def test_progress_is_told_in_one_line_and_a_call_that_takes_too_long_is_cancelled(older, tmp_path, eventually):
     told = []
     async with older() as toolbox:
@@ -114,7 +124,8 @@ async def test_progress_is_told_in_one_line_and_a_call_that_takes_too_long_is_ca
 async def test_every_page_of_a_list_is_read(older):
     async with older() as toolbox:
         catalog = await toolbox.catalog("anyone")
-    assert sorted(catalog.definitions) == ["older.book", "older.climb", "older.peek", "older.strict"]
+    names = ("book", "climb", "later", "now", "peek", "strict")
+    assert sorted(catalog.definitions) == [f"older.{name}" for name in names]
 
 
 async def test_no_more_calls_run_at_once_than_the_operator_allows(older, tmp_path):

@@ -1,4 +1,4 @@
-"""Find the functions and the shape that an entry of `actions` names."""
+"""Load the functions and the shape that an entry of `actions` names."""
 
 import importlib
 import importlib.util
@@ -46,7 +46,7 @@ def load_actions(name: str, entry: ActionEntry, folder: Path) -> tuple[dict[str,
             )
         shape = shapes[entry.shape]
     if entry.provider is None and (calling := [wrapper.name for wrapper in wrappers.values() if wrapper.calls]):
-        raise ToolboxInvalid(f"{field}.provider: {calling[0]} calls tools; name the server whose they are")
+        raise ToolboxInvalid(f"{field}.provider: {calling[0]} calls tools; name the server that has them")
     _check_shape(f"{field}.shape", wrappers, shape, known_arguments=bundled)
     return wrappers, shape
 

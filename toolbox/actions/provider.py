@@ -48,21 +48,23 @@ class ActionProvider:
         listing = await self.list()
         offered = self._offered.get(call.tool)
         if offered is None:
-            raise ToolChanged(f"{self.name}.{call.tool} is no longer offered by what stands behind it")
-        own_look = call.still_listed
-        if own_look is not None:
-            own_look(listing)
-            call = replace(call, still_listed=lambda found: own_look(self._listing_over(found)))
+            raise ToolChanged(
+                f"{self.name}.{call.tool} is no longer offered: the provider behind it lacks a tool that it calls"
+            )
+        still_listed = call.still_listed
+        if still_listed is not None:
+            still_listed(listing)
+            call = replace(call, still_listed=lambda found: still_listed(self._listing_over(found)))
         tools = Tools(call, offered.calls, self._behind or self, ends=time.monotonic() + call.deadline_s)
         answer = await self._outcome(offered.wrapper, tools, call)
         await tools.commit()  # an effect that sent nothing ends like any other
         return answer
 
     async def close(self) -> None:
-        """Hold nothing: the provider behind it is closed by whoever opened it."""
+        """Do nothing: the provider behind it is closed on its own."""
 
     async def _outcome(self, wrapper: Wrapper, tools: Tools, call: Call) -> Answer:
-        """Return the answer, or raise what is known of the write: no code of an action can hide that."""
+        """Return the answer, or raise what is known of the write, whatever the action makes of it."""
         try:
             arguments = wrapper.admit(call.arguments)
         except ArgumentsInvalid as error:
@@ -125,6 +127,6 @@ class ActionProvider:
 
 
 def _annotations(safety: Safety, behind: list[ListedTool]) -> ToolAnnotations:
-    """Return the action's own word, raised by what the tools behind it admit."""
+    """Return the safety that the action declares, raised when a tool behind it is destructive."""
     destructive = safety is Safety.RESTRICTED_WRITE or any(tool.annotations.destructive for tool in behind)
     return ToolAnnotations(read_only=safety is Safety.READ_ONLY and not destructive, destructive=destructive)

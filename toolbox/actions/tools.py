@@ -1,4 +1,4 @@
-"""What an action calls tools with: any number of reads, and one write, which is the effect."""
+"""How an action calls tools: any number of reads, and one write, which is the effect."""
 
 import asyncio
 import time
@@ -11,7 +11,7 @@ from toolbox.configuration.shape import ShapedCall
 from toolbox.providers.provider import Call, Provider
 
 GRACE_S = 1.0
-"""So much longer than the provider behind it, whose own word on a deadline says more."""
+"""How much longer an action may take than the provider behind it, whose timeout says more."""
 
 
 class ActionError(Exception):
@@ -36,13 +36,13 @@ class Tools:
         self.begun = False
         """Whether the intent was committed."""
         self.ended = False
-        """Whether the action has returned; what it left behind may call nothing any more."""
+        """Whether the action has returned; tasks it left running may call nothing any more."""
         self._asked = False
         self._answered = asyncio.Event()
         self.written: list[Any] = []
         """What the write answered, once it has succeeded."""
         self.fault: Exception | None = None
-        """What kept the write from an answer; an action must not hide it."""
+        """Why the write has no answer; an action must not hide it."""
 
     async def read(self, tool: str, **arguments: Any) -> Any:
         """Call a tool that changes nothing and return its result. Raises ActionError when the tool refuses."""

@@ -90,7 +90,7 @@ def wrappers_of(module: ModuleType) -> dict[str, Wrapper]:
 def _wrapper(function: Callable[..., Any], said: _Said) -> Wrapper:
     name = function.__name__
     if not inspect.iscoroutinefunction(function):
-        raise ToolboxInvalid(f"action {name}: write `async def`; blocking work belongs into asyncio.to_thread")
+        raise ToolboxInvalid(f"action {name}: write `async def`, and run blocking work in asyncio.to_thread")
     try:
         hints = get_type_hints(function, include_extras=True)
         parameters = inspect.signature(function).parameters
@@ -101,7 +101,7 @@ def _wrapper(function: Callable[..., Any], said: _Said) -> Wrapper:
         model = create_model(f"{function.__name__}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
         schema = model.model_json_schema()
     except (NameError, TypeError, ValueError, RuntimeError) as error:
-        raise ToolboxInvalid(f"action {name}: its signature gives no schema: {error}") from None
+        raise ToolboxInvalid(f"action {name}: its signature cannot be turned into a schema: {error}") from None
     return Wrapper(
         name=name,
         description=inspect.cleandoc(function.__doc__ or ""),

@@ -1,4 +1,4 @@
-"""Turn a stranger's names into Python names that are safe, unique and easy to guess."""
+"""Turn a server's names into Python names that are safe, unique and easy to guess."""
 
 import builtins
 import json
@@ -13,13 +13,13 @@ _LONGEST = 64
 _GUESSED = re.compile(r"[^A-Za-z0-9_]+")
 _TAKEN_EVERYWHERE = frozenset({"__debug__", *keyword.kwlist})
 IN_BINDINGS = frozenset({"UNSET", "call", "Any", "Literal", "NotRequired", "TypedDict"})
-"""What the source of a binding itself says; no tool and no parameter may be called so."""
+"""Names that the source of a binding uses; no tool and no parameter may have them."""
 IN_PROGRAMS = frozenset({"ToolError", "main", "result", "solve", *dir(builtins)})
-"""What a program says with another meaning; no provider may be called so."""
+"""Names with another meaning in programs; no provider may have them."""
 
 
 def unique(names: Iterable[str], *, reserved: frozenset[str], plain: bool) -> dict[str, str]:
-    """Return a Python name for each name; one that is a fine Python name already keeps it.
+    """Return a Python name for each name; valid Python names stay as they are.
 
     Plain names are for modules and functions: ASCII, without underscores around, which have a meaning there.
     """

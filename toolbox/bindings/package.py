@@ -1,4 +1,4 @@
-"""Write tools as Python functions, for programs in the sandbox and for whoever reads or imports them."""
+"""Render tools as Python functions, for programs in the sandbox and for people."""
 
 import json
 import unicodedata

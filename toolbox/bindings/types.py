@@ -1,4 +1,4 @@
-"""Say a stranger's JSON Schema in Python's types: bounded, without fetching anything, never failing."""
+"""Turn a server's JSON Schema into Python types: bounded, without fetching anything, never failing."""
 
 import keyword
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ _PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool
 
 
 class Members(NamedTuple):
-    """Hold what a schema says of an object's fields."""
+    """Hold what a schema says about an object's fields."""
 
     fields: dict[str, Any]
     required: frozenset[str]
@@ -43,7 +43,7 @@ class Types:
         self._following: list[str] = []
 
     def of(self, schema: Any, *path: str) -> str:
-        """Return the type of values that the schema takes, `Any` where it cannot be said in Python."""
+        """Return the type of values that the schema takes, `Any` where Python has no such type."""
         text = _joined(self._choices(schema, path))
         return text if len(text) <= _LONGEST else "Any"
 

@@ -1,4 +1,4 @@
-"""One tool of the catalog: what the workflow may know of it, and what only the worker needs."""
+"""One tool of the catalog: what workflows know about it, and what only workers need."""
 
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -14,7 +14,7 @@ from toolbox.schema import compile_schema, fault_of
 
 
 def safety_of(declared: Safety | None, annotations: ToolAnnotations, *, trusted: bool) -> Safety:
-    """Return the safety: the operator's word counts, and a server's own word lowers it only when it is trusted.
+    """Return the safety: the operator's declaration counts; only a trusted server's annotations can lower it.
 
     Without a declaration and without a trusted annotation a tool is restricted_write.
     """
@@ -32,7 +32,7 @@ def _believed(annotations: ToolAnnotations) -> Safety:
 
 
 def _admitted(annotations: ToolAnnotations) -> Safety:
-    """Return the danger a server admits of its own accord; silence admits nothing."""
+    """Return the danger that a server admits without being trusted; no annotation admits nothing."""
     if annotations.read_only:
         return Safety.READ_ONLY
     if annotations.destructive:
@@ -45,7 +45,7 @@ _DESCRIPTION = 4000
 
 @dataclass(frozen=True, kw_only=True)
 class Definition:
-    """Hold one tool; equal digests mean that server and operator say the same of it."""
+    """Hold one tool; equal hashes mean that server and operator describe it in the same way."""
 
     tool: Tool
     function: str
@@ -91,7 +91,7 @@ def define(
     serial: bool,
     timeout: float | None = None,
 ) -> Definition:
-    """Return the definition of a listed tool; its hash covers all that server and operator say of it."""
+    """Return the definition of a listed tool; its hash covers all that server and operator say about it."""
     undo = declaration.undo
     tool = Tool(
         name=f"{provider}.{listed.name}",

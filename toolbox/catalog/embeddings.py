@@ -1,4 +1,4 @@
-"""Rank tools by what they mean, with word vectors that lie inside an installed wheel: nothing is ever fetched."""
+"""Rank tools by meaning, with word vectors from an installed wheel; nothing is ever downloaded."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -16,10 +16,10 @@ from toolbox.catalog.definition import Definition
 from toolbox.catalog.naming import words_of
 
 _DESCRIBED = 200
-"""So much of a description says what a tool is for; the rest is about how to call it."""
+"""How many characters of a description are used; the rest is about how to call the tool."""
 _WORDS_OF_A_TEXT = 200
 _NEAR = 0.5
-"""What is less than half as near as the nearest tool is no answer, unless it shares a word with the query."""
+"""A tool less than half as near as the nearest is no match, unless it shares a word with the query."""
 _WORDS = 0.3
 _PROVIDER = 0.5
 

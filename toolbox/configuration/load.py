@@ -1,4 +1,4 @@
-"""Read toolbox.json; whatever is wrong is said with field, value and fix."""
+"""Read toolbox.json, and report every fault with field, value and fix."""
 
 import difflib
 import json
@@ -59,7 +59,9 @@ class Variables:
     def _value(self, found: "re.Match[str]", field: str) -> str:
         parsed = _VARIABLE.fullmatch(found[1]) if found[0].endswith("}") else None
         if parsed is None:
-            raise ToolboxInvalid(f"{field}: {found[0][:60]!r} is no reference; write ${{NAME}} or ${{NAME:-default}}")
+            raise ToolboxInvalid(
+                f"{field}: {found[0][:60]!r} is not a reference; write ${{NAME}} or ${{NAME:-default}}"
+            )
         name: str = parsed[1]
         default: str | None = parsed[2]
         value = self._environment.get(name, default)
@@ -123,7 +125,7 @@ def _model_at(path: list[str]) -> type[Strict]:
 
 
 BUILTIN = frozenset({"fs", "shell"})
-"""Providers of our own, which no other may be called like."""
+"""Built-in providers; no other may have their names."""
 _RESERVED = frozenset({"engine", *BUILTIN})
 _NAME = TypeAdapter(ProviderName)
 
@@ -174,7 +176,7 @@ def _read(path: Path) -> Any:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     keys = [key for key, _ in pairs]
     if twice := [key for key in keys if keys.count(key) > 1]:
-        raise ToolboxInvalid(f"{twice[0]}: this key is written twice in one object; keep one of them")
+        raise ToolboxInvalid(f"{twice[0]}: duplicate key; keep one of them")
     return dict(pairs)
 
 

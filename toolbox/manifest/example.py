@@ -1,4 +1,4 @@
-"""Make up arguments that a reader of the documents can start from."""
+"""Make example arguments for the documents."""
 
 import json
 import math

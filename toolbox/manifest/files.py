@@ -1,4 +1,4 @@
-"""Keep a manifest in a folder that a reader never sees half written."""
+"""Write a manifest to a folder and read it; readers never see it half written."""
 
 import contextlib
 import fcntl
@@ -23,7 +23,7 @@ _TRIES = 3
 
 
 def files_of(manifest: Manifest, package: dict[str, str]) -> dict[str, bytes]:
-    """Return every file but the head by relative path; equal manifests have equal files."""
+    """Return every file except manifest.json by relative path; equal manifests have equal files."""
     tools = {name: {tool.mcp_tool_name: tool.path for tool in manifest.of(name)} for name in manifest.providers}
     providers = {name: provider.plain() for name, provider in manifest.providers.items()}
     return {
@@ -35,7 +35,7 @@ def files_of(manifest: Manifest, package: dict[str, str]) -> dict[str, bytes]:
 
 
 def head_of(manifest: Manifest, package: dict[str, str], generated: str) -> bytes:
-    """Return the file that speaks for all others; only it says when it was made."""
+    """Return manifest.json; only this file says when the manifest was made."""
     granted = [provider for provider in manifest.providers.values() if provider.granted]
     counts = {
         "providers": len(granted),
@@ -84,13 +84,17 @@ def _read(place: Path) -> Manifest:
         by_name = {tool.name: tool for tool in sorted(tools, key=lambda tool: tool.name)}
         return Manifest.model_validate(head | {"providers": providers, "tools": by_name})
     except (ValidationError, AttributeError, KeyError, TypeError) as error:
-        raise ToolboxInvalid(f"{place}: this is no manifest: {type(error).__name__}; write it anew") from None
+        raise ToolboxInvalid(
+            f"{place}: not a manifest ({type(error).__name__}); write it with `backstay tools refresh`"
+        ) from None
 
 
 def _beneath(place: Path, path: str) -> Path:
     found = (place / path).resolve()
     if not found.is_relative_to(place):
-        raise ToolboxInvalid(f"{place}: {path[:100]!a} leads out of the manifest; write it anew")
+        raise ToolboxInvalid(
+            f"{place}: {path[:100]!a} points outside the manifest; write it with `backstay tools refresh`"
+        )
     return found
 
 
@@ -149,7 +153,7 @@ def keep(manifest: Manifest, package: dict[str, str], place: Path) -> bool:
 
 @contextlib.contextmanager
 def _alone(versions: Path) -> Generator[None]:
-    """Let one process at a time write; the lock goes with the process that holds it."""
+    """Let one process at a time write; the lock ends with the process that holds it."""
     with (versions / ".lock").open("wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

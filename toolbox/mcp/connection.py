@@ -1,4 +1,4 @@
-"""One open MCP client, entered and left by one task of its own."""
+"""One open MCP client, opened and closed by its own task."""
 
 import asyncio
 import contextvars
@@ -32,11 +32,11 @@ class Connection:
         self.client = Client(
             transport(self._ended),
             elicitation_callback=self.elicitations.elicit,
-            message_handler=self._hear,
+            message_handler=self._on_message,
             client_info=Implementation(name="backstay", version=version()),
             cache=None,
         )
-        # An empty context: nothing of the caller that happens to open the connection may live on in it.
+        # An empty context: nothing of the caller that opens the connection may remain in it.
         self._task = asyncio.create_task(self._own(), context=contextvars.Context())
 
     @property
@@ -65,7 +65,7 @@ class Connection:
             await asyncio.wait({self._task}, timeout=1)
 
     def drop(self) -> None:
-        """Close in the background, so that a caller need not wait."""
+        """Close in the background, without waiting."""
         self._closing.set()
 
     async def _own(self) -> None:
@@ -92,16 +92,16 @@ class Connection:
             self._ended.set()
 
     async def _listen(self) -> None:
-        """Hear of changed tools on servers of the stateless revision; older ones notify by themselves."""
+        """Subscribe to changes of the tools on servers of the stateless revision; older servers notify unasked."""
         tools = self.client.server_capabilities.tools
         if tools is None or not tools.list_changed:
             return
-        with suppress(Exception):  # hearing of changes early is a convenience; listings expire anyway
+        with suppress(Exception):  # early notice is a convenience; listings expire anyway
             async with self.client.listen(tools_list_changed=True) as events:
                 async for _ in events:
                     self._changed()
 
-    async def _hear(self, message: ServerNotification | Exception) -> None:
+    async def _on_message(self, message: ServerNotification | Exception) -> None:
         if isinstance(message, ToolListChangedNotification):
             self._changed()
 
@@ -112,5 +112,5 @@ class Connection:
         if self.seen.status is not None and self.seen.status >= 400:
             return ToolUnavailable(of_status(self.seen.status))
         if isinstance(error, MCPError) and error.code == CONNECTION_CLOSED and self.seen.fault is None:
-            return ToolUnavailable("the server ended before it answered; its own words are in logs/<provider>.stderr")
+            return ToolUnavailable("the server exited before it answered; see its output in logs/<provider>.stderr")
         return ToolUnavailable(f"the server cannot be reached: {self.seen.fault or describe_fault(error)}")

@@ -1,4 +1,4 @@
-"""Say what is known of a request that was sent and not answered."""
+"""What an MCP or HTTP error says about a call: refused, not sent, or unknown outcome."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ def of_protocol_error(code: int, message: str, exchange: HttpExchange | None) ->
 
 
 def of_fault(error: BaseException) -> Exception:
-    """Return the error that stands for anything else that is not an answer, with groups unwrapped."""
+    """Return the error for anything else that is not an answer, with exception groups unwrapped."""
     error = unwrap(error)
     if isinstance(error, OutcomeUnknown | NotSent):
         return error

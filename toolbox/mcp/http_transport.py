@@ -1,4 +1,4 @@
-"""What our own HTTP client sees of one request; the MCP client hides it."""
+"""The HTTP transport under the MCP client: notes the status and faults of each request, which the MCP client hides."""
 
 import json
 from collections.abc import AsyncIterator, Callable
@@ -30,16 +30,16 @@ current: ContextVar[HttpExchange | None] = ContextVar("exchange", default=None)
 
 
 class ObservedTransport(httpx2.AsyncBaseTransport):
-    """Carry requests, note what came back, and keep one failed request from ending all others."""
+    """Send requests, note what came back, and keep one failed request from ending the others."""
 
     def __init__(self, *, refused: Callable[[], None] | None = None) -> None:
-        """Tell `refused` of every request that was not accepted."""
+        """Call `refused` for every request that was not accepted."""
         self._refused = refused
         self._inner = httpx2.AsyncHTTPTransport(limits=httpx2.Limits(max_connections=100, keepalive_expiry=30))
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send one request; a failed connection becomes a JSON-RPC error for this request alone."""
-        # Whose requests end the connection wants to know of the stream that carries the answers, too.
+        # With `refused`, a failure of the stream that carries the answers counts too.
         noted = request.method == "POST" or self._refused is not None
         exchange = (current.get() if noted else None) or HttpExchange()
         request.headers["accept-encoding"] = "identity"

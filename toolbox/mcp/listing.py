@@ -1,4 +1,4 @@
-"""Read all tools a server lists, however it pages."""
+"""Read all tools that a server lists, over all pages."""
 
 from typing import Any
 

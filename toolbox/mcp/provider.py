@@ -1,4 +1,4 @@
-"""An MCP server as a provider: connect, list, call, and say what its silence means."""
+"""An MCP server as a provider: connect, list tools, and call them."""
 
 import asyncio
 import random
@@ -27,7 +27,7 @@ _log = structlog.get_logger("toolbox")
 
 
 class McpProvider:
-    """Offer the tools of one MCP server; the connection is opened when first needed and again when it broke."""
+    """Offer the tools of one MCP server; the connection is opened when first needed, and again after it broke."""
 
     kind = "mcp"
 
@@ -39,7 +39,7 @@ class McpProvider:
         most: int | None = None,
         url: str | None = None,
     ) -> None:
-        """Reach the server by the first of the transports that it speaks."""
+        """Use the first of the transports that the server supports."""
         self.name = name
         self._transports = transports
         self._url = url
@@ -54,7 +54,7 @@ class McpProvider:
         self._closed = False
 
     async def list(self, *, fresh: bool = False) -> Listing:
-        """Return the tools, read again after 60 s or a change; a server that failed is tried in the background."""
+        """Return the tools, read again after 60 s or a change; a failed server is retried in the background."""
         age = time.monotonic() - self._read_at
         if not fresh and self._listing.reason is not None:
             if age >= self._pause_s:
@@ -81,7 +81,7 @@ class McpProvider:
                 return await ToolCallRequest(connection, call, ends, over_http=self._url is not None).answer()
             except NotSent as error:
                 if error.login:
-                    # The connection stays: other calls may be under way on it.
+                    # The connection stays open: other calls may be using it.
                     self._fail(ToolUnavailable(str(error)))
                 raise
             finally:
@@ -96,7 +96,7 @@ class McpProvider:
             await self._connection.close()
 
     async def _reachable(self) -> None:
-        """Find out before the intent that an HTTP server is gone: afterwards it would count as unknown."""
+        """Check that an HTTP server can be reached before the intent is committed; later it counts as unknown."""
         if self._url is None:
             return
         parts = urlsplit(self._url)
@@ -116,7 +116,7 @@ class McpProvider:
             raise ToolUnavailable(f"{self.name} could not be connected in time") from None
 
     async def _connected(self) -> Connection:
-        """Return a connection whose tools were listed; whoever comes while it opens shares the attempt."""
+        """Return a connection whose tools were listed; concurrent callers share one attempt to open it."""
         if self._connection is not None and self._connection.alive:
             return self._connection
         if self._closed:
@@ -144,7 +144,7 @@ class McpProvider:
                     self._fail(error)
                 raise
             self._connection = connection
-            # Of several ways the one that led there is the one to take again.
+            # The transport that worked is the one to use again.
             self._transports = (transport,)
             return connection
         raise ToolUnavailable(f"{self.name} has no address")

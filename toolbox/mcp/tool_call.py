@@ -1,4 +1,4 @@
-"""One call over an open MCP connection: what is sent, and what the answer or the silence means."""
+"""One `tools/call` over an open MCP connection, and what its answer, error or timeout means."""
 
 import asyncio
 from dataclasses import replace
@@ -43,7 +43,7 @@ class ToolCallRequest:
             raise OutcomeUnknown(f"no answer within {self._call.deadline_s:g} s", timed_out=True) from None
         except MCPError as error:
             if reply is not None and anew and error.code == INVALID_PARAMS:
-                # The server no longer knows its own question, and says so before anything is done.
+                # The server no longer knows its own question, and refuses before it does anything.
                 return await self._asked_again(reply)
             return self._refusal(error)
         except Exception as error:  # whatever else is no answer: the request is already under way
@@ -54,7 +54,7 @@ class ToolCallRequest:
             return answer_of(result)
         question = input_required(result)
         if question is None:
-            return refused("the server asks for a model's words or for folders, which are not given to servers")
+            return refused("the server asks for sampling or for roots, which are not available to servers")
         return Answer(success=False, question=question)
 
     async def _asked_again(self, reply: InputResponse) -> Answer:

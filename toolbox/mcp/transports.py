@@ -1,4 +1,4 @@
-"""The ways to an MCP server: a command's standard streams, streamable HTTP, and server-sent events."""
+"""The transports to an MCP server: stdio, streamable HTTP, and server-sent events."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -17,17 +17,17 @@ from toolbox.mcp.stdio import open_stdio
 Transport = Callable[[asyncio.Event], AbstractAsyncContextManager[Any]]
 """Opens the two streams of a server; sets the event when no answer can come any more."""
 NOT_SPOKEN_HERE = frozenset({400, 404, 405, 406, 415})
-"""What an address answers that knows another way only."""
+"""The status of an address that supports another transport only."""
 _SILENCE_S = 3600.0
 
 
 def stdio_transport(server: ServerEntry, *, environment: Mapping[str, str], folder: Path, log: Path) -> Transport:
-    """Return what starts the server and opens its streams."""
+    """Return the transport that starts the server as a command."""
     return lambda ended: open_stdio(server, environment=environment, folder=folder, log=log, ended=ended)
 
 
 def http_transports(server: ServerEntry) -> tuple[Transport, ...]:
-    """Return the ways to an address, in the order of trying: one that is not named may be either."""
+    """Return the transports to try for an address, in order; without a `type` it may be either."""
     if server.type == "sse":
         return (_sse(server),)
     return (_streamable(server), _sse(server)) if server.type is None else (_streamable(server),)
@@ -48,7 +48,7 @@ def _streamable(server: ServerEntry) -> Transport:
 def _sse(server: ServerEntry) -> Transport:
     @asynccontextmanager
     async def open_sse(ended: asyncio.Event) -> AsyncGenerator[Any]:
-        # The MCP client sends nothing more after a request was refused, and tells nobody.
+        # The MCP client sends nothing more after a refused request, and reports nothing.
         transport = ObservedTransport(refused=ended.set)
         opened = sse_client(
             str(server.url),

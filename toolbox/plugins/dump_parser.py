@@ -1,7 +1,7 @@
 """Run a plugin until it parses its command line; print the parser it made instead of parsing, and end.
 
-This text is given to the plugin's own interpreter with `-c`, which may be an older one, so it uses the standard library
-alone and says nothing in a new way. argv: the plugin's cli.py, and the mark that stands before what is printed.
+This text runs in the plugin's own interpreter with `-c`, which may be old, so it uses the standard library and old
+syntax only. argv: the plugin's cli.py, and the mark that stands before what is printed.
 """
 # pyright: basic, reportAttributeAccessIssue=false, reportPrivateUsage=false
 # A parser tells what it takes in its private parts only, and their names differ between versions.

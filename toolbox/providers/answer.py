@@ -15,7 +15,7 @@ from toolbox.providers.json_safe import json_safe
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Hold what a tool answered: its data, or the one line that says why it refused."""
+    """Hold what a tool answered: its data, or one line with the reason why it refused."""
 
     success: bool
     data: Any = None
@@ -27,7 +27,7 @@ class Answer:
 
 
 def refused(reason: str) -> Answer:
-    """Return the answer that stands for a refusal."""
+    """Return the answer of a tool that refused."""
     return Answer(success=False, error=one_line(reason) or "the tool reported an error without a reason")
 
 

@@ -1,11 +1,11 @@
-"""Bring what a stranger sent into the values that canonical JSON can hold."""
+"""Turn values from outside into values that canonical JSON can hold."""
 
 import math
 from typing import Any
 
 
 def json_safe(value: Any) -> Any:
-    """Return the value with numbers that are none written as text, and broken characters replaced."""
+    """Return the value with infinities and NaN as text, and lone surrogates replaced."""
     match value:
         case dict():
             return {json_safe(key): json_safe(item) for key, item in value.items()}

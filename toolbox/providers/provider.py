@@ -1,4 +1,4 @@
-"""What every kind of provider can do."""
+"""What every kind of provider can do, and the call it is given."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ Sent = Callable[[], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceAccess:
-    """Say in which workspace a call works, for which run, and whether it may write there."""
+    """Name the workspace that a call may use, its run, and whether it may write there."""
 
     run: str
     workspace: str
@@ -33,11 +33,11 @@ class Call:
     effect_id: str | None = None
     before_send: Sent | None = None
     on_progress: Callable[[str], None] | None = None
-    """Told in one line how far the tool says it is."""
+    """Called with one line about the progress that the tool reports."""
     reply: InputResponse | None = None
     """What a person answered when the tool was called before and asked."""
     still_listed: Callable[[Listing], None] | None = None
-    """Raises when the tool is no longer the one that was ruled on; asked once the connection stands."""
+    """Raises when the tool is no longer the one that was ruled on; called once the connection is open."""
     workspace_access: WorkspaceAccess | None = None
     """None: the run was given no workspace."""
 
@@ -53,14 +53,14 @@ class NotSent(Transient):
 
 
 class Provider(Protocol):
-    """Offer tools: list them, call them, and let go of everything at the end."""
+    """Offer tools: list them, call them, and release everything at the end."""
 
     name: str
     kind: str
     """What it is, in one word for people: `mcp`."""
 
     async def list(self, *, fresh: bool = False) -> Listing:
-        """Return the tools; never raises for a server that cannot be reached, which is a reason in the listing."""
+        """Return the tools; a server that cannot be reached is a reason in the listing, never an error."""
         ...
 
     async def call(self, call: Call) -> Answer:
@@ -68,5 +68,5 @@ class Provider(Protocol):
         ...
 
     async def close(self) -> None:
-        """Let go of connections and processes."""
+        """Release connections and processes."""
         ...

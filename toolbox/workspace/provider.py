@@ -1,4 +1,4 @@
-"""Files and shell of a workspace as providers; what they do happens in jails that another process starts."""
+"""The files and the shell of a workspace as providers; their calls run in jails that another process starts."""
 
 import asyncio
 import json
@@ -35,7 +35,7 @@ class WorkspaceHost(Protocol):
 
     @property
     def reason(self) -> str | None:
-        """Why there are none; None as long as nothing speaks against them."""
+        """Why workspaces cannot be used; None when they can."""
         ...
 
     async def call(self, **given: Any) -> dict[str, Any]:
@@ -90,10 +90,10 @@ class WorkspaceProvider:
         return str(said["ok"]["diff"]) if "ok" in said else f"(it would fail: {said['error']})"
 
     async def close(self) -> None:
-        """Let go of nothing: the host is closed by the worker that opened it."""
+        """Do nothing: the worker that opened the host closes it."""
 
     async def _refusal(self, call: Call) -> Answer | None:
-        """Return why a call is not made, as far as that is known before it is."""
+        """Return why a call is refused, as far as that is known before it is made."""
         place = call.workspace_access
         if place is None:
             return refused(NO_WORKSPACE)
