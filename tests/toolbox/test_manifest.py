@@ -219,7 +219,7 @@ async def test_a_manifest_that_leads_out_of_its_folder_is_not_followed(opened, t
     listed = json.loads((done.folder / "providers.json").read_bytes())
     listed["raw"]["path"] = "../../../../outside.json"
     (done.folder / "providers.json").write_text(json.dumps(listed), encoding="utf-8")
-    with pytest.raises(ToolboxInvalid, match="leads out"):
+    with pytest.raises(ToolboxInvalid, match="points outside"):
         read_manifest(done.folder)
 
 
@@ -343,7 +343,7 @@ async def test_what_cannot_be_used_says_why(opened, tmp_path, raw):
     async with opened(tmp_path, configuration) as toolbox:
         manifest = (await ToolboxBuilder(toolbox, tmp_path, policy=policy).refresh_manifest("bo")).manifest
     reasons = {name: one.reason for name, one in manifest.providers.items()}
-    assert "ended before it answered" in reasons.pop("down")
+    assert "exited before it answered" in reasons.pop("down")
     assert reasons == {
         "up": None,
         "off": "not connected: disabled in toolbox.json",

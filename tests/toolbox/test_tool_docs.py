@@ -104,7 +104,7 @@ def an_office():
     catalog = replace(
         catalog,
         kinds={"mail": "mcp", "down": "mcp"},
-        unavailable={"down": "the server ended before it answered"},
+        unavailable={"down": "the server exited before it answered"},
         withheld={"off": "not connected: disabled in toolbox.json"},
         problems=["mail.send: odd <b>"],
     )
@@ -215,7 +215,7 @@ await mail.sent()
 
 | provider | |
 |---|---|
-| [down](down.md) | Kind: mcp; 0 tools; not available: the server ended before it answered |
+| [down](down.md) | Kind: mcp; 0 tools; not available: the server exited before it answered |
 | [mail](mail.md) | Kind: mcp; 3 tools (1 read_only, 1 write_safe, 1 restricted_write); available |
 
 Not shown:
@@ -229,7 +229,7 @@ To be corrected:
     assert pages["down.md"] == snapshot("""\
 # down
 
-Kind: mcp; 0 tools; not available: the server ended before it answered
+Kind: mcp; 0 tools; not available: the server exited before it answered
 
 Its tools are not known here.
 """)

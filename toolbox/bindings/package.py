@@ -4,11 +4,10 @@ import json
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import cache
 from inspect import Signature
 from pathlib import Path
 
-from jinja2 import Environment, StrictUndefined, Template
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from toolbox.bindings.binding import Binding, BoundParameter, bind
 from toolbox.bindings.names import IN_BINDINGS, IN_PROGRAMS, literal, unique
@@ -20,17 +19,17 @@ FULL_LIMIT = 12_000
 BRIEF_LIMIT = 2_500
 """Characters of a source without them; one that is longer takes any argument by its name."""
 _TYPES = frozenset({"bool", "dict", "float", "int", "list", "str"})
-_FOLDER = Path(__file__).parent / "templates"
 _DESCRIPTION = 2_000
 _DOC_LINE = 300
-_ENVIRONMENT = Environment(
+_TEMPLATES = Environment(
+    loader=FileSystemLoader(Path(__file__).parent / "templates"),
     autoescape=False,  # noqa: S701 - what is written is Python: texts are literals, or are escaped below
     undefined=StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,
     keep_trailing_newline=True,
 )
-_ENVIRONMENT.filters["literal"] = literal
+_TEMPLATES.filters["literal"] = literal
 
 
 def full_source(binding: Binding) -> str:
@@ -51,12 +50,12 @@ def brief_source(binding: Binding) -> str:
 
 def exports(documentation: str, names: Iterable[tuple[str, str]]) -> str:
     """Return the source of a package that offers these names, each with the module it comes from."""
-    return _template("exports").render(documentation=_escaped(documentation), names=list(names))
+    return _TEMPLATES.get_template("exports.py.j2").render(documentation=_escaped(documentation), names=list(names))
 
 
 def client() -> str:
     """Return the source of the module through which every binding calls."""
-    return _template("client").render()
+    return _TEMPLATES.get_template("client.py.j2").render()
 
 
 def one_line(text: str, limit: int = 200) -> str:
@@ -78,7 +77,7 @@ def _source(binding: Binding, documentation: str) -> str:
         "NotRequired": any(text.startswith("NotRequired[") for text in types),
         "TypedDict": bool(binding.records),
     }
-    return _template("binding").render(
+    return _TEMPLATES.get_template("binding.py.j2").render(
         typing=[name for name, is_used in used.items() if is_used],
         function=binding.function,
         tool=binding.tool,
@@ -115,11 +114,6 @@ def _escaped(text: str) -> str:
 
 def _indented(text: str) -> str:
     return "\n".join(f"    {line}" if line else "" for line in text.split("\n")).strip()
-
-
-@cache
-def _template(name: str) -> Template:
-    return _ENVIRONMENT.from_string((_FOLDER / f"{name}.py.j2").read_text(encoding="utf-8"))
 
 
 _FULL_BYTES = 400_000

@@ -71,7 +71,7 @@ class McpProvider:
         """
         ends = asyncio.get_running_loop().time() + call.deadline_s
         async with self._turns.taken(call.deadline_s):
-            connection = await self._connected_by(ends)
+            connection = await self._connected(max(0.0, ends - asyncio.get_running_loop().time()))
             if call.still_listed is not None:
                 call.still_listed(self._listing)
             if call.before_send is not None:
@@ -108,21 +108,16 @@ class McpProvider:
             raise ToolUnavailable(f"{self.name} cannot be reached: {describe_fault(error)}") from None
         writer.close()
 
-    async def _connected_by(self, ends: float) -> Connection:
-        try:
-            async with asyncio.timeout_at(ends):
-                return await self._connected()
-        except TimeoutError:
-            raise ToolUnavailable(f"{self.name} could not be connected in time") from None
-
-    async def _connected(self) -> Connection:
+    async def _connected(self, patience_s: float | None = None) -> Connection:
         """Return a connection whose tools were listed; concurrent callers share one attempt to open it."""
         if self._connection is not None and self._connection.alive:
             return self._connection
         if self._closed:
             raise ToolUnavailable(f"{self.name} is closed")
         opening = self._opening.start()
-        await asyncio.wait({opening})
+        await asyncio.wait({opening}, timeout=patience_s)
+        if not opening.done():
+            raise ToolUnavailable(f"{self.name} could not be connected in time")
         if opening.cancelled():
             raise ToolUnavailable(f"{self.name} is closed")
         return opening.result()

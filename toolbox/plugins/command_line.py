@@ -26,7 +26,7 @@ def command_line(levels: Sequence[Level], arguments: Mapping[str, Any]) -> list[
     words: list[str] = []
     for level in levels:
         words += [level.command] if level.command is not None else []
-        given = [(found, arguments[found.name]) for found in level.present() if arguments.get(found.name) is not None]
+        given = [(found, arguments[found.name]) for found in level.parameters if arguments.get(found.name) is not None]
         options = [
             (found, written)
             for found, value in given
@@ -50,8 +50,7 @@ class _WordGuard:
     def __init__(self, levels: Sequence[Level]) -> None:
         self._prefixes = {sign for level in levels for sign in level.parser.prefixes}
         self._files = {sign for level in levels for sign in level.parser.file_prefixes}
-        options = {word for level in levels for argument in level.parser.arguments for word in argument.options}
-        self._numbers_are_values = not any(_NUMBER.fullmatch(word) for word in options)
+        self._numbers_are_values = not any(level.parser.number_options for level in levels)
 
     def check(self, parameter: Parameter, word: str, *, separated: bool = False, free: bool = False) -> str:
         """Return the word. Raises ArgumentsInvalid when the parser would read something else from it."""
@@ -130,7 +129,7 @@ def _positionals(level: Level, given: Sequence[tuple[Parameter, Any]], guard: _W
 
 def _check_lengths(level: Level, lengths: Mapping[str, int], count: int) -> None:
     """Distribute the words as argparse does: by the longest match, from left to right."""
-    positionals = [parameter for parameter in level.present() if not parameter.argument.options]
+    positionals = [parameter for parameter in level.parameters if not parameter.argument.options]
     kinds: dict[int | str | None, str] = {None: "(A)", "?": "(A?)", "*": "(A*)", "+": "(A+)", _REST: "(A*)"}
     repeats = [parameter.argument.nargs for parameter in positionals]
     found = re.fullmatch("".join(kinds.get(nargs, f"(A{{{nargs}}})") for nargs in repeats), "A" * count)

@@ -31,7 +31,11 @@ KINDS = (
 
 def parser_facts(parser: argparse.ArgumentParser, summary: str | None = "") -> dict[str, Any]:
     """Return what there is to know of a parser and of those below it."""
-    actions = [action for action in parser._actions if kind_of(action) is not None]
+    actions = [
+        action
+        for action in parser._actions
+        if kind_of(action) is not None and (action.required or action.help != argparse.SUPPRESS)
+    ]
     commands = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
     return {
         "summary": summary or "",
@@ -39,6 +43,7 @@ def parser_facts(parser: argparse.ArgumentParser, summary: str | None = "") -> d
         if "%(prog)" in (parser.description or "")
         else (parser.description or ""),
         "prefixes": parser.prefix_chars,
+        "number_options": bool(parser._has_negative_number_optionals),
         "file_prefixes": parser.fromfile_prefix_chars or "",
         "arguments": [action_facts(parser, action) for action in actions],
         "exclusive": [
@@ -83,7 +88,6 @@ def action_facts(parser: argparse.ArgumentParser, action: argparse.Action) -> di
         "nargs": action.nargs,
         "type": type_of(action),
         "required": bool(action.required),
-        "hidden": action.help == argparse.SUPPRESS,
         "help": help_of(parser, action),
         "default": default_of(action) if kind not in ("const", "boolean", "count") else None,
     }

@@ -26,7 +26,6 @@ class Argument(_Dumped):
     nargs: int | str | None = None
     type: Literal["string", "integer", "number", "boolean", "json"] = "string"
     required: bool = False
-    hidden: bool = False
     help: str = ""
     default: Any = None
     choices: tuple[Any, ...] | None = None
@@ -52,6 +51,8 @@ class Parser(_Dumped):
     summary: str = ""
     description: str = ""
     prefixes: str = "-"
+    number_options: bool = False
+    """Whether it has options such as `-1`, so that a negative number is no value."""
     file_prefixes: str = ""
     """A word that begins with one of these is replaced by what a file holds."""
     arguments: tuple[Argument, ...] = ()
@@ -87,20 +88,14 @@ class Level:
     command: str | None
     """The word that leads to it; None for the first."""
     parser: Parser
-    parameters: tuple[Parameter | None, ...]
-    """One for each argument of the parser; None for a hidden one."""
-
-    def present(self) -> list[Parameter]:
-        """Return the parameters that callers see."""
-        return [parameter for parameter in self.parameters if parameter is not None]
+    parameters: tuple[Parameter, ...]
+    """One for each argument of the parser."""
 
     def groups(self) -> list[tuple[list[Parameter], bool]]:
         """Return the parameters that exclude each other, and whether one of them must be given."""
-        groups = [
-            ([found for member in group.members if (found := self.parameters[member]) is not None], group.required)
-            for group in self.parser.exclusive
-        ]
-        return [(members, needed) for members, needed in groups if len(members) > 1 or (needed and members)]
+        groups = self.parser.exclusive
+        named = [([self.parameters[member] for member in group.members], group.required) for group in groups]
+        return [(members, needed) for members, needed in named if len(members) > 1 or (needed and members)]
 
 
 def levels_of(chain: Sequence[tuple[str | None, Parser]]) -> tuple[Level, ...]:
@@ -115,7 +110,7 @@ def levels_of(chain: Sequence[tuple[str | None, Parser]]) -> tuple[Level, ...]:
 
 def schema_of(levels: Sequence[Level]) -> dict[str, Any]:
     """Return the JSON Schema of the arguments that these parsers take together."""
-    parameters = [parameter for level in levels for parameter in level.present()]
+    parameters = [parameter for level in levels for parameter in level.parameters]
     schema: dict[str, Any] = {
         "type": "object",
         "properties": {parameter.name: _described(parameter.argument) for parameter in parameters},
@@ -129,9 +124,7 @@ def schema_of(levels: Sequence[Level]) -> dict[str, Any]:
     return schema
 
 
-def _named(argument: Argument, taken: set[str]) -> Parameter | None:
-    if argument.hidden and not argument.required:
-        return None
+def _named(argument: Argument, taken: set[str]) -> Parameter:
     written = (
         argument.options[0] if argument.kind == "boolean" else max(argument.options, key=len, default=argument.dest)
     )

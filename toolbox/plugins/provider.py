@@ -110,9 +110,9 @@ def _answer(plugin: Plugin, result: ExecutionResult) -> Answer:
     try:
         data = json_safe(json.loads(result.stdout))
     except (ValueError, RecursionError):
-        data = result.stdout.strip() or None
+        data = json_safe(result.stdout.strip() or None)
     if result.exit_code == 0:
-        return Answer(success=True, data=json_safe(data))
+        return Answer(success=True, data=data)
     stated = data.get("error") if isinstance(data, dict) else None
     reason = one_line(str(stated)) if stated else plugin.complaint(result)
-    return Answer(success=False, data=json_safe(data), error=one_line(f"exit code {result.exit_code}: {reason}"))
+    return Answer(success=False, data=data, error=one_line(f"exit code {result.exit_code}: {reason}"))

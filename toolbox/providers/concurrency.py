@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 from backstay.errors import ToolUnavailable
 
 Found = TypeVar("Found")
+_NO_LIMIT = 1_000_000
 
 
 class ConcurrencyLimit:
@@ -17,7 +18,7 @@ class ConcurrencyLimit:
         """Set no limit when `most` is None."""
         self._provider = provider
         self._most = most
-        self._free = None if most is None else asyncio.Semaphore(most)
+        self._free = asyncio.Semaphore(_NO_LIMIT if most is None else most)
 
     def one_at_a_time(self) -> None:
         """Let calls run one after another from now on; those under way are not waited for."""
@@ -28,9 +29,6 @@ class ConcurrencyLimit:
     async def taken(self, patience_s: float) -> AsyncGenerator[None]:
         """Hold one turn; raises ToolUnavailable when none comes within the patience."""
         free = self._free
-        if free is None:
-            yield
-            return
         try:
             await asyncio.wait_for(free.acquire(), patience_s)
         except TimeoutError:
