@@ -17,7 +17,7 @@ from sandbox.workspaces.client import WorkspaceClient
 from store.store import Store
 from toolbox.catalog.catalog import Catalog
 from toolbox.catalog.definition import Definition
-from toolbox.providers.provider import Workplace
+from toolbox.providers.provider import WorkspaceAccess
 from toolbox.toolbox import Toolbox
 
 
@@ -34,9 +34,9 @@ def facts_of(catalog: Catalog, definition: Definition) -> Tool:
     return Tool.model_validate(facts)
 
 
-def workplace_of(ask: OfRun) -> Workplace | None:
+def workspace_access_of(ask: OfRun) -> WorkspaceAccess | None:
     """Return where the calls of a run work, or None when it was given no workspace."""
-    return Workplace(run=ask.run, workspace=ask.workspace, writable=True) if ask.workspace else None
+    return WorkspaceAccess(run=ask.run, workspace=ask.workspace, writable=True) if ask.workspace else None
 
 
 def demand_valid(definition: Definition, arguments: dict[str, Any]) -> None:

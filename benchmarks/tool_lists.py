@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from toolbox.catalog.definition import Definition, define
 from toolbox.providers.declaration import Declaration
-from toolbox.providers.listed import Listed
+from toolbox.providers.listing import ListedTool
 
 DATA = Path(__file__).with_name("data")
 TOOLS_PER_PROVIDER = 50
@@ -132,7 +132,7 @@ def real() -> dict[str, Any]:
 
 def definition(provider: str, name: str, description: str, parameters: dict[str, str]) -> Definition:
     properties = {key: {"type": "string", "description": text} for key, text in parameters.items()}
-    listed = Listed(name=name, description=description, input_schema={"type": "object", "properties": properties})
+    listed = ListedTool(name=name, description=description, input_schema={"type": "object", "properties": properties})
     return define(provider, listed, Declaration(), trusted=False, serial=False)
 
 

@@ -1,4 +1,4 @@
-"""Know the tools: providers, catalog, search and calls; no workflow engine and no model in here."""
+"""The tools: providers, catalog, search and calls, without a workflow engine and without a model."""
 
 from typing import TYPE_CHECKING, Any, Literal
 

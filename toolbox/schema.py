@@ -1,77 +1,27 @@
-"""Check arguments against a stranger's JSON Schema: bounded, without fetching anything, in one line."""
+"""Check arguments against a JSON Schema that a server wrote: in bounded time, without fetching anything."""
 
 import json
 import re
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import Any
 
+import re2
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError, ValidationError, best_match
 from jsonschema.validators import extend, validator_for
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
-_MATCH_STEPS = 10**7
-
-
-def matches(pattern: str, text: str) -> bool | None:
-    """Return whether the pattern is found in the text; None when trying could take too long or it is no pattern."""
-    variable = _variable_repeats(pattern)
-    if variable is None or max(len(text), 1) ** (variable + 1) > _MATCH_STEPS:
-        return None
-    try:
-        return re.search(pattern, text) is not None
-    except (re.error, RecursionError, OverflowError):
-        return None
-
-
-@lru_cache(maxsize=1024)
-def _variable_repeats(pattern: str) -> int | None:
-    """Count the repeats whose length is open; None when one holds another choice, which can take for ever."""
-    if len(pattern) > 1000:
-        return None
-    try:
-        return _count(_parse(pattern), inside=False)
-    except (re.error, RecursionError, OverflowError, _Nested):
-        return None
-
-
-class _Nested(Exception):
-    """A choice lies within a repeat."""
-
-
-def _parse(pattern: str) -> Any:
-    from re import _parser  # type: ignore[attr-defined]  # noqa: PLC0415
-
-    return _parser.parse(pattern)
-
-
-def _count(parsed: Any, *, inside: bool) -> int:
-    total = 0
-    for operator, detail in parsed:
-        match str(operator):
-            case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
-                low, high, body = detail
-                if inside and high != low:
-                    raise _Nested
-                total += (high != low) + _count(body, inside=inside or int(high) > 1)
-            case "BRANCH":
-                if inside:
-                    raise _Nested
-                total += sum(_count(branch, inside=inside) for branch in detail[1])
-            case "SUBPATTERN" | "ATOMIC_GROUP":
-                total += _count(detail[-1] if isinstance(detail, tuple) else detail, inside=inside)
-            case "GROUPREF" | "GROUPREF_EXISTS" | "ASSERT" | "ASSERT_NOT":
-                raise _Nested
-            case _:
-                pass
-    return total
-
-
-_STEPS = 20_000
-_used: ContextVar[list[int]] = ContextVar("schema_steps")
+_RULES = 20_000
+_PATTERN_STEPS = 10**8
+"""RE2 takes at most one step per byte and instruction: about a second for all of them."""
+_COMPILING = 100
+"""Compiling an instruction takes about as long as running it on this many bytes."""
+_ESCAPE = re.compile(r"\\u([0-9A-Fa-f]{4})|\\.", re.DOTALL)
+_OTHER_SPACE = re.compile(r"[^\S \t\n\r\f]")
 _TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
 
 
@@ -79,24 +29,59 @@ class _TooLong(Exception):
     """The schema needs more steps than one check may take."""
 
 
+@dataclass(slots=True)
+class _Spent:
+    rules: int = 0
+    pattern_steps: int = 0
+
+
+_spent: ContextVar[_Spent] = ContextVar("schema_steps")
+
+
+_OPTIONS = re2.Options()
+_OPTIONS.log_errors = False
+_OPTIONS.never_capture = True
+_OPTIONS.max_mem = 1 << 20
+
+
+def _found(pattern: str, text: str) -> bool | None:
+    """Return whether the pattern is found in the text, as ECMA-262 reads it; None when that cannot be decided here.
+
+    RE2 refuses lookarounds, back references, repeats over 1,000, and whatever needs more memory than the options allow.
+    """
+    if r"\s" in pattern and _OTHER_SPACE.search(text):
+        return None  # for ECMA-262 `\s` has more characters than for RE2
+    try:
+        size = len(text.encode())
+        # ECMA-262 writes a code point as \uXXXX, RE2 as \x{XXXX}.
+        escaped = _ESCAPE.sub(lambda found: f"\\x{{{found[1]}}}" if found[1] else found[0], pattern)
+        compiled = re2.compile(escaped, _OPTIONS)
+    except (re2.error, UnicodeEncodeError):
+        return None
+    spent = _spent.get()
+    spent.pattern_steps += compiled.programsize * (size + _COMPILING)
+    return None if spent.pattern_steps > _PATTERN_STEPS else compiled.search(text) is not None
+
+
 def compile_schema(schema: Any) -> Any:
     """Return a validator for the schema, or one line that says why the schema cannot be used."""
     if not isinstance(schema, dict):
         return "the tool's schema is no object"
     try:
-        dialect = validator_for(schema, default=Draft202012Validator)
-        schema = _of_one_dialect(schema)
-        dialect.check_schema(schema)
+        dialect: Any = validator_for(schema, default=Draft202012Validator)
+        schema = without_key(schema, "$schema")  # an inner dialect would bring back the rules without bounds
+        dialect.check_schema(schema, format_checker=None)
+        bounded = _bounded(dialect, patterned="patternProperties" in json.dumps(schema))
     except SchemaError as error:
         return f"the tool's schema is not valid at {_path(error.absolute_path, 'schema')}"
     except Exception:  # a stranger's schema may break the check in ways nobody listed
         return "the tool's schema cannot be used"
-    return _bounded(dialect)(schema, registry=Registry())
+    return bounded(schema, registry=Registry())
 
 
 def fault_of(validator: Any, arguments: Any) -> str | None:
     """Return what is wrong with the arguments in one line without quoting a value, or None."""
-    with_steps = _used.set([0])
+    token = _spent.set(_Spent())
     try:
         error = best_match(validator.iter_errors(arguments))
     except (RecursionError, _TooLong):
@@ -106,33 +91,39 @@ def fault_of(validator: Any, arguments: Any) -> str | None:
     except Exception as broken:  # a stranger's schema may break the validator in ways nobody listed
         return f"arguments: the tool's schema cannot be used ({type(broken).__name__})"
     finally:
-        _used.reset(with_steps)
+        _spent.reset(token)
     return None if error is None else " ".join(_explain(error).split())[:500]
 
 
-def _of_one_dialect(schema: Any) -> Any:
-    """Return the schema without inner dialects: each would bring back the unbounded rules."""
+def without_key(schema: Any, name: str) -> Any:
+    """Return the schema without the texts that stand under this key, at any depth; properties keep their names."""
     match schema:
         case dict():
-            kept = {key: value for key, value in schema.items() if not (key == "$schema" and isinstance(value, str))}
-            return {key: _of_one_dialect(value) for key, value in kept.items()}
+            kept = {key: value for key, value in schema.items() if not (key == name and isinstance(value, str))}
+            return {key: without_key(value, name) for key, value in kept.items()}
         case list():
-            return [_of_one_dialect(value) for value in schema]
+            return [without_key(item, name) for item in schema]
         case _:
             return schema
 
 
 @lru_cache(maxsize=32)
-def _bounded(validator: Any) -> Any:
-    rules = {name: _counted(rule) for name, rule in validator.VALIDATORS.items()}
-    return extend(validator, {**rules, "pattern": _pattern, "patternProperties": _pattern_properties})
+def _bounded(dialect: Any, *, patterned: bool) -> Any:
+    """Return the dialect with every rule counted and every pattern left to RE2 instead of Python's `re`."""
+    rules: dict[str, Any] = dict(dialect.VALIDATORS)
+    rules |= {"pattern": _pattern, "patternProperties": _pattern_properties}
+    if patterned:
+        rules["additionalProperties"] = partial(_additional_properties, rules["additionalProperties"])
+        # This rule searches with `re` for patterns below itself; it is left to the server.
+        rules["unevaluatedProperties"] = lambda *_: ()
+    return extend(dialect, {name: _counted(rule) for name, rule in rules.items()})
 
 
 def _counted(rule: Callable[..., Any]) -> Callable[..., Iterator[Any]]:
     def check(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
-        steps = _used.get()
-        steps[0] += 1
-        if steps[0] > _STEPS:
+        spent = _spent.get()
+        spent.rules += 1
+        if spent.rules > _RULES:
             raise _TooLong
         yield from rule(validator, value, instance, schema) or ()
 
@@ -140,7 +131,7 @@ def _counted(rule: Callable[..., Any]) -> Callable[..., Iterator[Any]]:
 
 
 def _pattern(_validator: Any, pattern: Any, instance: Any, _schema: Any) -> Iterator[ValidationError]:
-    if isinstance(instance, str) and isinstance(pattern, str) and matches(pattern, instance) is False:
+    if isinstance(instance, str) and _found(pattern, instance) is False:
         yield ValidationError("pattern")
 
 
@@ -149,8 +140,18 @@ def _pattern_properties(validator: Any, rules: Any, instance: Any, _schema: Any)
         return
     for pattern, rule in rules.items():
         for key, value in instance.items():
-            if matches(pattern, key):
+            if _found(pattern, key):
                 yield from validator.descend(value, rule, path=key, schema_path=pattern)
+
+
+def _additional_properties(plain: Any, validator: Any, rule: Any, instance: Any, schema: Any) -> Iterator[Any]:
+    """Apply the rule to the fields that no pattern may be meant for."""
+    patterns = schema.get("patternProperties", {})
+    if isinstance(instance, dict):
+        instance = {
+            key: value for key, value in instance.items() if all(_found(pattern, key) is False for pattern in patterns)
+        }
+    yield from plain(validator, rule, instance, {"properties": schema.get("properties", {})}) or ()
 
 
 def _explain(error: Any) -> str:

@@ -1,4 +1,4 @@
-"""The toolbox: every provider of toolbox.json, and what each user may see of them."""
+"""Every provider that toolbox.json describes, and the tools that each user may see."""
 
 import asyncio
 import logging
@@ -9,18 +9,23 @@ from pathlib import Path
 from typing import Any
 
 from backstay.errors import ToolChanged
+from toolbox.actions.load import load_actions
+from toolbox.actions.provider import ActionProvider
 from toolbox.catalog.catalog import Catalog, build
 from toolbox.catalog.definition import Definition, define
-from toolbox.catalog.naming import is_presentable
-from toolbox.configuration.configuration import Configuration
+from toolbox.catalog.naming import file_name, is_presentable
+from toolbox.configuration.configuration import Configuration, ProviderEntry, ServerEntry
 from toolbox.configuration.load import BUILTIN, load
-from toolbox.opening import open_providers
-from toolbox.plugins.plugin import Confinement
+from toolbox.mcp.provider import McpProvider
+from toolbox.mcp.transports import http_transports, stdio_transport
+from toolbox.plugins.plugin import Confinement, NoJail, Plugin
+from toolbox.plugins.provider import PluginProvider
+from toolbox.processes.runner import Runner
 from toolbox.providers.answer import Answer
 from toolbox.providers.declaration import Declaration
-from toolbox.providers.elicitation import Reply
-from toolbox.providers.listed import Listed, Listing
-from toolbox.providers.provider import Call, Provider, Sent, Workplace
+from toolbox.providers.elicitation import InputResponse
+from toolbox.providers.listing import ListedTool, Listing
+from toolbox.providers.provider import Call, Provider, Sent, WorkspaceAccess
 from toolbox.workspace.provider import WorkspaceHost, WorkspaceProvider, workspace_providers
 
 _SCHEMA_BYTES = 256 * 1024
@@ -28,7 +33,7 @@ _KEPT = 8
 
 
 class Toolbox:
-    """Know the tools and call them; every connection is opened when it is first needed."""
+    """List and call the tools of all providers; a connection is opened when it is first needed."""
 
     def __init__(
         self, configuration: Configuration, providers: Mapping[str, Provider], secrets: frozenset[str] = frozenset()
@@ -42,9 +47,9 @@ class Toolbox:
         self._building = asyncio.Lock()
 
     async def catalog(self, user_id: str, *, fresh: bool = False, builtin: frozenset[str] = frozenset()) -> Catalog:
-        """Return what this user sees now; a server that cannot be reached is a reason, never an error.
+        """Return what this user sees now; an unreachable server is listed with the reason, never an error.
 
-        Of `fs` and `shell` a run sees what it asked for in `builtin`, as far as its user may.
+        A run sees `fs` and `shell` only when `builtin` names them and its user is granted them.
 
         Raises ToolboxInvalid when two tools would be called by one name.
         """
@@ -56,7 +61,7 @@ class Toolbox:
         async with self._building:
             if key not in self._built:
                 self._built[key] = await asyncio.to_thread(self._build, found)
-            built = self._built[key] = self._built.pop(key)  # the last used is the last to go
+            built = self._built[key] = self._built.pop(key)  # the most recently used goes last
             while len(self._built) > _KEPT:
                 self._built.pop(next(iter(self._built)))
         return replace(
@@ -75,10 +80,10 @@ class Toolbox:
         effect_id: str | None = None,
         before_send: Sent | None = None,
         on_progress: Callable[[str], None] | None = None,
-        reply: Reply | None = None,
-        workplace: Workplace | None = None,
+        reply: InputResponse | None = None,
+        workspace_access: WorkspaceAccess | None = None,
     ) -> Answer:
-        """Call one tool; those of a workspace need to know which one, and for which run.
+        """Call one tool; tools of a workspace need `workspace_access`.
 
         Raises ToolUnavailable and ToolChanged before `before_send`, NotSent and OutcomeUnknown after it.
         """
@@ -94,20 +99,22 @@ class Toolbox:
             on_progress=on_progress,
             reply=reply,
             still_listed=lambda listing: self._compare(definition, listing),
-            workplace=workplace,
+            workspace_access=workspace_access,
         )
         return await self._providers[definition.provider].call(call)
 
     async def preview(
-        self, definition: Definition, arguments: dict[str, Any], *, deadline_s: float, workplace: Workplace
+        self, definition: Definition, arguments: dict[str, Any], *, deadline_s: float, workspace_access: WorkspaceAccess
     ) -> str | None:
         """Return what a call would change in a workspace, as a unified diff; None where nothing can be shown."""
         provider = self._providers[definition.provider]
-        call = Call(tool=definition.mcp_name, arguments=arguments, deadline_s=deadline_s, workplace=workplace)
+        call = Call(
+            tool=definition.mcp_name, arguments=arguments, deadline_s=deadline_s, workspace_access=workspace_access
+        )
         return await provider.preview(call) if isinstance(provider, WorkspaceProvider) else None
 
     async def close(self) -> None:
-        """Let go of every provider at once."""
+        """Close all providers at the same time."""
         await asyncio.gather(*(provider.close() for provider in self._providers.values()), return_exceptions=True)
 
     def _build(self, listings: Mapping[str, Listing]) -> Catalog:
@@ -136,16 +143,8 @@ class Toolbox:
                 problems.append(f"{name}.{listed.name[:60]}: left out because its schema passes {_SCHEMA_BYTES} bytes")
             else:
                 declared = _declared(listed, entry.tools.get(listed.name))
-                definitions.append(
-                    define(
-                        name,
-                        listed,
-                        declared,
-                        trusted=entry.trusted,
-                        serial=entry.serial,
-                        timeout=entry.timeout,
-                    )
-                )
+                trusted, serial, timeout = entry.trusted, entry.serial, entry.timeout
+                definitions.append(define(name, listed, declared, trusted=trusted, serial=serial, timeout=timeout))
         listed_names = {listed.name for listed in listing.tools}
         if listed_names:
             missing = [tool for tool in entry.tools if tool not in listed_names]
@@ -161,11 +160,13 @@ class Toolbox:
         if now is None:
             raise ToolChanged(f"{definition.name} is no longer offered by its server")
         if now.tool.definition != definition.tool.definition:
-            raise ToolChanged(f"{definition.name} is no longer the tool that was ruled on; look at it again")
+            raise ToolChanged(
+                f"{definition.name} has changed since the call was ruled on; review the tool and call it again"
+            )
 
 
-def _declared(listed: Listed, operator: Declaration | None) -> Declaration:
-    """Return what is said of a tool: what the operator says goes before what we say of our own."""
+def _declared(listed: ListedTool, operator: Declaration | None) -> Declaration:
+    """Return the declaration of a tool: fields set by the operator override those of a built-in tool."""
     if listed.declared is None or operator is None:
         return operator or listed.declared or Declaration()
     return listed.declared.model_copy(update={name: getattr(operator, name) for name in operator.model_fields_set})
@@ -180,18 +181,18 @@ async def open_toolbox(
     confinement: Confinement | None = None,
     workspaces: WorkspaceHost | None = None,
 ) -> AsyncGenerator[Toolbox]:
-    """Open the toolbox that a toolbox.json describes; servers die with it.
+    """Open the toolbox that a toolbox.json describes, and end its servers on exit.
 
-    Jailed plugins need a confinement, files and shell a host of workspaces.
+    Jailed plugins need `confinement`; `fs` and `shell` need `workspaces`.
 
     Raises ToolboxInvalid naming field, value and fix.
     """
     configuration, secrets = await asyncio.to_thread(load, path, environment)
     for name in ("mcp", "client"):
-        # The MCP client logs what servers send, which may hold secrets; what matters comes back as an error anyway.
+        # The MCP client logs what servers send, which may hold secrets; faults are returned as errors anyway.
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     configuration, providers = await asyncio.to_thread(
-        open_providers, configuration, path, environment, home, confinement
+        _open_providers, configuration, path, environment, home, confinement
     )
     builtin = {} if workspaces is None else workspace_providers(workspaces, configuration.workspace)
     toolbox = Toolbox(configuration, providers | builtin, secrets)
@@ -199,3 +200,53 @@ async def open_toolbox(
         yield toolbox
     finally:
         await toolbox.close()
+
+
+def _open_providers(
+    configuration: Configuration, path: Path, environment: Mapping[str, str], home: Path, jail: Confinement | None
+) -> tuple[Configuration, dict[str, Provider]]:
+    """Return every provider by name, and the configuration with the declarations of actions added.
+
+    Nothing is connected or started yet. Raises ToolboxInvalid for actions that cannot be loaded.
+    """
+    folder, logs = path.absolute().parent, home.absolute() / "logs"
+    providers: dict[str, Provider] = {}
+    for name, server in configuration.servers.items():
+        if not server.disabled:
+            log = logs / f"{file_name(name)}.stderr"
+            providers[name] = _server(name, server, configuration.of(name), environment, folder=folder, log=log)
+    for name, place in configuration.plugin_folders(folder).items():
+        providers[name] = _plugin(name, place, configuration.of(name), environment, jail)
+    entries = dict(configuration.providers)
+    for name, action in configuration.actions.items():
+        wrappers, shape = load_actions(name, action, folder)
+        behind = None if action.provider is None else providers.get(action.provider)
+        if action.provider is None or behind is not None:  # a disabled server disables its actions
+            providers[name] = ActionProvider(name, wrappers, shape, behind)
+        declared = {name: Declaration(undo=wrapper.undo) for name, wrapper in wrappers.items() if wrapper.undo}
+        entry = configuration.of(name)
+        entries[name] = entry.model_copy(update={"trusted": True, "tools": {**declared, **entry.tools}})
+    return configuration.model_copy(update={"providers": entries}), providers
+
+
+def _server(
+    name: str, server: ServerEntry, entry: ProviderEntry, environment: Mapping[str, str], *, folder: Path, log: Path
+) -> Provider:
+    most = 1 if entry.serial else entry.concurrency
+    if server.url is not None:
+        return McpProvider(name, http_transports(server), most=most, url=server.url)
+    started = stdio_transport(server, environment=environment, folder=folder, log=log)
+    return McpProvider(name, (started,), most=most)
+
+
+def _plugin(
+    name: str, folder: Path, entry: ProviderEntry, environment: Mapping[str, str], jail: Confinement | None
+) -> Provider:
+    plugin = Plugin(
+        folder=folder,
+        runner=Runner(environment=environment),
+        python=entry.python or "python",
+        environment=entry.env,
+        confinement=(jail or NoJail()) if entry.jail else None,
+    )
+    return PluginProvider(name, plugin)

@@ -20,9 +20,9 @@ from backstay.task.event import Event
 from backstay.tools.tool import ToolResult
 from store.effects.types import Begun, BoundUndo, EffectRow, Intent
 from store.store import Store
-from toolbox.mcp.outcome import NotSent
 from toolbox.providers.answer import Answer, refused
-from toolbox.providers.question import Question
+from toolbox.providers.elicitation import InputRequired
+from toolbox.providers.provider import NotSent
 
 IDEMPOTENT_ATTEMPTS = 3
 REPAIR_S = 600
@@ -137,7 +137,7 @@ class Effects:
             await self._late(send, EffectState.APPLIED)
         return _result(ref, bound)
 
-    async def _asked(self, send: Send, begun: Begun, answer: Answer, question: Question) -> ToolResult:
+    async def _asked(self, send: Send, begun: Begun, answer: Answer, question: InputRequired) -> ToolResult:
         """Record that the server asks; what an older one did meanwhile is for a person to judge."""
         shown = await retry_while_unavailable(
             lambda: self.questions.keep(send.intent.run, send.provider, question), until=_until(send)

@@ -1,7 +1,7 @@
 """Say what calls would change, so that people see it before they decide."""
 
 from activities.records import Records
-from activities.resources import Body, Resources, workplace_of
+from activities.resources import Body, Resources, workspace_access_of
 from activities.retrying import body
 from activities.tools.arguments import Arguments
 from backstay import calls
@@ -32,13 +32,13 @@ class Previews(Body):
         return calls.Previewed(diffs=tuple([await self._diff(ask, one, most) for one in ask.calls]))
 
     async def _diff(self, ask: calls.PreviewCalls, one: calls.PreviewedCall, most: int) -> str | None:
-        place = workplace_of(ask)
+        place = workspace_access_of(ask)
         definition = (await self.catalog(ask, ask.user_id)).definitions.get(one.tool)
         if place is None or definition is None:
             return None
         try:
             arguments = await self.arguments.unfold(ask.run, one.arguments, ask.results)
-            diff = await self.toolbox.preview(definition, arguments, deadline_s=_PATIENCE_S, workplace=place)
+            diff = await self.toolbox.preview(definition, arguments, deadline_s=_PATIENCE_S, workspace_access=place)
         except BackstayError as error:
             return f"(no diff: {error})"[:most]
         if diff is None:

@@ -8,8 +8,7 @@ from backstay.errors import ArgumentsInvalid
 from backstay.requests import CallTool
 from backstay.shown import one_line
 from backstay.tools.tool import Elicitation
-from toolbox.providers.elicitation import Reply
-from toolbox.providers.question import Question, question_of
+from toolbox.providers.elicitation import InputRequired, InputResponse, input_required_of
 
 _FORM_BYTES = 16 * 1024
 _MESSAGE = 2000
@@ -23,7 +22,7 @@ class Questions:
         """Keep everything in the store."""
         self.records = records
 
-    async def keep(self, run: str, provider: str, question: Question) -> Elicitation:
+    async def keep(self, run: str, provider: str, question: InputRequired) -> Elicitation:
         """Store a question and return what people may see of it; raises ArgumentsInvalid when it cannot be shown."""
         sealed = await self.records.store.blobs.seal_json(question.plain())
         shown: Any = (await self.records.show(run, question.plain(), provider)).payload
@@ -39,20 +38,20 @@ class Questions:
             said=None if shown["said"] is None else one_line(shown["said"], _LINE),
         )
 
-    async def reply(self, ask: CallTool) -> Reply | None:
+    async def reply(self, ask: CallTool) -> InputResponse | None:
         """Return the answer that goes with a call; raises ArgumentsInvalid when it is not what was asked for."""
         if not ask.question:
             return None
-        question = question_of(await self.records.store.blobs.unseal_json(ask.question))
+        question = input_required_of(await self.records.store.blobs.unseal_json(ask.question))
         declined = ask.reply is None
         fault = None if declined else question.fault(ask.reply)
         if fault is not None:
             raise ArgumentsInvalid(fault)
-        return Reply(question, ask.reply, declined=declined)
+        return InputResponse(question, ask.reply, declined=declined)
 
     async def again(self, ask: CallTool, provider: str) -> Elicitation:
         """Return the question of a call once more, for the next answer."""
-        question = question_of(await self.records.store.blobs.unseal_json(ask.question))
+        question = input_required_of(await self.records.store.blobs.unseal_json(ask.question))
         return await self.keep(ask.run, provider, question)
 
 

@@ -4,7 +4,7 @@ import time
 from typing import Any
 
 from activities.records import Records
-from activities.resources import Body, Resources, demand_valid, facts_of, workplace_of
+from activities.resources import Body, Resources, demand_valid, facts_of, workspace_access_of
 from activities.retrying import body, ordered_at, tell_progress
 from activities.tools.arguments import Arguments
 from activities.tools.compensations import Compensations
@@ -21,8 +21,8 @@ from store.effects.types import BoundUndo, EffectRow, Intent
 from toolbox.catalog.catalog import Catalog
 from toolbox.catalog.definition import Definition
 from toolbox.configuration.template import holds, render
-from toolbox.mcp.outcome import NotSent
-from toolbox.providers.elicitation import Reply
+from toolbox.providers.elicitation import InputResponse
+from toolbox.providers.provider import NotSent
 
 
 class Tools(Body):
@@ -117,7 +117,7 @@ class Tools(Body):
         intent: Intent,
         bind: Any,
         *,
-        reply: Reply | None = None,
+        reply: InputResponse | None = None,
     ) -> ToolResult:
         declared = definition.declaration
         ttl = None if not declared.idempotent else declared.idempotency_ttl or float("inf")
@@ -134,7 +134,7 @@ class Tools(Body):
                 before_send=before_send,
                 on_progress=self._tell,
                 reply=reply,
-                workplace=workplace_of(ask),
+                workspace_access=workspace_access_of(ask),
             ),
             bind=bind,
         )
@@ -144,7 +144,7 @@ class Tools(Body):
         tell_progress(self.records.redactor.text(progress))
 
     async def _read(
-        self, ask: calls.CallTool, definition: Definition, arguments: dict[str, Any], reply: Reply | None
+        self, ask: calls.CallTool, definition: Definition, arguments: dict[str, Any], reply: InputResponse | None
     ) -> ToolResult:
         """Call a read-only tool; a lost connection is retried, a timeout is an answer."""
         run, deadline_s = ask.run, ask.deadline_s
@@ -155,7 +155,7 @@ class Tools(Body):
                 deadline_s=deadline_s,
                 on_progress=self._tell,
                 reply=reply,
-                workplace=workplace_of(ask),
+                workspace_access=workspace_access_of(ask),
             )
         except NotSent as error:
             raise ToolUnavailable(str(error), retry_after=getattr(error, "retry_after_s", None)) from error
@@ -200,7 +200,9 @@ class Tools(Body):
         if checker.validate(arguments) is not None:
             return None
         try:
-            answer = await self.toolbox.call(checker, arguments, deadline_s=ask.deadline_s, workplace=workplace_of(ask))
+            answer = await self.toolbox.call(
+                checker, arguments, deadline_s=ask.deadline_s, workspace_access=workspace_access_of(ask)
+            )
         except (NotSent, OutcomeUnknown, ToolUnavailable):
             return None
         return answer.data if answer.success else None

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from toolbox.catalog.definition import Definition
-from toolbox.providers.elicitation import Reply
+from toolbox.providers.elicitation import InputResponse
 from toolbox.toolbox import Toolbox, open_toolbox
 
 SAMPLES = {"string": "text", "integer": 1, "number": 1.5, "boolean": True, "array": [], "object": {}, "null": None}
@@ -42,8 +42,8 @@ async def call(toolbox: Toolbox, definition: Definition, arguments: dict[str, An
             print(definition.name, answer.success, answer.data if answer.success else answer.error)
             return
         question = answer.question
-        filled = {one.key: sample(one.form or {}) for one in question.asked}
-        reply = Reply(question, filled if len(filled) > 1 else next(iter(filled.values())))
+        filled = {one.key: sample(one.form or {}) for one in question.requests}
+        reply = InputResponse(question, filled if len(filled) > 1 else next(iter(filled.values())))
 
 
 async def main(address: str) -> None:

@@ -33,8 +33,8 @@ PLACES = {
     "records.keep.send": "activities.records:Records.keep",
     "transcripts.extend": "activities.model.transcript:Transcripts.extend",
     "provider.connect": "toolbox.mcp.provider:McpProvider._connected",
-    "provider.request.read": "toolbox.mcp.request:McpRequest.answer",
-    "provider.request.send": "toolbox.mcp.request:McpRequest.answer",
+    "provider.request.read": "toolbox.mcp.tool_call:ToolCallRequest.answer",
+    "provider.request.send": "toolbox.mcp.tool_call:ToolCallRequest.answer",
     "model.request": "activities.model.model:complete",
     "workflow_task": "temporalio.worker._workflow:_WorkflowWorker._handle_activation",
 }

@@ -124,12 +124,21 @@ ROWS = (
     row(
         "tool:hostile-schemas",
         "issue Bad input",
-        "a hostile schema is a message, and a pattern that could take for ever is left to the server",
+        "a hostile schema is a message, and a pattern that cannot be decided in bounded time is left to the server",
         in_file(
             "toolbox/test_arguments.py",
             "test_a_hostile_schema_is_a_message",
-            "test_a_pattern_that_could_take_for_ever_is_left_to_the_server",
+            "test_a_pattern_that_cannot_be_decided_in_bounded_time_is_left_to_the_server",
+            "test_a_pattern_that_takes_others_for_ever_is_decided",
+            "test_patterns_of_names_are_bounded_too",
+            "test_all_patterns_of_one_check_share_one_bound",
         ),
+    ),
+    row(
+        "tool:patterns",
+        "issue MCP",
+        "patterns in schemas are read as ECMA-262 reads them: found anywhere, `$` only at the end, ASCII digits",
+        in_file("toolbox/test_arguments.py", "test_patterns_are_read_as_ecma_262_reads_them"),
     ),
     row(
         "tool:dialects",

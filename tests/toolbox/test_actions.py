@@ -284,7 +284,7 @@ async def test_an_action_over_a_server_that_is_gone_is_unavailable_for_its_reaso
         ({"own": {"module": "gone.py"}}, "actions.own.module: 'gone.py' cannot be loaded: FileNotFoundError"),
         ({"own": {"module": "empty.py"}}, "defines no function with @action"),
         ({"own": {"module": "bad.py"}}, "action plain: write `async def`"),
-        ({"own": {"module": "untyped.py"}}, "action odd: its signature gives no schema: n has no type"),
+        ({"own": {"module": "untyped.py"}}, "action odd: its signature cannot be turned into a schema: n has no type"),
     ],
 )
 async def test_what_is_wrong_with_actions_is_named_with_field_and_fix(opened, tmp_path, actions, said):

@@ -66,11 +66,79 @@ async def test_a_hostile_schema_is_a_message(definition, schema, arguments):
     assert "\n" not in fault
 
 
-@pytest.mark.parametrize("pattern", ["^(a+)+$", "(a|a)*b", "(a*)*c", "((a?){30})a{30}", "a*a*a*a*a*a*a*b", "("])
-async def test_a_pattern_that_could_take_for_ever_is_left_to_the_server(definition, pattern):
-    tool = await definition({"type": "object", "properties": {"x": {"type": "string", "pattern": pattern}}})
-    fault = tool.validate({"x": "a" * 3000})
-    assert fault is None or "schema" in fault
+def text(pattern):
+    return {"type": "object", "properties": {"x": {"type": "string", "pattern": pattern}}}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "value"),
+    [
+        ("^(a+)+$", "a" * 3000 + "!"),
+        ("(a|a)*b", "a" * 3000),
+        ("(a*)*c", "a" * 3000),
+        ("((a?){30})a{30}b", "a" * 3000),
+        ("a*a*a*a*a*a*a*b", "a" * 3000),
+        ("(x+x+)+y", "x" * 3000),
+    ],
+)
+async def test_a_pattern_that_takes_others_for_ever_is_decided(definition, pattern, value):
+    fault = (await definition(text(pattern))).validate({"x": value})
+    assert fault == f"arguments.x: does not fit pattern {pattern} (string given)"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "value"),
+    [
+        ("(", "a"),
+        ("^(?=b)", "a"),
+        (r"(a)\1", "ab"),
+        ("^a{2000}$", "a"),
+        ("^((a{100}){100}){100}$", "a"),
+        ("(.{0,500}a)b.{0,499}", "a" * 100_000),
+        (r"^\s$", "\u00a0"),
+        ("^b", "\ud800"),
+    ],
+)
+async def test_a_pattern_that_cannot_be_decided_in_bounded_time_is_left_to_the_server(definition, pattern, value):
+    assert (await definition(text(pattern))).validate({"x": value}) is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "fits", "does_not"),
+    [
+        ("b", "abc", "ac"),
+        ("^a$", "a", "a\n"),
+        (r"^\d+$", "12", "\u0661\u0662"),
+        (r"^\u00e9\\u$", "\u00e9\\u", "\u00e9"),
+        (r"^\p{L}+$", "\u03b1", "1"),
+        (r"^(?<year>\d{4})\/$", "2026/", "2026"),
+    ],
+)
+async def test_patterns_are_read_as_ecma_262_reads_them(definition, pattern, fits, does_not):
+    tool = await definition(text(pattern))
+    assert tool.validate({"x": fits}) is None
+    assert tool.validate({"x": does_not}) == f"arguments.x: does not fit pattern {pattern} (string given)"
+
+
+async def test_patterns_of_names_are_bounded_too(definition):
+    patterns = {"^x-": {"type": "integer"}, "^(a+)+$": {"type": "string"}, "(?=never)": {"type": "string"}}
+    tool = await definition({"type": "object", "patternProperties": patterns, "additionalProperties": False})
+    assert tool.validate({"x-1": 1, "a" * 3000: "text"}) is None
+    assert tool.validate({"x-1": "text"}) == "arguments.x-1: must be integer, not string"
+    assert tool.validate({"a" * 3000 + "!": "text"}) is None  # the third pattern may be meant for it
+    del patterns["(?=never)"]
+    strict = await definition({"type": "object", "patternProperties": patterns, "additionalProperties": False})
+    assert strict.validate({"a" * 30 + "!": "text"}) == f"arguments: unknown field '{'a' * 30}!'; known: none"
+    strict = await definition({"type": "object", "patternProperties": patterns, "unevaluatedProperties": False})
+    assert strict.validate({"a" * 30 + "!": "text"}) is None
+
+
+async def test_all_patterns_of_one_check_share_one_bound(definition):
+    names = {f"n{n}": {"type": "string", "pattern": f"^a.{{0,1000}}b{{{n}}}"} for n in range(20)}
+    plain = {"last": {"type": "string", "pattern": "^b$"}}
+    tool = await definition({"type": "object", "properties": {**names, **plain}})
+    assert tool.validate({"last": "a"}) == "arguments.last: does not fit pattern ^b$ (string given)"
+    assert tool.validate({**dict.fromkeys(names, "a" + "b" * 3000), "last": "a"}) is None
 
 
 async def test_older_dialects_keep_their_own_rules(definition):

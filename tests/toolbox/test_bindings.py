@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from backstay.tools.tool import Safety, Tool
-from toolbox.bindings.package import bindings_of, describe, render_package, signatures_of, tool_names
+from toolbox.bindings.package import bindings_of, bound, describe, render_package, signatures_of
 from toolbox.catalog.definition import Definition
 from toolbox.providers.declaration import Declaration
 
@@ -341,6 +341,11 @@ async def test_only_the_arguments_that_were_given_are_sent_under_their_own_names
         await servers.mail.send_email(["a"], "subject")
     with pytest.raises(TypeError):
         await servers.mail.send_email(to=["a"], subject="", sender="b")
+
+
+def tool_names(definitions):
+    """The tool that each function calls, by module and function name."""
+    return {(binding.module, binding.function): binding.tool for binding in bound(definitions)}
 
 
 def test_signatures_say_what_may_be_left_out():

@@ -37,9 +37,7 @@ async def test_a_file_of_another_shape_is_refused(tmp_path, text):
 
 
 async def test_a_key_written_twice_is_refused(tmp_path):
-    assert "tools: this key is written twice" in await refused(
-        tmp_path, '{"providers": {"m": {"tools": {}, "tools": {}}}}'
-    )
+    assert "tools: duplicate key" in await refused(tmp_path, '{"providers": {"m": {"tools": {}, "tools": {}}}}')
 
 
 @pytest.mark.parametrize(
@@ -97,7 +95,9 @@ async def test_a_variable_that_is_not_set_is_named_and_one_with_a_default_is_not
     entry = {"command": "x", "env": {"LEVEL": "${LEVEL:-low}"}}
     async with opened(tmp_path, {"mcpServers": {"m": entry}}):
         pass
-    assert "is no reference" in await refused(tmp_path, {"mcpServers": {"m": {"command": "x", "args": ["${1 + 1}"]}}})
+    assert "is not a reference" in await refused(
+        tmp_path, {"mcpServers": {"m": {"command": "x", "args": ["${1 + 1}"]}}}
+    )
 
 
 async def test_values_of_variables_are_secrets_and_never_part_of_a_message(tmp_path, opened):

@@ -3,7 +3,7 @@ import socket
 import pytest
 
 from backstay.errors import OutcomeUnknown, ToolUnavailable
-from toolbox.mcp.outcome import NotSent
+from toolbox.providers.provider import NotSent
 
 
 async def intent():

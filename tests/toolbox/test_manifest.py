@@ -219,7 +219,7 @@ async def test_a_manifest_that_leads_out_of_its_folder_is_not_followed(opened, t
     listed = json.loads((done.folder / "providers.json").read_bytes())
     listed["raw"]["path"] = "../../../../outside.json"
     (done.folder / "providers.json").write_text(json.dumps(listed), encoding="utf-8")
-    with pytest.raises(ToolboxInvalid, match="leads out"):
+    with pytest.raises(ToolboxInvalid, match="points outside"):
         read_manifest(done.folder)
 
 
@@ -343,7 +343,7 @@ async def test_what_cannot_be_used_says_why(opened, tmp_path, raw):
     async with opened(tmp_path, configuration) as toolbox:
         manifest = (await ToolboxBuilder(toolbox, tmp_path, policy=policy).refresh_manifest("bo")).manifest
     reasons = {name: one.reason for name, one in manifest.providers.items()}
-    assert "ended before it answered" in reasons.pop("down")
+    assert "exited before it answered" in reasons.pop("down")
     assert reasons == {
         "up": None,
         "off": "not connected: disabled in toolbox.json",
@@ -387,13 +387,13 @@ from toolbox.bindings.package import render_package
 from toolbox.catalog.catalog import build
 from toolbox.providers.declaration import Declaration
 from toolbox.catalog.definition import define
-from toolbox.providers.listed import Listed
+from toolbox.providers.listing import ListedTool
 from toolbox.manifest.files import keep
-from toolbox.manifest.making import make_manifest
+from toolbox.manifest.builder import make_manifest
 from dataclasses import replace
 
 for number, line in enumerate(sys.stdin):
-    tools = [Listed(name=f"t{n}", description=f"version {number} {line.strip()}") for n in range(40)]
+    tools = [ListedTool(name=f"t{n}", description=f"version {number} {line.strip()}") for n in range(40)]
     catalog = build([define("raw", one, Declaration(), trusted=False, serial=False) for one in tools], [], {})
     catalog = replace(catalog, kinds={"raw": "mcp"})
     manifest, definitions = make_manifest("ana", catalog, policy=Policy(), redactor=Redactor(()))

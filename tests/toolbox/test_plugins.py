@@ -172,7 +172,7 @@ async def test_no_value_becomes_an_option_or_a_file(plugged, tmp_path, value):
         ({"key": "--"}, "key: '--' cannot be a value"),
         ({"source": "--"}, "source: '--' cannot be a value"),
         ({"key": "nul\0"}, "key: a value cannot hold a null character"),
-        ({"key": "\ud800"}, "key: a value has characters that cannot be written"),
+        ({"key": "\ud800"}, "key: a value has characters that cannot be encoded as UTF-8"),
         ({"key": "x" * 200_000}, "key: a value has 200000 bytes"),
         ({"fast": True, "within": 3}, "exclude each other"),
     ],

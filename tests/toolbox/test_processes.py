@@ -38,7 +38,7 @@ async def test_a_missing_command_is_a_reason_that_names_it(opened, tmp_path):
 async def test_a_server_that_ends_at_its_start_is_a_reason_and_its_stderr_is_kept(opened, tmp_path, raw):
     async with opened(tmp_path, {"mcpServers": {"raw": raw(exit=True)}}) as toolbox:
         catalog = await toolbox.catalog("anyone")
-    assert "ended before it answered" in catalog.unavailable["raw"]
+    assert "exited before it answered" in catalog.unavailable["raw"]
     assert "no licence" in (tmp_path / "home/logs/raw.stderr").read_text()
 
 

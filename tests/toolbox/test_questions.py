@@ -5,8 +5,7 @@ import asyncio
 import pytest
 
 from backstay.errors import OutcomeUnknown
-from toolbox.providers.elicitation import Reply
-from toolbox.providers.question import question_of
+from toolbox.providers.elicitation import InputResponse, input_required_of
 
 
 @pytest.fixture
@@ -32,30 +31,34 @@ def done(folder):
 
 def kept(question):
     """A question as the store hands it back."""
-    return question_of(question.plain())
+    return input_required_of(question.plain())
 
 
 @pytest.mark.parametrize("provider", ["office", "remote"])
 async def test_a_question_comes_back_instead_of_an_answer_and_the_reply_makes_the_call_go_on(office, provider):
     room = f"room of {provider}"
     asked = (await call(office, f"{provider}.give_away", {"room": room})).question
-    assert [one.message for one in asked.asked] == [f"Give away {room}?"]
+    assert [one.message for one in asked.requests] == [f"Give away {room}?"]
     assert asked.in_call is False
-    answer = await call(office, f"{provider}.give_away", {"room": room}, reply=Reply(kept(asked), {"sure": True}))
+    answer = await call(
+        office, f"{provider}.give_away", {"room": room}, reply=InputResponse(kept(asked), {"sure": True})
+    )
     assert (answer.success, answer.question) == (True, None)
     assert f"{room} given 1 times" in str(answer.data)
 
 
 async def test_a_declined_question_lets_the_server_do_without(office):
     asked = (await call(office, "office.give_away", {"room": "cellar"})).question
-    answer = await call(office, "office.give_away", {"room": "cellar"}, reply=Reply(kept(asked), None, declined=True))
+    answer = await call(
+        office, "office.give_away", {"room": "cellar"}, reply=InputResponse(kept(asked), None, declined=True)
+    )
     assert "kept" in str(answer.data)
 
 
 async def test_an_answer_to_a_question_that_the_server_has_forgotten_is_given_to_the_same_question_anew(office):
     asked = (await call(office, "office.give_away", {"room": "attic"})).question
-    forgotten = question_of({**asked.plain(), "state": "sealed by a server that is no more"})
-    answer = await call(office, "office.give_away", {"room": "attic"}, reply=Reply(forgotten, {"sure": True}))
+    forgotten = input_required_of({**asked.plain(), "state": "sealed by a server that is no more"})
+    answer = await call(office, "office.give_away", {"room": "attic"}, reply=InputResponse(forgotten, {"sure": True}))
     assert "attic given 1 times" in str(answer.data)
 
 
@@ -79,8 +82,8 @@ async def test_an_older_server_that_asks_in_mid_call_is_told_that_nobody_answere
         answer = await call(toolbox, "older.book")
         assert (answer.success, answer.data) == (True, "no day, no booking")
         assert (answer.question.said, answer.question.failed) == ("no day, no booking", False)
-        assert answer.question.asked[0].form["required"] == ["day"]
-        again = await call(toolbox, "older.book", reply=Reply(kept(answer.question), {"day": "friday"}))
+        assert answer.question.requests[0].form["required"] == ["day"]
+        again = await call(toolbox, "older.book", reply=InputResponse(kept(answer.question), {"day": "friday"}))
     assert (again.data, again.question) == ({"booked": "friday"}, None)
     assert done(tmp_path) == ["called book", "book was told cancel", "called book", "book was told accept"]
 
@@ -99,6 +102,16 @@ async def test_questions_of_calls_that_overlap_belong_to_nobody_and_the_calls_go
     assert all(one.question is not None for one in later)
 
 
+async def test_a_question_belongs_to_the_call_that_is_left_when_others_have_ended(older, tmp_path, eventually):
+    async with older() as toolbox:
+        later = asyncio.create_task(call(toolbox, "older.later"))
+        await eventually(lambda: (tmp_path / "log").exists() and "called later" in done(tmp_path))
+        assert (await call(toolbox, "older.now")).question is None
+        await toolbox.catalog("anyone", fresh=True)
+        answer = await later
+    assert answer.question.requests[0].message == "Which day suits?"
+
+
 async def test_progress_is_told_in_one_line_and_a_call_that_takes_too_long_is_cancelled(older, tmp_path, eventually):
     told = []
     async with older() as toolbox:
@@ -111,7 +124,8 @@ async def test_progress_is_told_in_one_line_and_a_call_that_takes_too_long_is_ca
 async def test_every_page_of_a_list_is_read(older):
     async with older() as toolbox:
         catalog = await toolbox.catalog("anyone")
-    assert sorted(catalog.definitions) == ["older.book", "older.climb", "older.peek", "older.strict"]
+    names = ("book", "climb", "later", "now", "peek", "strict")
+    assert sorted(catalog.definitions) == [f"older.{name}" for name in names]
 
 
 async def test_no_more_calls_run_at_once_than_the_operator_allows(older, tmp_path):

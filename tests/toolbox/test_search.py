@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from toolbox.catalog.catalog import build
 from toolbox.catalog.definition import define
 from toolbox.providers.declaration import Declaration
-from toolbox.providers.listed import Listed
+from toolbox.providers.listing import ListedTool
 
 LISTED = """
 gmail.search_messages Search messages in the mailbox with Gmail query syntax. | query, max_results
@@ -41,7 +41,7 @@ weather.get_forecast Tell temperature, rain and wind of the next days for a plac
 def listed(provider, name, description="", parameters=()):
     properties = {parameter: {"type": "string"} for parameter in parameters}
     schema = {"type": "object", "properties": properties, "required": list(parameters)[:1]}
-    found = Listed(name=name, description=description, input_schema=schema)
+    found = ListedTool(name=name, description=description, input_schema=schema)
     return define(provider, found, Declaration(), trusted=False, serial=False)
 
 

@@ -11,14 +11,15 @@ from inline_snapshot import snapshot
 from backstay.policies.policy import Policy
 from backstay.redaction.redactor import Redactor
 from backstay.tools.tool import Safety
+from toolbox.bindings.binding import BoundParameter
 from toolbox.catalog.catalog import build
 from toolbox.catalog.definition import define
+from toolbox.manifest.builder import make_manifest
 from toolbox.manifest.docs import tool_docs
 from toolbox.manifest.example import call_line, example_of
-from toolbox.manifest.making import make_manifest
-from toolbox.manifest.manifest import Manifest, ManifestParameter, ManifestProvider, ManifestTool
+from toolbox.manifest.manifest import Manifest, ManifestProvider, ManifestTool
 from toolbox.providers.declaration import Declaration
-from toolbox.providers.listed import Listed
+from toolbox.providers.listing import ListedTool
 from toolbox.schema import compile_schema, fault_of
 
 HOSTILE = (
@@ -65,9 +66,7 @@ def manifest_tool(text, schema=None):
         mcp_tool_name=text,
         function="raw__x",
         binding="raw.x",
-        arguments=(
-            ManifestParameter(argument=text, name="x", type=text, required=True, default=text, description=text),
-        ),
+        arguments=(BoundParameter(argument=text, name="x", type=text, required=True, default=text, description=text),),
         definition="0" * 16,
     )
 
@@ -97,15 +96,15 @@ DECLARED = Declaration.model_validate(
 
 def an_office():
     listed = [
-        (Listed(name="send", description=TEXT, input_schema=SEND), DECLARED),
-        (Listed(name="sent", input_schema={"type": "object"}), Declaration(safety=Safety.READ_ONLY)),
-        (Listed(name="recall", input_schema={"type": "object"}), Declaration()),
+        (ListedTool(name="send", description=TEXT, input_schema=SEND), DECLARED),
+        (ListedTool(name="sent", input_schema={"type": "object"}), Declaration(safety=Safety.READ_ONLY)),
+        (ListedTool(name="recall", input_schema={"type": "object"}), Declaration()),
     ]
     catalog = build([define("mail", one, said, trusted=False, serial=False) for one, said in listed], [], {})
     catalog = replace(
         catalog,
         kinds={"mail": "mcp", "down": "mcp"},
-        unavailable={"down": "the server ended before it answered"},
+        unavailable={"down": "the server exited before it answered"},
         withheld={"off": "not connected: disabled in toolbox.json"},
         problems=["mail.send: odd <b>"],
     )
@@ -216,7 +215,7 @@ await mail.sent()
 
 | provider | |
 |---|---|
-| [down](down.md) | Kind: mcp; 0 tools; not available: the server ended before it answered |
+| [down](down.md) | Kind: mcp; 0 tools; not available: the server exited before it answered |
 | [mail](mail.md) | Kind: mcp; 3 tools (1 read_only, 1 write_safe, 1 restricted_write); available |
 
 Not shown:
@@ -230,7 +229,7 @@ To be corrected:
     assert pages["down.md"] == snapshot("""\
 # down
 
-Kind: mcp; 0 tools; not available: the server ended before it answered
+Kind: mcp; 0 tools; not available: the server exited before it answered
 
 Its tools are not known here.
 """)

@@ -17,7 +17,7 @@ from sandbox.workspaces.workspace import WorkspaceSettings
 from tests.sandbox.places import HOUSE
 from toolbox.configuration.configuration import CommandLists
 from toolbox.providers.answer import Answer
-from toolbox.providers.provider import Call, Workplace
+from toolbox.providers.provider import Call, WorkspaceAccess
 from toolbox.workspace.provider import NO_WORKSPACE, WorkspaceProvider, workspace_providers
 
 pytestmark = pytest.mark.timeout(600)
@@ -191,7 +191,7 @@ def call_of(tool: str, *, effect: str | None = None, run: str = "r", **arguments
 
     return Call(
         tool=tool, arguments=arguments, deadline_s=60, effect_id=effect, before_send=sent if effect else None,
-        workplace=Workplace(run=run, workspace="provided", writable=True),
+        workspace_access=WorkspaceAccess(run=run, workspace="provided", writable=True),
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from backstay.tools.tool import Safety
 from tests.docs.blocks import names, table
 from toolbox.configuration.load import load
 from toolbox.toolbox import open_toolbox
-from toolbox.workspace.command_words import fault_of
+from toolbox.workspace.command_lists import fault_of
 
 
 class NoHost:

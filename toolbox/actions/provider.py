@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 
 from backstay.canonical import digest_of
 from backstay.errors import ArgumentsInvalid, BackstayError, OutcomeUnknown, ToolChanged
@@ -12,17 +12,17 @@ from toolbox.actions.tools import GRACE_S, ActionError, Tools
 from toolbox.actions.wrapper import Wrapper
 from toolbox.configuration.shape import Shape, ShapedCall
 from toolbox.providers.answer import Answer, refused
-from toolbox.providers.listed import Hints, Listed, Listing
-from toolbox.providers.plain import plain
+from toolbox.providers.json_safe import json_safe
+from toolbox.providers.listing import ListedTool, Listing, ToolAnnotations
 from toolbox.providers.provider import Call, Provider
 
 
 @dataclass(frozen=True, slots=True)
 class _Offered:
     wrapper: Wrapper
-    calls: dict[str, ShapedCall]
-    names: dict[str, str]
-    listed: Listed
+    calls: dict[str, tuple[str, ShapedCall]]
+    """By the name under which the action calls it: the name of the tool that is there, and its shape."""
+    listed: ListedTool
 
 
 class ActionProvider:
@@ -48,30 +48,23 @@ class ActionProvider:
         listing = await self.list()
         offered = self._offered.get(call.tool)
         if offered is None:
-            raise ToolChanged(f"{self.name}.{call.tool} is no longer offered by what stands behind it")
-        own_look = call.still_listed
-        if own_look is not None:
-            own_look(listing)
-        passed_on = Call(
-            tool=call.tool,
-            arguments=call.arguments,
-            deadline_s=call.deadline_s,
-            effect_id=call.effect_id,
-            before_send=call.before_send,
-            still_listed=None if own_look is None else lambda found: own_look(self._listing_over(found)),
-        )
-        ends = time.monotonic() + call.deadline_s
-        behind = self if self._behind is None else self._behind
-        tools = Tools(passed_on, offered.calls, offered.names, behind, ends=ends)
+            raise ToolChanged(
+                f"{self.name}.{call.tool} is no longer offered: the provider behind it lacks a tool that it calls"
+            )
+        still_listed = call.still_listed
+        if still_listed is not None:
+            still_listed(listing)
+            call = replace(call, still_listed=lambda found: still_listed(self._listing_over(found)))
+        tools = Tools(call, offered.calls, self._behind or self, ends=time.monotonic() + call.deadline_s)
         answer = await self._outcome(offered.wrapper, tools, call)
         await tools.commit()  # an effect that sent nothing ends like any other
         return answer
 
     async def close(self) -> None:
-        """Hold nothing: the provider behind it is closed by whoever opened it."""
+        """Do nothing: the provider behind it is closed on its own."""
 
     async def _outcome(self, wrapper: Wrapper, tools: Tools, call: Call) -> Answer:
-        """Return the answer, or raise what is known of the write: no code of an action can hide that."""
+        """Return the answer, or raise what is known of the write, whatever the action makes of it."""
         try:
             arguments = wrapper.admit(call.arguments)
         except ArgumentsInvalid as error:
@@ -81,7 +74,7 @@ class ActionProvider:
         lost = timed_out = False
         try:
             async with asyncio.timeout(call.deadline_s + GRACE_S):
-                answer = Answer(success=True, data=plain(await wrapper.run(tools, arguments)))
+                answer = Answer(success=True, data=json_safe(await wrapper.run(tools, arguments)))
         except ActionError as error:
             answer = refused(str(error))
         except TimeoutError:
@@ -94,7 +87,7 @@ class ActionProvider:
         if tools.fault is not None:
             raise tools.fault
         if tools.written and not answer.success:
-            return Answer(success=True, data=plain(tools.written[0]))
+            return Answer(success=True, data=json_safe(tools.written[0]))
         if lost and wrapper.tools is None and call.before_send is not None:
             raise OutcomeUnknown(answer.error, timed_out=timed_out)
         return answer
@@ -103,36 +96,37 @@ class ActionProvider:
         if self._seen != behind.generation:
             found = {tool.name: tool for tool in behind.tools}
             offers = (self._offer(wrapper, found) for wrapper in self._wrappers.values())
-            self._offered = {one.wrapper.name: one for one in offers if one is not None}
+            self._offered = {offered.wrapper.name: offered for offered in offers if offered is not None}
             self._seen = behind.generation
         reason = behind.reason
         if reason is None and not self._offered:
-            needed = sorted({name for one in self._shape.values() for name in one.tool})
+            needed = sorted({name for shaped in self._shape.values() for name in shaped.tool})
             reason = f"{getattr(self._behind, 'name', self.name)} offers none of {', '.join(needed[:10])}"
-        tools = tuple(one.listed for one in self._offered.values())
+        tools = tuple(offered.listed for offered in self._offered.values())
         self._listing = Listing(tools=tools, reason=reason, generation=behind.generation)
         return self._listing
 
-    def _offer(self, wrapper: Wrapper, found: Mapping[str, Listed]) -> _Offered | None:
-        calls = {one: self._shape.get(one) or ShapedCall(tool=(one,)) for one in wrapper.calls}
-        names = {
-            one: name for one, shaped in calls.items() if (name := next((n for n in shaped.tool if n in found), None))
-        }
-        if len(names) < len(calls):
-            return None
-        behind = [found[name] for name in names.values()]
-        origin = digest_of([[one, calls[one].model_dump(mode="json"), repr(found[names[one]])] for one in calls])[:16]
-        listed = Listed(
+    def _offer(self, wrapper: Wrapper, found: Mapping[str, ListedTool]) -> _Offered | None:
+        calls: dict[str, tuple[str, ShapedCall]] = {}
+        for name in wrapper.calls:
+            shaped = self._shape.get(name) or ShapedCall(tool=(name,))
+            tool = next((tool for tool in shaped.tool if tool in found), None)
+            if tool is None:
+                return None
+            calls[name] = (tool, shaped)
+        behind = [found[tool] for tool, _ in calls.values()]
+        origin = [[name, shaped.model_dump(mode="json"), asdict(found[tool])] for name, (tool, shaped) in calls.items()]
+        listed = ListedTool(
             name=wrapper.name,
             description=wrapper.description,
-            input_schema=plain(wrapper.schema),
-            hints=_hints(wrapper.safety, behind),
-            origin=origin if calls else "",
+            input_schema=json_safe(wrapper.schema),
+            annotations=_annotations(wrapper.safety, behind),
+            origin=digest_of(origin)[:16] if calls else "",
         )
-        return _Offered(wrapper, calls, names, listed)
+        return _Offered(wrapper, calls, listed)
 
 
-def _hints(safety: Safety, behind: list[Listed]) -> Hints:
-    """Return the action's own word, raised by what the tools behind it admit."""
-    destructive = safety is Safety.RESTRICTED_WRITE or any(one.hints.destructive for one in behind)
-    return Hints(read_only=safety is Safety.READ_ONLY and not destructive, destructive=destructive)
+def _annotations(safety: Safety, behind: list[ListedTool]) -> ToolAnnotations:
+    """Return the safety that the action declares, raised when a tool behind it is destructive."""
+    destructive = safety is Safety.RESTRICTED_WRITE or any(tool.annotations.destructive for tool in behind)
+    return ToolAnnotations(read_only=safety is Safety.READ_ONLY and not destructive, destructive=destructive)

@@ -1,4 +1,4 @@
-"""What an action calls tools with: any number of reads, and one write, which is the effect."""
+"""How an action calls tools: any number of reads, and one write, which is the effect."""
 
 import asyncio
 import time
@@ -11,7 +11,7 @@ from toolbox.configuration.shape import ShapedCall
 from toolbox.providers.provider import Call, Provider
 
 GRACE_S = 1.0
-"""So much longer than the provider behind it, whose own word on a deadline says more."""
+"""How much longer an action may take than the provider behind it, whose timeout says more."""
 
 
 class ActionError(Exception):
@@ -24,27 +24,25 @@ class Tools:
     def __init__(
         self,
         call: Call,
-        calls: Mapping[str, ShapedCall],
-        offered: Mapping[str, str],
+        calls: Mapping[str, tuple[str, ShapedCall]],
         provider: Provider,
         *,
         ends: float,
     ) -> None:
         self._call = call
         self._calls = calls
-        self._offered = offered
         self._provider = provider
         self._ends = ends
         self.begun = False
         """Whether the intent was committed."""
         self.ended = False
-        """Whether the action has returned; what it left behind may call nothing any more."""
+        """Whether the action has returned; tasks it left running may call nothing any more."""
         self._asked = False
         self._answered = asyncio.Event()
         self.written: list[Any] = []
         """What the write answered, once it has succeeded."""
         self.fault: Exception | None = None
-        """What kept the write from an answer; an action must not hide it."""
+        """Why the write has no answer; an action must not hide it."""
 
     async def read(self, tool: str, **arguments: Any) -> Any:
         """Call a tool that changes nothing and return its result. Raises ActionError when the tool refuses."""
@@ -95,12 +93,12 @@ class Tools:
                 await self._call.before_send()
 
     async def _ask(self, tool: str, arguments: dict[str, Any], *, writing: bool) -> Any:
-        shaped = self._calls.get(tool)
-        if shaped is None or self.ended:
+        if tool not in self._calls or self.ended:
             fix = "await it before the action returns" if self.ended else "add it to `calls` of @action"
             raise ActionError(f"the action may not call {tool!r} here; {fix}")
+        offered, shaped = self._calls[tool]
         call = Call(
-            tool=self._offered[tool],
+            tool=offered,
             arguments=shaped.fill(arguments),
             deadline_s=max(0.1, self._ends - time.monotonic()),
             effect_id=self._call.effect_id if writing else None,

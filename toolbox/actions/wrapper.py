@@ -12,6 +12,7 @@ from backstay.errors import ArgumentsInvalid, ToolboxInvalid
 from backstay.tools.tool import Safety
 from toolbox.actions.tools import Tools
 from toolbox.providers.declaration import CallTemplate
+from toolbox.schema import without_key
 
 _MARK = "__backstay_action__"
 _JSON: TypeAdapter[Any] = TypeAdapter(Any)
@@ -66,8 +67,8 @@ class Wrapper:
             admitted = self.model.model_validate(arguments)
         except ValidationError as error:
             faults = (
-                f"{'.'.join(map(str, one['loc']))}: {one['msg'].removeprefix('Value error, ')}"
-                for one in error.errors(include_input=False)
+                f"{'.'.join(map(str, fault['loc']))}: {fault['msg'].removeprefix('Value error, ')}"
+                for fault in error.errors(include_input=False)
             )
             raise ArgumentsInvalid("; ".join(faults)[:500]) from None
         return {name: getattr(admitted, name) for name in self.model.model_fields}
@@ -81,32 +82,32 @@ class Wrapper:
 
 def wrappers_of(module: ModuleType) -> dict[str, Wrapper]:
     """Return the actions that a module defines, by name. Raises ToolboxInvalid for a signature without a schema."""
-    found = [one for one in vars(module).values() if isinstance(getattr(one, _MARK, None), _Said)]
-    own = [one for one in found if one.__module__ == module.__name__]
-    return {one.__name__: _wrapper(one, getattr(one, _MARK)) for one in own}
+    found = [function for function in vars(module).values() if isinstance(getattr(function, _MARK, None), _Said)]
+    own = [function for function in found if function.__module__ == module.__name__]
+    return {function.__name__: _wrapper(function, getattr(function, _MARK)) for function in own}
 
 
 def _wrapper(function: Callable[..., Any], said: _Said) -> Wrapper:
     name = function.__name__
     if not inspect.iscoroutinefunction(function):
-        raise ToolboxInvalid(f"action {name}: write `async def`; blocking work belongs into asyncio.to_thread")
+        raise ToolboxInvalid(f"action {name}: write `async def`, and run blocking work in asyncio.to_thread")
     try:
         hints = get_type_hints(function, include_extras=True)
         parameters = inspect.signature(function).parameters
-        tools = next((one for one in parameters if hints.get(one) is Tools), None)
+        tools = next((name for name in parameters if hints.get(name) is Tools), None)
         fields: dict[str, Any] = {
-            one: _field(parameter, hints) for one, parameter in parameters.items() if one != tools
+            name: _field(parameter, hints) for name, parameter in parameters.items() if name != tools
         }
         model = create_model(f"{function.__name__}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
         schema = model.model_json_schema()
     except (NameError, TypeError, ValueError, RuntimeError) as error:
-        raise ToolboxInvalid(f"action {name}: its signature gives no schema: {error}") from None
+        raise ToolboxInvalid(f"action {name}: its signature cannot be turned into a schema: {error}") from None
     return Wrapper(
         name=name,
         description=inspect.cleandoc(function.__doc__ or ""),
         function=function,
         model=model,
-        schema=_untitled(schema),
+        schema=without_key(schema, "title"),
         safety=said.safety,
         undo=said.undo,
         tools=tools,
@@ -120,15 +121,3 @@ def _field(parameter: inspect.Parameter, hints: dict[str, Any]) -> tuple[Any, An
     if parameter.name not in hints:
         raise ValueError(f"{parameter.name} has no type; write one")
     return hints[parameter.name], ... if parameter.default is inspect.Parameter.empty else parameter.default
-
-
-def _untitled(schema: Any) -> Any:
-    """Return the schema without the titles that pydantic makes from names."""
-    match schema:
-        case dict():
-            kept = {key: value for key, value in schema.items() if not (key == "title" and isinstance(value, str))}
-            return {key: _untitled(value) for key, value in kept.items()}
-        case list():
-            return [_untitled(one) for one in schema]
-        case _:
-            return schema

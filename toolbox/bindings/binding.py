@@ -16,9 +16,12 @@ _DEFAULT = 60
 class BoundParameter:
     """Hold one parameter of the function and the argument of the tool that it stands for."""
 
-    name: str
     argument: str
+    """Its name in the tool's schema."""
+    name: str
+    """Its name in the function of `sandbox_py`."""
     type: str
+    """As Python writes it; a `?` after a field of an inline object marks what may be left out."""
     required: bool
     description: str
     default: str | None
@@ -46,12 +49,12 @@ class Binding:
         """Return the signature; a parameter with any default may be left out."""
         named = [
             Parameter(
-                one.name,
+                parameter.name,
                 Parameter.KEYWORD_ONLY,
-                default=Parameter.empty if one.required else one.default,
-                annotation=one.type,
+                default=Parameter.empty if parameter.required else parameter.default,
+                annotation=parameter.type,
             )
-            for one in self.parameters
+            for parameter in self.parameters
         ]
         rest = [Parameter(self.others, Parameter.VAR_KEYWORD, annotation="Any")] if self.others else []
         return Signature([*named, *rest], return_annotation="Any")
@@ -71,7 +74,7 @@ def bind(definition: Definition, module: str, function: str, *, inline: bool = F
         module=module,
         function=function,
         tool=definition.name,
-        parameters=tuple(sorted(bound, key=lambda one: not one.required)),
+        parameters=tuple(sorted(bound, key=lambda parameter: not parameter.required)),
         others=others if members.open or not few else None,
         records=types.records,
         description=definition.description,

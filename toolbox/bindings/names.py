@@ -1,24 +1,25 @@
-"""Turn a stranger's names into Python names that are safe, unique and easy to guess."""
+"""Turn a server's names into Python names that are safe, unique and easy to guess."""
 
 import builtins
-import hashlib
 import json
 import keyword
 import re
 import unicodedata
 from collections.abc import Iterable
 
+from toolbox.catalog.naming import hash_of
+
 _LONGEST = 64
 _GUESSED = re.compile(r"[^A-Za-z0-9_]+")
 _TAKEN_EVERYWHERE = frozenset({"__debug__", *keyword.kwlist})
 IN_BINDINGS = frozenset({"UNSET", "call", "Any", "Literal", "NotRequired", "TypedDict"})
-"""What the source of a binding itself says; no tool and no parameter may be called so."""
+"""Names that the source of a binding uses; no tool and no parameter may have them."""
 IN_PROGRAMS = frozenset({"ToolError", "main", "result", "solve", *dir(builtins)})
-"""What a program says with another meaning; no provider may be called so."""
+"""Names with another meaning in programs; no provider may have them."""
 
 
 def unique(names: Iterable[str], *, reserved: frozenset[str], plain: bool) -> dict[str, str]:
-    """Return a Python name for each name; one that is a fine Python name already keeps it.
+    """Return a Python name for each name; valid Python names stay as they are.
 
     Plain names are for modules and functions: ASCII, without underscores around, which have a meaning there.
     """
@@ -27,7 +28,7 @@ def unique(names: Iterable[str], *, reserved: frozenset[str], plain: bool) -> di
     for name in sorted(wanted, key=lambda name: (wanted[name] != name, name)):
         other = wanted[name]
         while other in chosen.values() or other in reserved:
-            other = f"{wanted[name][: _LONGEST - 10].rstrip('_')}_{_digest(other + name)}"
+            other = f"{wanted[name][: _LONGEST - 10].rstrip('_')}_{hash_of(other + name, 8)}"
         chosen[name] = other
     return {name: chosen[name] for name in wanted}
 
@@ -37,7 +38,7 @@ def literal(text: str) -> str:
     quoted = json.dumps(text, ensure_ascii=False)
     if quoted.isascii() and quoted.isprintable():
         return quoted
-    return "".join(one if one.isalnum() or " " <= one <= "~" else _escaped(one) for one in quoted)
+    return "".join(sign if sign.isalnum() or " " <= sign <= "~" else _escaped(sign) for sign in quoted)
 
 
 def camel(*words: str) -> str:
@@ -54,16 +55,12 @@ def _identifier(name: str, reserved: frozenset[str], *, plain: bool) -> str:
     if not name or name[0].isdigit():
         name = f"tool_{name}".rstrip("_") if plain else f"_{name}"
     if len(name) > _LONGEST:
-        name = f"{name[: _LONGEST - 10].rstrip('_')}_{_digest(name)}"
+        name = f"{name[: _LONGEST - 10].rstrip('_')}_{hash_of(name, 8)}"
     return f"{name}_" if name in reserved or name in _TAKEN_EVERYWHERE else name
 
 
 def _is_identifier(name: str) -> bool:
     return name.isidentifier() and unicodedata.normalize("NFKC", name) == name
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
 def _escaped(character: str) -> str:

@@ -1,35 +1,35 @@
-"""Write tools as Python functions, for programs in the sandbox and for whoever reads or imports them."""
+"""Render tools as Python functions, for programs in the sandbox and for people."""
 
 import json
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import cache
 from inspect import Signature
 from pathlib import Path
 
-from jinja2 import Environment, StrictUndefined, Template
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from toolbox.bindings.binding import Binding, BoundParameter, bind
 from toolbox.bindings.names import IN_BINDINGS, IN_PROGRAMS, literal, unique
 from toolbox.catalog.definition import Definition
+from toolbox.catalog.naming import first_sentence
 
 FULL_LIMIT = 12_000
 """Characters of a source with types and documentation; one that is longer is written without."""
 BRIEF_LIMIT = 2_500
 """Characters of a source without them; one that is longer takes any argument by its name."""
 _TYPES = frozenset({"bool", "dict", "float", "int", "list", "str"})
-_FOLDER = Path(__file__).parent / "templates"
 _DESCRIPTION = 2_000
 _DOC_LINE = 300
-_ENVIRONMENT = Environment(
+_TEMPLATES = Environment(
+    loader=FileSystemLoader(Path(__file__).parent / "templates"),
     autoescape=False,  # noqa: S701 - what is written is Python: texts are literals, or are escaped below
     undefined=StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,
     keep_trailing_newline=True,
 )
-_ENVIRONMENT.filters["literal"] = literal
+_TEMPLATES.filters["literal"] = literal
 
 
 def full_source(binding: Binding) -> str:
@@ -50,28 +50,26 @@ def brief_source(binding: Binding) -> str:
 
 def exports(documentation: str, names: Iterable[tuple[str, str]]) -> str:
     """Return the source of a package that offers these names, each with the module it comes from."""
-    return _template("exports").render(documentation=_escaped(documentation), names=list(names))
+    return _TEMPLATES.get_template("exports.py.j2").render(documentation=_escaped(documentation), names=list(names))
 
 
 def client() -> str:
     """Return the source of the module through which every binding calls."""
-    return _template("client").render()
+    return _TEMPLATES.get_template("client.py.j2").render()
 
 
 def one_line(text: str, limit: int = 200) -> str:
     """Return the first sentence of a text in one line without anything that a reader could not see."""
-    line = " ".join(_visible(text[: limit * 10]).split())
-    end = line.find(". ")
-    line = line[: end + 1] if end > 0 else line
-    return line if len(line) <= limit else line[: limit - 3] + "..."
+    return first_sentence(_visible(text[: limit * 10]), limit)
 
 
 def _bare(binding: Binding) -> Binding:
-    return replace(binding, parameters=tuple(replace(one, type="Any") for one in binding.parameters), records={})
+    parameters = tuple(replace(parameter, type="Any") for parameter in binding.parameters)
+    return replace(binding, parameters=parameters, records={})
 
 
 def _source(binding: Binding, documentation: str) -> str:
-    types = [one.type for one in binding.parameters]
+    types = [parameter.type for parameter in binding.parameters]
     types += [text for fields in binding.records.values() for text in fields.values()]
     used = {
         "Any": True,
@@ -79,12 +77,12 @@ def _source(binding: Binding, documentation: str) -> str:
         "NotRequired": any(text.startswith("NotRequired[") for text in types),
         "TypedDict": bool(binding.records),
     }
-    return _template("binding").render(
+    return _TEMPLATES.get_template("binding.py.j2").render(
         typing=[name for name, is_used in used.items() if is_used],
         function=binding.function,
         tool=binding.tool,
         parameters=binding.parameters,
-        optional=any(not one.required for one in binding.parameters),
+        optional=any(not parameter.required for parameter in binding.parameters),
         others=binding.others,
         records=binding.records,
         documentation=_indented(_escaped(f"{documentation or 'Call the tool.'}\n\nSafety: {_visible(binding.safety)}")),
@@ -93,16 +91,12 @@ def _source(binding: Binding, documentation: str) -> str:
 
 def _documentation(binding: Binding) -> str:
     text = _visible(binding.description[:_DESCRIPTION])
-    described = [
-        f"    {one.name}: {' '.join([*_visible(one.description).split(), *_default(one.default)])[:_DOC_LINE]}"
-        for one in binding.parameters
-        if one.description or one.default
-    ]
+    described: list[str] = []
+    for parameter in binding.parameters:
+        default = f" (default: {parameter.default})" if parameter.default else ""
+        if line := f"{' '.join(_visible(parameter.description).split())}{default}".strip():
+            described.append(f"    {parameter.name}: {line[:_DOC_LINE]}")
     return "\n".join([text.strip(), *(["", "Args:", *described] if described else [])]).strip()
-
-
-def _default(default: str | None) -> list[str]:
-    return [] if default is None else [f"(default: {default})"]
 
 
 def _visible(text: str) -> str:
@@ -111,7 +105,7 @@ def _visible(text: str) -> str:
 
 
 def _printable(line: str) -> str:
-    return line if line.isprintable() else "".join(one for one in line if unicodedata.category(one)[0] != "C")
+    return line if line.isprintable() else "".join(sign for sign in line if unicodedata.category(sign)[0] != "C")
 
 
 def _escaped(text: str) -> str:
@@ -120,11 +114,6 @@ def _escaped(text: str) -> str:
 
 def _indented(text: str) -> str:
     return "\n".join(f"    {line}" if line else "" for line in text.split("\n")).strip()
-
-
-@cache
-def _template(name: str) -> Template:
-    return _ENVIRONMENT.from_string((_FOLDER / f"{name}.py.j2").read_text(encoding="utf-8"))
 
 
 _FULL_BYTES = 400_000
@@ -147,16 +136,11 @@ def bindings_of(definitions: Iterable[Definition]) -> dict[str, dict[str, str]]:
     return sources
 
 
-def tool_names(definitions: Iterable[Definition]) -> dict[tuple[str, str], str]:
-    """Return the tool that each function calls, `provider.tool` by module and function name."""
-    return {(one.module, one.function): one.tool for one in bound(definitions)}
-
-
 def signatures_of(definitions: Iterable[Definition]) -> dict[str, dict[str, Signature]]:
     """Return the signature of each tool's function by module and function name."""
     signatures: dict[str, dict[str, Signature]] = {}
-    for one in bound(definitions):
-        signatures.setdefault(one.module, {})[one.function] = one.signature
+    for binding in bound(definitions):
+        signatures.setdefault(binding.module, {})[binding.function] = binding.signature
     return signatures
 
 
@@ -164,8 +148,8 @@ def render_package(definitions: Iterable[Definition]) -> dict[str, str]:
     """Return the files of the package `sandbox_py` by relative path: a client, and one module per tool."""
     every = bound(definitions)
     by_module: dict[str, list[Binding]] = {}
-    for one in every:
-        by_module.setdefault(one.module, []).append(one)
+    for binding in every:
+        by_module.setdefault(binding.module, []).append(binding)
     root = "sandbox_py"
     files = {
         f"{root}/__init__.py": exports("Tools as Python functions.", []),
@@ -176,11 +160,11 @@ def render_package(definitions: Iterable[Definition]) -> dict[str, str]:
     }
     for module, tools in sorted(by_module.items()):
         place = f"{root}/servers/{module}"
-        names = sorted(one.function for one in tools)
+        names = sorted(binding.function for binding in tools)
         origins = [(f"{root}.servers.{module}.{name}", name) for name in names]
         provider = tools[0].tool.partition(".")[0]
         files[f"{place}/__init__.py"] = exports(f"Tools of {one_line(provider)}.", origins)
-        files |= {f"{place}/{one.function}.py": full_source(one) for one in tools}
+        files |= {f"{place}/{binding.function}.py": full_source(binding) for binding in tools}
     return files
 
 
@@ -189,7 +173,7 @@ def describe(definitions: Iterable[Definition], limit: int = 16_000) -> str:
 
     When they are too many, the later ones are left out and their number is named.
     """
-    lines = [_line(one) for one in bound(definitions, inline=True)]
+    lines = [_line(binding) for binding in bound(definitions, inline=True)]
     kept, used = 0, 0
     while kept < len(lines) and used + len(lines[kept]) + 1 <= limit - (_LAST_LINE if kept + 1 < len(lines) else 0):
         used += len(lines[kept]) + 1
@@ -214,11 +198,11 @@ def bound(definitions: Iterable[Definition], *, inline: bool = False) -> list[Bi
 
 def _line(binding: Binding) -> str:
     shown = ["*"] if binding.parameters else []
-    shown += [_shown(one) for one in binding.parameters]
+    shown += [_shown(parameter) for parameter in binding.parameters]
     shown += [f"**{binding.others}"] if binding.others else []
     text = f"{binding.module}.{binding.function}({', '.join(shown)})"
     if len(text) > _LINE:
-        names = [one.name if one.required else f"{one.name}=..." for one in binding.parameters]
+        names = [parameter.name if parameter.required else f"{parameter.name}=..." for parameter in binding.parameters]
         text = f"{binding.module}.{binding.function}(*, {', '.join(names)})"
     text = text if len(text) <= _LINE else f"{text[: _LINE - 4]}...)"
     return f"{text} [{one_line(binding.safety).rstrip('.')}] {one_line(binding.description)}".rstrip()

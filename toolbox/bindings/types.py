@@ -1,4 +1,4 @@
-"""Say a stranger's JSON Schema in Python's types: bounded, without fetching anything, never failing."""
+"""Turn a server's JSON Schema into Python types: bounded, without fetching anything, never failing."""
 
 import keyword
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ _PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool
 
 
 class Members(NamedTuple):
-    """Hold what a schema says of an object's fields."""
+    """Hold what a schema says about an object's fields."""
 
     fields: dict[str, Any]
     required: frozenset[str]
@@ -43,7 +43,7 @@ class Types:
         self._following: list[str] = []
 
     def of(self, schema: Any, *path: str) -> str:
-        """Return the type of values that the schema takes, `Any` where it cannot be said in Python."""
+        """Return the type of values that the schema takes, `Any` where Python has no such type."""
         text = _joined(self._choices(schema, path))
         return text if len(text) <= _LONGEST else "Any"
 
@@ -61,9 +61,9 @@ class Types:
             found = Members(fields, found.required | other.required, found.open or other.open)
         choices = [self.members(part) for part in [*_parts(schema, "anyOf"), *_parts(schema, "oneOf")]]
         if choices:
-            fields = {name: rule for one in reversed(choices) for name, rule in one.fields.items()}
-            needed = frozenset.intersection(*(one.required for one in choices))
-            opened = next((one.open for one in choices if one.open), found.open)
+            fields = {name: rule for choice in reversed(choices) for name, rule in choice.fields.items()}
+            needed = frozenset.intersection(*(choice.required for choice in choices))
+            opened = next((choice.open for choice in choices if choice.open), found.open)
             found = Members({**fields, **found.fields}, found.required | needed, found.open or opened)
         self._level -= 1
         return found
@@ -84,7 +84,7 @@ class Types:
         if "const" in schema or (isinstance(schema.get("enum"), list) and schema["enum"]):
             return _values([schema["const"]] if "const" in schema else schema["enum"])
         if isinstance(kind, list):
-            return self._one_of([{**schema, "type": one} for one in kind[:_CHOICES]], path)
+            return self._one_of([{**schema, "type": name} for name in kind[:_CHOICES]], path)
         if isinstance(kind, str) and kind in _PLAIN:
             return [_PLAIN[kind]]
         if kind == "array":
@@ -98,7 +98,7 @@ class Types:
         return [self._object(schema, path)] if kind == "object" or "properties" in schema or parts else ["Any"]
 
     def _one_of(self, schemas: list[Any], path: tuple[str, ...]) -> list[str]:
-        return [text for one in schemas for text in self._choices(one, path)]
+        return [text for schema in schemas for text in self._choices(schema, path)]
 
     def _object(self, schema: dict[str, Any], path: tuple[str, ...]) -> str:
         members = self.members(schema)

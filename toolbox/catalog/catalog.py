@@ -10,7 +10,7 @@ from backstay.errors import ToolboxInvalid
 from backstay.tools.tool import Hit, Safety
 from toolbox.catalog.definition import Definition
 from toolbox.catalog.index import Index
-from toolbox.catalog.naming import file_name
+from toolbox.catalog.naming import file_name, first_sentence
 from toolbox.providers.declaration import CallTemplate
 
 _LIMIT = 100
@@ -29,10 +29,10 @@ class Catalog:
     problems: list[str]
     """What an operator should correct, one line each."""
     unavailable: dict[str, str]
-    """Why a provider cannot be used now, by provider; its tools stay listed when they were ever seen."""
+    """Why a provider cannot be used now, by provider; tools that were listed before stay listed."""
     index: Index = field(repr=False)
     kinds: dict[str, str] = field(default_factory=dict)
-    """The kind of each provider that the user is granted, also of one without tools."""
+    """The kind of each provider that the user is granted, even without tools."""
     withheld: dict[str, str] = field(default_factory=dict)
     """Why the user does not see a provider at all, by provider."""
 
@@ -41,7 +41,7 @@ class Catalog:
         limit = max(1, min(limit, _LIMIT))
         wanted = query.strip()
         exact = [d.name for d in self._named(wanted)]
-        # Those that cannot be used now go last, so all must be known before the first can be named.
+        # Unavailable tools come last, so all matches must be known before the first is returned.
         enough = len(self.definitions) if self.unavailable else limit + len(exact)
         found = self.index.find(wanted, enough) if wanted else sorted(_open(self.definitions.values()))
         rest = [self.definitions[name] for name in dict.fromkeys(found) if name not in exact]
@@ -84,7 +84,7 @@ class Catalog:
         return Hit(
             provider=provider,
             tool=definition.name,
-            short_description=_short(definition.description),
+            short_description=first_sentence(definition.description, _SHORT),
             parameters=definition.parameters if detail_level == "full" else summary_of(definition.parameters),
             available=provider not in self.unavailable,
             reason=self.unavailable.get(provider),
@@ -121,7 +121,7 @@ def build(definitions: Iterable[Definition], problems: list[str], unavailable: d
 
 
 def _open(definitions: Iterable[Definition]) -> dict[str, Definition]:
-    """Return by name what others than the engine may call."""
+    """Return the definitions that are not hidden, by name."""
     return {definition.name: definition for definition in definitions if not definition.hidden}
 
 
@@ -159,7 +159,7 @@ def _type(rule: Any) -> str:
 
 
 def _checked(definition: Definition, known: dict[str, Definition], problems: list[str]) -> Definition:
-    """Return the definition promising only what exists; a missing undo or check is a problem, not a promise."""
+    """Return the definition without an undo or check that does not exist; each is added to the problems."""
     declared, update = definition.declaration, {}
     for field_name, template in (
         ("undo", declared.undo),
@@ -184,10 +184,3 @@ def _checked(definition: Definition, known: dict[str, Definition], problems: lis
 
 def _target(known: dict[str, Definition], definition: Definition, tool: str) -> Definition | None:
     return known.get(f"{definition.provider}.{tool}") or known.get(tool)
-
-
-def _short(description: str) -> str:
-    line = " ".join(description[:1000].split())
-    end = line.find(". ")
-    first = line[: end + 1] if 0 < end < _SHORT else line
-    return first if len(first) <= _SHORT else first[: _SHORT - 3] + "..."

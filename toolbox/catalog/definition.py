@@ -1,4 +1,4 @@
-"""One tool of the catalog: what the workflow may know of it, and what only the worker needs."""
+"""One tool of the catalog: what workflows know about it, and what only workers need."""
 
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -9,35 +9,35 @@ from backstay.tools.tool import Safety, Tool
 from toolbox.catalog.naming import function_name
 from toolbox.configuration.template import describe
 from toolbox.providers.declaration import Declaration
-from toolbox.providers.listed import Hints, Listed
+from toolbox.providers.listing import ListedTool, ToolAnnotations
 from toolbox.schema import compile_schema, fault_of
 
 
-def safety_of(declared: Safety | None, hints: Hints, *, trusted: bool) -> Safety:
-    """Return the safety: the operator's word counts, and a server's own word lowers it only when it is trusted.
+def safety_of(declared: Safety | None, annotations: ToolAnnotations, *, trusted: bool) -> Safety:
+    """Return the safety: the operator's declaration counts; only a trusted server's annotations can lower it.
 
     Without a declaration and without a trusted annotation a tool is restricted_write.
     """
     if declared is None:
-        return _believed(hints) if trusted else Safety.RESTRICTED_WRITE
+        return _believed(annotations) if trusted else Safety.RESTRICTED_WRITE
     if trusted:
         return declared
-    return max(declared, _admitted(hints), key=lambda safety: safety.level)
+    return max(declared, _admitted(annotations), key=lambda safety: safety.level)
 
 
-def _believed(hints: Hints) -> Safety:
-    if hints.read_only:
+def _believed(annotations: ToolAnnotations) -> Safety:
+    if annotations.read_only:
         return Safety.READ_ONLY
-    return Safety.WRITE_SAFE if hints.destructive is False else Safety.RESTRICTED_WRITE
+    return Safety.WRITE_SAFE if annotations.destructive is False else Safety.RESTRICTED_WRITE
 
 
-def _admitted(hints: Hints) -> Safety:
-    """Return the danger a server admits of its own accord; silence admits nothing."""
-    if hints.read_only:
+def _admitted(annotations: ToolAnnotations) -> Safety:
+    """Return the danger that a server admits without being trusted; no annotation admits nothing."""
+    if annotations.read_only:
         return Safety.READ_ONLY
-    if hints.destructive:
+    if annotations.destructive:
         return Safety.RESTRICTED_WRITE
-    return Safety.READ_ONLY if hints.read_only is None else Safety.WRITE_SAFE
+    return Safety.READ_ONLY if annotations.read_only is None else Safety.WRITE_SAFE
 
 
 _DESCRIPTION = 4000
@@ -45,7 +45,7 @@ _DESCRIPTION = 4000
 
 @dataclass(frozen=True, kw_only=True)
 class Definition:
-    """Hold one tool; equal digests mean that server and operator say the same of it."""
+    """Hold one tool; equal hashes mean that server and operator describe it in the same way."""
 
     tool: Tool
     function: str
@@ -84,18 +84,18 @@ class Definition:
 
 def define(
     provider: str,
-    listed: Listed,
+    listed: ListedTool,
     declaration: Declaration,
     *,
     trusted: bool,
     serial: bool,
     timeout: float | None = None,
 ) -> Definition:
-    """Return the definition of a listed tool; its hash covers all that server and operator say of it."""
+    """Return the definition of a listed tool; its hash covers all that server and operator say about it."""
     undo = declaration.undo
     tool = Tool(
         name=f"{provider}.{listed.name}",
-        safety=safety_of(declaration.safety, listed.hints, trusted=trusted),
+        safety=safety_of(declaration.safety, listed.annotations, trusted=trusted),
         definition=_hash_of(listed, declaration),
         undo=describe(undo.tool, undo.arguments) if undo else None,
         verify=declaration.verify is not None,
@@ -116,13 +116,13 @@ def define(
     )
 
 
-def _hash_of(listed: Listed, declaration: Declaration) -> str:
+def _hash_of(listed: ListedTool, declaration: Declaration) -> str:
     said = {
         "name": listed.name,
         "description": listed.description,
         "input": listed.input_schema,
         "output": listed.output_schema,
-        "annotations": asdict(listed.hints),
+        "annotations": asdict(listed.annotations),
         "declaration": declaration.model_dump(mode="json", exclude={"timeout"}),
         **({"origin": listed.origin} if listed.origin else {}),
     }

@@ -1,4 +1,4 @@
-"""Find tools by their words, in SQLite's full-text index in memory, and by meaning where word vectors are there."""
+"""Search tools by words, in an in-memory SQLite full-text index, and by word vectors where they are installed."""
 
 import sqlite3
 import threading
@@ -14,9 +14,9 @@ from toolbox.catalog.naming import words_of
 _QUERY_WORDS = 64
 _INDEXED = 4000
 _BY_WORDS = 200
-"""So many of the best by words take part when words and meaning are weighed together."""
+"""How many of the best matches by words are ranked together with those by vectors."""
 _WEIGHED = 1000
-"""So many matches are weighed for one query, the rarest words first."""
+"""How many matches one query may rank, the rarest words first."""
 _STOP = frozenset(
     words_of(
         "a all an and any are as at be been but by can could do does each every find for from get give had "
@@ -62,7 +62,7 @@ class Index:
             return self._database.execute(self._search, (" OR ".join(rare), limit)).fetchall()
 
     def _rarest(self, words: list[str]) -> list[str]:
-        """Return the words that tell most; those that very many tools have would only cost time."""
+        """Return the most telling words; words that very many tools have would only cost time."""
         spread = sorted((self._database.execute(self._count, (word,)).fetchone()[0], word) for word in words)
         reached = list(accumulate(count for count, _ in spread))
         return [word for (_, word), so_far in zip(spread, reached, strict=True) if so_far <= _WEIGHED] or [spread[0][1]]
@@ -72,9 +72,9 @@ def _meaning_of(definitions: list[Definition]) -> Any:
     """Return what ranks by meaning, or None without the extra that brings word vectors."""
     if any(find_spec(library) is None for library in ("wordllama", "tokenizers", "safetensors", "numpy")):
         return None
-    from toolbox.catalog.meaning import Meaning  # noqa: PLC0415 - its libraries come with an extra
+    from toolbox.catalog.embeddings import Embeddings  # noqa: PLC0415 - its libraries come with an extra
 
-    return Meaning(definitions)
+    return Embeddings(definitions)
 
 
 def _row(definition: Definition) -> tuple[str, str, str, str]:

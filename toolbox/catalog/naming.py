@@ -1,4 +1,4 @@
-"""Turn names of tools into names a model may call and into words a search can find."""
+"""Turn names of tools into names for models and files and into words for a search, and shorten what describes them."""
 
 import hashlib
 import re
@@ -16,8 +16,7 @@ def function_name(provider: str, tool: str) -> str:
     plain = _FORBIDDEN.sub("_", f"{provider}__{tool}")
     if len(plain) <= _LIMIT:
         return plain
-    digest = hashlib.sha256(f"{provider}.{tool}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    return f"{plain[: _LIMIT - 9]}_{digest}"
+    return f"{plain[: _LIMIT - 9]}_{hash_of(f'{provider}.{tool}', 8)}"
 
 
 def file_name(name: str) -> str:
@@ -27,8 +26,20 @@ def file_name(name: str) -> str:
     """
     if _FILE.fullmatch(name):
         return name
-    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    return f"{_FORBIDDEN.sub('_', name[:40]) or '_'}.{digest}"
+    return f"{_FORBIDDEN.sub('_', name[:40]) or '_'}.{hash_of(name, 16)}"
+
+
+def hash_of(text: str, digits: int) -> str:
+    """Return the first hex digits of the text's SHA-256."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:digits]
+
+
+def first_sentence(text: str, limit: int) -> str:
+    """Return the first sentence of a text in one line of at most `limit` characters."""
+    line = " ".join(text[: limit * 10].split())
+    end = line.find(". ")
+    line = line[: end + 1] if end > 0 else line
+    return line if len(line) <= limit else line[: limit - 3] + "..."
 
 
 def is_presentable(name: str) -> bool:

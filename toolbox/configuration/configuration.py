@@ -11,7 +11,7 @@ from toolbox.providers.declaration import Declaration, Strict
 
 
 class CommandLists(Strict):
-    """Hold which commands an operator allows and denies; the wall is the jail, and not these."""
+    """Hold which commands an operator allows and denies; what confines a command is the jail."""
 
     allow: list[str] | None = None
     """None: all that are not denied."""
@@ -24,7 +24,7 @@ FOREIGN = frozenset(
     {"alwaysAllow", "autoApprove", "description", "gallery", "icon", "initTimeout", "name", "note", "timeout", "trust"}
     | {"version"}
 )
-"""What other hosts write beside a server and only they obey: nothing here lets a call go unasked."""
+"""Fields that other hosts write and only they obey; none of them allows a call without asking."""
 
 
 class ServerEntry(Strict):
@@ -77,7 +77,7 @@ class ServerEntry(Strict):
 
 
 class ProviderEntry(Strict):
-    """Hold what the operator says of one provider."""
+    """Hold the settings of one provider."""
 
     trusted: bool = False
     """Whether the server's own annotations may lower the danger of its tools."""
@@ -86,7 +86,7 @@ class ProviderEntry(Strict):
     concurrency: Annotated[int, Field(ge=1, le=1000)] | None = None
     """How many of its calls may run at the same time; None sets no limit."""
     timeout: Annotated[float, Field(gt=0, le=3600)] | None = None
-    """For how many seconds its tools may take to answer, where a tool says nothing of its own."""
+    """For how many seconds its tools may take to answer, where a tool has no timeout of its own."""
     tools: dict[str, Declaration] = Field(default_factory=dict)
     python: str | None = Field(default=None, min_length=1)
     """For a plugin: its interpreter; None is the one that runs the worker."""
@@ -136,7 +136,7 @@ class Configuration(Strict):
     users: dict[str, UserEntry] | None = None
 
     def of(self, provider: str) -> ProviderEntry:
-        """Return what is said of a provider, or the defaults."""
+        """Return the settings of a provider, or the defaults."""
         return self.providers.get(provider) or ProviderEntry()
 
     def plugin_folders(self, folder: Path) -> dict[str, Path]:

@@ -1,9 +1,9 @@
-"""Read toolbox.json; whatever is wrong is said with field, value and fix."""
+"""Read toolbox.json, and report every fault with field, value and fix."""
 
 import difflib
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -59,7 +59,9 @@ class Variables:
     def _value(self, found: "re.Match[str]", field: str) -> str:
         parsed = _VARIABLE.fullmatch(found[1]) if found[0].endswith("}") else None
         if parsed is None:
-            raise ToolboxInvalid(f"{field}: {found[0][:60]!r} is no reference; write ${{NAME}} or ${{NAME:-default}}")
+            raise ToolboxInvalid(
+                f"{field}: {found[0][:60]!r} is not a reference; write ${{NAME}} or ${{NAME:-default}}"
+            )
         name: str = parsed[1]
         default: str | None = parsed[2]
         value = self._environment.get(name, default)
@@ -123,7 +125,7 @@ def _model_at(path: list[str]) -> type[Strict]:
 
 
 BUILTIN = frozenset({"fs", "shell"})
-"""Providers of our own, which no other may be called like."""
+"""Built-in providers; no other may have their names."""
 _RESERVED = frozenset({"engine", *BUILTIN})
 _NAME = TypeAdapter(ProviderName)
 
@@ -174,7 +176,7 @@ def _read(path: Path) -> Any:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     keys = [key for key, _ in pairs]
     if twice := [key for key in keys if keys.count(key) > 1]:
-        raise ToolboxInvalid(f"{twice[0]}: this key is written twice in one object; keep one of them")
+        raise ToolboxInvalid(f"{twice[0]}: duplicate key; keep one of them")
     return dict(pairs)
 
 
@@ -230,19 +232,18 @@ def _check_templates(configuration: Configuration) -> None:
                     raise ToolboxInvalid(f"providers.{provider}.tools.{tool}.{field}: {fault}")
 
 
-def _templates(declared: Declaration) -> list[tuple[str, Any, frozenset[str]]]:
-    every = frozenset({"result", "arguments", "effect"})
-    found: list[tuple[str, Any, frozenset[str]]] = []
+def _templates(declared: Declaration) -> Iterator[tuple[str, Any, frozenset[str]]]:
+    """Yield the templates with their fields and the names they may use."""
+    before, after = frozenset({"arguments", "effect"}), frozenset({"arguments", "effect", "result"})
     if declared.undo:
-        found.append(("undo.arguments", declared.undo.arguments, every))
+        yield "undo.arguments", declared.undo.arguments, after
     if declared.undo_by_effect_id:
-        found.append(("undo_by_effect_id.arguments", declared.undo_by_effect_id.arguments, every - {"result"}))
+        yield "undo_by_effect_id.arguments", declared.undo_by_effect_id.arguments, before
     if declared.verify:
-        found.append(("verify.arguments", declared.verify.arguments, every - {"result"}))
-        found.append(("verify.applied_if", declared.verify.applied_if, every))
+        yield "verify.arguments", declared.verify.arguments, before
+        yield "verify.applied_if", declared.verify.applied_if, after
         if declared.verify.result is not None:
-            found.append(("verify.result", declared.verify.result, every))
-    return found
+            yield "verify.result", declared.verify.result, after
 
 
 def _resolve_plugin(entry: ProviderEntry, variables: Variables, field: str) -> ProviderEntry:

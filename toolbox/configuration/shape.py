@@ -1,4 +1,4 @@
-"""Say how one server names a tool, its arguments and its answer, so that an action need not know."""
+"""How one kind of server names a tool, its arguments and its answer, so that actions need not know."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +18,7 @@ class ShapedCall(Strict):
     arguments: dict[str, Any] | None = None
     """Templates over the arguments of the call; None passes them on as they are."""
     result: str = ""
-    """Where in the server's answer the result stands, such as `data.messages`; nothing says the whole."""
+    """Where in the server's answer the result stands, such as `data.messages`; empty for the whole answer."""
     succeeded: str | None = None
     """Where the answer says whether the call succeeded, for servers that report failures inside an answer."""
     error: str = "error"

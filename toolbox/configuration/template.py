@@ -1,4 +1,4 @@
-"""Render the operator's templates over what tools answered; values come out with their own type."""
+"""Render the operator's templates over what tools answered; values keep their own type."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -35,7 +35,7 @@ _ENVIRONMENT = _Environment(undefined=StrictUndefined, autoescape=False)
 
 
 def check(template: Any, names: frozenset[str], *, expression: bool = False) -> str | None:
-    """Say what is wrong with a template before it is needed, or None."""
+    """Return what is wrong with a template, or None."""
     if expression and not (isinstance(template, str) and _expression(template) is not None):
         return "must be exactly one {{ expression }}"
     for text in _texts(template):

@@ -1,19 +1,17 @@
 """Write what tools do, take and cost to undo as Markdown, in which nothing that a server says can act."""
 
 import json
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined, Template
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from backstay.shown import markdown_line
-from toolbox.catalog.naming import file_name
+from toolbox.catalog.naming import file_name, first_sentence
 from toolbox.manifest.example import call_line, example_of
 from toolbox.manifest.manifest import Manifest, ManifestProvider
 from toolbox.schema import compile_schema, fault_of
 
-_FOLDER = Path(__file__).parent / "templates"
 _LINE = 1000
 _FIRST = 160
 _INDEX = "index"
@@ -21,11 +19,13 @@ _INDEX = "index"
 
 def tool_docs(manifest: Manifest) -> dict[str, str]:
     """Return an index and one page per provider that the user is granted, by file name."""
-    granted = [one for one in manifest.providers.values() if one.granted]
-    pages = {f"{_page_name(one)}.md": _page(manifest, one) for one in granted}
-    linked = [(one, f"{_page_name(one)}.md", _standing(one)) for one in granted]
-    withheld = [one for one in manifest.providers.values() if not one.granted]
-    index = _template("tool_index").render(linked=linked, withheld=withheld, problems=manifest.problems)
+    granted = [provider for provider in manifest.providers.values() if provider.granted]
+    pages = {f"{_page_name(provider)}.md": _page(manifest, provider) for provider in granted}
+    linked = [(provider, f"{_page_name(provider)}.md", _standing(provider)) for provider in granted]
+    withheld = [provider for provider in manifest.providers.values() if not provider.granted]
+    index = _TEMPLATES.get_template("tool_index.md.j2").render(
+        linked=linked, withheld=withheld, problems=manifest.problems
+    )
     return {f"{_INDEX}.md": index, **pages}
 
 
@@ -37,7 +37,7 @@ def _page_name(provider: ManifestProvider) -> str:
 def _page(manifest: Manifest, provider: ManifestProvider) -> str:
     tools = manifest.of(provider.name)
     examples = {tool.name: example_of(tool.parameters) for tool in tools}
-    return _template("tool_docs").render(
+    return _TEMPLATES.get_template("tool_docs.md.j2").render(
         provider=provider,
         standing=_standing(provider),
         tools=tools,
@@ -66,9 +66,7 @@ def _line(text: str) -> str:
 
 def _first(text: str) -> str:
     """Return the first sentence, for a table."""
-    line = " ".join(text[:_LINE].split())
-    end = line.find(". ")
-    return markdown_line(line[: end + 1] if end > 0 else line, _FIRST)
+    return markdown_line(first_sentence(text, _LINE), _FIRST)
 
 
 def _paragraphs(text: str) -> str:
@@ -82,19 +80,17 @@ def _paragraphs(text: str) -> str:
     return "\n\n".join("\\\n".join(block) for block in blocks if block)
 
 
-@cache
-def _template(name: str) -> Template:
-    environment = Environment(
-        autoescape=False,  # noqa: S701 - what is written is Markdown: every text passes one of the filters
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters |= {
-        "line": _line,
-        "first": _first,
-        "paragraphs": _paragraphs,
-        "json": lambda value: json.dumps(value, indent=2),
-    }
-    return environment.from_string((_FOLDER / f"{name}.md.j2").read_text(encoding="utf-8"))
+_TEMPLATES = Environment(
+    loader=FileSystemLoader(Path(__file__).parent / "templates"),
+    autoescape=False,  # noqa: S701 - what is written is Markdown: every text passes one of the filters
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    keep_trailing_newline=True,
+)
+_TEMPLATES.filters |= {
+    "line": _line,
+    "first": _first,
+    "paragraphs": _paragraphs,
+    "json": lambda value: json.dumps(value, indent=2),
+}

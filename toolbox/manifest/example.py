@@ -1,4 +1,4 @@
-"""Make up arguments that a reader of the documents can start from."""
+"""Make example arguments for the documents."""
 
 import json
 import math
@@ -37,7 +37,7 @@ def example_of(schema: dict[str, Any]) -> dict[str, Any]:
 
 def call_line(tool: ManifestTool, arguments: dict[str, Any]) -> str:
     """Return the line of a program that makes the call."""
-    names = {one.argument: one.name for one in tool.arguments}
+    names = {parameter.argument: parameter.name for parameter in tool.arguments}
     known = [f"{names[argument]}={_python(value)}" for argument, value in arguments.items() if argument in names]
     others = {argument: value for argument, value in arguments.items() if argument not in names}
     return f"await {tool.binding}({', '.join([*known, *([f'**{_python(others)}'] if others else [])])})"
@@ -75,7 +75,7 @@ class _Example:
     def of_type(self, schema: dict[str, Any], name: str, depth: int) -> Any:
         kind = schema.get("type")
         if isinstance(kind, list):
-            kind = next((one for one in kind if one != "null"), None)
+            kind = next((name for name in kind if name != "null"), None)
         match kind:
             case "integer" | "number":
                 return _number(schema, whole=kind == "integer")
@@ -99,7 +99,7 @@ def _said(schema: dict[str, Any]) -> list[Any]:
         *(given[:1] if isinstance(given, list) else []),
         *(schema[key] for key in ("default", "const") if key in schema),
     ]
-    values += [one for one in named if one is not None][:1] if isinstance(named, list) else []
+    values += [value for value in named if value is not None][:1] if isinstance(named, list) else []
     return [value for value in values if len(json.dumps(value)) <= _LONGEST]
 
 

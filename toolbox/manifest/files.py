@@ -1,4 +1,4 @@
-"""Keep a manifest in a folder that a reader never sees half written."""
+"""Write a manifest to a folder and read it; readers never see it half written."""
 
 import json
 import os
@@ -23,7 +23,7 @@ _TRIES = 3
 
 
 def files_of(manifest: Manifest, package: dict[str, str]) -> dict[str, bytes]:
-    """Return every file but the head by relative path; equal manifests have equal files."""
+    """Return every file except manifest.json by relative path; equal manifests have equal files."""
     tools = {name: {tool.mcp_tool_name: tool.path for tool in manifest.of(name)} for name in manifest.providers}
     providers = {name: provider.plain() for name, provider in manifest.providers.items()}
     return {
@@ -35,11 +35,11 @@ def files_of(manifest: Manifest, package: dict[str, str]) -> dict[str, bytes]:
 
 
 def head_of(manifest: Manifest, package: dict[str, str], generated: str) -> bytes:
-    """Return the file that speaks for all others; only it says when it was made."""
-    granted = [one for one in manifest.providers.values() if one.granted]
+    """Return manifest.json; only this file says when the manifest was made."""
+    granted = [provider for provider in manifest.providers.values() if provider.granted]
     counts = {
         "providers": len(granted),
-        "available": sum(one.available for one in granted),
+        "available": sum(provider.available for provider in granted),
         "tools": len(manifest.tools),
         "py_files": len(package),
     }
@@ -81,16 +81,20 @@ def _read(place: Path) -> Manifest:
             for provider in providers.values()
             for path in _parsed(_beneath(place, provider.path))["tool_files"].values()
         ]
-        by_name = {tool.name: tool for tool in sorted(tools, key=lambda one: one.name)}
+        by_name = {tool.name: tool for tool in sorted(tools, key=lambda tool: tool.name)}
         return Manifest.model_validate(head | {"providers": providers, "tools": by_name})
     except (ValidationError, AttributeError, KeyError, TypeError) as error:
-        raise ToolboxInvalid(f"{place}: this is no manifest: {type(error).__name__}; write it anew") from None
+        raise ToolboxInvalid(
+            f"{place}: not a manifest ({type(error).__name__}); write it with `backstay tools refresh`"
+        ) from None
 
 
 def _beneath(place: Path, path: str) -> Path:
     found = (place / path).resolve()
     if not found.is_relative_to(place):
-        raise ToolboxInvalid(f"{place}: {path[:100]!a} leads out of the manifest; write it anew")
+        raise ToolboxInvalid(
+            f"{place}: {path[:100]!a} points outside the manifest; write it with `backstay tools refresh`"
+        )
     return found
 
 
@@ -160,11 +164,11 @@ def _write(folder: Path, files: Mapping[str, bytes]) -> None:
     for path, data in files.items():
         file = folder / path
         if file.parent not in folders:
-            folders |= {file.parent, *(one for one in file.parents if one.is_relative_to(folder))}
+            folders |= {file.parent, *(parent for parent in file.parents if parent.is_relative_to(folder))}
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(data)
-    for one in [*(folder / path for path in files), *folders]:
-        sync(one)
+    for place in [*(folder / path for path in files), *folders]:
+        sync(place)
 
 
 def _lead(place: Path, folder: Path) -> None:
@@ -177,7 +181,7 @@ def _lead(place: Path, folder: Path) -> None:
 
 
 def _prune(versions: Path, kept: set[Path]) -> None:
-    for one in versions.iterdir():
-        if one.is_dir() and one.resolve() not in kept:
-            # A file that will not go, such as one that a jail still uses, is tried again the next time.
-            shutil.rmtree(one, ignore_errors=True)
+    for version in versions.iterdir():
+        if version.is_dir() and version.resolve() not in kept:
+            # A file that cannot be removed, such as one that a jail still uses, is tried again next time.
+            shutil.rmtree(version, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Answer what there is and what it takes, from an open toolbox or from a folder that a builder wrote."""
+"""List providers and tools, from an open toolbox or from a folder that a builder wrote."""
 
 import asyncio
 from pathlib import Path

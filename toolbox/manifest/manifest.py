@@ -8,22 +8,9 @@ from pydantic import Field
 from backstay.errors import ToolNotFound
 from backstay.frozen import Frozen
 from backstay.tools.tool import Safety
+from toolbox.bindings.binding import BoundParameter
 
 _NEAREST = 3
-
-
-class ManifestParameter(Frozen):
-    """Describe one argument of a tool, for people and for programs that call its function."""
-
-    argument: str
-    """Its name in the tool's schema."""
-    name: str
-    """Its name in the function of `sandbox_py`."""
-    type: str
-    """As Python writes it; a `?` behind a field of an object marks what may be left out."""
-    required: bool
-    default: str | None = None
-    description: str = ""
 
 
 class ManifestTool(Frozen):
@@ -54,7 +41,7 @@ class ManifestTool(Frozen):
     """The name under which a model calls it."""
     binding: str
     """The function of `sandbox_py.servers` that calls it: `module.function`."""
-    arguments: tuple[ManifestParameter, ...] = ()
+    arguments: tuple[BoundParameter, ...] = ()
     """The required ones first."""
     others: bool = False
     """Whether it takes arguments beside these."""
@@ -115,7 +102,9 @@ class Manifest(Frozen):
         if withheld is not None and not withheld.granted:
             raise ToolNotFound(f"{name[:100]!a}: {withheld.name} is not available: {withheld.reason}")
         if same:
-            raise ToolNotFound(f"{name[:100]!a} is a tool of several providers: {_listed([one.name for one in same])}")
+            raise ToolNotFound(
+                f"{name[:100]!a} is a tool of several providers: {_listed([tool.name for tool in same])}"
+            )
         raise ToolNotFound(f"there is no tool {name[:100]!a}; {self._closest(name)}")
 
     def _closest(self, name: str) -> str:
@@ -124,7 +113,7 @@ class Manifest(Frozen):
         own = {tool.mcp_tool_name.casefold(): tool.name for tool in reversed(self.tools.values())}
         known = own | {tool.casefold(): tool for tool in self.tools}
         wanted = name[:200].casefold()
-        near = [known[one] for one in difflib.get_close_matches(wanted, known, n=2 * _NEAREST, cutoff=0.5)]
+        near = [known[match] for match in difflib.get_close_matches(wanted, known, n=2 * _NEAREST, cutoff=0.5)]
         return f"the closest are {_listed(near)}" if near else f"there are {_listed(list(self.tools))}"
 
 

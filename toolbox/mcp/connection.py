@@ -1,4 +1,4 @@
-"""One open MCP client, entered and left by one task of its own."""
+"""One open MCP client, opened and closed by its own task."""
 
 import asyncio
 import contextvars
@@ -10,10 +10,10 @@ from mcp.types import CONNECTION_CLOSED, Implementation, ServerNotification, Too
 
 from backstay.errors import ToolUnavailable
 from backstay.version import version
-from toolbox.mcp.exchange import Exchange, current
-from toolbox.mcp.outcome import describe_fault, of_status, unwrap
+from toolbox.mcp.elicitation import ElicitationRouter
+from toolbox.mcp.errors import describe_fault, of_status, unwrap
+from toolbox.mcp.http_transport import HttpExchange, current
 from toolbox.mcp.transports import Transport
-from toolbox.providers.elicitation import Interview
 
 _CONNECT_S = 15.0
 _CLOSE_S = 5.0
@@ -27,22 +27,17 @@ class Connection:
         self._closing = asyncio.Event()
         self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._changed = changed
-        self.seen = Exchange()
-        self.interview = Interview()
-        self._client = Client(
+        self.seen = HttpExchange()
+        self.elicitations = ElicitationRouter()
+        self.client = Client(
             transport(self._ended),
-            elicitation_callback=self.interview.elicit,
-            message_handler=self._hear,
+            elicitation_callback=self.elicitations.elicit,
+            message_handler=self._on_message,
             client_info=Implementation(name="backstay", version=version()),
             cache=None,
         )
-        # An empty context: nothing of the caller that happens to open the connection may live on in it.
+        # An empty context: nothing of the caller that opens the connection may remain in it.
         self._task = asyncio.create_task(self._own(), context=contextvars.Context())
-
-    @property
-    def client(self) -> Client:
-        """Return the client to send requests with."""
-        return self._client
 
     @property
     def alive(self) -> bool:
@@ -70,13 +65,13 @@ class Connection:
             await asyncio.wait({self._task}, timeout=1)
 
     def drop(self) -> None:
-        """Close in the background, so that a caller need not wait."""
+        """Close in the background, without waiting."""
         self._closing.set()
 
     async def _own(self) -> None:
         current.set(self.seen)
         try:
-            async with self._client:
+            async with self.client:
                 self._opened.set_result(None)
                 listening = asyncio.create_task(self._listen())
                 ends = [asyncio.create_task(event.wait()) for event in (self._closing, self._ended)]
@@ -97,16 +92,16 @@ class Connection:
             self._ended.set()
 
     async def _listen(self) -> None:
-        """Hear of changed tools on servers of the stateless revision; older ones notify by themselves."""
-        tools = self._client.server_capabilities.tools
+        """Subscribe to changes of the tools on servers of the stateless revision; older servers notify unasked."""
+        tools = self.client.server_capabilities.tools
         if tools is None or not tools.list_changed:
             return
-        with suppress(Exception):  # hearing of changes early is a convenience; listings expire anyway
-            async with self._client.listen(tools_list_changed=True) as events:
+        with suppress(Exception):  # early notice is a convenience; listings expire anyway
+            async with self.client.listen(tools_list_changed=True) as events:
                 async for _ in events:
                     self._changed()
 
-    async def _hear(self, message: ServerNotification | Exception) -> None:
+    async def _on_message(self, message: ServerNotification | Exception) -> None:
         if isinstance(message, ToolListChangedNotification):
             self._changed()
 
@@ -117,5 +112,5 @@ class Connection:
         if self.seen.status is not None and self.seen.status >= 400:
             return ToolUnavailable(of_status(self.seen.status))
         if isinstance(error, MCPError) and error.code == CONNECTION_CLOSED and self.seen.fault is None:
-            return ToolUnavailable("the server ended before it answered; its own words are in logs/<provider>.stderr")
+            return ToolUnavailable("the server exited before it answered; see its output in logs/<provider>.stderr")
         return ToolUnavailable(f"the server cannot be reached: {self.seen.fault or describe_fault(error)}")

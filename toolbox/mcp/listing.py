@@ -1,20 +1,20 @@
-"""Read all tools a server lists, however it pages."""
+"""Read all tools that a server lists, over all pages."""
 
 from typing import Any
 
 from mcp import Client
 from mcp.types import Tool
 
-from toolbox.providers.listed import Hints, Listed
-from toolbox.providers.plain import plain
+from toolbox.providers.json_safe import json_safe
+from toolbox.providers.listing import ListedTool, ToolAnnotations
 
 _PAGES = 1000
 _TOOLS = 20_000
 
 
-async def list_all_tools(client: Client) -> tuple[Listed, ...]:
+async def list_all_tools(client: Client) -> tuple[ListedTool, ...]:
     """Return every tool once, in the server's order; a paginator that never ends is an error."""
-    found: dict[str, Listed] = {}
+    found: dict[str, ListedTool] = {}
     cursor: str | None = None
     for _ in range(_PAGES):
         page = await client.list_tools(cursor=cursor, cache_mode="bypass")
@@ -28,19 +28,20 @@ async def list_all_tools(client: Client) -> tuple[Listed, ...]:
     raise ValueError("the list of tools has no end")
 
 
-def _listed(tool: Tool) -> Listed:
-    hints: Any = tool.annotations
-    return Listed(
+def _listed(tool: Tool) -> ListedTool:
+    given: Any = tool.annotations
+    annotations = ToolAnnotations()
+    if given is not None:
+        annotations = ToolAnnotations(
+            read_only=given.read_only_hint,
+            destructive=given.destructive_hint,
+            idempotent=given.idempotent_hint,
+            open_world=given.open_world_hint,
+        )
+    return ListedTool(
         name=tool.name,
         description=tool.description or tool.title or "",
-        input_schema=plain(tool.input_schema),
-        output_schema=plain(tool.output_schema),
-        hints=Hints()
-        if hints is None
-        else Hints(
-            read_only=hints.read_only_hint,
-            destructive=hints.destructive_hint,
-            idempotent=hints.idempotent_hint,
-            open_world=hints.open_world_hint,
-        ),
+        input_schema=json_safe(tool.input_schema),
+        output_schema=json_safe(tool.output_schema),
+        annotations=annotations,
     )

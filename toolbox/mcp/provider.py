@@ -1,26 +1,24 @@
-"""An MCP server as a provider: connect, list, call, and say what its silence means."""
+"""An MCP server as a provider: connect, list tools, and call them."""
 
 import asyncio
 import random
 import time
-from collections.abc import Coroutine
 from contextlib import suppress
-from typing import Any
 from urllib.parse import urlsplit
 
 import structlog
 
 from backstay.errors import ToolUnavailable
-from toolbox.mcp.concurrency import ConcurrencyLimit
 from toolbox.mcp.connection import Connection
-from toolbox.mcp.exchange import Exchange, current
+from toolbox.mcp.errors import describe_fault, of_status
+from toolbox.mcp.http_transport import HttpExchange, current
 from toolbox.mcp.listing import list_all_tools
-from toolbox.mcp.outcome import NotSent, describe_fault, of_status
-from toolbox.mcp.request import McpRequest
+from toolbox.mcp.tool_call import ToolCallRequest
 from toolbox.mcp.transports import NOT_SPOKEN_HERE, Transport
 from toolbox.providers.answer import Answer
-from toolbox.providers.listed import Listing
-from toolbox.providers.provider import Call
+from toolbox.providers.concurrency import ConcurrencyLimit, SharedTask
+from toolbox.providers.listing import Listing
+from toolbox.providers.provider import Call, NotSent
 
 _FRESH_S = 60.0
 _LIST_S = 15.0
@@ -29,7 +27,7 @@ _log = structlog.get_logger("toolbox")
 
 
 class McpProvider:
-    """Offer the tools of one MCP server; the connection is opened when first needed and again when it broke."""
+    """Offer the tools of one MCP server; the connection is opened when first needed, and again after it broke."""
 
     kind = "mcp"
 
@@ -41,14 +39,14 @@ class McpProvider:
         most: int | None = None,
         url: str | None = None,
     ) -> None:
-        """Reach the server by the first of the transports that it speaks."""
+        """Use the first of the transports that the server supports."""
         self.name = name
         self._transports = transports
         self._url = url
         self._turns = ConcurrencyLimit(name, most)
         self._connection: Connection | None = None
-        self._opening: asyncio.Task[Connection] | None = None
-        self._reading: asyncio.Task[None] | None = None
+        self._opening = SharedTask(self._open)
+        self._refreshing = SharedTask(self._refresh)
         self._listing = Listing()
         self._read_at = float("-inf")
         self._failures = 0
@@ -56,14 +54,14 @@ class McpProvider:
         self._closed = False
 
     async def list(self, *, fresh: bool = False) -> Listing:
-        """Return the tools, read again after 60 s or a change; a server that failed is tried in the background."""
+        """Return the tools, read again after 60 s or a change; a failed server is retried in the background."""
         age = time.monotonic() - self._read_at
         if not fresh and self._listing.reason is not None:
             if age >= self._pause_s:
-                self._begin_reading()
+                self._refreshing.start()
             return self._listing
         if fresh or age >= _FRESH_S or (self._connection is not None and not self._connection.alive):
-            await asyncio.wait({self._begin_reading()})
+            await asyncio.wait({self._refreshing.start()})
         return self._listing
 
     async def call(self, call: Call) -> Answer:
@@ -73,37 +71,32 @@ class McpProvider:
         """
         ends = asyncio.get_running_loop().time() + call.deadline_s
         async with self._turns.taken(call.deadline_s):
-            connection = await self._connected_by(ends)
+            connection = await self._connected(max(0.0, ends - asyncio.get_running_loop().time()))
             if call.still_listed is not None:
                 call.still_listed(self._listing)
             if call.before_send is not None:
                 await self._reachable()
                 await call.before_send()
             try:
-                return await McpRequest(connection, call, ends, over_http=self._url is not None).answer()
+                return await ToolCallRequest(connection, call, ends, over_http=self._url is not None).answer()
             except NotSent as error:
                 if error.login:
-                    # The connection stays: other calls may be under way on it.
+                    # The connection stays open: other calls may be using it.
                     self._fail(ToolUnavailable(str(error)))
                 raise
             finally:
-                if connection.interview.asks:
+                if connection.elicitations.used:
                     self._turns.one_at_a_time()
 
     async def close(self) -> None:
         """End the connection and the server behind it."""
         self._closed = True
-        both: tuple[asyncio.Task[Any] | None, ...] = (self._opening, self._reading)
-        tasks = {task for task in both if task is not None and not task.done()}
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        await asyncio.gather(self._opening.cancel(), self._refreshing.cancel())
         if self._connection is not None:
             await self._connection.close()
 
     async def _reachable(self) -> None:
-        """Find out before the intent that an HTTP server is gone: afterwards it would count as unknown."""
+        """Check that an HTTP server can be reached before the intent is committed; later it counts as unknown."""
         if self._url is None:
             return
         parts = urlsplit(self._url)
@@ -115,23 +108,16 @@ class McpProvider:
             raise ToolUnavailable(f"{self.name} cannot be reached: {describe_fault(error)}") from None
         writer.close()
 
-    async def _connected_by(self, ends: float) -> Connection:
-        try:
-            async with asyncio.timeout_at(ends):
-                return await self._connected()
-        except TimeoutError:
-            raise ToolUnavailable(f"{self.name} could not be connected in time") from None
-
-    async def _connected(self) -> Connection:
-        """Return a connection whose tools were listed; whoever comes while it opens shares the attempt."""
+    async def _connected(self, patience_s: float | None = None) -> Connection:
+        """Return a connection whose tools were listed; concurrent callers share one attempt to open it."""
         if self._connection is not None and self._connection.alive:
             return self._connection
         if self._closed:
             raise ToolUnavailable(f"{self.name} is closed")
-        if self._opening is None or self._opening.done():
-            self._opening = _start(self._open())
-        opening = self._opening
-        await asyncio.wait({opening})
+        opening = self._opening.start()
+        await asyncio.wait({opening}, timeout=patience_s)
+        if not opening.done():
+            raise ToolUnavailable(f"{self.name} could not be connected in time")
         if opening.cancelled():
             raise ToolUnavailable(f"{self.name} is closed")
         return opening.result()
@@ -153,13 +139,13 @@ class McpProvider:
                     self._fail(error)
                 raise
             self._connection = connection
-            # Of several ways the one that led there is the one to take again.
+            # The transport that worked is the one to use again.
             self._transports = (transport,)
             return connection
         raise ToolUnavailable(f"{self.name} has no address")
 
     async def _read(self, connection: Connection) -> None:
-        exchange = Exchange()
+        exchange = HttpExchange()
         token = current.set(exchange)
         try:
             async with asyncio.timeout(_LIST_S):
@@ -178,11 +164,6 @@ class McpProvider:
         self._read_at = time.monotonic()
         self._failures = 0
 
-    def _begin_reading(self) -> "asyncio.Task[None]":
-        if self._reading is None or self._reading.done():
-            self._reading = _start(self._refresh())
-        return self._reading
-
     async def _refresh(self) -> None:
         if self._connection is None or not self._connection.alive:
             with suppress(ToolUnavailable):  # opening says by itself why it failed
@@ -198,16 +179,10 @@ class McpProvider:
         if self._listing.reason != reason:
             _log.warning("provider.unavailable", provider=self.name, reason=reason)
         self._failures += 1
-        # Workers that lost a server at the same moment must not all come back at the same moment.
+        # Workers that lost a server at the same moment should not all return at the same moment.
         self._pause_s = min(_BACKOFF_S[0] * 2 ** (self._failures - 1), _BACKOFF_S[1]) * random.uniform(0.75, 1.25)  # noqa: S311  # no secret
         self._listing = Listing(tools=self._listing.tools, reason=reason, generation=self._listing.generation)
         self._read_at = time.monotonic()
 
     def _forget(self) -> None:
         self._read_at = float("-inf")
-
-
-def _start(work: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
-    task = asyncio.create_task(work)
-    task.add_done_callback(lambda done: done.cancelled() or done.exception())
-    return task

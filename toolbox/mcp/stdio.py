@@ -15,8 +15,8 @@ from mcp.types import ErrorData, JSONRPCError, jsonrpc_message_adapter
 from backstay.errors import ToolUnavailable
 from system.children import end_group
 from toolbox.configuration.configuration import ServerEntry
-from toolbox.mcp.exchange import CAP
-from toolbox.mcp.outcome import MALFORMED, TOO_LARGE
+from toolbox.mcp.errors import MALFORMED, TOO_LARGE
+from toolbox.mcp.http_transport import CAP
 from toolbox.processes.runner import clean_environment, find_command
 
 _EDGE = 4096

@@ -1,4 +1,4 @@
-"""The ways to an MCP server: a command's standard streams, streamable HTTP, and server-sent events."""
+"""The transports to an MCP server: stdio, streamable HTTP, and server-sent events."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -11,23 +11,23 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 from toolbox.configuration.configuration import ServerEntry
-from toolbox.mcp.exchange import CAP, Observed
+from toolbox.mcp.http_transport import CAP, ObservedTransport
 from toolbox.mcp.stdio import open_stdio
 
 Transport = Callable[[asyncio.Event], AbstractAsyncContextManager[Any]]
 """Opens the two streams of a server; sets the event when no answer can come any more."""
 NOT_SPOKEN_HERE = frozenset({400, 404, 405, 406, 415})
-"""What an address answers that knows another way only."""
+"""The status of an address that supports another transport only."""
 _SILENCE_S = 3600.0
 
 
 def stdio_transport(server: ServerEntry, *, environment: Mapping[str, str], folder: Path, log: Path) -> Transport:
-    """Return what starts the server and opens its streams."""
+    """Return the transport that starts the server as a command."""
     return lambda ended: open_stdio(server, environment=environment, folder=folder, log=log, ended=ended)
 
 
 def http_transports(server: ServerEntry) -> tuple[Transport, ...]:
-    """Return the ways to an address, in the order of trying: one that is not named may be either."""
+    """Return the transports to try for an address, in order; without a `type` it may be either."""
     if server.type == "sse":
         return (_sse(server),)
     return (_streamable(server), _sse(server)) if server.type is None else (_streamable(server),)
@@ -37,7 +37,7 @@ def _streamable(server: ServerEntry) -> Transport:
     @asynccontextmanager
     async def open_http(_: asyncio.Event) -> AsyncGenerator[Any]:
         async with (
-            _http(server, Observed()) as http,
+            _http(server, ObservedTransport()) as http,
             streamable_http_client(str(server.url), http_client=http, max_sse_event_size=CAP) as streams,
         ):
             yield streams
@@ -48,8 +48,8 @@ def _streamable(server: ServerEntry) -> Transport:
 def _sse(server: ServerEntry) -> Transport:
     @asynccontextmanager
     async def open_sse(ended: asyncio.Event) -> AsyncGenerator[Any]:
-        # The MCP client sends nothing more after a request was refused, and tells nobody.
-        transport = Observed(refused=ended.set)
+        # The MCP client sends nothing more after a refused request, and reports nothing.
+        transport = ObservedTransport(refused=ended.set)
         opened = sse_client(
             str(server.url),
             sse_read_timeout=_SILENCE_S,
@@ -61,7 +61,7 @@ def _sse(server: ServerEntry) -> Transport:
     return open_sse
 
 
-def _http(server: ServerEntry, transport: Observed) -> httpx2.AsyncClient:
+def _http(server: ServerEntry, transport: ObservedTransport) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(
         transport=transport,
         headers=server.headers,

@@ -7,8 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from backstay.errors import ArgumentsInvalid
-from toolbox.plugins.captured import Argument
-from toolbox.plugins.parameters import Level, Parameter
+from toolbox.plugins.parser import Argument, Level, Parameter
 
 _NUMBER = re.compile(r"-\d+|-\d*\.\d+")
 _REST = "..."
@@ -23,32 +22,35 @@ def command_line(levels: Sequence[Level], arguments: Mapping[str, Any]) -> list[
     """
     for level in levels:
         _check_groups(level, arguments)
-    risky = _Risky(levels)
+    guard = _WordGuard(levels)
     words: list[str] = []
     for level in levels:
         words += [level.command] if level.command is not None else []
-        given = [(one, arguments[one.name]) for one in level.present() if arguments.get(one.name) is not None]
-        options = [(one, said) for one, value in given if one.argument.options and (said := _option(one, value, risky))]
-        # What takes words until the next option stands first, so that something ends it.
-        options.sort(key=lambda one: not _open_ended(*one))
-        words += [word for _, said in options for word in said]
-        places = _places(level, [one for one in given if not one[0].argument.options], risky)
-        bare = level is not levels[-1] or (places and places[0] != "--")
+        given = [(found, arguments[found.name]) for found in level.parameters if arguments.get(found.name) is not None]
+        options = [
+            (found, written)
+            for found, value in given
+            if found.argument.options and (written := _option(found, value, guard))
+        ]
+        # An option that takes words until the next option comes first, so that something ends it.
+        options.sort(key=lambda option: not _open_ended(*option))
+        words += [word for _, written in options for word in written]
+        positionals = _positionals(level, [pair for pair in given if not pair[0].argument.options], guard)
+        bare = level is not levels[-1] or (positionals and positionals[0] != "--")
         if options and bare and _open_ended(*options[-1]):
             name = options[-1][0].name
-            raise ArgumentsInvalid(f"{name}: give it exactly one value; nothing would tell where more of them end")
-        words += places
+            raise ArgumentsInvalid(f"{name}: give exactly one value; nothing would mark the end of several")
+        words += positionals
     return words
 
 
-class _Risky:
-    """Know which bare words these parsers would not take for values."""
+class _WordGuard:
+    """Know which bare words these parsers would not take as values."""
 
     def __init__(self, levels: Sequence[Level]) -> None:
         self._prefixes = {sign for level in levels for sign in level.parser.prefixes}
         self._files = {sign for level in levels for sign in level.parser.file_prefixes}
-        options = {word for level in levels for one in level.parser.arguments for word in one.options}
-        self._numbers_are_values = not any(_NUMBER.fullmatch(word) for word in options)
+        self._numbers_are_values = not any(level.parser.number_options for level in levels)
 
     def check(self, parameter: Parameter, word: str, *, separated: bool = False, free: bool = False) -> str:
         """Return the word. Raises ArgumentsInvalid when the parser would read something else from it."""
@@ -63,94 +65,101 @@ class _Risky:
 
 def _check_groups(level: Level, arguments: Mapping[str, Any]) -> None:
     for members, needed in level.groups():
-        given = [one.name for one in members if arguments.get(one.name) not in ((None, False) if one.flag else (None,))]
+        given = [
+            member.name
+            for member in members
+            if arguments.get(member.name) not in ((None, False) if member.flag else (None,))
+        ]
         if len(given) > 1:
             raise ArgumentsInvalid(f"{given[0]} and {given[1]} exclude each other; give one of them")
         if needed and not given:
-            raise ArgumentsInvalid(f"one of {', '.join(one.name for one in members)} is required; add it")
+            raise ArgumentsInvalid(f"one of {', '.join(member.name for member in members)} is required; add it")
 
 
-def _option(parameter: Parameter, value: Any, risky: _Risky) -> list[str]:
+def _option(parameter: Parameter, value: Any, guard: _WordGuard) -> list[str]:
     argument = parameter.argument
     word = max(argument.options, key=len)
     match argument.kind:
         case "const":
             return [word] if value else []
         case "boolean":
-            negative = {f"--no-{one.removeprefix('--')}" for one in argument.options} & set(argument.options)
-            positive = [one for one in argument.options if one not in negative]
+            negative = {f"--no-{option.removeprefix('--')}" for option in argument.options} & set(argument.options)
+            positive = [option for option in argument.options if option not in negative]
             return [positive[0] if value else max(negative, key=len)]
         case "count":
             return [word] * value
         case "extend":
-            return [f"{word}={_text(parameter, one)}" for one in value]
+            return [f"{word}={_text(parameter, item)}" for item in value]
         case "append":
-            return [part for one in value for part in _valued(parameter, word, one, risky)]
+            return [part for item in value for part in _valued(parameter, word, item, guard)]
         case "store":
-            return _valued(parameter, word, value, risky)
+            return _valued(parameter, word, value, guard)
 
 
-def _valued(parameter: Parameter, word: str, value: Any, risky: _Risky) -> list[str]:
+def _valued(parameter: Parameter, word: str, value: Any, guard: _WordGuard) -> list[str]:
     if parameter.argument.nargs == "?" and value is True:
         return [word]
-    values = [_text(parameter, one) for one in value] if parameter.argument.many else [_text(parameter, value)]
+    values = _texts(parameter, value)
     if len(values) == 1:
         return [f"{word}={values[0]}"]
-    return [word, *(risky.check(parameter, one) for one in values)]
+    return [word, *(guard.check(parameter, text) for text in values)]
 
 
 def _open_ended(parameter: Parameter, words: Sequence[str]) -> bool:
-    """Say whether a bare word behind these would be taken for one more value."""
+    """Return whether the parser would take a bare word behind these for one more value."""
     takes_more = parameter.argument.kind in {"store", "append"} and parameter.argument.nargs in {"?", "*", "+", _REST}
     return takes_more and "=" not in words[-1][: len(max(parameter.argument.options, key=len)) + 1]
 
 
-def _places(level: Level, places: Sequence[tuple[Parameter, Any]], risky: _Risky) -> list[str]:
-    """Return the words that are told by their place, behind a `--` wherever a parser understands that."""
-    only_rest = len(places) == 1 and places[0][0].argument.nargs == _REST
+def _positionals(level: Level, given: Sequence[tuple[Parameter, Any]], guard: _WordGuard) -> list[str]:
+    """Return the words of positional arguments, behind a `--` wherever a parser understands that."""
+    only_rest = len(given) == 1 and given[0][0].argument.nargs == _REST
     separated = not level.parser.commands and not only_rest
     words: list[str] = []
     lengths: dict[str, int] = {}
-    for parameter, value in places:
-        values = [_text(parameter, one) for one in value] if parameter.argument.many else [_text(parameter, value)]
+    for parameter, value in given:
+        values = _texts(parameter, value)
         lengths[parameter.name] = len(values)
         for word in values:
-            free = parameter.argument.nargs == _REST and bool(words)  # all behind the first word is taken as it comes
-            words.append(risky.check(parameter, word, separated=separated, free=free))
-    _check_places(level, lengths, len(words))
+            free = parameter.argument.nargs == _REST and bool(words)  # words behind the first are taken as they come
+            words.append(guard.check(parameter, word, separated=separated, free=free))
+    _check_lengths(level, lengths, len(words))
     return ["--", *words] if separated and words else words
 
 
-def _check_places(level: Level, lengths: Mapping[str, int], count: int) -> None:
+def _check_lengths(level: Level, lengths: Mapping[str, int], count: int) -> None:
     """Distribute the words as argparse does: by the longest match, from left to right."""
-    places = [one for one in level.present() if not one.argument.options]
+    positionals = [parameter for parameter in level.parameters if not parameter.argument.options]
     kinds: dict[int | str | None, str] = {None: "(A)", "?": "(A?)", "*": "(A*)", "+": "(A+)", _REST: "(A*)"}
-    pattern = "".join(kinds.get(one.argument.nargs, f"(A{{{one.argument.nargs}}})") for one in places)
-    found = re.fullmatch(pattern, "A" * count)
-    if found is None or [len(part) for part in found.groups()] != [lengths.get(one.name, 0) for one in places]:
-        names = ", ".join(one.name for one in places)
-        raise ArgumentsInvalid(
-            f"the program could not tell which of {names} each value is for; give all up to the last"
-        )
+    repeats = [parameter.argument.nargs for parameter in positionals]
+    found = re.fullmatch("".join(kinds.get(nargs, f"(A{{{nargs}}})") for nargs in repeats), "A" * count)
+    wanted = [lengths.get(parameter.name, 0) for parameter in positionals]
+    if found is None or [len(part) for part in found.groups()] != wanted:
+        names = ", ".join(parameter.name for parameter in positionals)
+        raise ArgumentsInvalid(f"{names}: the program cannot tell which value is for which; give all up to the last")
+
+
+def _texts(parameter: Parameter, value: Any) -> list[str]:
+    return [_text(parameter, item) for item in (value if parameter.argument.many else [value])]
 
 
 def _text(parameter: Parameter, value: Any) -> str:
     argument = parameter.argument
-    word = _spelled(argument, value)
+    word = _written(argument, value)
     try:
         size = len(word.encode())
     except UnicodeEncodeError:
-        raise ArgumentsInvalid(f"{parameter.name}: a value has characters that cannot be written") from None
+        raise ArgumentsInvalid(f"{parameter.name}: a value has characters that cannot be encoded as UTF-8") from None
     if word == "--" and argument.nargs != _REST:
         raise ArgumentsInvalid(f"{parameter.name}: '--' cannot be a value on a command line")  # parsers drop it
     if "\0" in word:
         raise ArgumentsInvalid(f"{parameter.name}: a value cannot hold a null character")
     if size > _WORD_BYTES:
-        raise ArgumentsInvalid(f"{parameter.name}: a value has {size} bytes; at most {_WORD_BYTES} fit a command line")
+        raise ArgumentsInvalid(f"{parameter.name}: a value has {size} bytes; a command line takes {_WORD_BYTES}")
     return word
 
 
-def _spelled(argument: Argument, value: Any) -> str:
+def _written(argument: Argument, value: Any) -> str:
     match value:
         case _ if argument.type == "json":
             return json.dumps(value, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""One plugin: a folder with a cli.py, asked what it can do and run; it knows nothing of catalogs and providers."""
+"""One plugin: a folder with a cli.py whose parser describes its tools, and how it is run."""
 
 import json
 import secrets
@@ -13,10 +13,9 @@ from pydantic import ValidationError
 from backstay.errors import ToolUnavailable
 from backstay.shown import message_line
 from backstay.tools.execution import ExecutionResult
-from toolbox.plugins.captured import Parser
 from toolbox.plugins.command_line import command_line
-from toolbox.plugins.parameters import Level, levels_of, schema_of
-from toolbox.processes.runner import Printed, Runner
+from toolbox.plugins.parser import Level, Parser, levels_of, schema_of
+from toolbox.processes.runner import Runner
 
 _CLI = "cli.py"
 _DESCRIBE_S = 30.0
@@ -41,6 +40,14 @@ class Confinement(Protocol):
         ...
 
 
+class NoJail:
+    """Stand for the jails of a machine that has none."""
+
+    async def confine(self, words: Sequence[str], *, folder: Path, variables: Iterable[str]) -> Sequence[str]:
+        """Raise ToolUnavailable."""
+        raise ToolUnavailable("it must run in a jail, and this machine has none; see `jail` of the plugin")
+
+
 @dataclass(frozen=True, slots=True)
 class PluginTool:
     """Hold one thing that a plugin can do."""
@@ -52,8 +59,9 @@ class PluginTool:
     """How its arguments are written; without them they are the words themselves."""
 
     def words(self, arguments: Mapping[str, Any]) -> list[str]:
-        """Return the words behind cli.py. Raises ArgumentsInvalid for what no command line can say."""
-        return list(arguments.get("args") or ()) if self.levels is None else command_line(self.levels, arguments)
+        """Return the command line, from cli.py on. Raises ArgumentsInvalid for what no command line can say."""
+        words = arguments.get("args") or () if self.levels is None else command_line(self.levels, arguments)
+        return [_CLI, *words]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,33 +82,34 @@ class Plugin:
         """
         mark = secrets.token_hex(16)
         try:
-            result = await self._run(("-c", _capture(), _CLI, mark), timeout_s=_DESCRIBE_S)
+            result = await self.run(("-c", _dump_parser(), _CLI, mark), timeout_s=_DESCRIBE_S)
         except TimeoutError:
-            raise ToolUnavailable(f"{_CLI} made no parser within {_DESCRIBE_S:g} s; do slow work behind it") from None
-        _, found, facts = result.stdout.partition(mark)
+            raise ToolUnavailable(
+                f"{_CLI} made no parser within {_DESCRIBE_S:g} s; move slow work behind parse_args()"
+            ) from None
+        _, found, dumped = result.stdout.partition(mark)
         if found:
             try:
-                parser = Parser.model_validate_json(self._hidden(facts))
+                return _tools(Parser.model_validate_json(self._hidden(dumped)))
             except ValidationError as error:
                 raise ToolUnavailable(f"{_CLI} has a parser that cannot be read: {error.errors()[0]['msg']}") from None
-            return _tools(parser)
         said = self._hidden(result.stdout).strip()
         if result.exit_code == 0 and said:
             return (PluginTool("run", said, _ANY_ARGUMENTS),)
         raise ToolUnavailable(f"{_CLI} cannot be loaded: {self.complaint(result, lines=1)}")
 
     async def run(
-        self,
-        tool: PluginTool,
-        arguments: Mapping[str, Any],
-        *,
-        timeout_s: float,
-        variables: Mapping[str, str] | None = None,
-        printed: Printed | None = None,
+        self, words: Sequence[str], *, timeout_s: float, variables: Mapping[str, str] | None = None
     ) -> ExecutionResult:
-        """Run cli.py once. Raises as `Runner.run`, ArgumentsInvalid and IsolationUnavailable."""
-        words = (_CLI, *tool.words(arguments))
-        return await self._run(words, timeout_s=timeout_s, variables=variables, printed=printed)
+        """Give the words to its interpreter once. Raises as `Runner.run`, and IsolationUnavailable."""
+        environment = {**self.environment, **(variables or {})}
+        return await self.runner.run(
+            await self._command(words, environment),
+            folder=self.folder,
+            timeout_s=timeout_s,
+            environment=environment,
+            limited=self.confinement is None,  # a jail has limits of its own
+        )
 
     async def check(self) -> None:
         """Find out whether it can be started. Raises ToolUnavailable and IsolationUnavailable."""
@@ -108,33 +117,15 @@ class Plugin:
         self.runner.check(command, folder=self.folder, environment=self.environment)
 
     def complaint(self, result: ExecutionResult, *, lines: int = 3) -> str:
-        """Return what it says of its own failure: the last lines of its errors, else of its output."""
+        """Return the reason for its failure: the last lines of its errors, else of its output."""
         said = result.stderr.strip() or result.stdout.strip()
         found = [line for line in said[-4000:].splitlines() if line.strip()]
-        return message_line(self._hidden(" / ".join(found[-lines:]))) or f"exit code {result.exit_code} without a word"
+        return message_line(self._hidden(" / ".join(found[-lines:]))) or f"exit code {result.exit_code} and no output"
 
     def state(self) -> tuple[tuple[str, int, int], ...]:
         """Return what changes whenever one of its modules does."""
         found = sorted(self.folder.glob("*.py"))
         return tuple((path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in found if path.is_file())
-
-    async def _run(
-        self,
-        words: Sequence[str],
-        *,
-        timeout_s: float,
-        variables: Mapping[str, str] | None = None,
-        printed: Printed | None = None,
-    ) -> ExecutionResult:
-        environment = {**self.environment, **(variables or {})}
-        return await self.runner.run(
-            await self._command(words, environment),
-            folder=self.folder,
-            timeout_s=timeout_s,
-            environment=environment,
-            printed=printed,
-            limited=self.confinement is None,  # a jail has limits of its own
-        )
 
     async def _command(self, words: Sequence[str], environment: Mapping[str, str]) -> Sequence[str]:
         if self.confinement is None:
@@ -167,5 +158,5 @@ def _tools(parser: Parser) -> tuple[PluginTool, ...]:
 
 
 @cache
-def _capture() -> str:
-    return Path(__file__).with_name("capture.py").read_text(encoding="utf-8")
+def _dump_parser() -> str:
+    return Path(__file__).with_name("dump_parser.py").read_text(encoding="utf-8")

@@ -3,20 +3,19 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 
 import structlog
 
 from backstay.errors import ArgumentsInvalid, BackstayError, OutcomeUnknown, ToolChanged, ToolUnavailable
 from backstay.shown import message_line
 from backstay.tools.execution import ExecutionResult
-from toolbox.mcp.outcome import NotSent
 from toolbox.plugins.plugin import Plugin, PluginTool
 from toolbox.providers.answer import Answer, refused
-from toolbox.providers.listed import Listed, Listing
-from toolbox.providers.plain import plain
-from toolbox.providers.provider import Call
+from toolbox.providers.concurrency import ConcurrencyLimit, SharedTask
+from toolbox.providers.json_safe import json_safe
+from toolbox.providers.listing import ListedTool, Listing
+from toolbox.providers.provider import Call, NotSent
 
 _RETRY_S = 30.0
 _JAILED_SIGNAL = 128
@@ -29,34 +28,30 @@ class PluginProvider:
 
     kind = "plugin"
 
-    def __init__(self, name: str, plugin: Plugin | None, *, reason: str | None = None) -> None:
-        """Without a plugin, say for this reason that it cannot be used."""
+    def __init__(self, name: str, plugin: Plugin) -> None:
         self.name = name
         self._plugin = plugin
         self._tools: dict[str, PluginTool] = {}
-        self._listing = Listing(reason=reason)
+        self._listing = Listing()
         self._state: object = None
         self._described_at = float("-inf")
-        self._turn = asyncio.Lock()
-        self._describing: asyncio.Task[None] | None = None
+        self._turns = ConcurrencyLimit(name, 1)
+        self._describing = SharedTask(self._describe)
 
     async def list(self, *, fresh: bool = False) -> Listing:
         """Return what it can do; one that cannot be loaded is a reason, and is tried again in the background."""
-        if self._plugin is None:
-            return self._listing
-        state = await asyncio.to_thread(self._plugin.state)
-        if fresh or state != self._state:
-            await asyncio.wait({self._begin(self._plugin, state)})
+        if fresh or await asyncio.to_thread(self._plugin.state) != self._state:
+            await asyncio.wait({self._describing.start()})
         elif self._listing.reason is not None and time.monotonic() - self._described_at > _RETRY_S:
-            self._begin(self._plugin, state)
+            self._describing.start()
         return self._listing
 
     async def call(self, call: Call) -> Answer:
         """Run it once; ToolUnavailable before, NotSent or OutcomeUnknown after `before_send`."""
         ends = time.monotonic() + call.deadline_s
-        async with self._in_turn(call.deadline_s):
+        async with self._turns.taken(call.deadline_s):
             listing = await self.list()
-            if self._plugin is None or listing.reason is not None:
+            if listing.reason is not None:
                 raise ToolUnavailable(f"{self.name}: {listing.reason}")
             if call.still_listed is not None:
                 call.still_listed(listing)
@@ -64,83 +59,61 @@ class PluginProvider:
             if tool is None:
                 raise ToolChanged(f"{self.name} has no {call.tool} any more")
             try:
-                tool.words(call.arguments)
+                words = tool.words(call.arguments)
                 await self._plugin.check()
             except ArgumentsInvalid as error:
-                return await self._impossible(call, str(error))
+                if call.before_send is not None:
+                    await call.before_send()  # an effect is recorded as one that failed
+                return refused(str(error))
             except (BackstayError, OSError) as error:
                 raise ToolUnavailable(f"{self.name}: {error}") from None
             if call.before_send is not None:
                 await call.before_send()
-            return await self._run(self._plugin, tool, call, max(0.1, ends - time.monotonic()))
+            return await self._run(words, call, max(0.1, ends - time.monotonic()))
 
     async def close(self) -> None:
         """End what looks at it; a call that runs ends with whoever waits for it."""
-        if self._describing is not None:
-            self._describing.cancel()
-            await asyncio.wait({self._describing})
+        await self._describing.cancel()
 
-    def _begin(self, plugin: Plugin, state: object) -> "asyncio.Task[None]":
-        if self._describing is None or self._describing.done():
-            self._describing = asyncio.create_task(self._describe(plugin, state))
-            self._describing.add_done_callback(lambda done: done.cancelled() or done.exception())
-        return self._describing
-
-    async def _describe(self, plugin: Plugin, state: object) -> None:
+    async def _describe(self) -> None:
+        state = await asyncio.to_thread(self._plugin.state)
         reason, tools = None, tuple(self._tools.values())
         try:
-            tools = await plugin.describe()
+            tools = await self._plugin.describe()
         except (BackstayError, OSError) as error:
             reason = str(error)
             _log.warning("provider.unavailable", provider=self.name, reason=reason)
-        listed = tuple(Listed(one.name, one.description, plain(one.schema)) for one in tools)
+        listed = tuple(ListedTool(tool.name, tool.description, json_safe(tool.schema)) for tool in tools)
         changed = repr(listed) != repr(self._listing.tools)
-        self._tools = {one.name: one for one in tools}
+        self._tools = {tool.name: tool for tool in tools}
         self._listing = Listing(tools=listed, reason=reason, generation=self._listing.generation + changed)
         self._described_at = time.monotonic()
         self._state = state
 
-    async def _impossible(self, call: Call, reason: str) -> Answer:
-        """Refuse what no command line can say; an effect is recorded as one that failed."""
-        if call.before_send is not None:
-            await call.before_send()
-        return refused(reason)
-
-    async def _run(self, plugin: Plugin, tool: PluginTool, call: Call, left_s: float) -> Answer:
+    async def _run(self, words: Sequence[str], call: Call, left_s: float) -> Answer:
         variables = {"BACKSTAY_EFFECT_ID": call.effect_id} if call.effect_id else {}
         try:
-            result = await plugin.run(tool, call.arguments, timeout_s=left_s, variables=variables)
+            result = await self._plugin.run(words, timeout_s=left_s, variables=variables)
         except TimeoutError:
             raise OutcomeUnknown(f"killed: not done within {call.deadline_s:g} s", timed_out=True) from None
         except (BackstayError, OSError) as error:  # all of these come before the program's first instruction
             if call.before_send is None:
                 raise ToolUnavailable(f"{self.name}: {error}") from None
             raise NotSent(f"{self.name}: {error}") from None
-        killed = -result.exit_code if plugin.confinement is None else result.exit_code - _JAILED_SIGNAL
+        killed = -result.exit_code if self._plugin.confinement is None else result.exit_code - _JAILED_SIGNAL
         if 0 < killed <= 64:
-            raise OutcomeUnknown(f"it was ended by signal {killed} in the middle")
-        return _answer(plugin, result)
-
-    @asynccontextmanager
-    async def _in_turn(self, patience_s: float) -> AsyncGenerator[None]:
-        try:
-            await asyncio.wait_for(self._turn.acquire(), patience_s)
-        except TimeoutError:
-            raise ToolUnavailable(f"{self.name} is busy with another call") from None
-        try:
-            yield
-        finally:
-            self._turn.release()
+            raise OutcomeUnknown(f"the program was killed by signal {killed} before it was done")
+        return _answer(self._plugin, result)
 
 
 def _answer(plugin: Plugin, result: ExecutionResult) -> Answer:
     """Return JSON from stdout as data, else the text; another exit code than 0 is the tool's own error."""
     try:
-        data = plain(json.loads(result.stdout))
+        data = json_safe(json.loads(result.stdout))
     except (ValueError, RecursionError):
-        data = result.stdout.strip() or None
+        data = json_safe(result.stdout.strip() or None)
     if result.exit_code == 0:
-        return Answer(success=True, data=plain(data))
-    said = data.get("error") if isinstance(data, dict) else None
-    reason = message_line(str(said)) if said else plugin.complaint(result)
-    return Answer(success=False, data=plain(data), error=message_line(f"exit code {result.exit_code}: {reason}"))
+        return Answer(success=True, data=data)
+    stated = data.get("error") if isinstance(data, dict) else None
+    reason = message_line(str(stated)) if stated else plugin.complaint(result)
+    return Answer(success=False, data=data, error=message_line(f"exit code {result.exit_code}: {reason}"))

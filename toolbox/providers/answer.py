@@ -10,25 +10,25 @@ from typing import Any
 from mcp.types import CallToolResult
 
 from backstay.shown import message_line
-from toolbox.providers.plain import plain
-from toolbox.providers.question import Question
+from toolbox.providers.elicitation import InputRequired
+from toolbox.providers.json_safe import json_safe
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Hold what a tool answered: its data, or the one line that says why it refused."""
+    """Hold what a tool answered: its data, or one line with the reason why it refused."""
 
     success: bool
     data: Any = None
     error: str | None = None
     files: dict[str, bytes] = field(default_factory=dict, repr=False)
     """Pictures, sounds and other bytes, by the sha256 that stands for them in the data."""
-    question: Question | None = None
+    question: InputRequired | None = None
     """What the server wants to know before it answers; None when it has answered."""
 
 
 def refused(reason: str) -> Answer:
-    """Return the answer that stands for a refusal."""
+    """Return the answer of a tool that refused."""
     return Answer(success=False, error=message_line(reason) or "the tool reported an error without a reason")
 
 
@@ -40,7 +40,7 @@ def answer_of(result: CallToolResult) -> Answer:
         reason = "\n".join(texts) or (_dump(result.structured_content) if result.structured_content else "")
         return Answer(success=False, data=_parts(result.content, files), error=refused(reason).error, files=files)
     if result.structured_content is not None:
-        return Answer(success=True, data=plain(result.structured_content))
+        return Answer(success=True, data=json_safe(result.structured_content))
     return Answer(success=True, data=_parts(result.content, files), files=files)
 
 
@@ -65,7 +65,7 @@ def _part(part: Any, files: dict[str, bytes]) -> Any:
         case "resource_link":
             told = {"name": part.name, "title": part.title, "description": part.description, "bytes": part.size}
             link = {"type": "resource_link", "uri": str(part.uri), "mime": part.mime_type}
-            return plain(link | {key: value for key, value in told.items() if value is not None})
+            return json_safe(link | {key: value for key, value in told.items() if value is not None})
         case _:
             return {"type": str(part.type)}
 
@@ -85,10 +85,10 @@ def _parse(text: str) -> Any:
     if text[:64].lstrip()[:1] not in set('{["-0123456789tfn'):
         return text
     try:
-        return plain(json.loads(text))
+        return json_safe(json.loads(text))
     except (ValueError, RecursionError):
         return text
 
 
 def _dump(value: Any) -> str:
-    return json.dumps(plain(value), ensure_ascii=False)[:4000]
+    return json.dumps(json_safe(value), ensure_ascii=False)[:4000]

@@ -1,4 +1,4 @@
-"""What an operator declares of one tool in toolbox.json."""
+"""What an operator declares about one tool in toolbox.json."""
 
 from typing import Annotated, Any
 
@@ -33,7 +33,7 @@ class Check(CallTemplate):
 
 
 class Declaration(Strict):
-    """Hold all that the operator says of one tool."""
+    """Hold all that the operator declares about one tool."""
 
     safety: Annotated[Safety | None, Field(strict=False)] = None
     idempotent: bool = False
@@ -41,7 +41,7 @@ class Declaration(Strict):
     idempotency_argument: str | None = None
     """Which argument carries the effect id; the model never sees it."""
     idempotency_ttl: Annotated[float, Field(gt=0)] | None = None
-    """For how many seconds `idempotent` holds; None says for ever."""
+    """For how many seconds `idempotent` holds; None means for ever."""
     timeout: Annotated[float, Field(gt=0, le=3600)] | None = None
     """For how many seconds it may take to answer; None leaves it to the provider and then to the engine."""
     undo: CallTemplate | None = None

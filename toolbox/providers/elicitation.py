@@ -1,72 +1,73 @@
-"""Questions that servers of older revisions ask over the open connection, in the middle of a call."""
+"""What a server asks a person before it answers a call, and what the person replied: MCP elicitation as plain data."""
 
-from collections.abc import Generator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from mcp.types import ElicitResult
-
-from toolbox.providers.question import Asked, Question, asked_by
+from toolbox.schema import compile_schema, fault_of
 
 
-@dataclass(slots=True)
-class Reply:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElicitationRequest:
+    """Hold one thing that is asked: a message, and either a form to fill in or an address to visit."""
+
+    key: str
+    message: str
+    form: dict[str, Any] | None = None
+    """JSON Schema of the answer."""
+    url: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputRequired:
+    """Hold all that one call of a tool asks at once."""
+
+    requests: tuple[ElicitationRequest, ...]
+    state: str | None = None
+    """What the server wants back verbatim; None for a server of an older revision."""
+    said: str | None = None
+    """What an older server answered when it was told that nobody had answered."""
+    failed: bool = False
+    """Whether that answer was an error."""
+
+    @property
+    def in_call(self) -> bool:
+        """Return whether it was asked while the call was under way, so that the call has been made once already."""
+        return self.said is not None
+
+    def plain(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        asked = [asdict(request) for request in self.requests]
+        return {"asked": asked, "state": self.state, "said": self.said, "failed": self.failed}
+
+    def fault(self, content: Any) -> str | None:
+        """Return what is wrong with a person's answer in one line, or None."""
+        for request, given in self.pair(content):
+            if request.form is None:
+                continue
+            compiled = compile_schema(request.form)
+            fault = compiled if isinstance(compiled, str) else fault_of(compiled, given)
+            if fault is not None:
+                return fault.replace("arguments", "answer" if len(self.requests) == 1 else f"answer.{request.key}", 1)
+        return None
+
+    def pair(self, content: Any) -> list[tuple[ElicitationRequest, Any]]:
+        """Pair each request with its answer: a single form is answered by its fields, several by their keys."""
+        if len(self.requests) == 1:
+            return [(self.requests[0], content)]
+        by_key = content if isinstance(content, dict) else {}
+        return [(request, by_key.get(request.key)) for request in self.requests]
+
+
+@dataclass(frozen=True, slots=True)
+class InputResponse:
     """Hold what a person answered before the call is made again."""
 
-    question: Question
+    required: InputRequired
     content: Any
     declined: bool = False
 
 
-@dataclass(slots=True)
-class Talk:
-    """Hold the questions of one call."""
-
-    reply: Reply | None = None
-    asked: list[Asked] = field(default_factory=list)
-
-    def answer(self, one: Asked) -> ElicitResult:
-        """Answer what a person has answered, once; anything else is kept and told that nobody answered."""
-        known = self._known(one)
-        if known is not None:
-            return known
-        self.asked.append(one)
-        return ElicitResult(action="cancel")
-
-    def _known(self, one: Asked) -> ElicitResult | None:
-        if self.reply is None:
-            return None
-        for asked in self.reply.question.asked:
-            if (asked.message, asked.form, asked.url) == (one.message, one.form, one.url):
-                reply = self.reply
-                return reply.question.responses(reply.content, declined=reply.declined)[asked.key]
-        return None
-
-
-class Interview:
-    """Tell which call a question belongs to; a server of an older revision does not say."""
-
-    def __init__(self) -> None:
-        """Begin without calls."""
-        self._talks: list[Talk] = []
-        self.asks = False
-        """Whether this server has ever asked: its calls must then run one after another."""
-
-    @contextmanager
-    def during(self, reply: Reply | None) -> Generator[Talk]:
-        """Collect the questions of one call."""
-        talk = Talk(reply)
-        self._talks.append(talk)
-        try:
-            yield talk
-        finally:
-            self._talks.remove(talk)
-
-    async def elicit(self, context: Any, params: Any) -> ElicitResult:
-        """Answer one question; among several calls nobody knows whose it is, so it is told that nobody answered."""
-        self.asks = True
-        if len(self._talks) != 1:
-            return ElicitResult(action="cancel")
-        talk = self._talks[0]
-        return talk.answer(asked_by(params, f"answer{len(talk.asked) + 1}" if talk.asked else "answer"))
+def input_required_of(data: dict[str, Any]) -> InputRequired:
+    """Return what `plain` wrote."""
+    requests = tuple(ElicitationRequest(**request) for request in data["asked"])
+    return InputRequired(requests=requests, state=data["state"], said=data["said"], failed=data["failed"])

@@ -1,20 +1,21 @@
-"""What every kind of provider can do."""
+"""What every kind of provider can do, and the call it is given."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from backstay.errors import Transient
 from toolbox.providers.answer import Answer
-from toolbox.providers.elicitation import Reply
-from toolbox.providers.listed import Listing
+from toolbox.providers.elicitation import InputResponse
+from toolbox.providers.listing import Listing
 
 Sent = Callable[[], Awaitable[None]]
 """Awaited immediately before a request leaves; it commits the intent."""
 
 
 @dataclass(frozen=True, slots=True)
-class Workplace:
-    """Say in which workspace a call works, for which run, and whether it may write there."""
+class WorkspaceAccess:
+    """Name the workspace that a call may use, its run, and whether it may write there."""
 
     run: str
     workspace: str
@@ -32,24 +33,34 @@ class Call:
     effect_id: str | None = None
     before_send: Sent | None = None
     on_progress: Callable[[str], None] | None = None
-    """Told in one line how far the tool says it is."""
-    reply: Reply | None = None
+    """Called with one line about the progress that the tool reports."""
+    reply: InputResponse | None = None
     """What a person answered when the tool was called before and asked."""
     still_listed: Callable[[Listing], None] | None = None
-    """Raises when the tool is no longer the one that was ruled on; asked once the connection stands."""
-    workplace: Workplace | None = None
+    """Raises when the tool is no longer the one that was ruled on; called once the connection is open."""
+    workspace_access: WorkspaceAccess | None = None
     """None: the run was given no workspace."""
 
 
+class NotSent(Transient):
+    """The provider refused the request before the tool saw it."""
+
+    def __init__(self, message: str, *, retry_after_s: float | None = None, login: bool = False) -> None:
+        """Say why, for how long the server asks to wait, and whether it wants other credentials."""
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+        self.login = login
+
+
 class Provider(Protocol):
-    """Offer tools: list them, call them, and let go of everything at the end."""
+    """Offer tools: list them, call them, and release everything at the end."""
 
     name: str
     kind: str
     """What it is, in one word for people: `mcp`."""
 
     async def list(self, *, fresh: bool = False) -> Listing:
-        """Return the tools; never raises for a server that cannot be reached, which is a reason in the listing."""
+        """Return the tools; a server that cannot be reached is a reason in the listing, never an error."""
         ...
 
     async def call(self, call: Call) -> Answer:
@@ -57,5 +68,5 @@ class Provider(Protocol):
         ...
 
     async def close(self) -> None:
-        """Let go of connections and processes."""
+        """Release connections and processes."""
         ...

@@ -1,8 +1,11 @@
-"""Files and shell of a workspace as providers; what they do happens in jails that another process starts."""
+"""The files and the shell of a workspace as providers; their calls run in jails that another process starts."""
 
 import asyncio
+import json
 import time
 from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any, Protocol
 
 from backstay.errors import (
@@ -15,18 +18,16 @@ from backstay.errors import (
 )
 from backstay.tools.execution import ExecutionResult
 from toolbox.configuration.configuration import CommandLists
-from toolbox.mcp.outcome import NotSent
 from toolbox.providers.answer import Answer, refused
-from toolbox.providers.listed import Listed, Listing
-from toolbox.providers.provider import Call, Workplace
-from toolbox.workspace.command_words import fault_of
-from toolbox.workspace.tools import FS_TOOLS, PREVIEWED, SHELL_TOOLS
+from toolbox.providers.declaration import Declaration
+from toolbox.providers.listing import ListedTool, Listing
+from toolbox.providers.provider import Call, NotSent, WorkspaceAccess
+from toolbox.workspace.command_lists import fault_of
 
 NO_WORKSPACE = "this run has no workspace; its task names one in `workspace`"
 _COMMAND_S = 60.0
 _MARGIN_S = 2.5
 _NOT_ALLOWED = 126
-_BEHIND = frozenset({"restore", "outcome"})
 
 
 class WorkspaceHost(Protocol):
@@ -34,7 +35,7 @@ class WorkspaceHost(Protocol):
 
     @property
     def reason(self) -> str | None:
-        """Why there are none; None as long as nothing speaks against them."""
+        """Why workspaces cannot be used; None when they can."""
         ...
 
     async def call(self, **given: Any) -> dict[str, Any]:
@@ -56,16 +57,16 @@ class WorkspaceProvider:
     kind = "builtin"
 
     def __init__(
-        self, name: str, tools: Sequence[Listed], host: WorkspaceHost, lists: CommandLists | None = None
+        self, name: str, tools: Sequence[ListedTool], host: WorkspaceHost, lists: CommandLists | None = None
     ) -> None:
         self.name = name
-        self._tools = tuple(tools)
+        self._tools = {tool.name: tool for tool in tools}
         self._host = host
         self._lists = lists or CommandLists()
 
     async def list(self, *, fresh: bool = False) -> Listing:
         """Return the tools, with the reason when nothing can be confined here."""
-        return Listing(tools=self._tools, reason=self._host.reason)
+        return Listing(tools=tuple(self._tools.values()), reason=self._host.reason)
 
     async def call(self, call: Call) -> Answer:
         """Call one tool; what the lists, the workspace or another run do not allow never reaches a jail."""
@@ -80,27 +81,27 @@ class WorkspaceProvider:
 
     async def preview(self, call: Call) -> str | None:
         """Return what a call would change, as a diff for people, or why it would change nothing; None for commands."""
-        if call.workplace is None or call.tool not in PREVIEWED:
+        if call.workspace_access is None or not self._tools[call.tool].previewed:
             return None
         try:
-            said = await asyncio.wait_for(self._host.show(**_given(call, call.workplace)), call.deadline_s)
+            said = await asyncio.wait_for(self._host.show(**_given(call, call.workspace_access)), call.deadline_s)
         except (TimeoutError, BackstayError) as error:
             return f"(no diff: {error or 'it took too long'})"
         return str(said["ok"]["diff"]) if "ok" in said else f"(it would fail: {said['error']})"
 
     async def close(self) -> None:
-        """Let go of nothing: the host is closed by the worker that opened it."""
+        """Do nothing: the worker that opened the host closes it."""
 
     async def _refusal(self, call: Call) -> Answer | None:
-        """Return why a call is not made, as far as that is known before it is."""
-        place = call.workplace
+        """Return why a call is refused, as far as that is known before it is made."""
+        place = call.workspace_access
         if place is None:
             return refused(NO_WORKSPACE)
         if (fault := self._fault(call)) is not None:
             told = ExecutionResult(exit_code=_NOT_ALLOWED, stderr=fault, allowed=False)
             return Answer(success=False, data=told.plain(), error=f"not allowed: {fault}")
         try:
-            if call.tool not in _BEHIND:
+            if not self._tools[call.tool].hidden:
                 await self._host.claim(place.workspace, place.run)
         except Transient as error:
             raise ToolUnavailable(str(error)) from None
@@ -114,10 +115,10 @@ class WorkspaceProvider:
         return fault_of(str(call.arguments.get("command", "")), allow=self._lists.allow, deny=self._lists.deny)
 
     async def _send(self, call: Call, ends: float) -> Answer:
-        assert call.workplace is not None  # noqa: S101 - refused before
+        assert call.workspace_access is not None  # noqa: S101 - refused before
         left = max(0.1, ends - time.monotonic())
         wanted = float(call.arguments.get("timeout_s", _COMMAND_S))
-        given = _given(call, call.workplace) | {"seconds": max(0.1, min(wanted, left - _MARGIN_S))}
+        given = _given(call, call.workspace_access) | {"seconds": max(0.1, min(wanted, left - _MARGIN_S))}
         try:
             said = await asyncio.wait_for(self._host.call(**given), left)
         except TimeoutError:
@@ -134,7 +135,7 @@ class WorkspaceProvider:
         return Answer(success=True, data=said["ok"]) if "ok" in said else refused(str(said["error"]))
 
 
-def _given(call: Call, place: Workplace) -> dict[str, Any]:
+def _given(call: Call, place: WorkspaceAccess) -> dict[str, Any]:
     return {
         "workspace": place.workspace,
         "run": place.run,
@@ -147,7 +148,16 @@ def _given(call: Call, place: Workplace) -> dict[str, Any]:
 
 def workspace_providers(host: WorkspaceHost, lists: CommandLists | None = None) -> dict[str, WorkspaceProvider]:
     """Return both providers by name."""
-    return {
-        "fs": WorkspaceProvider("fs", FS_TOOLS, host),
-        "shell": WorkspaceProvider("shell", SHELL_TOOLS, host, lists),
-    }
+    return {name: WorkspaceProvider(name, _listed(name), host, lists) for name in ("fs", "shell")}
+
+
+@cache
+def _listed(provider: str) -> tuple[ListedTool, ...]:
+    """Return the tools of `fs` or `shell`, with those that only the engine calls to check and undo writes."""
+    described = json.loads(Path(__file__).with_name("tools.json").read_bytes())
+    tools = [*described[provider], *described["engine"]]
+    for tool in tools:
+        tool["hidden"] = tool in described["engine"]
+        written = {} if tool["hidden"] or tool["declared"]["safety"] == "read_only" else described["writes"]
+        tool["declared"] = Declaration.model_validate(written | tool["declared"])
+    return tuple(ListedTool(**tool) for tool in tools)

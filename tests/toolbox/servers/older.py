@@ -1,6 +1,7 @@
 """An MCP server of an older revision; argv: the revision, and a file that gets one line per thing that happens.
 
-It lists one tool per page. Its tools ask over the open connection, tell how far they are, and hear of cancellation.
+It lists one tool per page. Its tools ask over the open connection, tell how far they are, and hear of cancellation;
+`later` asks when the tools are listed next, and `now` answers without asking.
 """
 
 import json
@@ -13,8 +14,9 @@ FORM = {
     "properties": {"day": {"type": "string", "enum": ["monday", "friday"]}},
     "required": ["day"],
 }
-TOOLS = ["book", "peek", "strict", "climb"]
+TOOLS = ["book", "peek", "strict", "climb", "later", "now"]
 asked = {}
+waiting = []
 
 
 def say(**message):
@@ -47,6 +49,16 @@ def called(request):
         token = request["params"].get("_meta", {}).get("progressToken")
         say(method="notifications/progress", params={"progressToken": token, "progress": 3, "total": 8})
         return
+    if name == "now":
+        text(request["id"], "done")
+    elif name == "later":
+        waiting.append(request)
+    else:
+        ask(request)
+
+
+def ask(request):
+    name = request["params"]["name"]
     asked[f"question-{len(asked)}"] = (request["id"], name)
     say(
         id=f"question-{len(asked) - 1}",
@@ -75,6 +87,8 @@ for line in sys.stdin:
             say(id=message["id"], result={**shape, "capabilities": {"tools": {}}})
         case "tools/list":
             say(id=message["id"], result=listed(message.get("params", {}).get("cursor")))
+            while waiting:
+                ask(waiting.pop())
         case "tools/call":
             called(message)
         case "notifications/cancelled":

@@ -1,15 +1,63 @@
-"""Say in JSON Schema what a chain of parsers takes."""
+"""A plugin's argparse parser, as `dump_parser.py` printed it, and the JSON Schema of what it takes."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, Literal
 
-from toolbox.plugins.captured import Argument, Parser
+from pydantic import BaseModel, ConfigDict, Field
 
 _WORD = re.compile(r"\W+")
 _CHOICES = 1000
+
+
+class _Dumped(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Argument(_Dumped):
+    """Hold one argument of a parser."""
+
+    kind: Literal["store", "const", "boolean", "count", "append", "extend"]
+    dest: str
+    options: tuple[str, ...] = ()
+    """As they are written, such as `-v` and `--verbose`; empty for a positional argument."""
+    nargs: int | str | None = None
+    type: Literal["string", "integer", "number", "boolean", "json"] = "string"
+    required: bool = False
+    help: str = ""
+    default: Any = None
+    choices: tuple[Any, ...] | None = None
+    span: tuple[int, int] | None = None
+    """The smallest and the largest of choices that are a range."""
+
+    @property
+    def many(self) -> bool:
+        """Whether one mention of it takes a list."""
+        return self.nargs not in {None, "?", 0}
+
+
+class ExclusiveGroup(_Dumped):
+    """Name arguments of which at most one may be given."""
+
+    members: tuple[int, ...]
+    required: bool = False
+
+
+class Parser(_Dumped):
+    """Hold a parser and those of its subcommands."""
+
+    summary: str = ""
+    description: str = ""
+    prefixes: str = "-"
+    number_options: bool = False
+    """Whether it has options such as `-1`, so that a negative number is no value."""
+    file_prefixes: str = ""
+    """A word that begins with one of these is replaced by what a file holds."""
+    arguments: tuple[Argument, ...] = ()
+    exclusive: tuple[ExclusiveGroup, ...] = ()
+    commands: dict[str, "Parser"] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,20 +88,14 @@ class Level:
     command: str | None
     """The word that leads to it; None for the first."""
     parser: Parser
-    parameters: tuple[Parameter | None, ...]
-    """One for each argument of the parser; none for one that is hidden."""
-
-    def present(self) -> list[Parameter]:
-        """Return those that callers see."""
-        return [one for one in self.parameters if one is not None]
+    parameters: tuple[Parameter, ...]
+    """One for each argument of the parser."""
 
     def groups(self) -> list[tuple[list[Parameter], bool]]:
-        """Return which exclude each other, and whether one of them must be given."""
-        named = [
-            ([found for member in one.members if (found := self.parameters[member]) is not None], one.required)
-            for one in self.parser.exclusive
-        ]
-        return [group for group in named if len(group[0]) > 1 or (group[1] and group[0])]
+        """Return the parameters that exclude each other, and whether one of them must be given."""
+        groups = self.parser.exclusive
+        named = [([self.parameters[member] for member in group.members], group.required) for group in groups]
+        return [(members, needed) for members, needed in named if len(members) > 1 or (needed and members)]
 
 
 def levels_of(chain: Sequence[tuple[str | None, Parser]]) -> tuple[Level, ...]:
@@ -68,13 +110,13 @@ def levels_of(chain: Sequence[tuple[str | None, Parser]]) -> tuple[Level, ...]:
 
 def schema_of(levels: Sequence[Level]) -> dict[str, Any]:
     """Return the JSON Schema of the arguments that these parsers take together."""
-    parameters = [one for level in levels for one in level.present()]
+    parameters = [parameter for level in levels for parameter in level.parameters]
     schema: dict[str, Any] = {
         "type": "object",
-        "properties": {one.name: _schema(one.argument) for one in parameters},
+        "properties": {parameter.name: _described(parameter.argument) for parameter in parameters},
         "additionalProperties": False,
     }
-    if needed := [one.name for one in parameters if one.required]:
+    if needed := [parameter.name for parameter in parameters if parameter.required]:
         schema["required"] = needed
     if rules := [rule for level in levels for members, needs in level.groups() for rule in _rules(members, needs)]:
         # Model endpoints refuse `not` and `anyOf` at the top of a schema, but not below `then`.
@@ -82,13 +124,11 @@ def schema_of(levels: Sequence[Level]) -> dict[str, Any]:
     return schema
 
 
-def _named(argument: Argument, taken: set[str]) -> Parameter | None:
-    if argument.hidden and not argument.required:
-        return None
-    said = max(argument.options, key=len) if argument.options else argument.dest
-    if argument.kind == "boolean":
-        said = argument.options[0]
-    name = _WORD.sub("_", said.lstrip("-+/").replace("-", "_")).strip("_") or argument.dest or "value"
+def _named(argument: Argument, taken: set[str]) -> Parameter:
+    written = (
+        argument.options[0] if argument.kind == "boolean" else max(argument.options, key=len, default=argument.dest)
+    )
+    name = _WORD.sub("_", written.lstrip("-+/").replace("-", "_")).strip("_") or argument.dest or "value"
     unique, number = name, 1
     while unique in taken:
         number += 1
@@ -97,8 +137,8 @@ def _named(argument: Argument, taken: set[str]) -> Parameter | None:
     return Parameter(unique, argument)
 
 
-def _schema(argument: Argument) -> dict[str, Any]:
-    schema = _shape(argument)
+def _described(argument: Argument) -> dict[str, Any]:
+    schema = _value(argument)
     if argument.help:
         schema["description"] = " ".join(argument.help.split())
     if argument.default is not None:
@@ -106,7 +146,7 @@ def _schema(argument: Argument) -> dict[str, Any]:
     return schema
 
 
-def _shape(argument: Argument) -> dict[str, Any]:
+def _value(argument: Argument) -> dict[str, Any]:
     match argument.kind:
         case "const" | "boolean":
             return {"type": "boolean"}
@@ -136,18 +176,17 @@ def _item(argument: Argument) -> dict[str, Any]:
         return schema | {"minimum": argument.span[0], "maximum": argument.span[1]}
     if argument.choices is not None and len(argument.choices) <= _CHOICES:
         kinds = {"string": str, "integer": int, "number": int | float}
-        if all(isinstance(one, kinds.get(argument.type, object)) for one in argument.choices):
+        if all(isinstance(choice, kinds.get(argument.type, object)) for choice in argument.choices):
             return schema | {"enum": list(argument.choices)}
-        # The parser compares what a converter of its own makes of the text: only the text is known here.
-        return {"type": "string", "enum": [str(one) for one in argument.choices]}
+        # The parser compares what a converter of its own makes of the text; only the text is known here.
+        return {"type": "string", "enum": [str(choice) for choice in argument.choices]}
     return schema
 
 
 def _rules(members: Sequence[Parameter], needed: bool) -> list[dict[str, Any]]:  # noqa: FBT001 - a fact of the group
-    rules: list[dict[str, Any]] = [
-        {"not": {"allOf": [_given(one), _given(other)]}} for one, other in combinations(members, 2)
-    ]
-    return [*rules, {"anyOf": [_given(one) for one in members]}] if needed else rules
+    given = [_given(member) for member in members]
+    rules: list[dict[str, Any]] = [{"not": {"allOf": list(pair)}} for pair in combinations(given, 2)]
+    return [*rules, {"anyOf": given}] if needed else rules
 
 
 def _given(parameter: Parameter) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Find the functions and the shape that an entry of `actions` names."""
+"""Load the functions and the shape that an entry of `actions` names."""
 
 import importlib
 import importlib.util
@@ -45,8 +45,8 @@ def load_actions(name: str, entry: ActionEntry, folder: Path) -> tuple[dict[str,
                 f"{field}.shape: unknown {entry.shape!r} (known: {', '.join(shapes)}); or write it out"
             )
         shape = shapes[entry.shape]
-    if entry.provider is None and (calling := [one.name for one in wrappers.values() if one.calls]):
-        raise ToolboxInvalid(f"{field}.provider: {calling[0]} calls tools; name the server whose they are")
+    if entry.provider is None and (calling := [wrapper.name for wrapper in wrappers.values() if wrapper.calls]):
+        raise ToolboxInvalid(f"{field}.provider: {calling[0]} calls tools; name the server that has them")
     _check_shape(f"{field}.shape", wrappers, shape, known_arguments=bundled)
     return wrappers, shape
 
@@ -81,7 +81,7 @@ def _module(field: str, named: str, folder: Path) -> ModuleType:
 
 
 def _check_shape(field: str, wrappers: dict[str, Wrapper], shape: Shape, *, known_arguments: bool) -> None:
-    called = {call: one for one in wrappers.values() for call in one.calls}
+    called = {call: wrapper for wrapper in wrappers.values() for call in wrapper.calls}
     for call, shaped in shape.items():
         if call not in called:
             known = ", ".join(sorted(called)) or "none"

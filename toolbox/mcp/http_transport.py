@@ -1,4 +1,4 @@
-"""What our own HTTP client sees of one request; the MCP client hides it."""
+"""The HTTP transport under the MCP client: notes the status and faults of each request, which the MCP client hides."""
 
 import json
 from collections.abc import AsyncIterator, Callable
@@ -14,7 +14,7 @@ _ERROR_BODY = 1024 * 1024
 
 
 @dataclass(slots=True)
-class Exchange:
+class HttpExchange:
     """Hold what was seen of the answer to one request."""
 
     status: int | None = None
@@ -25,23 +25,23 @@ class Exchange:
     retry_after_s: float | None = None
 
 
-current: ContextVar[Exchange | None] = ContextVar("exchange", default=None)
+current: ContextVar[HttpExchange | None] = ContextVar("exchange", default=None)
 """Set by whoever sends; the MCP client sends each request in the context of its sender."""
 
 
-class Observed(httpx2.AsyncBaseTransport):
-    """Carry requests, note what came back, and keep one failed request from ending all others."""
+class ObservedTransport(httpx2.AsyncBaseTransport):
+    """Send requests, note what came back, and keep one failed request from ending the others."""
 
     def __init__(self, *, refused: Callable[[], None] | None = None) -> None:
-        """Tell `refused` of every request that was not accepted."""
+        """Call `refused` for every request that was not accepted."""
         self._refused = refused
         self._inner = httpx2.AsyncHTTPTransport(limits=httpx2.Limits(max_connections=100, keepalive_expiry=30))
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send one request; a failed connection becomes a JSON-RPC error for this request alone."""
-        # Whose requests end the connection wants to know of the stream that carries the answers, too.
+        # With `refused`, a failure of the stream that carries the answers counts too.
         noted = request.method == "POST" or self._refused is not None
-        exchange = (current.get() if noted else None) or Exchange()
+        exchange = (current.get() if noted else None) or HttpExchange()
         request.headers["accept-encoding"] = "identity"
         try:
             response = await self._inner.handle_async_request(request)
@@ -74,7 +74,7 @@ class Observed(httpx2.AsyncBaseTransport):
 
 
 class _Capped(httpx2.AsyncByteStream):
-    def __init__(self, response: httpx2.Response, exchange: Exchange, *, unlimited: bool) -> None:
+    def __init__(self, response: httpx2.Response, exchange: HttpExchange, *, unlimited: bool) -> None:
         self._response = response
         self._exchange = exchange
         self._limit = None if unlimited else _ERROR_BODY if response.status_code >= 400 else CAP

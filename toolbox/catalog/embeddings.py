@@ -1,4 +1,4 @@
-"""Rank tools by what they mean, with word vectors that lie inside an installed wheel: nothing is ever fetched."""
+"""Rank tools by meaning, with word vectors from an installed wheel; nothing is ever downloaded."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -16,20 +16,20 @@ from toolbox.catalog.definition import Definition
 from toolbox.catalog.naming import words_of
 
 _DESCRIBED = 200
-"""So much of a description says what a tool is for; the rest is about how to call it."""
+"""How many characters of a description are used; the rest is about how to call the tool."""
 _WORDS_OF_A_TEXT = 200
 _NEAR = 0.5
-"""What is less than half as near as the nearest tool is no answer, unless it shares a word with the query."""
+"""A tool less than half as near as the nearest is no match, unless it shares a word with the query."""
 _WORDS = 0.3
 _PROVIDER = 0.5
 
 
-class Meaning:
+class Embeddings:
     """Hold one direction per tool: of its name, of its name with its description, and a little of its provider's."""
 
     def __init__(self, definitions: Sequence[Definition]) -> None:
-        texts = [f"{one.provider} {' '.join(words_of(one.mcp_name))}" for one in definitions]
-        texts += [one.description[:_DESCRIBED] for one in definitions]
+        texts = [f"{definition.provider} {' '.join(words_of(definition.mcp_name))}" for definition in definitions]
+        texts += [definition.description[:_DESCRIBED] for definition in definitions]
         names, descriptions = np.split(_sums(texts), 2)
         described = names + descriptions
         tools = (_unit(names) + _unit(described)) / 2
@@ -90,7 +90,7 @@ def _sums(texts: Sequence[str]) -> Any:
 
 def _vectors_of(words: list[str]) -> Any:
     tokenizer, vectors = _vectors()
-    tokens = (one.ids for one in tokenizer.encode_batch_fast(words, add_special_tokens=False))
+    tokens = (token.ids for token in tokenizer.encode_batch_fast(words, add_special_tokens=False))
     each = [vectors[ids].sum(axis=0, dtype=np.float32) for ids in tokens]
     return np.array(each) if each else np.zeros((0, vectors.shape[1]), dtype=np.float32)
 

@@ -1,7 +1,6 @@
-"""Say what commands a command line would run, as far as it can be read without a shell.
+"""Check a command line against the lists of allowed and denied commands, as far as it can be read without a shell.
 
-It is a fence against accidents, and no wall: what a program does once it runs is not to be read from its name. The wall
-is the jail.
+This prevents accidents and is no security boundary: a name does not tell what a program does. The boundary is the jail.
 """
 
 import shlex

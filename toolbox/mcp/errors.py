@@ -1,4 +1,4 @@
-"""Say what is known of a request that was sent and not answered."""
+"""What an MCP or HTTP error says about a call: refused, not sent, or unknown outcome."""
 
 from typing import Any
 
@@ -11,10 +11,11 @@ from mcp.types import (
     REQUEST_TIMEOUT,
 )
 
-from backstay.errors import OutcomeUnknown, Transient
+from backstay.errors import OutcomeUnknown
 from backstay.shown import message_line
-from toolbox.mcp.exchange import Exchange
+from toolbox.mcp.http_transport import HttpExchange
 from toolbox.providers.answer import Answer, refused
+from toolbox.providers.provider import NotSent
 
 TOO_LARGE = 1_000_001
 """Our own code for an answer over the cap; no server sends it."""
@@ -27,17 +28,7 @@ _LOCAL_OVER_HTTP = _LOCAL | {PARSE_ERROR, INVALID_REQUEST}
 _BEFORE_EXECUTION = frozenset({PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS})
 
 
-class NotSent(Transient):
-    """The server refused the request before the tool saw it."""
-
-    def __init__(self, message: str, *, retry_after_s: float | None = None, login: bool = False) -> None:
-        """Say why, for how long the server asks to wait, and whether it wants other credentials."""
-        super().__init__(message)
-        self.retry_after_s = retry_after_s
-        self.login = login
-
-
-def of_protocol_error(code: int, message: str, exchange: Exchange | None) -> Answer:
+def of_protocol_error(code: int, message: str, exchange: HttpExchange | None) -> Answer:
     """Return the server's own refusal as an answer.
 
     Raises NotSent when the server proved that the tool never saw the request, and OutcomeUnknown for all else.
@@ -50,7 +41,7 @@ def of_protocol_error(code: int, message: str, exchange: Exchange | None) -> Ans
 
 
 def of_fault(error: BaseException) -> Exception:
-    """Return the error that stands for anything else that is not an answer, with groups unwrapped."""
+    """Return the error for anything else that is not an answer, with exception groups unwrapped."""
     error = unwrap(error)
     if isinstance(error, OutcomeUnknown | NotSent):
         return error
@@ -80,7 +71,7 @@ def describe_fault(error: Any) -> str:
     return message_line(f"{name}: {error}" if str(error) else name)
 
 
-def _over_http(code: int, message: str, exchange: Exchange) -> Answer:
+def _over_http(code: int, message: str, exchange: HttpExchange) -> Answer:
     status = exchange.status or 0
     if not exchange.answered and status == 401:
         raise NotSent(of_status(401), login=True)

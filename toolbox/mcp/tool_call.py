@@ -1,6 +1,7 @@
-"""One call over an open MCP connection: what is sent, and what the answer or the silence means."""
+"""One `tools/call` over an open MCP connection, and what its answer, error or timeout means."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 from mcp import MCPError
@@ -9,15 +10,15 @@ from mcp.types import INVALID_PARAMS, CallToolResult, InputRequiredResult
 from backstay.errors import OutcomeUnknown
 from backstay.shown import message_line
 from toolbox.mcp.connection import Connection
-from toolbox.mcp.exchange import CAP, Exchange, current
-from toolbox.mcp.outcome import TOO_LARGE, of_fault, of_protocol_error
+from toolbox.mcp.elicitation import CallElicitations, elicit_results, input_required
+from toolbox.mcp.errors import TOO_LARGE, of_fault, of_protocol_error
+from toolbox.mcp.http_transport import CAP, HttpExchange, current
 from toolbox.providers.answer import Answer, answer_of, refused
-from toolbox.providers.elicitation import Reply, Talk
+from toolbox.providers.elicitation import InputRequired, InputResponse
 from toolbox.providers.provider import Call
-from toolbox.providers.question import Question, required_input
 
 
-class McpRequest:
+class ToolCallRequest:
     """Send one call and read its answer."""
 
     def __init__(self, connection: Connection, call: Call, ends: float, *, over_http: bool) -> None:
@@ -25,16 +26,16 @@ class McpRequest:
         self._connection = connection
         self._call = call
         self._ends = ends
-        self._exchange = Exchange() if over_http else None
+        self._exchange = HttpExchange() if over_http else None
 
     async def answer(self) -> Answer:
         """Return the tool's answer or its question; raises NotSent and OutcomeUnknown."""
         reply = self._call.reply
-        with self._connection.interview.during(reply) as talk:
-            answer = await self._sent(None if reply is None or reply.question.in_call else reply)
-        return _with_questions(answer, talk) if talk.asked else answer
+        with self._connection.elicitations.collect(reply) as asked:
+            answer = await self._sent(None if reply is None or reply.required.in_call else reply)
+        return _with_elicitations(answer, asked) if asked.unanswered else answer
 
-    async def _sent(self, reply: Reply | None, *, anew: bool = True) -> Answer:
+    async def _sent(self, reply: InputResponse | None, *, anew: bool = True) -> Answer:
         token = current.set(self._exchange)
         try:
             async with asyncio.timeout_at(self._ends):
@@ -43,7 +44,7 @@ class McpRequest:
             raise OutcomeUnknown(f"no answer within {self._call.deadline_s:g} s", timed_out=True) from None
         except MCPError as error:
             if reply is not None and anew and error.code == INVALID_PARAMS:
-                # The server no longer knows its own question, and says so before anything is done.
+                # The server no longer knows its own question, and refuses before it does anything.
                 return await self._asked_again(reply)
             return self._refusal(error)
         except Exception as error:  # whatever else is no answer: the request is already under way
@@ -52,24 +53,24 @@ class McpRequest:
             current.reset(token)
         if isinstance(result, CallToolResult):
             return answer_of(result)
-        question = required_input(result)
+        question = input_required(result)
         if question is None:
-            return refused("the server asks for a model's words or for folders, which are not given to servers")
+            return refused("the server asks for sampling or for roots, which are not available to servers")
         return Answer(success=False, question=question)
 
-    async def _asked_again(self, reply: Reply) -> Answer:
+    async def _asked_again(self, reply: InputResponse) -> Answer:
         answer = await self._sent(None)
         question = answer.question
-        if question is None or question.asked != reply.question.asked:
+        if question is None or question.requests != reply.required.requests:
             return answer
-        return await self._sent(Reply(question, reply.content, declined=reply.declined), anew=False)
+        return await self._sent(replace(reply, required=question), anew=False)
 
-    async def _called(self, reply: Reply | None) -> CallToolResult | InputRequiredResult:
+    async def _called(self, reply: InputResponse | None) -> CallToolResult | InputRequiredResult:
         call = self._call
         more: dict[str, Any] = {}
         if reply is not None:
-            more["input_responses"] = reply.question.responses(reply.content, declined=reply.declined)
-            more["request_state"] = reply.question.state
+            more["input_responses"] = elicit_results(reply)
+            more["request_state"] = reply.required.state
         left = max(0.1, self._ends - asyncio.get_running_loop().time())
         return await self._connection.client.session.call_tool(
             call.tool,
@@ -101,8 +102,10 @@ class McpRequest:
             raise known from None
 
 
-def _with_questions(answer: Answer, talk: Talk) -> Answer:
-    """Return what the server asked meanwhile, with what it said when nobody answered."""
+def _with_elicitations(answer: Answer, asked: CallElicitations) -> Answer:
+    """Return the answer with what the server asked meanwhile, and what it said when nobody answered."""
     said = answer.error if not answer.success else str(answer.data)
-    question = Question(asked=tuple(talk.asked), said=message_line(said or "nothing"), failed=not answer.success)
-    return Answer(success=answer.success, data=answer.data, error=answer.error, files=answer.files, question=question)
+    question = InputRequired(
+        requests=tuple(asked.unanswered), said=message_line(said or "nothing"), failed=not answer.success
+    )
+    return replace(answer, question=question)

@@ -1,4 +1,4 @@
-"""What a server says of its own tools; nothing here is believed yet."""
+"""The tools that a provider lists, as its server describes them; nothing here is trusted yet."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -7,8 +7,8 @@ from toolbox.providers.declaration import Declaration
 
 
 @dataclass(frozen=True, slots=True)
-class Hints:
-    """Hold a server's own annotations of one tool; None is silence."""
+class ToolAnnotations:
+    """Hold a server's own annotations of one tool; None means that it gave none."""
 
     read_only: bool | None = None
     destructive: bool | None = None
@@ -17,29 +17,29 @@ class Hints:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedTool:
     """Hold one tool as its server lists it."""
 
     name: str
     description: str = ""
     input_schema: dict[str, Any] = field(default_factory=dict)
     output_schema: dict[str, Any] | None = None
-    hints: Hints = field(default_factory=Hints)
+    annotations: ToolAnnotations = field(default_factory=ToolAnnotations)
     declared: Declaration | None = None
-    """What is said of a tool of our own; the operator's word goes before it."""
+    """The declaration of a built-in tool; the operator's overrides it."""
     hidden: bool = False
     """Whether only the engine calls it."""
     previewed: bool = False
     """Whether what a call would change can be shown before it is made."""
     origin: str = ""
-    """For a tool that calls another one: the hash of that one, as it stands behind this."""
+    """For a tool that calls others: a hash of how they are called and listed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
     """Hold the last known tools of a provider, and why it cannot be used when it cannot."""
 
-    tools: tuple[Listed, ...] = ()
+    tools: tuple[ListedTool, ...] = ()
     reason: str | None = None
     generation: int = 0
     """Counts changes of the tools, so that equal numbers mean equal tools."""

@@ -1,7 +1,7 @@
 """Run a plugin until it parses its command line; print the parser it made instead of parsing, and end.
 
-This text is given to the plugin's own interpreter with `-c`, which may be an older one, so it uses the standard library
-alone and says nothing in a new way. argv: the plugin's cli.py, and the mark that stands before what is printed.
+This text runs in the plugin's own interpreter with `-c`, which may be old, so it uses the standard library and old
+syntax only. argv: the plugin's cli.py, and the mark that stands before what is printed.
 """
 # pyright: basic, reportAttributeAccessIssue=false, reportPrivateUsage=false
 # A parser tells what it takes in its private parts only, and their names differ between versions.
@@ -31,7 +31,11 @@ KINDS = (
 
 def parser_facts(parser: argparse.ArgumentParser, summary: str | None = "") -> dict[str, Any]:
     """Return what there is to know of a parser and of those below it."""
-    actions = [action for action in parser._actions if kind_of(action) is not None]
+    actions = [
+        action
+        for action in parser._actions
+        if kind_of(action) is not None and (action.required or action.help != argparse.SUPPRESS)
+    ]
     commands = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
     return {
         "summary": summary or "",
@@ -39,11 +43,12 @@ def parser_facts(parser: argparse.ArgumentParser, summary: str | None = "") -> d
         if "%(prog)" in (parser.description or "")
         else (parser.description or ""),
         "prefixes": parser.prefix_chars,
+        "number_options": bool(parser._has_negative_number_optionals),
         "file_prefixes": parser.fromfile_prefix_chars or "",
         "arguments": [action_facts(parser, action) for action in actions],
         "exclusive": [
             {
-                "members": [actions.index(one) for one in group._group_actions if one in actions],
+                "members": [actions.index(action) for action in group._group_actions if action in actions],
                 "required": bool(group.required),
             }
             for group in parser._mutually_exclusive_groups
@@ -54,7 +59,7 @@ def parser_facts(parser: argparse.ArgumentParser, summary: str | None = "") -> d
 
 def command_facts(action: Any) -> dict[str, Any]:
     """Return the parsers of the subcommands by their first names; the others are aliases."""
-    summaries = {one.dest: one.help for one in action._choices_actions}
+    summaries = {choice.dest: choice.help for choice in action._choices_actions}
     found = {}
     for name, parser in action.choices.items():
         if all(parser is not known for known, _ in found.values()):
@@ -79,11 +84,10 @@ def action_facts(parser: argparse.ArgumentParser, action: argparse.Action) -> di
     facts = {
         "kind": kind,
         "dest": str(action.dest),
-        "options": [str(one) for one in action.option_strings],
+        "options": [str(option) for option in action.option_strings],
         "nargs": action.nargs,
         "type": type_of(action),
         "required": bool(action.required),
-        "hidden": action.help == argparse.SUPPRESS,
         "help": help_of(parser, action),
         "default": default_of(action) if kind not in ("const", "boolean", "count") else None,
     }
@@ -91,7 +95,7 @@ def action_facts(parser: argparse.ArgumentParser, action: argparse.Action) -> di
     if isinstance(choices, range) and choices.step == 1 and len(choices):
         facts["span"] = [choices.start, choices.stop - 1]
     elif choices is not None:
-        facts["choices"] = [plain(one) for one in choices]
+        facts["choices"] = [plain(choice) for choice in choices]
     return facts
 
 
@@ -122,7 +126,7 @@ def default_of(action: argparse.Action) -> Any:
         except ValueError:
             return None
     if isinstance(value, (list, tuple)):
-        return [plain(one) for one in value]
+        return [plain(item) for item in value]
     known = isinstance(value, (str, int, float, bool, enum.Enum, os.PathLike))
     return plain(value) if known else None
 

@@ -1,0 +1,83 @@
+"""Turn the questions of an MCP server into elicitation requests, and replies into its elicitation results.
+
+A server of the newest revision asks by returning InputRequiredResult. An older one asks over the open connection, in
+the middle of a call, and does not say which call.
+"""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from mcp.types import ElicitRequest, ElicitRequestURLParams, ElicitResult, InputRequiredResult
+
+from toolbox.providers.elicitation import ElicitationRequest, InputRequired, InputResponse
+from toolbox.providers.json_safe import json_safe
+
+
+def input_required(result: InputRequiredResult) -> InputRequired | None:
+    """Return what a server of the newest revision asks; None when it asks for what only a host with a model offers."""
+    asked = result.input_requests or {}
+    if not asked or not all(isinstance(request, ElicitRequest) for request in asked.values()):
+        return None
+    requests = tuple(_request(request.params, key) for key, request in sorted(asked.items()))
+    return InputRequired(requests=requests, state=result.request_state)
+
+
+def elicit_results(response: InputResponse) -> dict[str, ElicitResult]:
+    """Return what the server is told, by its own keys."""
+    if response.declined:
+        return {request.key: ElicitResult(action="decline") for request in response.required.requests}
+    return {
+        request.key: ElicitResult(action="accept", content=None if request.form is None else given)
+        for request, given in response.required.pair(response.content)
+    }
+
+
+@dataclass(slots=True, eq=False)  # calls that look alike are still different calls
+class CallElicitations:
+    """Hold what was asked in the middle of one call."""
+
+    reply: InputResponse | None = None
+    unanswered: list[ElicitationRequest] = field(default_factory=list)
+
+    def answer(self, params: Any) -> ElicitResult:
+        """Answer with the reply when it fits; otherwise keep the request and tell the server that nobody answered."""
+        request = _request(params, f"answer{len(self.unanswered) + 1}" if self.unanswered else "answer")
+        if self.reply is not None:
+            for known in self.reply.required.requests:
+                if replace(known, key=request.key) == request:
+                    return elicit_results(self.reply)[known.key]
+        self.unanswered.append(request)
+        return ElicitResult(action="cancel")
+
+
+class ElicitationRouter:
+    """Find the call that an elicitation belongs to; a server of an older revision does not say."""
+
+    def __init__(self) -> None:
+        """Begin without calls."""
+        self._calls: list[CallElicitations] = []
+        self.used = False
+        """Whether this server has ever asked: its calls must then run one after another."""
+
+    @contextmanager
+    def collect(self, reply: InputResponse | None) -> Generator[CallElicitations]:
+        """Collect the elicitations of one call."""
+        call = CallElicitations(reply)
+        self._calls.append(call)
+        try:
+            yield call
+        finally:
+            self._calls.remove(call)
+
+    async def elicit(self, context: Any, params: Any) -> ElicitResult:
+        """Answer one elicitation; among several calls nobody knows whose it is, so nobody answers it."""
+        self.used = True
+        return self._calls[0].answer(params) if len(self._calls) == 1 else ElicitResult(action="cancel")
+
+
+def _request(params: Any, key: str) -> ElicitationRequest:
+    if isinstance(params, ElicitRequestURLParams):
+        return ElicitationRequest(key=key, message=params.message, url=params.url)
+    return ElicitationRequest(key=key, message=params.message, form=json_safe(params.requested_schema))
