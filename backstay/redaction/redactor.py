@@ -3,13 +3,15 @@
 import re
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 from backstay.clean import clean_json, clean_text
-from backstay.redaction.names import DEFAULT_SENSITIVE_KEYS, SensitiveNames
-from backstay.redaction.shapes import Span, shapes_in
-from backstay.redaction.texts import Substitute, TextSecrets, spellings_of
-from backstay.redaction.walk import SecretWalk
+from backstay.redaction.json_values import SecretWalk
+from backstay.redaction.patterns import keys_and_urls_in
+from backstay.redaction.sensitive_names import DEFAULT_SENSITIVE_KEYS, SensitiveNames
+from backstay.redaction.text import Substitute, TextSecrets, spellings_of
+from backstay.redaction.vendor_tokens import Span, tokens_in
 
 
 def redact_payload(payload: Any, sensitive_keys: Iterable[str] = DEFAULT_SENSITIVE_KEYS) -> Any:
@@ -55,8 +57,8 @@ class Redactor:
         For programs: in code, what stands beside a telling name is mostly no secret but an expression.
         """
         known = self._known.finditer(text) if self._known else ()
-        found = [*((one.start(), one.end(), "known") for one in known), *shapes_in(text)]
-        return min(found, default=None)
+        named = ((*found.span(), "known") for found in known)
+        return min(chain(named, tokens_in(text, unknown_issuers=False), keys_and_urls_in(text)), default=None)
 
     def replace(self, payload: Any, substitute: Substitute) -> Any:
         """Return the payload as strict JSON with every secret replaced by what `substitute` says.

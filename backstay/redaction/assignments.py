@@ -9,10 +9,18 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from backstay.redaction.entropy import is_name, is_path, is_random, is_telling, is_uuid, is_version
-from backstay.redaction.harmless import PASSWORDS, is_doubtful, is_harmless_cookie
-from backstay.redaction.names import SensitiveNames
-from backstay.redaction.placeholders import is_label, is_placeholder, is_sentence, is_state, starts_as_no_secret
-from backstay.redaction.shapes import Span
+from backstay.redaction.harmless import (
+    PASSWORDS,
+    is_doubtful,
+    is_harmless_cookie,
+    is_label,
+    is_placeholder,
+    is_sentence,
+    is_state,
+    starts_as_no_secret,
+)
+from backstay.redaction.sensitive_names import SensitiveNames
+from backstay.redaction.vendor_tokens import Span
 
 _BARE = re.compile(r"""(?:(?:bearer|basic|digest|token|apikey|key)[ \t]{1,4})?[^\s"'`,;&<>{}\[\]\\|]+""", re.IGNORECASE)
 _OPENING = re.compile(r"""[\\]{0,8}["'`]""")
@@ -117,7 +125,7 @@ class _Name(NamedTuple):
     certain: bool
 
 
-def named_in(text: str, cues: list[tuple[int, int]], names: SensitiveNames) -> Iterator[Span]:
+def assignments_in(text: str, cues: list[tuple[int, int]], names: SensitiveNames) -> Iterator[Span]:
     """Yield what stands beside a sensitive name."""
     done = 0
     for cue_start, cue_end in cues:

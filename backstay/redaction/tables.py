@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from backstay.redaction.names import SensitiveNames
-from backstay.redaction.placeholders import is_placeholder
-from backstay.redaction.shapes import Span
+from backstay.redaction.harmless import is_placeholder
+from backstay.redaction.sensitive_names import SensitiveNames
+from backstay.redaction.vendor_tokens import Span
 
 TITLE_FIELDS = ("columns", "headers", "header", "fields", "fieldnames", "columnnames", "cols")
 ROW_FIELDS = ("rows", "values", "data", "records")

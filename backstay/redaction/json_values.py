@@ -4,11 +4,17 @@ import json
 from typing import Any, NamedTuple
 
 from backstay.clean import DEEPEST, clean_json, unique_key
-from backstay.redaction.cells import ROW_FIELDS, TITLE_FIELDS, is_titles
-from backstay.redaction.harmless import is_doubtful, is_harmless_cookie, is_harmless_leaf, is_other_meaning
-from backstay.redaction.names import words_of
-from backstay.redaction.placeholders import EXAMPLES, is_schema
-from backstay.redaction.texts import TextSecrets
+from backstay.redaction.harmless import (
+    EXAMPLES,
+    is_doubtful,
+    is_harmless_cookie,
+    is_harmless_leaf,
+    is_other_meaning,
+    is_schema,
+)
+from backstay.redaction.sensitive_names import words_of
+from backstay.redaction.tables import ROW_FIELDS, TITLE_FIELDS, is_titles
+from backstay.redaction.text import TextSecrets
 
 NAMING = frozenset((
     "name", "key", "header", "field", "parameter", "param", "variable", "label", "title", "property", "question",

@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import quote, quote_plus
 
-from backstay.redaction.cells import columns_in
-from backstay.redaction.commands import commands_in
-from backstay.redaction.entropy import is_random, is_uuid
+from backstay.redaction.assignments import assignments_in
 from backstay.redaction.handles import MARK, split_handles
-from backstay.redaction.named import named_in
-from backstay.redaction.names import SensitiveNames
-from backstay.redaction.shapes import RUN, Span, places_in, schemes_in, tokens_in
+from backstay.redaction.patterns import commands_in, keys_and_urls_in, schemes_in
+from backstay.redaction.sensitive_names import SensitiveNames
+from backstay.redaction.tables import columns_in
+from backstay.redaction.vendor_tokens import Span, tokens_in
 
 SHORTEST = 8
 """What is shorter would be found in ordinary words."""
@@ -33,51 +32,6 @@ def spellings_of(secret: str) -> set[str]:
         json.dumps(secret, ensure_ascii=False)[1:-1],
     }
     return {secret, *quoted, coded, coded.replace("+", "-").replace("/", "_")}
-
-
-_PREFIXED = re.compile(r"([A-Za-z]{2,14}[0-9]?(?:[_-][A-Za-z]{2,12}[0-9]?){0,2})[_-]([A-Za-z0-9_-]{20,})\Z")
-_SECRET_PREFIXES = frozenset((
-    "sk", "pk", "rk", "ak", "key", "apikey", "api", "secret", "sec", "token", "tok", "pat", "tk", "live", "prod",
-    "access",
-    "auth", "refresh", "priv", "private", "bot", "app", "pass", "pwd", "cred", "license", "lic", "oauth", "jwt", "svc",
-    "sat", "srv", "deploy", "admin", "ci", "whsec", "signing", "bearer", "usr", "personal",
-))  # fmt: skip
-_THING_PREFIXES = frozenset((
-    "cs", "pi", "evt", "cus", "sub", "prod", "price", "ch", "req", "acct", "resp", "msg", "chatcmpl", "run", "thread",
-    "asst", "file", "call", "toolu", "batch", "cmpl", "gen", "sha", "sha1", "sha256", "sha384", "sha512", "md5", "img",
-    "image", "chunk", "main", "vendor", "index", "page", "user", "org", "team", "proj", "project", "trace", "span",
-    "session", "item", "order", "inv", "invoice", "txn", "pay", "pm", "in", "seti", "src", "card", "ba", "tr", "po",
-    "job", "task", "event", "conv", "doc", "obj", "node", "build", "commit", "snap", "vol", "subnet", "vpc", "ami",
-    "eni", "rtb", "sg", "igw", "nat", "acl", "eipalloc", "ws", "env", "ver", "test", "id", "uid", "uuid", "ref",
-    "cache",
-    "linux", "macos", "windows", "node-modules", "bafy", "bundle", "style", "css", "js", "wasm", "lib", "pkg", "cursor",
-))  # fmt: skip
-_LEAST_BEHIND_SECRET = 20
-_LEAST_BEHIND_ANY = 32
-
-
-def guessed_in(text: str, runs: list[tuple[int, int]]) -> Iterator[Span]:
-    """Yield what is drawn by chance behind a prefix, as issuers nobody has heard of hand out their tokens."""
-    for start, end in runs:
-        if end - start < _LEAST_BEHIND_SECRET + 3:
-            continue
-        for word in _WORDS.finditer(text, start, end):
-            found = _PREFIXED.match(word.group())
-            if found is not None and _is_issued(*found.groups()):
-                yield *word.span(), "token"
-
-
-_WORDS = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z][A-Za-z0-9_-]{22,}(?![/+.][A-Za-z0-9+/]{8})")
-
-
-def _is_issued(prefix: str, body: str) -> bool:
-    parts = re.split(r"[_-]", prefix.lower())
-    if not is_random(body) or parts[0] in _THING_PREFIXES:
-        return False
-    if not _SECRET_PREFIXES.isdisjoint(parts):
-        return len(body) >= _LEAST_BEHIND_SECRET
-    mixed = any(map(str.islower, body)) and any(map(str.isupper, body)) and any(map(str.isdecimal, body))
-    return len(body) >= _LEAST_BEHIND_ANY and mixed and prefix.islower() and not is_uuid(body)
 
 
 Substitute = Callable[[str, Any], str]
@@ -166,11 +120,8 @@ class TextSecrets:
     def _found_in(self, text: str) -> Iterator[Span]:
         if self.known is not None:
             yield from ((found.start(), found.end(), "known") for found in self.known.finditer(text))
-        runs = [found.span() for found in RUN.finditer(text)]
-        if runs:
-            yield from tokens_in(text, runs)
-            yield from guessed_in(text, runs)
-        yield from places_in(text)
+        yield from tokens_in(text)
+        yield from keys_and_urls_in(text)
         lowered = text.lower()
         if len(lowered) != len(text):
             # Some letters have two small ones; places must stay the same.
@@ -179,5 +130,5 @@ class TextSecrets:
         yield from commands_in(text)
         cues = [found.span() for found in self.names.cue.finditer(lowered)]
         if cues:
-            yield from named_in(text, cues, self.names)
+            yield from assignments_in(text, cues, self.names)
             yield from columns_in(text, cues, self.names)
