@@ -213,6 +213,8 @@ _LEAST_KEY = 20
 def is_harmless_leaf(text: str, kind: str, names: SensitiveNames) -> bool:
     """Say whether what stands under a sensitive name only refers to a secret or speaks of one."""
     bare = text.strip()
+    if kind == "cookie" and is_harmless_cookie(text):
+        return True
     if is_placeholder(bare) or bare.startswith(_PUBLIC) or is_version(bare):
         return True
     if kind not in _PHRASES and is_sentence(bare):

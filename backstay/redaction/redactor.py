@@ -7,10 +7,10 @@ from itertools import chain
 from typing import Any
 
 from backstay.clean import clean_json, clean_text
-from backstay.redaction.json_values import SecretWalk
+from backstay.redaction.json_values import JsonRedactor
 from backstay.redaction.patterns import keys_and_urls_in
 from backstay.redaction.sensitive_names import DEFAULT_SENSITIVE_KEYS, SensitiveNames
-from backstay.redaction.text import Substitute, TextSecrets, spellings_of
+from backstay.redaction.text import Substitute, TextRedactor, spellings_of
 from backstay.redaction.vendor_tokens import Span, tokens_in
 
 
@@ -49,7 +49,7 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """Return the text with every secret masked; for logs and error lines."""
-        return self._walk(mask).value(clean_text(text), None, 0)
+        return self._json(mask).value(clean_text(text), None, 0)
 
     def secret_in(self, text: str) -> Span | None:
         """Return the first secret in a text that is known here or has a form of its own; names tell nothing.
@@ -65,7 +65,7 @@ class Redactor:
 
         `substitute` must return a mask or a SecretHandle: both are left alone when they are met again.
         """
-        return self._walk(substitute).value(clean_json(payload), None, 0)
+        return self._json(substitute).value(clean_json(payload), None, 0)
 
-    def _walk(self, substitute: Substitute) -> SecretWalk:
-        return SecretWalk(TextSecrets(self._names, self._known, substitute))
+    def _json(self, substitute: Substitute) -> JsonRedactor:
+        return JsonRedactor(TextRedactor(self._names, self._known, substitute))

@@ -1,7 +1,7 @@
 """Find secrets beneath the titles of a table."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from backstay.redaction.harmless import is_placeholder
@@ -31,6 +31,12 @@ def is_titles(items: list[Any]) -> bool:
         and len(first) > 1
         and all(isinstance(cell, str) and _is_title(cell) for cell in first)
     )
+
+
+def sensitive_columns(titles: Iterable[str], read: Callable[[str], tuple[str | None, bool]]) -> dict[int, str]:
+    """Return the kind of secret in each column whose title certainly names one."""
+    found = enumerate(map(read, titles))
+    return {column: kind for column, (kind, certain) in found if kind and certain}
 
 
 def columns_in(text: str, cues: list[tuple[int, int]], names: SensitiveNames) -> Iterator[Span]:
@@ -72,8 +78,7 @@ def _header(line: str, names: SensitiveNames) -> tuple[dict[int, str], str, int]
         cells = line.rstrip("\r").split(sign)
         inner = cells[1:-1] if sign == "|" and len(cells) > 2 and not cells[0].strip() else cells
         if 2 <= len(cells) <= _MOST_COLUMNS and inner and all(_is_title(cell.strip().strip('"`*')) for cell in inner):
-            read = [names.read(cell.strip().strip('"`*')) for cell in cells]
-            sensitive = {column: kind for column, (kind, certain) in enumerate(read) if kind and certain}
+            sensitive = sensitive_columns((cell.strip().strip('"`*') for cell in cells), names.read)
             if sensitive:
                 return sensitive, sign, len(cells)
     return {}, "", 0
@@ -99,8 +104,7 @@ def _cells(line: str, at: int, sign: str, sensitive: dict[int, str]) -> Iterator
 
 def _inserted(text: str, found: re.Match[str], names: SensitiveNames) -> Iterator[Span]:
     """Yield the values that SQL puts into sensitive columns."""
-    read = [names.read(title.strip().strip('`"[]')) for title in found.group(1).split(",")]
-    sensitive = {column: kind for column, (kind, certain) in enumerate(read) if kind and certain}
+    sensitive = sensitive_columns((title.strip().strip('`"[]') for title in found[1].split(",")), names.read)
     for row in _TUPLE.finditer(text, *found.span(2)) if sensitive else ():
         at, column = row.start(1), 0
         while at < row.end(1) and (cell := _CELL.match(text, at, row.end(1))) is not None and cell.end() > at:

@@ -42,7 +42,7 @@ _MOST_REMEMBERED = 20_000
 _LONGEST_REMEMBERED = 120
 
 
-class TextSecrets:
+class TextRedactor:
     """Find what is secret in texts, and put something else in its place."""
 
     def __init__(self, names: SensitiveNames, known: re.Pattern[str] | None, substitute: Substitute) -> None:
@@ -53,7 +53,7 @@ class TextSecrets:
         self._harmless: set[str] = set()
 
     def replaced(self, text: str) -> str:
-        """Return a plain text with its secrets replaced, looked through until nothing more is found."""
+        """Return a text with its secrets replaced, searched until nothing more is found."""
         if len(text) < SHORTEST and "=" not in text and ":" not in text and "--" not in text:
             return text
         if text in self._harmless:
