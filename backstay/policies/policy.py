@@ -1,5 +1,6 @@
 """What may happen unasked, what must be asked about, and what must not happen."""
 
+from collections.abc import Iterator
 from functools import reduce
 from typing import Annotated, Any, Literal, Self, cast
 
@@ -140,7 +141,7 @@ def forbids(policy: Policy, tool: Tool) -> str | None:
         if candidate == candidate.bare and matches(candidate.tool, tool.name):
             return f"deny[{index}]: {candidate.line}"
     if policy.default.of(tool.safety) == "deny" and not any(
-        matches(one.tool, tool.name) for one in (*policy.ask, *policy.allow)
+        matches(candidate.tool, tool.name) for candidate in (*policy.ask, *policy.allow)
     ):
         return f"default: {tool.safety.value} is denied"
     return None if policy.floor is None else forbids(policy.floor, tool)
@@ -169,36 +170,34 @@ def _own(policy: Policy, tool: Tool, arguments: dict[str, Any], *, purpose: Purp
     section = policy.undo if purpose == "undo" else policy
     prefix = "undo." if purpose == "undo" else ""
     asking: list[Ruling] = []
-    for index, candidate in enumerate(section.deny):
-        outcome, path = candidate.applies(tool.name, arguments, allows=False)
-        line = f"{prefix}deny[{index}]: {candidate.line}"
-        if outcome is Judgement.OPAQUE:
-            asking.append(Ruling(verdict="ask", rule=_cannot_see(line, path)))
-        elif outcome is not Judgement.FAILS:
+    for _, line, outcome in _applying(section.deny, f"{prefix}deny", tool, arguments):
+        if outcome is not Judgement.OPAQUE:
             return Ruling(verdict="deny", rule=line)
-    for index, candidate in enumerate(section.ask):
-        outcome, path = candidate.applies(tool.name, arguments, allows=False)
-        if outcome is Judgement.FAILS:
-            continue
-        line = f"{prefix}ask[{index}]: {candidate.line}"
-        asking.append(_asks(policy, candidate, _cannot_see(line, path) if path else line))
-        # A rule that applies only for caution's sake must not stand before a stricter one that truly applies.
+        asking.append(Ruling(verdict="ask", rule=line))
+    for found, line, outcome in _applying(section.ask, f"{prefix}ask", tool, arguments):
+        asking.append(_asks(policy, found, line))
+        # A rule that applies only out of caution must not hide a stricter rule that truly applies.
         if outcome is Judgement.HOLDS:
             break
     if asking:
         return reduce(stricter, asking)
-    return _allowed(section.allow, tool, arguments, prefix) or _by_default(policy, tool, purpose)
+    for _, line, outcome in _applying(section.allow, f"{prefix}allow", tool, arguments, allows=True):
+        if outcome is not Judgement.DOUBTFUL:
+            return Ruling(verdict="ask" if outcome is Judgement.OPAQUE else "allow", rule=line)
+    return _by_default(policy, tool, purpose)
 
 
-def _allowed(rules: tuple[Rule, ...], tool: Tool, arguments: dict[str, Any], prefix: str) -> Ruling | None:
-    for index, candidate in enumerate(rules):
-        outcome, path = candidate.applies(tool.name, arguments, allows=True)
-        line = f"{prefix}allow[{index}]: {candidate.line}"
+def _applying(
+    rules: tuple[Rule, ...], section: str, tool: Tool, arguments: dict[str, Any], *, allows: bool = False
+) -> Iterator[tuple[Rule, str, Judgement]]:
+    """Yield the rules that apply or may apply, each with a line that people read."""
+    for index, found in enumerate(rules):
+        outcome, path = found.applies(tool.name, arguments, allows=allows)
+        line = f"{section}[{index}]: {found.line}"
         if outcome is Judgement.OPAQUE:
-            return Ruling(verdict="ask", rule=_cannot_see(line, path))
-        if outcome is Judgement.HOLDS:
-            return Ruling(verdict="allow", rule=line)
-    return None
+            line += f" (asks: {path} is a secret, a stored value or a reference, which the rule cannot look into)"
+        if outcome is not Judgement.FAILS:
+            yield found, clip_line(line) if outcome is Judgement.OPAQUE else line, outcome
 
 
 def _by_default(policy: Policy, tool: Tool, purpose: Purpose) -> Ruling:
@@ -218,12 +217,6 @@ def _asks(policy: Policy, candidate: Rule, line: str) -> Ruling:
         timeout_s=candidate.timeout,
         on_expiry=candidate.on_expiry,
         no_self_approval=candidate.no_self_approval,
-    )
-
-
-def _cannot_see(line: str, path: str) -> str:
-    return clip_line(
-        f"{line} (asks: {path} is a secret, a stored value or a reference, which the rule cannot look into)"
     )
 
 
