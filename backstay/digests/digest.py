@@ -102,7 +102,9 @@ class _Account:
             told = self._told(_DETAILS[self.purpose].less(max(step, 0)), ref, whole=step < 0)
             if len(canonical(told)) <= max_chars:
                 return told
-        return self._bare(ref)
+        return self._digest(ref, {}, [], {}, ["too wide to be summarized; read parts of it"]) | {
+            "label": one_line(self.label, 40)[0]
+        }
 
     def _written(self, payload: Any, text: str | None) -> str:
         """Return the data as text, or nothing where its size is known and nobody asks for more."""
@@ -142,13 +144,18 @@ class _Account:
         hidden = len(notes) - detail.notes
         if hidden > 0:
             notes = [*notes[: detail.notes], f"{hidden} more notes"]
+        return self._digest(ref, self._schema(detail), sample, self._aggregates(detail), notes) | {
+            "truncated": self.hidden or not whole
+        }
+
+    def _digest(self, ref: str | None, schema: Any, sample: Any, aggregates: Any, notes: list[str]) -> dict[str, Any]:
         return {
             "label": self.label,
             "original_size": {"bytes": self.size, "rows": self._rows()},
-            "truncated": self.hidden or not whole,
-            "schema": self._schema(detail),
+            "truncated": True,
+            "schema": schema,
             "sample": sample,
-            "aggregates": self._aggregates(detail),
+            "aggregates": aggregates,
             "notes": notes,
             "storage_ref": ref,
         }
@@ -163,18 +170,6 @@ class _Account:
         names = [one_line(name, 40)[0] for name in list(self.table.columns)[:8]]
         more = f" and {len(self.table.columns) - 8} more" if len(self.table.columns) > 8 else ""
         return f"A table of {len(self.table.rows)} rows with {', '.join(names) or 'no columns'}{more}."
-
-    def _bare(self, ref: str | None) -> dict[str, Any]:
-        return {
-            "label": one_line(self.label, 40)[0],
-            "original_size": {"bytes": self.size, "rows": self._rows()},
-            "truncated": True,
-            "schema": {},
-            "sample": [],
-            "aggregates": {},
-            "notes": ["too wide to be summarized; read parts of it"],
-            "storage_ref": ref,
-        }
 
     def _rows(self) -> int | None:
         if isinstance(self.data, str):
