@@ -18,6 +18,7 @@ DEEPEST = 100
 _MOST_BITS = 1024
 _LARGE = 1 << _MOST_BITS
 _PLAIN = frozenset((dict, list, str, int, float, bool, type(None)))
+_NOT_FINITE = {math.inf: "Infinity", -math.inf: "-Infinity"}
 _OPAQUE = "nested too deeply to be shown"
 
 
@@ -107,7 +108,7 @@ def _clean_other(value: Any, left: int, above: set[int]) -> Any:
         case int():
             return int(value) if value.bit_length() <= _MOST_BITS else f"a number of {value.bit_length()} bits"
         case float():
-            return float(value) if value - value == 0 else _unending(value)
+            return float(value) if value - value == 0 else _NOT_FINITE.get(float(value), "NaN")
         case _:
             opened = _opened(value)
             return _clean_inside(opened, left, above) if isinstance(opened, Mapping | list) else opened
@@ -200,9 +201,3 @@ def _key(key: Any) -> str:
         case _:
             opened = _opened(key)
             return opened if isinstance(opened, str) else f"a {clean_text(type(key).__name__)}"
-
-
-def _unending(value: float) -> str:
-    if value > 0:
-        return "Infinity"
-    return "-Infinity" if value < 0 else "NaN"

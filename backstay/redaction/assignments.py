@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from backstay.redaction.entropy import is_name, is_path, is_random, is_telling, is_uuid, is_version
+from backstay.redaction.entropy import is_name, is_path, is_random, is_telling, is_uuid, is_version, looks_secret
 from backstay.redaction.harmless import (
     PASSWORDS,
     is_doubtful,
@@ -25,11 +25,11 @@ from backstay.redaction.vendor_tokens import Span
 _BARE = re.compile(r"""(?:(?:bearer|basic|digest|token|apikey|key)[ \t]{1,4})?[^\s"'`,;&<>{}\[\]\\|]+""", re.IGNORECASE)
 _OPENING = re.compile(r"""[\\]{0,8}["'`]""")
 _REST_OF_LINE = re.compile(r"""[^\r\n"'`<>{}\[\]\\|]+""")
-WHOLE_LINE = frozenset(("authorization", "cookie", "session_cookie"))
+_WHOLE_LINE = frozenset(("authorization", "cookie", "session_cookie"))
 """Kinds whose values go on to the end of the line."""
 
 
-def value_at(text: str, at: int, *, whole_line: bool) -> tuple[int, int]:
+def _value_at(text: str, at: int, *, whole_line: bool) -> tuple[int, int]:
     """Return where the value behind a sign begins and ends."""
     opening = _OPENING.match(text, at)
     if opening is None:
@@ -162,54 +162,48 @@ def _in_resource_name(text: str, at: int) -> bool:
 def _named_by(text: str, name: _Name, names: SensitiveNames) -> Iterator[tuple[int, int]]:
     sign = _SIGN.match(text, name.end)
     is_flag = text.startswith("--", name.start) or text[name.start - 2 : name.start] == "--"
-    if sign is not None and (sign.group("sign") or (is_flag and sign.start("flag") == name.end)):
-        start, end = value_at(text, sign.end(), whole_line=name.kind in WHOLE_LINE)
+    if sign is not None and (sign["sign"] or (is_flag and sign.start("flag") == name.end)):
+        start, end = _value_at(text, sign.end(), whole_line=name.kind in _WHOLE_LINE)
         if end > start:
-            spaced = sign.group("sign") == ":" and sign.group().endswith((" ", "\t"))
+            spaced = sign["sign"] == ":" and sign.group().endswith((" ", "\t"))
             if not _is_harmless(text, start, end, name, names, spaced=spaced):
                 yield start, end
-            # What is plainly there is the answer: nothing farther away is meant.
+            # A value right behind the sign is the only one that is meant.
             return
     for form in (_QUOTED, _FORM_PART, _CELL):
         found = form.match(text, name.end)
-        if found is not None:
-            start, end = _trimmed(text, *found.span("value"))
-            if (
-                is_telling(text[start:end])
-                or is_random(text[start:end])
-                or (
-                    name.kind in PASSWORDS
-                    and form is not _CELL
-                    and found.groupdict().get("gap") != ","
-                    and text[name.start : name.end].isupper()
-                )
-                or (form is _FORM_PART and name.certain)
-            ):
-                if not is_placeholder(text[start:end]):
-                    yield start, end
-                return
-    if "<" in text[max(name.start - 80, 0) : name.start]:
-        found = _IN_TAG.match(text, name.end)
-        if found is not None:
-            yield from _in_tag(text, name, found)
+        if found is None:
+            continue
+        start, end = _trimmed(text, *found.span("value"))
+        if looks_secret(text[start:end]) or _is_meant(form, found, name):
+            if not is_placeholder(text[start:end]):
+                yield start, end
             return
-    yield from _near(text, name)
+    if "<" in text[max(name.start - 80, 0) : name.start] and (found := _IN_TAG.match(text, name.end)):
+        yield from _in_tag(text, name, found)
+    else:
+        yield from _near(text, name)
+
+
+def _is_meant(form: re.Pattern[str], found: re.Match[str], name: _Name) -> bool:
+    """Say whether what follows a name is its secret even if it looks like a word."""
+    if form is _FORM_PART and name.certain:
+        return True
+    after_comma = form is _QUOTED and found["gap"] == ","
+    return form is not _CELL and not after_comma and name.kind in PASSWORDS and name.text.isupper()
 
 
 def _in_tag(text: str, name: _Name, found: re.Match[str]) -> Iterator[tuple[int, int]]:
     """Yield the content of an element with a sensitive name, of its attribute, or of the element behind it."""
     if found.group("value_in"):
         start, end = found.span("attribute")
-        good = is_telling(text[start:end]) or is_random(text[start:end])
+        good = looks_secret(text[start:end])
     else:
         start, end = found.span("value")
         value = text[start:end].strip()
         direct = not found.group("between").strip() and text[: name.start].endswith(("<", ":"))
-        good = bool(value) and (
-            (direct and name.certain and not is_label(value) and not is_state(value))
-            or is_telling(value)
-            or is_random(value)
-        )
+        is_content = direct and name.certain and not is_label(value) and not is_state(value)
+        good = bool(value) and (is_content or looks_secret(value))
     if good and not is_placeholder(text[start:end]):
         yield start, end
 
@@ -272,7 +266,7 @@ def _is_harmless(text: str, start: int, end: int, name: _Name, names: SensitiveN
     value = text[start:end].strip()
     quoted = text[start - 1] in "\"'`"
     word = value.rstrip(_AFTER_WORD)
-    if name.kind in WHOLE_LINE and name.kind != "authorization":
+    if name.kind in _WHOLE_LINE and name.kind != "authorization":
         return is_harmless_cookie(value)
     if not any(map(str.isalnum, value)) or (not quoted and len(word) < _LEAST_BARE and word.isalpha()):
         return True

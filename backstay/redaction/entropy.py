@@ -57,6 +57,11 @@ def is_telling(text: str) -> bool:
     return 0 < digits < len(text) and any(map(str.isalpha, text)) and not _is_figure(text) and not is_name(text)
 
 
+def looks_secret(text: str) -> bool:
+    """Say whether a text looks random or too mixed to be a word, a number, a date, an address or a name."""
+    return is_telling(text) or is_random(text)
+
+
 def is_name(text: str) -> bool:
     """Say whether a text is made of words and short numbers, as names, paths and labels are."""
     odd = [part for part in _CUT.split(text) if part and _WORD.fullmatch(part) is None]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from backstay.redaction.entropy import is_path, is_random, is_telling, is_uuid, is_version
+from backstay.redaction.entropy import is_path, is_random, is_uuid, is_version, looks_secret
 from backstay.redaction.sensitive_names import SensitiveNames
 
 _REFERENCE = re.compile(
@@ -55,10 +55,9 @@ _MOST_LABEL_WORDS = 8
 _FEWEST_FUNCTION_WORDS = 2
 _FUNCTION_WORDS = frozenset((
     "a", "all", "an", "and", "any", "are", "as", "at", "be", "been", "by", "can", "cannot", "could", "do", "does",
-    "for", "from", "has", "least", "most", "more", "only", "have", "if", "in", "is", "it", "its", "must", "need",
-    "no", "not", "of", "on", "or", "should", "than", "that",
-    "the", "their", "then", "this", "to", "use", "was", "were", "when", "which", "will",
-    "with", "you", "your",
+    "for", "from", "has", "least", "most", "more", "only", "have", "if", "in", "is", "it", "its", "must", "need", "no",
+    "not", "of", "on", "or", "should", "than", "that", "the", "their", "then", "this", "to", "use", "was", "were",
+    "when", "which", "will", "with", "you", "your",
 ))  # fmt: skip
 
 _LABELS = frozenset((
@@ -74,10 +73,8 @@ _LABELS = frozenset((
 _LABELLED = frozenset((
     "password", "passwords", "passwort", "kennwort", "contraseña", "contrasena", "passe", "senha", "wachtwoord",
     "lösenord", "losenord", "adgangskode", "passord", "salasana", "hasło", "haslo", "heslo", "parola", "jelszó",
-    "parool",
-    "пароль", "密码", "密碼", "パスワード", "비밀번호", "token", "tokens", "jeton", "ficha", "key", "schlüssel",
-    "clave",
-    "clé", "chave", "chiave", "credentials", "credential", "passphrase", "passcode", "pin", "cookie", "cookies",
+    "parool", "пароль", "密码", "密碼", "パスワード", "비밀번호", "token", "tokens", "jeton", "ficha", "key", "schlüssel",
+    "clave", "clé", "chave", "chiave", "credentials", "credential", "passphrase", "passcode", "pin", "cookie", "cookies",
 ))  # fmt: skip
 _STATES = frozenset((
     "on", "off", "enabled", "disabled", "enable", "disable", "allow", "deny", "allowed", "denied", "always", "never",
@@ -89,8 +86,8 @@ _STATES = frozenset((
     "password", "passwd", "secretstr", "str", "string", "int", "integer", "float", "bool", "boolean", "bytes", "any",
     "text", "varchar", "char", "number", "object", "bytea", "blob", "void", "never", "self", "this", "byte", "buffer",
     "sensitive", "masked", "redacted", "filtered", "encrypted", "hashed", "plain", "plaintext", "normal", "test",
-    "access", "refresh", "rotate", "rotated", "rejected", "accepted", "ignored", "empty", "blank", "tbd",
-    "deleted", "n/a", "xxx", "...", "and", "or", "is", "the", "a", "in", "for", "to", "of", "not", "must", "has", "was",
+    "access", "refresh", "rotate", "rotated", "rejected", "accepted", "ignored", "empty", "blank", "tbd", "deleted",
+    "n/a", "xxx", "...", "and", "or", "is", "the", "a", "in", "for", "to", "of", "not", "must", "has", "was",
 ))  # fmt: skip
 # People take sentences for passwords too; only one that speaks of rules or of secrets is a sentence about them.
 _MATTERS = frozenset((
@@ -111,8 +108,7 @@ def is_placeholder(text: str) -> bool:
     """Say whether a whole text is a reference, a form to fill in, or a mask, and no secret."""
     bare = text.strip()
     scheme = _SCHEME.match(bare)
-    found = _REFERENCE.fullmatch(bare, scheme.end() if scheme else 0)
-    return found is not None
+    return _REFERENCE.fullmatch(bare, scheme.end() if scheme else 0) is not None
 
 
 def starts_as_no_secret(text: str, start: int, name: str) -> bool:
@@ -180,7 +176,7 @@ def is_harmless_cookie(line: str) -> bool:
     pairs = [part.strip().partition("=") for part in line.split(";")]
     held = [(name.strip(), value.strip().strip('"')) for name, sign, value in pairs if sign]
     if not held and len(pairs) == 1:
-        return is_placeholder(line) or not (is_telling(line.strip()) or is_random(line.strip()))
+        return is_placeholder(line) or not looks_secret(line.strip())
     return all(_is_harmless(name, value) for name, value in held)
 
 
@@ -189,7 +185,7 @@ def _is_harmless(name: str, value: str) -> bool:
         return True
     if _HARMLESS.match(name):
         return True
-    return not _SESSIONS.search(name) and not is_telling(value) and not is_random(value)
+    return not _SESSIONS.search(name) and not looks_secret(value)
 
 
 PASSWORDS = frozenset((
@@ -202,8 +198,8 @@ _PUBLIC = ("ssh-rsa ", "ssh-ed25519 ", "ssh-dss ", "ecdsa-sha2-", "sk-ssh-", "--
 _OF_LANGUAGE = frozenset((
     "position", "start_offset", "end_offset", "offset", "lemma", "logprob", "pos", "bytes", "decimals", "chain",
     "symbol", "line", "column", "score", "frequency", "supply", "holders", "contract", "stem", "start", "end",
-    "logprobs",
-    "probability", "prob", "deprel", "ner", "network", "blockchain", "balance", "amount", "index", "span", "tag",
+    "logprobs", "probability", "prob", "deprel", "ner", "network", "blockchain", "balance", "amount", "index", "span",
+    "tag",
 ))  # fmt: skip
 """What stands beside a token of a text or of a currency, and never beside one that opens anything."""
 _LONGEST_WORD = 20
@@ -233,7 +229,7 @@ def is_doubtful(text: str, kind: str) -> bool:
     if kind == "key":
         # Any key of a service; a digest or an identifier under such a name is no secret.
         return not is_random(text) or len(text) < _LEAST_KEY or is_uuid(text) or is_path(text)
-    return not (is_telling(text) or is_random(text)) or is_path(text)
+    return not looks_secret(text) or is_path(text)
 
 
 def is_other_meaning(kind: str | None, text: str, beside: Mapping[str, Any]) -> bool:

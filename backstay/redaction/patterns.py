@@ -5,7 +5,7 @@ import binascii
 import re
 from collections.abc import Callable, Iterator
 
-from backstay.redaction.entropy import is_name, is_random, is_telling, is_uuid
+from backstay.redaction.entropy import is_name, is_random, is_uuid, looks_secret
 from backstay.redaction.harmless import is_placeholder
 from backstay.redaction.vendor_tokens import Span
 
@@ -75,15 +75,11 @@ def _is_literal(found: str) -> bool:
 
 
 def _is_no_variable(found: str) -> bool:
-    return not is_placeholder(found) and not found.startswith(("$", "%", "<"))
+    return _is_literal(found) and not found.startswith(("$", "%", "<"))
 
 
 def _is_mixed(found: str) -> bool:
     return _is_no_variable(found) and any(map(str.isdecimal, found)) and any(map(str.isalpha, found))
-
-
-def _is_random_or_telling(found: str) -> bool:
-    return is_random(found) or is_telling(found)
 
 
 def _is_signature(found: str) -> bool:
@@ -114,8 +110,8 @@ _COMMANDS: _Patterns = (
     ((" -u", "--user", "--proxy-user", " -U", "--cred", "--auth", "auth=", " -a"), "password", _USER_OPTION,
      _is_no_variable),
     (("pass", "auth", " -p", " -P", "http-basic", "dentified", "DENTIFIED"), "password", _PASSWORD_OPTION, _is_mixed),
-    (("', ", '", ', "','"), "password", _LOGIN_CALL, _is_random_or_telling),
-    ((" -a ", " -p ", " -P ", " -k ", " -w ", " -W "), "password", _SHORT_OPTION, _is_random_or_telling),
+    (("', ", '", ', "','"), "password", _LOGIN_CALL, looks_secret),
+    ((" -a ", " -p ", " -P ", " -k ", " -w ", " -W "), "password", _SHORT_OPTION, looks_secret),
     ((":5432:", ":*:", ":6432:", ":5433:", ":3306:"), "password", _PGPASS_LINE, _is_mixed),
 )  # fmt: skip
 

@@ -101,7 +101,7 @@ class TextRedactor:
     def _is_forged(self, mask: str) -> bool:
         """Say whether what looks like a mask holds a known secret instead of a kind."""
         kind = mask.removeprefix("[REDACTED:").removesuffix("]")
-        return self.known is not None and self.known.search(kind) is not None and self.names.kind_of(kind) is None
+        return self.known is not None and self.known.search(kind) is not None and self.names.read(kind)[0] is None
 
     def _once(self, text: str) -> list[tuple[str, bool]]:
         """Cut a text at every secret that is found in it; secrets that overlap are one."""
