@@ -1,4 +1,4 @@
-"""Count, sum and range what stands in a table, in one pass."""
+"""Count and sum the columns of a table and find their ranges, in one pass."""
 
 import math
 import re
@@ -17,7 +17,7 @@ _NOT_NUMBERS = frozenset(("NaN", "Infinity", "-Infinity"))
 
 
 class Column:
-    """Hold what can be said of one column, without its values."""
+    """Facts about one column, without its values."""
 
     def __init__(self, values: list[Any]) -> None:
         """Read values of strict JSON, none of them null."""
@@ -63,7 +63,7 @@ class Column:
         return facts
 
     def oddities(self, rows: int) -> list[str]:
-        """Return what a reader of the column should be warned of."""
+        """Return what a reader of the column should know to avoid mistakes."""
         odd: list[str] = []
         if rows > self.filled:
             odd.append(f"{rows - self.filled} of {rows} empty")
@@ -92,7 +92,7 @@ class Column:
 
 
 class Table:
-    """Gather the columns of a list of objects, of lists, or of plain values."""
+    """The columns of a list of objects, of lists, or of plain values."""
 
     def __init__(self, path: str, rows: list[Any]) -> None:
         """Read every row once."""
@@ -132,7 +132,7 @@ def table_in(payload: Any) -> Table | None:
 
 
 def _alike(rows: list[Any]) -> dict[str, list[Any]] | None:
-    """Return the columns of objects that all have the same names, column by column; None when they have not."""
+    """Return the columns of objects that all have the same names in the same order, else None."""
     if {*map(type, rows)} != {dict} or len(shapes := {*map(tuple, rows)}) > 1:
         return None
     (names,) = shapes

@@ -1,4 +1,4 @@
-"""Cut a JSON value down to a part that still shows what it is like."""
+"""Shorten a JSON value to a part that still shows its structure."""
 
 import json
 from itertools import islice
@@ -55,7 +55,7 @@ def representative(items: list[Any], count: int) -> list[Any]:
 
 
 def read_json(text: str) -> Any:
-    """Return what a JSON text of an object or a list says; None when it is none."""
+    """Parse the JSON text of an object or a list; return None if it is no such text."""
     if text.lstrip()[:1] not in ("{", "["):
         return None
     try:

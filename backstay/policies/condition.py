@@ -18,13 +18,13 @@ _MISSING = object()
 
 
 class Judgement(IntEnum):
-    """Say how conditions came out; where all must hold, the lowest decides."""
+    """The outcome of conditions; where all must hold, the lowest decides."""
 
     FAILS = 0
     OPAQUE = 1
     """The value is a secret handle, a stored reference or a reference to a later result."""
     DOUBTFUL = 2
-    """The argument is missing or of another type, and caution says that the condition holds."""
+    """The argument is missing or of another type, and out of caution the condition counts as holding."""
     HOLDS = 3
 
 
@@ -92,7 +92,7 @@ def _unkeyed(element: Any) -> Any:
 
 
 def _judge_value(operator: str, value: Any, operand: Any, *, widens: bool) -> Judgement:
-    """Judge one value; a list is judged element by element where the operator speaks of single values."""
+    """Judge one value; a list is judged element by element where the operator compares single values."""
     if value is _MISSING:
         return _doubt(widens=widens)
     if is_opaque(value):

@@ -1,4 +1,4 @@
-"""What may happen unasked, what must be asked about, and what must not happen."""
+"""What is allowed without asking, what people are asked about, and what is denied."""
 
 from collections.abc import Iterator
 from functools import reduce
@@ -41,12 +41,12 @@ class Defaults(Frozen):
     restricted_write: Permission = "ask"
 
     def of(self, safety: Safety) -> Permission:
-        """Return what is said of a class of tools."""
+        """Return the default for a class of tools."""
         return cast("Permission", getattr(self, safety.value))
 
 
 class UndoPolicy(Frozen):
-    """Rule on compensations; they are declared by the operator, so they are allowed where no rule applies."""
+    """Rule on compensations. The operator declares them, so they are allowed where no rule applies."""
 
     default: Permission = "allow"
     deny: Rules = ()
@@ -67,7 +67,7 @@ class Policy(Frozen):
     )
     """Persons by the name of their group, which starts with `@`."""
     floor: "Policy | None" = None
-    """The operator's policy under a task's own: both rule, the stricter wins."""
+    """The operator's policy below a task's own: both apply, the stricter wins."""
 
     @classmethod
     def admit(cls, data: Any) -> Self:
@@ -101,8 +101,8 @@ class Policy(Frozen):
     def tightened_by(self, data: dict[str, Any] | None) -> "Policy":
         """Return this policy with a task's own over it, which can only make it stricter.
 
-        What the task's policy leaves out is no opinion. Raises PolicyInvalid, also when a call could fall under both
-        and too few people may approve it under both.
+        What the task's policy leaves out changes nothing. Raises PolicyInvalid, also when both policies could ask
+        about a call and too few people may approve it under both.
         """
         if data is None:
             return self
@@ -148,7 +148,7 @@ def forbids(policy: Policy, tool: Tool) -> str | None:
 
 
 def rule(policy: Policy, tool: Tool, arguments: dict[str, Any], *, purpose: Purpose = "call") -> Ruling:
-    """Rule on a call under a policy and the policy below it; the stricter wins."""
+    """Rule on a call by a policy and the policy below it; the stricter wins."""
     found = _ruled(policy, tool, arguments, purpose=purpose)
     foreign = sorted({provider_of(h) for h in handles_in(arguments) if not belongs_to(h, tool.provider)})
     if foreign:
@@ -231,7 +231,7 @@ def _check_group(name: str, persons: tuple[str, ...]) -> None:
 
 
 def _without_opinions(data: Any, groups: dict[str, tuple[str, ...]]) -> Any:
-    """Fill what a task leaves out with allow, which tightens nothing, and lend it the operator's groups."""
+    """Allow what a task leaves out, which tightens nothing, and add the operator's groups."""
     if not isinstance(data, dict):
         return data
     default, undo, own_groups = (data.get(key) or {} for key in ("default", "undo", "groups"))
@@ -249,7 +249,7 @@ def _without_opinions(data: Any, groups: dict[str, tuple[str, ...]]) -> Any:
 
 
 def _check_approvers(floor: Policy, own: Policy) -> None:
-    """Refuse a task's policy when a call could fall under two rules that no set of people can satisfy together."""
+    """Refuse a task's policy if two rules could ask about one call and no people could satisfy both."""
     pairs = (("ask", floor.ask, own.ask), ("undo.ask", floor.undo.ask, own.undo.ask))
     for section, theirs, ours in pairs:
         for index, mine in enumerate(ours):

@@ -1,4 +1,4 @@
-"""What a policy says of one call."""
+"""The ruling of a policy on one call."""
 
 from functools import reduce
 from typing import Literal
@@ -14,7 +14,7 @@ _AT_EXPIRY: dict[OnExpiry, int] = {"escalate": 0, "reject": 1, "fail": 2}
 
 
 class Ruling(Frozen):
-    """Say what may be done with one call, and by whose leave."""
+    """Say whether a call is allowed, and who may approve it."""
 
     verdict: Permission
     rule: str

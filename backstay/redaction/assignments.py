@@ -1,7 +1,7 @@
-"""Find secrets that a text names: in settings, code, markup, tables, commands and sentences.
+"""Find secrets that stand beside a sensitive name: in settings, code, markup, commands and sentences.
 
-A name is looked for first, and only around it, what it may name. Close by, behind an equals sign or in quotes, nearly
-anything is a secret; the farther away, the more it has to look like one.
+The name is found first; a secret is only looked for around it. Right behind an equals sign or in quotes, nearly
+anything is a secret. The farther away a value is, the more it must look like a secret.
 """
 
 import re
@@ -26,7 +26,7 @@ _BARE = re.compile(r"""(?:(?:bearer|basic|digest|token|apikey|key)[ \t]{1,4})?[^
 _OPENING = re.compile(r"""[\\]{0,8}["'`]""")
 _REST_OF_LINE = re.compile(r"""[^\r\n"'`<>{}\[\]\\|]+""")
 _WHOLE_LINE = frozenset(("authorization", "cookie", "session_cookie"))
-"""Kinds whose values go on to the end of the line."""
+"""Kinds whose values continue to the end of the line."""
 
 
 def _value_at(text: str, at: int, *, whole_line: bool) -> tuple[int, int]:
@@ -64,7 +64,7 @@ _SIGN = re.compile(
     (?:\*{1,2}(?=[ \t]))?[ \t]{0,10}(?:@|[bru]{1,2}(?=["']))?""",
     re.VERBOSE,
 )
-"""What stands between colon and equals sign is the type of a variable."""
+"""Between a colon and an equals sign is the type of a variable."""
 _QUOTED = re.compile(
     r"""["'`)\]]{0,3}(?P<gap>\s{0,3},\s{0,3}|\s\.\s|[ \t]{1,40}|\(|[ \t]{0,3}\([ \t]?|\s{0,3}@)"""
     r"""(?P<quote>[\\]{0,4}["'`])(?P<value>[^"'`\n\\]{8,4096})(?P=quote)"""
@@ -116,7 +116,7 @@ _OTHER_THINGS = frozenset((
 
 
 class _Name(NamedTuple):
-    """A name in a text: how it is spelled, where it stands, what it names, and whether it says so to its end."""
+    """A sensitive name in a text: its spelling, its position, the kind of its secret, and whether that is certain."""
 
     text: str
     start: int
@@ -126,7 +126,7 @@ class _Name(NamedTuple):
 
 
 def assignments_in(text: str, cues: list[tuple[int, int]], names: SensitiveNames) -> Iterator[Span]:
-    """Yield what stands beside a sensitive name."""
+    """Yield the secrets beside sensitive names."""
     done = 0
     for cue_start, cue_end in cues:
         if cue_start < done:
@@ -209,10 +209,10 @@ def _in_tag(text: str, name: _Name, found: re.Match[str]) -> Iterator[tuple[int,
 
 
 def _near(text: str, name: _Name) -> Iterator[tuple[int, int]]:
-    """Yield what stands some words behind or before a name and looks drawn by chance."""
+    """Yield what looks random some words behind or before a name."""
     if not name.certain:
         return
-    # Most names in a text stand near nothing drawn by chance, and are done with here.
+    # Most names have nothing random near them and are done with here.
     drawn = _DRAWN.search(text, name.end, name.end + _LONGEST_GAP + 40)
     found = _NEAR.match(text, name.end, min(name.end + _LONGEST_GAP + 512, len(text))) if drawn else None
     if found is not None and len(found.group("gap")) <= _LONGEST_GAP:
@@ -244,7 +244,7 @@ def _near(text: str, name: _Name) -> Iterator[tuple[int, int]]:
 
 
 def _is_chosen(value: str, kind: str) -> bool:
-    """Say whether a person may have chosen these words and figures for a password."""
+    """Say whether a person may have chosen these letters and digits as a password."""
     figures = any(map(str.isdecimal, value)) and not value[0].isdecimal() and any(map(str.isalpha, value))
     return kind in PASSWORDS and len(value) >= _LEAST_CHOSEN and figures and "/" not in value
 
@@ -255,14 +255,14 @@ def _is_alone(text: str, gap: str, end: int) -> bool:
 
 
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
-    """Leave off what belongs to the sentence around a value."""
+    """Leave out what belongs to the sentence around a value."""
     while start < end and text[start] in "|*`<([\"'":
         start += 1
     return start, start + len(text[start:end].rstrip(_TRAILING))
 
 
 def _is_harmless(text: str, start: int, end: int, name: _Name, names: SensitiveNames, *, spaced: bool) -> bool:
-    """Say whether what stands behind a sign is no secret: a word of a program, a reference, a label, a setting."""
+    """Say whether the value behind a sign is no secret but code, a reference, a label or a setting."""
     value = text[start:end].strip()
     quoted = text[start - 1] in "\"'`"
     word = value.rstrip(_AFTER_WORD)

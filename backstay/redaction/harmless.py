@@ -1,4 +1,4 @@
-"""Tell what is no secret although it stands where one would: placeholders, references, labels, sentences, states."""
+"""Recognise values that stand in place of a secret: placeholders, references, labels, sentences, states."""
 
 import re
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ _REFERENCE = re.compile(
       | \[?(?:REDACTED|FILTERED|MASKED|HIDDEN|SECRET|PROTECTED|redacted|filtered|masked|hidden|removed|REMOVED)\]?""",
     re.VERBOSE,
 )
-# No digit: `$ecret1` is a password, whatever it begins with.
+# No digits: `$ecret1` is a password.
 _VARIABLE = re.compile(r"\$[A-Za-z_]{1,80}(?![0-9])")
 _SCHEME = re.compile(r"(?:bearer|basic|token|digest)[ \t]{1,4}", re.IGNORECASE)
 _CODE = re.compile(
@@ -73,8 +73,9 @@ _LABELS = frozenset((
 _LABELLED = frozenset((
     "password", "passwords", "passwort", "kennwort", "contraseña", "contrasena", "passe", "senha", "wachtwoord",
     "lösenord", "losenord", "adgangskode", "passord", "salasana", "hasło", "haslo", "heslo", "parola", "jelszó",
-    "parool", "пароль", "密码", "密碼", "パスワード", "비밀번호", "token", "tokens", "jeton", "ficha", "key", "schlüssel",
-    "clave", "clé", "chave", "chiave", "credentials", "credential", "passphrase", "passcode", "pin", "cookie", "cookies",
+    "parool", "пароль", "密码", "密碼", "パスワード", "비밀번호", "token", "tokens", "jeton", "ficha", "key", "clave",
+    "schlüssel", "clé", "chave", "chiave", "credentials", "credential", "passphrase", "passcode", "pin", "cookie",
+    "cookies",
 ))  # fmt: skip
 _STATES = frozenset((
     "on", "off", "enabled", "disabled", "enable", "disable", "allow", "deny", "allowed", "denied", "always", "never",
@@ -89,7 +90,7 @@ _STATES = frozenset((
     "access", "refresh", "rotate", "rotated", "rejected", "accepted", "ignored", "empty", "blank", "tbd", "deleted",
     "n/a", "xxx", "...", "and", "or", "is", "the", "a", "in", "for", "to", "of", "not", "must", "has", "was",
 ))  # fmt: skip
-# People take sentences for passwords too; only one that speaks of rules or of secrets is a sentence about them.
+# People use sentences as passwords too; only a sentence with one of these words is about secrets.
 _MATTERS = frozenset((
     "blank", "character", "characters", "credential", "credentials", "digit", "digits", "empty", "expired", "incorrect",
     "invalid", "key", "keys", "letter", "letters", "long", "match", "maximum", "minimum", "missing", "password",
@@ -105,14 +106,14 @@ _SCHEMA_WORDS = frozenset((
 
 
 def is_placeholder(text: str) -> bool:
-    """Say whether a whole text is a reference, a form to fill in, or a mask, and no secret."""
+    """Say whether a text is a reference, a form to fill in or a mask."""
     bare = text.strip()
     scheme = _SCHEME.match(bare)
     return _REFERENCE.fullmatch(bare, scheme.end() if scheme else 0) is not None
 
 
 def starts_as_no_secret(text: str, start: int, name: str) -> bool:
-    """Say whether what stands at a place in code or in a template is a reference or an expression, and no literal."""
+    """Say whether a reference or an expression starts here, in code or in a template, and no literal."""
     scheme = _SCHEME.match(text, start)
     at = scheme.end() if scheme else start
     found = _REFERENCE.match(text, at)
@@ -129,7 +130,7 @@ def starts_as_no_secret(text: str, start: int, name: str) -> bool:
 
 
 def is_sentence(text: str) -> bool:
-    """Say whether a text under a sensitive name is a sentence about it, and not words to remember."""
+    """Say whether the value of a sensitive name is a sentence about the secret, and not a passphrase."""
     words = text.split()
     plain = [word.strip(_MARKS).lower() for word in words]
     joined = sum(word in _FUNCTION_WORDS for word in plain)
@@ -151,7 +152,7 @@ def is_state(text: str) -> bool:
 
 
 def is_schema(item: Any) -> bool:
-    """Say whether what stands under a sensitive name describes what may stand there: JSON Schema without examples."""
+    """Say whether the value of a sensitive name is a JSON Schema that describes it."""
     return isinstance(item, dict) and item.get("type") in _SCHEMA_TYPES and _SCHEMA_WORDS.issuperset(item)
 
 
@@ -172,7 +173,7 @@ _GONE = frozenset(("", "deleted", "null", "none", "undefined", "expired", "0", "
 
 
 def is_harmless_cookie(line: str) -> bool:
-    """Say whether no cookie in the line of a header opens anything."""
+    """Say whether no cookie in a header grants access."""
     pairs = [part.strip().partition("=") for part in line.split(";")]
     held = [(name.strip(), value.strip().strip('"')) for name, sign, value in pairs if sign]
     if not held and len(pairs) == 1:
@@ -201,13 +202,13 @@ _OF_LANGUAGE = frozenset((
     "logprobs", "probability", "prob", "deprel", "ner", "network", "blockchain", "balance", "amount", "index", "span",
     "tag",
 ))  # fmt: skip
-"""What stands beside a token of a text or of a currency, and never beside one that opens anything."""
+"""Keys beside a token of a text or of a currency, never beside a token that grants access."""
 _LONGEST_WORD = 20
 _LEAST_KEY = 20
 
 
 def is_harmless_leaf(text: str, kind: str, names: SensitiveNames) -> bool:
-    """Say whether what stands under a sensitive name only refers to a secret or speaks of one."""
+    """Say whether the value of a sensitive name only refers to a secret or describes it."""
     bare = text.strip()
     if kind == "cookie" and is_harmless_cookie(text):
         return True
@@ -225,14 +226,14 @@ def is_harmless_leaf(text: str, kind: str, names: SensitiveNames) -> bool:
 
 
 def is_doubtful(text: str, kind: str) -> bool:
-    """Say whether a text under a name that may mean anything is no secret after all."""
+    """Say whether the value of an ambiguous name is no secret."""
     if kind == "key":
-        # Any key of a service; a digest or an identifier under such a name is no secret.
+        # A name such as `mailer_key`: its value may also be a digest or an identifier.
         return not is_random(text) or len(text) < _LEAST_KEY or is_uuid(text) or is_path(text)
     return not looks_secret(text) or is_path(text)
 
 
 def is_other_meaning(kind: str | None, text: str, beside: Mapping[str, Any]) -> bool:
-    """Say whether a token is a word of a text or the sign of a currency, as what stands beside it tells."""
+    """Say whether a token is a word of a text or the symbol of a currency, judged by the keys beside it."""
     word = len(text) <= _LONGEST_WORD and not any(map(str.isdecimal, text))
     return kind == "token" and word and not _OF_LANGUAGE.isdisjoint(map(str.lower, beside))

@@ -37,6 +37,7 @@ _SEALED = ("encrypteddata", "ciphertext")
 _PRIVATE_PARTS_OF_A_WEB_KEY = frozenset(("d", "p", "q", "dp", "dq", "qi", "k", "oth"))
 _HEADERS = ("authorization", "cookie", "set-cookie", "proxy-authorization")
 _MOST_REMEMBERED = 1000
+_MOST_KEYS = 60
 _LONGEST_NAME = 100
 _NUMBERS = frozenset((int, float, bool, type(None)))
 _COUNTED = frozenset(("token", "secret", "cookie", "credential", "auth", "session_id", "csrf", "xsrf", "authorization"))
@@ -69,7 +70,7 @@ class _Key(NamedTuple):
 
 
 _Layout = tuple[list[_Key], tuple[str, ...]]
-"""The keys of a mapping, and the names they are shown by where none of them says anything."""
+"""The keys of a mapping; and if no key is telling, the names to show."""
 
 
 class JsonRedactor:
@@ -131,7 +132,7 @@ class JsonRedactor:
         return redacted
 
     def _under(self, item: Any, kind: str, beside: dict[str, Any], depth: int, *, certain: bool) -> Any:
-        """Return what stands under a sensitive key."""
+        """Redact the value of a sensitive key."""
         if not certain:
             return self._doubtful(item, kind, depth)
         if is_schema(item):
@@ -143,7 +144,7 @@ class JsonRedactor:
         return self.value(item, None if is_other else kind, depth)
 
     def _doubtful(self, item: Any, kind: str, depth: int) -> Any:
-        """Return what stands under a name that may mean no secret."""
+        """Redact the value of a key that may not hold a secret: replace only what looks like one."""
         if isinstance(item, list):
             return [
                 self._doubtful(element, kind, depth) if isinstance(element, str) else self.value(element, None, depth)
@@ -163,12 +164,12 @@ class JsonRedactor:
         """Read the keys of a mapping."""
         known = self._layouts.get(names)
         if known is None:
-            if len(self._layouts) > _MOST_REMEMBERED:
-                self._layouts.clear()
             keys = [self._key(name) for name in names]
             shown = tuple(key.shown for key in keys)
             is_plain = len(set(shown)) == len(shown) and not any(key.is_telling for key in keys)
-            known = self._layouts[names] = (keys, shown if is_plain else ())
+            known = (keys, shown if is_plain else ())
+            if len(names) <= _MOST_KEYS and len(self._layouts) < _MOST_REMEMBERED:
+                self._layouts[names] = known
         return known
 
     def _key(self, name: str) -> _Key:

@@ -1,4 +1,4 @@
-"""Tell from a name whether what stands under it is a secret."""
+"""Tell from a name whether its value is a secret."""
 
 import re
 import unicodedata
@@ -29,7 +29,7 @@ _ABOUT = frozenset((
     "names", "rotation", "timeout", "age", "complexity", "interval", "fingerprint", "thumbprint", "checksum",
     "supported", "public", "pub",
 ))  # fmt: skip
-"""A key with one of these words tells something about a secret, not the secret."""
+"""A name with one of these words describes a secret and does not hold it."""
 _ABOUT_AT_THE_END = frozenset((
     "ref", "refs", "reference", "at", "on", "by", "days", "hours", "minutes", "seconds", "enabled", "disabled",
     "required", "strength", "label", "title", "placeholder", "help", "path", "file", "env", "dir", "create", "revoke",
@@ -48,7 +48,7 @@ _STILL = frozenset((
     "confirmation", "confirm", "repeat", "again", "local", "ci", "s", "pem", "list", "var", "digits", "salt", "base",
     "json", "bytes", "material", "seed", "hint",
 ))  # fmt: skip
-"""Behind these words a name still names the secret itself."""
+"""A name that ends with these words still names the secret itself."""
 _IDENTIFIED = ("secretid", "sessionid", "accesskeyid", "tokenid")
 _KEYS_OF_THINGS = frozenset((
     "cache", "partition", "idempotency", "sort", "s3", "object", "primary", "foreign", "row", "hash", "dedup", "group",
@@ -60,7 +60,7 @@ _KEYS_OF_THINGS = frozenset((
     "parent", "child", "next", "prev", "start", "last", "first", "evaluated", "continuation", "turbo", "nx", "build",
     "lock", "mutex", "slot", "session", "user", "id", "tls", "cert", "by", "the", "a", "with", "of", "any", "this",
 ))  # fmt: skip
-"""Keys of these things open nothing."""
+"""Keys of these things grant no access."""
 _PLACE = frozenset(("url", "uri", "endpoint"))
 _OWNERS = ("access", "refresh", "auth", "api", "session", "bearer", "id", "security", "device", "bot", "user")
 _LOOK_ALIKES = (
@@ -73,7 +73,7 @@ _MOST_REMEMBERED = 10_000
 
 
 class SensitiveNames:
-    """Know the names under which secrets stand, in any spelling."""
+    """Know the names of secrets in any spelling."""
 
     def __init__(self, names: Iterable[str] = DEFAULT_SENSITIVE_KEYS) -> None:
         """Take names such as `api_key`; apiKey, API-KEY and x_api_key are then known too."""
@@ -87,14 +87,14 @@ class SensitiveNames:
         """
         keys = [r"(?<=[a-z0-9])[_.-]?key(?![a-z])"] if self._usual else []
         self.cue = re.compile("|".join([*_cues(given), *keys]) or r"(?!)")
-        """Finds in a lower-case text where a name might be; most texts hold none and are done with then."""
+        """Finds where a name might be in a lower-case text; most texts have none and are done with then."""
 
     def is_given(self, name: str) -> bool:
         """Say whether a text is one of the names themselves, in any spelling."""
         return _compact(name[:200]) in self._kinds
 
     def tells_about(self, name: str) -> bool:
-        """Say whether a name speaks of a secret without holding it: `secretName`, `password_changed_at`."""
+        """Say whether a name describes a secret without holding it: `secretName`, `password_changed_at`."""
         compact = _compact(name[:200])
         return _is_about(words_of(name[:200])) and any(fragment in compact for fragment in self._kinds)
 
@@ -132,7 +132,7 @@ class SensitiveNames:
 
 
 def _without_ending(words: list[str]) -> list[str]:
-    """Drop what stands behind a name without changing its meaning."""
+    """Drop words at the end of a name that do not change its meaning."""
     end = len(words)
     while end > 1 and (words[end - 1] in _STILL or words[end - 1].isdecimal()):
         end -= 1
@@ -144,7 +144,7 @@ def _cues(names: list[str]) -> list[str]:
     patterns: dict[str, set[str]] = {}
     for name in names:
         words = words_of(name)
-        # A short name is a word of its own or the end of one; inside of words it means nothing.
+        # A short name is a word or the end of a word; inside other words it means nothing.
         edge = "(?![a-z])" if len(_compact(name)) <= _SHORT and name != "token" else ""
         pattern = "[ _.-]?".join(map(re.escape, words)) + edge
         patterns.setdefault(pattern[0], set()).add(pattern[1:])

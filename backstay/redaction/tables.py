@@ -1,4 +1,4 @@
-"""Find secrets beneath the titles of a table."""
+"""Find secrets in the columns of tables: CSV, Markdown, rows of lists, and SQL inserts."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -40,7 +40,7 @@ def sensitive_columns(titles: Iterable[str], read: Callable[[str], tuple[str | N
 
 
 def columns_in(text: str, cues: list[tuple[int, int]], names: SensitiveNames) -> Iterator[Span]:
-    """Yield the cells beneath the sensitive titles of a table whose cells are parted by one sign, and in SQL."""
+    """Yield the cells of sensitive columns, in tables with a separator and in SQL."""
     if "\n" in text:
         yield from _tables(text, cues, names)
     if "(" in text and ("values" in text or "VALUES" in text or "Values" in text):
@@ -53,7 +53,7 @@ def _tables(text: str, cues: list[tuple[int, int]], names: SensitiveNames) -> It
     for cue, _ in cues:
         if cue < done:
             continue
-        # What is far from the line's edges is not looked for: a line of a megabyte is no header.
+        # A longer line is no header.
         start = text.rfind("\n", max(cue - _LONGEST_HEADER, 0), cue) + 1
         done = _line_end(text, cue)
         short = done - start <= _LONGEST_HEADER
@@ -103,7 +103,7 @@ def _cells(line: str, at: int, sign: str, sensitive: dict[int, str]) -> Iterator
 
 
 def _inserted(text: str, found: re.Match[str], names: SensitiveNames) -> Iterator[Span]:
-    """Yield the values that SQL puts into sensitive columns."""
+    """Yield the values that SQL inserts into sensitive columns."""
     sensitive = sensitive_columns((title.strip().strip('`"[]') for title in found[1].split(",")), names.read)
     for row in _TUPLE.finditer(text, *found.span(2)) if sensitive else ():
         at, column = row.start(1), 0

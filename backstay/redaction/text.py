@@ -16,7 +16,7 @@ from backstay.redaction.tables import columns_in
 from backstay.redaction.vendor_tokens import Span, tokens_in
 
 SHORTEST = 8
-"""What is shorter would be found in ordinary words."""
+"""Shorter secrets would be found in ordinary words."""
 
 
 def spellings_of(secret: str) -> set[str]:
@@ -43,10 +43,10 @@ _LONGEST_REMEMBERED = 120
 
 
 class TextRedactor:
-    """Find what is secret in texts, and put something else in its place."""
+    """Replace the secrets in texts."""
 
     def __init__(self, names: SensitiveNames, known: re.Pattern[str] | None, substitute: Substitute) -> None:
-        """Know names, forms, and perhaps secrets themselves."""
+        """Take sensitive names, secrets that are known already, and what to replace secrets with."""
         self.names = names
         self.known = known
         self.substitute = substitute
@@ -73,14 +73,14 @@ class TextRedactor:
         return text
 
     def read(self, name: str) -> tuple[str | None, bool]:
-        """Return the kind for a name and whether it is certain, read without what was replaced in it."""
+        """Return the kind of a name and whether it is certain; what was replaced in the name is not read."""
         if "[" not in name and "⟦" not in name:
             return self.names.read(name)
         found = (self.names.read(part) for part, is_done in self.split(name) if not is_done)
         return next((kind for kind in found if kind[0]), (None, False))
 
     def split(self, text: str) -> list[tuple[str, bool]]:
-        """Cut a text into parts that are replaced already, handles and masks, and parts that are not."""
+        """Cut a text into parts that are handles or masks already, and parts that are not."""
         if MARK not in text and "[REDACTED:" not in text:
             return [(text, False)]
         parts: list[tuple[str, bool]] = []
@@ -104,7 +104,7 @@ class TextRedactor:
         return self.known is not None and self.known.search(kind) is not None and self.names.read(kind)[0] is None
 
     def _once(self, text: str) -> list[tuple[str, bool]]:
-        """Cut a text at every secret that is found in it; secrets that overlap are one."""
+        """Cut a text at every secret in it; secrets that overlap count as one."""
         found = deque(sorted(self._found_in(text), key=lambda span: (span[0], -span[1])))
         parts: list[tuple[str, bool]] = []
         at = 0
@@ -124,7 +124,7 @@ class TextRedactor:
         yield from keys_and_urls_in(text)
         lowered = text.lower()
         if len(lowered) != len(text):
-            # Some letters have two small ones; places must stay the same.
+            # Some letters become two in lower case; positions must stay the same.
             lowered = "".join(sign.lower() if sign.isascii() else sign for sign in text)
         yield from schemes_in(text, lowered)
         yield from commands_in(text)
