@@ -1,4 +1,4 @@
-"""Make strict JSON of any Python value, so that everything behind it may trust what it gets."""
+"""Turn any Python value into strict JSON that other code can rely on."""
 
 import hashlib
 import math
@@ -18,6 +18,7 @@ DEEPEST = 100
 _MOST_BITS = 1024
 _LARGE = 1 << _MOST_BITS
 _PLAIN = frozenset((dict, list, str, int, float, bool, type(None)))
+_NOT_FINITE = {math.inf: "Infinity", -math.inf: "-Infinity"}
 _OPAQUE = "nested too deeply to be shown"
 
 
@@ -42,8 +43,8 @@ def clean_text(text: str) -> str:
 
 
 def _is_strict(value: Any, deepest: int) -> bool:
-    """Say whether a value is strict JSON; what contains a list or an object twice may be denied it."""
-    # Whole levels are asked at once: that takes a quarter of the time of asking leaf by leaf.
+    """Say whether a value is strict JSON; False also where a list or an object occurs twice."""
+    # Checking whole levels takes a quarter of the time of checking each leaf.
     level, met = [value], set[int]()
     for _ in range(deepest + 1):
         of_kind: dict[type, list[Any]] = {kind: [] for kind in {*map(type, level)}}
@@ -83,7 +84,7 @@ def _is_utf8(texts: list[str]) -> bool:
 
 
 def _clean(value: Any, left: int, above: set[int]) -> Any:
-    # Nearly everything is of one of these types exactly; the rest may look like them and not behave so.
+    # Nearly all values have exactly one of these types; subclasses may behave differently.
     kind = type(value)
     if kind is str:
         return value if value.isascii() else clean_text(value)
@@ -107,7 +108,7 @@ def _clean_other(value: Any, left: int, above: set[int]) -> Any:
         case int():
             return int(value) if value.bit_length() <= _MOST_BITS else f"a number of {value.bit_length()} bits"
         case float():
-            return float(value) if value - value == 0 else _unending(value)
+            return float(value) if value - value == 0 else _NOT_FINITE.get(float(value), "NaN")
         case _:
             opened = _opened(value)
             return _clean_inside(opened, left, above) if isinstance(opened, Mapping | list) else opened
@@ -119,7 +120,7 @@ def _clean_inside(value: Mapping[Any, Any] | list[Any], left: int, above: set[in
     above.add(id(value))
     try:
         left -= 1
-        # Asked here once more, leaf by leaf: a call for each would take longer than all the rest.
+        # Leaves are checked here too: a call for each would take longer than everything else.
         if isinstance(value, list):
             return [
                 item
@@ -180,7 +181,7 @@ def _opened_object(value: Any) -> Any:
         if isinstance(value, BaseException):
             return clean_text(f"{name}: {value}")
     except Exception:
-        # A foreign class may fail at anything; its name is all that is certain then.
+        # A foreign class may fail at anything; only its name is certain then.
         return f"a {name}"
     # No repr: it would differ from process to process.
     return f"a {name}"
@@ -200,9 +201,3 @@ def _key(key: Any) -> str:
         case _:
             opened = _opened(key)
             return opened if isinstance(opened, str) else f"a {clean_text(type(key).__name__)}"
-
-
-def _unending(value: float) -> str:
-    if value > 0:
-        return "Infinity"
-    return "-Infinity" if value < 0 else "NaN"

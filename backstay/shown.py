@@ -1,4 +1,4 @@
-"""Show hostile text to people so that it looks like what it is: one line, nothing invisible, nothing that acts."""
+"""Show hostile text to people safely: on one line, with nothing invisible and nothing that renders or runs."""
 
 from bisect import bisect_right
 from typing import Any
@@ -61,7 +61,7 @@ def shown_arguments(arguments: dict[str, Any], limit: int = 2000) -> tuple[dict[
 
 
 class _View:
-    """Spend a number of characters on a JSON value, leaf by leaf, and count what had to be left out."""
+    """Show a JSON value in a limited number of characters, and count what is left out."""
 
     def __init__(self, left: int) -> None:
         self.left = left

@@ -1,4 +1,4 @@
-"""Count, sum and range what stands in a table, in one pass."""
+"""Count and sum the columns of a table and find their ranges, in one pass."""
 
 import math
 import re
@@ -17,20 +17,19 @@ _NOT_NUMBERS = frozenset(("NaN", "Infinity", "-Infinity"))
 
 
 class Column:
-    """Hold what can be said of one column, without its values."""
+    """Facts about one column, without its values."""
 
     def __init__(self, values: list[Any]) -> None:
         """Read values of strict JSON, none of them null."""
         texts = [value for value in values if type(value) is str]
         numbers = values if not texts and {*map(type, values)} <= {int, float} else _numbers(values)
-        truths = [] if len(texts) + len(numbers) == len(values) else [one for one in values if type(one) is bool]
+        truths = [] if len(texts) + len(numbers) == len(values) else [value for value in values if type(value) is bool]
         self.kinds = Counter({"string": len(texts), "number": len(numbers), "boolean": len(truths)})
         if self.kinds.total() < len(values):
             self.kinds["object"] = sum(type(value) is dict for value in values)
             self.kinds["array"] = len(values) - self.kinds.total()
         self.kinds = +self.kinds
-        self.whole = sum(value for value in numbers if type(value) is int)
-        self.broken = _added([value for value in numbers if type(value) is float])
+        self.sum = _sum(numbers)
         self.least: Any = min(numbers, default=None)
         self.most: Any = max(numbers, default=None)
         counted = Counter([value[:_LONGEST_VALUE] for value in texts])
@@ -53,7 +52,7 @@ class Column:
         if rows > self.filled:
             facts["null_rate"] = round((rows - self.filled) / rows, 4)
         if self.kinds["number"]:
-            facts |= {"sum": _finite(self._sum()), "min": self.least, "max": self.most, "mean": _finite(self._mean())}
+            facts |= {"sum": _told(self.sum), "min": self.least, "max": self.most, "mean": _told(self._mean())}
         if self.dated:
             facts |= {"earliest": self.earliest, "latest": self.latest}
         if self.distinct:
@@ -64,7 +63,7 @@ class Column:
         return facts
 
     def oddities(self, rows: int) -> list[str]:
-        """Return what a reader of the column should be warned of."""
+        """Return what a reader of the column should know to avoid mistakes."""
         odd: list[str] = []
         if rows > self.filled:
             odd.append(f"{rows - self.filled} of {rows} empty")
@@ -85,22 +84,15 @@ class Column:
             return "null"
         return "mixed" if len(kinds) > 1 else next(iter(kinds), "number")
 
-    def _sum(self) -> float | None:
-        try:
-            return round(self.whole + self.broken, 6) if self.broken else self.whole
-        except OverflowError:
-            return None
-
     def _mean(self) -> float | None:
-        total = self._sum()
         try:
-            return None if total is None else round(total / self.kinds["number"], 6)
+            return None if self.sum is None else round(self.sum / self.kinds["number"], 6)
         except OverflowError:
             return None
 
 
 class Table:
-    """Gather the columns of a list of objects, of lists, or of plain values."""
+    """The columns of a list of objects, of lists, or of plain values."""
 
     def __init__(self, path: str, rows: list[Any]) -> None:
         """Read every row once."""
@@ -140,7 +132,7 @@ def table_in(payload: Any) -> Table | None:
 
 
 def _alike(rows: list[Any]) -> dict[str, list[Any]] | None:
-    """Return the columns of objects that all have the same names, column by column; None when they have not."""
+    """Return the columns of objects that all have the same names in the same order, else None."""
     if {*map(type, rows)} != {dict} or len(shapes := {*map(tuple, rows)}) > 1:
         return None
     (names,) = shapes
@@ -159,18 +151,20 @@ def _cells(row: Any) -> Iterable[tuple[str, Any]]:
             return (("value", row),)
 
 
-def _added(values: list[float]) -> float:
+def _sum(numbers: list[Any]) -> float | None:
+    """Return the sum, or None where no float can hold it."""
+    whole = sum(value for value in numbers if type(value) is int)
     try:
-        return math.fsum(values)
+        fractions = math.fsum(value for value in numbers if type(value) is float)
+        total = round(whole + fractions, 6) if fractions else whole
     except OverflowError:
-        return math.inf
+        return None
+    return total if isinstance(total, int) or math.isfinite(total) else None
+
+
+def _told(figure: float | None) -> float | str:
+    return "out of range" if figure is None else figure
 
 
 def _numbers(values: list[Any]) -> list[Any]:
     return [value for value in values if type(value) is int or type(value) is float]
-
-
-def _finite(value: float | None) -> float | str:
-    if value is None or value - value != 0:
-        return "out of range"
-    return value

@@ -1,4 +1,4 @@
-"""Stand in for a large payload with a small, true and always equal account of it."""
+"""Summarise a large payload: the same payload always gives the same small digest."""
 
 import hashlib
 from copy import deepcopy
@@ -17,7 +17,7 @@ from backstay.shown import one_line
 __all__ = ["Purpose", "clean_json", "digest_of_result", "summarize_payload"]
 
 Purpose = Literal["for_planning", "for_user", "for_debug"]
-"""for_planning: schema and aggregates, few examples; for_user: examples and sentences; for_debug: all there is."""
+"""for_planning: schema and aggregates, few examples; for_user: examples and sentences; for_debug: everything."""
 
 LEAST_CHARS = 400
 _STEPS = 7
@@ -25,7 +25,7 @@ _STEPS = 7
 
 @dataclass(frozen=True)
 class Detail:
-    """Say how much of everything is told."""
+    """How much a digest shows of each part."""
 
     rows: int
     text: int
@@ -35,7 +35,7 @@ class Detail:
     schema_depth: int
 
     def less(self, step: int) -> "Detail":
-        """Return half of everything per step; at the end only what is needed to ask further."""
+        """Halve everything per step, down to what is needed to ask for more."""
         return Detail(
             rows=self.rows >> step,
             text=max(self.text >> step, 16),
@@ -64,23 +64,23 @@ def summarize_payload(
         raise ValueError(f"purpose: {purpose!r} is unknown; use one of {', '.join(get_args(Purpose))}")
     if max_chars < LEAST_CHARS:
         raise ValueError(f"max_chars: {max_chars} is too few; write at least {LEAST_CHARS}")
-    return _Account(label, payload, purpose).fitting(max_chars, None)
+    return _Summary(label, payload, purpose).fitting(max_chars, None)
 
 
 def digest_of_result(label: str, payload: Any, ref: str, whole_under: int = 2048) -> dict[str, Any]:
-    """Return what the model is shown of a result: the payload itself when it is small, else its digest."""
+    """Return what the model sees of a result: the payload itself if it is small, else its digest."""
     cleaned = clean_json(payload)
     text = canonical(cleaned)
     if len(text) < whole_under and len(text.encode("utf-8")) < whole_under:
         return {"data": cleaned, "ref": ref}
-    return _Account(label, cleaned, "for_planning", text).fitting(4000, ref)
+    return _Summary(label, cleaned, "for_planning", text).fitting(4000, ref)
 
 
-class _Account:
-    """Read a payload once; tell of it in more or less detail until it fits."""
+class _Summary:
+    """Read a payload once; describe it in less and less detail until the digest fits."""
 
     def __init__(self, label: str, payload: Any, purpose: Purpose, text: str | None = None) -> None:
-        """Take `text`, when it is given, for the canonical form of a payload that is strict JSON already."""
+        """Take a payload; `text` is its canonical form if it is strict JSON already."""
         self.label = one_line(clean_text(label), 80)
         self.purpose: Purpose = purpose
         self.remarks: list[str] = []
@@ -95,17 +95,19 @@ class _Account:
         self.said = LineFacts(self.lines)
 
     def fitting(self, max_chars: int, ref: str | None) -> dict[str, Any]:
-        """Return the most detailed account that fits."""
+        """Return the most detailed digest that fits."""
         for step in range(-1, _STEPS):
             if step < 0 and self._longer_than(max_chars * 2 // 3):
                 continue
             told = self._told(_DETAILS[self.purpose].less(max(step, 0)), ref, whole=step < 0)
             if len(canonical(told)) <= max_chars:
                 return told
-        return self._bare(ref)
+        return self._digest(ref, {}, [], {}, ["too wide to be summarized; read parts of it"]) | {
+            "label": one_line(self.label, 40)
+        }
 
     def _written(self, payload: Any, text: str | None) -> str:
-        """Return the data as text, or nothing where its size is known and nobody asks for more."""
+        """Return the data as text, or an empty text if its size is known and nothing else needs the text."""
         if isinstance(self.data, str):
             return self.data
         if text is not None and self.data is payload:
@@ -142,19 +144,24 @@ class _Account:
         hidden = len(notes) - detail.notes
         if hidden > 0:
             notes = [*notes[: detail.notes], f"{hidden} more notes"]
+        return self._digest(ref, self._schema(detail), sample, self._aggregates(detail), notes) | {
+            "truncated": self.hidden or not whole
+        }
+
+    def _digest(self, ref: str | None, schema: Any, sample: Any, aggregates: Any, notes: list[str]) -> dict[str, Any]:
         return {
             "label": self.label,
             "original_size": {"bytes": self.size, "rows": self._rows()},
-            "truncated": self.hidden or not whole,
-            "schema": self._schema(detail),
+            "truncated": True,
+            "schema": schema,
             "sample": sample,
-            "aggregates": self._aggregates(detail),
+            "aggregates": aggregates,
             "notes": notes,
             "storage_ref": ref,
         }
 
     def _sentence(self) -> str:
-        """Say in words what the payload is."""
+        """Describe the payload in a sentence."""
         if isinstance(self.data, str):
             what = "A log" if self.said.is_log else f"{self.said.mails} mails" if self.said.mails else "A text"
             return f"{what} of {len(self.lines)} lines and {len(self.data)} characters."
@@ -163,18 +170,6 @@ class _Account:
         names = [one_line(name, 40) for name in list(self.table.columns)[:8]]
         more = f" and {len(self.table.columns) - 8} more" if len(self.table.columns) > 8 else ""
         return f"A table of {len(self.table.rows)} rows with {', '.join(names) or 'no columns'}{more}."
-
-    def _bare(self, ref: str | None) -> dict[str, Any]:
-        return {
-            "label": one_line(self.label, 40),
-            "original_size": {"bytes": self.size, "rows": self._rows()},
-            "truncated": True,
-            "schema": {},
-            "sample": [],
-            "aggregates": {},
-            "notes": ["too wide to be summarized; read parts of it"],
-            "storage_ref": ref,
-        }
 
     def _rows(self) -> int | None:
         if isinstance(self.data, str):
@@ -185,7 +180,7 @@ class _Account:
         if isinstance(self.data, str):
             return {"type": "string"}
         builder = SchemaBuilder(schema_uri=SchemaBuilder.NULL_URI)
-        # Only kinds matter here, so texts are cut to nothing and lists to a few elements.
+        # Only types matter here, so texts are emptied and lists cut to a few elements.
         builder.add_object(Excerpt(0, 20, widest=max(detail.columns, 1), deepest=detail.schema_depth).of(self.data))
         return _without_required(builder.to_schema())
 
@@ -232,7 +227,7 @@ def _bytes_of(text: str) -> int:
 
 
 def _without_required(schema: Any) -> Any:
-    """Drop what only repeats the names of properties."""
+    """Drop `required`, which only repeats the names of properties."""
     match schema:
         case dict():
             return {

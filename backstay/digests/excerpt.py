@@ -1,6 +1,7 @@
-"""Cut a JSON value down to a part that still shows what it is like."""
+"""Shorten a JSON value to a part that still shows its structure."""
 
 import json
+from itertools import islice
 from typing import Any
 
 from backstay.clean import clean_json, unique_key
@@ -26,30 +27,21 @@ class Excerpt:
             case str() if len(value) > self._text:
                 self.clipped += 1
                 return value[: self._text] + _MORE
+            case dict() | list() if depth >= self._deepest:
+                self.clipped += bool(value)
+                return type(value)()
             case dict():
-                return self._mapping(value, depth)
+                self.clipped += len(value) > self._widest
+                kept: dict[str, Any] = {}
+                for name, item in islice(value.items(), self._widest):
+                    short = name if len(name) <= _LONGEST_NAME else name[:_LONGEST_NAME] + _MORE
+                    kept[unique_key(short, kept)] = self.of(item, depth + 1)
+                return kept
             case list():
-                return self._sequence(value, depth)
+                self.clipped += len(value) > self._items
+                return [self.of(item, depth + 1) for item in representative(value, self._items)]
             case _:
                 return value
-
-    def _mapping(self, value: dict[str, Any], depth: int) -> dict[str, Any]:
-        if depth >= self._deepest:
-            self.clipped += bool(value)
-            return {}
-        self.clipped += len(value) > self._widest
-        kept: dict[str, Any] = {}
-        for name, item in list(value.items())[: self._widest]:
-            short = name if len(name) <= _LONGEST_NAME else name[:_LONGEST_NAME] + _MORE
-            kept[unique_key(short, kept)] = self.of(item, depth + 1)
-        return kept
-
-    def _sequence(self, value: list[Any], depth: int) -> list[Any]:
-        if depth >= self._deepest:
-            self.clipped += bool(value)
-            return []
-        self.clipped += len(value) > self._items
-        return [self.of(item, depth + 1) for item in representative(value, self._items)]
 
 
 def representative(items: list[Any], count: int) -> list[Any]:
@@ -63,7 +55,7 @@ def representative(items: list[Any], count: int) -> list[Any]:
 
 
 def read_json(text: str) -> Any:
-    """Return what a JSON text of an object or a list says; None when it is none."""
+    """Parse the JSON text of an object or a list; return None if it is no such text."""
     if text.lstrip()[:1] not in ("{", "["):
         return None
     try:

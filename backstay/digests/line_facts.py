@@ -1,4 +1,4 @@
-"""Say what a log or a thread of mails in plain text is about, without a model."""
+"""Describe a log or a thread of mails in plain text, without a model."""
 
 import re
 from collections import Counter
@@ -25,7 +25,7 @@ _MAIL = re.compile(r"(?:^|>\s?)(From|Subject|Date):\s*(.{1,200})", re.IGNORECASE
 
 
 class LineFacts:
-    """Gather what the lines of one text say about it."""
+    """Facts about the lines of a text."""
 
     def __init__(self, lines: list[str]) -> None:
         """Read every line once."""
@@ -34,7 +34,7 @@ class LineFacts:
         self.mail: dict[str, Counter[str]] = {"from": Counter(), "subject": Counter(), "date": Counter()}
         self.first_grave = ""
         self.lines = len(lines)
-        # Lines are compared with each other at the price of ten times reading them.
+        # Comparing lines costs ten times as much as reading them.
         self.compared_each = 1 + self.lines // _MOST_COMPARED
         moments = self._read(lines if self.lines >= _LEAST_LINES else [])
         self.moments = len(moments)
@@ -42,12 +42,12 @@ class LineFacts:
 
     @property
     def is_log(self) -> bool:
-        """Say whether most lines carry a moment or a level."""
+        """Say whether most lines have a time or a level."""
         return max(self.moments, self.levels.total()) * 2 > self.lines >= _LEAST_LINES
 
     @property
     def mails(self) -> int:
-        """Return how many mails the text holds: each has at least who wrote it and what about."""
+        """Return how many mails the text holds: each has at least a sender and a subject."""
         return min(self.mail["from"].total(), self.mail["subject"].total())
 
     def facts(self, choices: int) -> dict[str, Any]:
@@ -64,14 +64,14 @@ class LineFacts:
         return {}
 
     def oddities(self) -> list[str]:
-        """Return what a reader should be warned of."""
+        """Return what a reader should know to avoid mistakes."""
         grave = sum(self.levels[level] for level in _GRAVE)
         if not self.is_log or not grave:
             return []
         return [f"{grave} of {self.lines} lines report errors; the first: {self.first_grave[:_LONGEST_SHAPE]}"]
 
     def _read(self, lines: list[str]) -> list[str]:
-        """Count levels, shapes and headers; return the moments."""
+        """Count levels, shapes and headers; return the times."""
         moments: list[str] = []
         words: list[str] = []
         for number, line in enumerate(lines):

@@ -18,13 +18,13 @@ _MISSING = object()
 
 
 class Judgement(IntEnum):
-    """Say how conditions came out; where all must hold, the lowest decides."""
+    """The outcome of conditions; where all must hold, the lowest decides."""
 
     FAILS = 0
     OPAQUE = 1
     """The value is a secret handle, a stored reference or a reference to a later result."""
     DOUBTFUL = 2
-    """The argument is missing or of another type, and caution says that the condition holds."""
+    """The argument is missing or of another type, and out of caution the condition counts as holding."""
     HOLDS = 3
 
 
@@ -43,7 +43,7 @@ def judge(conditions: Conditions, arguments: dict[str, Any], *, widens: bool) ->
     for path, operators in conditions.items():
         values = _reach(arguments, path)
         for operator, operand in operators.items():
-            found = _fold((_one(operator, value, operand, widens=widens) for value in values), widens=widens)
+            found = _fold((_judge_value(operator, value, operand, widens=widens) for value in values), widens=widens)
             if found is Judgement.OPAQUE and not opaque_path:
                 opaque_path = path
             outcome = min(outcome, found)
@@ -91,8 +91,8 @@ def _unkeyed(element: Any) -> Any:
     return element if is_opaque(element) else _MISSING
 
 
-def _one(operator: str, value: Any, operand: Any, *, widens: bool) -> Judgement:
-    """Judge one value; a list is judged element by element where the operator speaks of single values."""
+def _judge_value(operator: str, value: Any, operand: Any, *, widens: bool) -> Judgement:
+    """Judge one value; a list is judged element by element where the operator compares single values."""
     if value is _MISSING:
         return _doubt(widens=widens)
     if is_opaque(value):
@@ -111,23 +111,17 @@ def _one(operator: str, value: Any, operand: Any, *, widens: bool) -> Judgement:
 
 
 def _plain(operator: str, value: Any, operand: Any, *, widens: bool) -> Judgement:
-    match compare(operator, value, operand, widens=widens):
-        case None:
-            return _doubt(widens=widens)
-        case holds:
-            return Judgement.HOLDS if holds else Judgement.FAILS
+    holds = compare(operator, value, operand, widens=widens)
+    if holds is None:
+        return _doubt(widens=widens)
+    return Judgement.HOLDS if holds else Judgement.FAILS
 
 
 def _by_element(operator: str, operand: Any) -> bool:
-    match operator:
-        case "starts_with" | "ends_with":
-            return True
-        case "equals":
-            return not isinstance(operand, list)
-        case "in":
-            return not any(isinstance(choice, list) for choice in operand)
-        case _:
-            return False
+    if operator in ("equals", "in"):
+        choices = operand if operator == "in" else [operand]
+        return not any(isinstance(choice, list) for choice in choices)
+    return operator in ("starts_with", "ends_with")
 
 
 def _doubt(*, widens: bool) -> Judgement:
@@ -136,7 +130,4 @@ def _doubt(*, widens: bool) -> Judgement:
 
 def _fold(outcomes: Iterable[Judgement], *, widens: bool) -> Judgement:
     """Join the outcomes of several values: all must hold to widen, one is enough to narrow."""
-    found = set(outcomes)
-    if widens:
-        return min(found, default=Judgement.FAILS)
-    return max(found, default=Judgement.FAILS)
+    return (min if widens else max)(outcomes, default=Judgement.FAILS)

@@ -42,7 +42,7 @@ def _fits(pattern: str, at: int, sign: str) -> bool:
 
 
 def _closed(positions: set[int], pattern: str) -> set[int]:
-    """Add what can be reached by letting stars stand for nothing."""
+    """Add what can be reached if stars match nothing."""
     closed: set[int] = set()
     for start in positions:
         at = start

@@ -1,46 +1,31 @@
-"""What a condition may ask of one value; True, False, or None when the question does not fit the value."""
+"""Compare one value of the arguments with what a condition says."""
 
+import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from backstay.canonical import canonical
 from backstay.redaction.handles import MARK
 
 _DEPTH = 8
+Comparison = Callable[[Any, Any], bool | None]
 
 
-def parse_operand(path: str, operator: Any, operand: Any) -> Any:
+def parse_operand(path: str, name: Any, operand: Any) -> Any:
     """Return the operand when the operator is known and the operand fits it; raises ValueError naming the fix."""
-    check = _OPERANDS.get(operator) if isinstance(operator, str) else None
-    if check is None:
-        raise ValueError(f"{path}: unknown operator {operator!r}; use one of {', '.join(_OPERANDS)}")
-    wanted, fits = check
-    if not fits(operand):
-        raise ValueError(f"{path}.{operator}: {_clip(operand)} does not fit; write {wanted}")
+    found = OPERATORS.get(name) if isinstance(name, str) else None
+    if found is None:
+        raise ValueError(f"{path}: unknown operator {name!r}; use one of {', '.join(OPERATORS)}")
+    if not found.fits(operand):
+        raise ValueError(f"{path}.{name}: {_clip(operand)} does not fit; write {found.operand}")
     return operand
 
 
-def compare(operator: str, value: Any, operand: Any, *, widens: bool) -> bool | None:
-    """Ask one value; None says that the value is of a type the operator cannot judge."""
-    match operator:
-        case "equals":
-            return _equals(value, operand)
-        case "in":
-            answers = [_equals(value, choice) for choice in operand]
-            return True if True in answers else (False if False in answers else None)
-        case "starts_with":
-            return _starts_with(value, operand, widens=widens) if isinstance(value, str) else None
-        case "ends_with":
-            return value.endswith(operand) if isinstance(value, str) else None
-        case "contains":
-            return _contains(value, operand, widens=widens)
-        case "max_items":
-            return len(value) <= operand if isinstance(value, list | dict) else None
-        case "max_bytes":
-            size = _size(value)
-            return None if size is None else size <= operand
-        case _:
-            return _ordered(operator, value, operand) if is_number(value) else None
+def compare(name: str, value: Any, operand: Any, *, widens: bool) -> bool | None:
+    """Compare one value; None says that the operator cannot judge a value of this type."""
+    found = OPERATORS[name]
+    comparison = found.compare if widens or found.narrowing is None else found.narrowing
+    return comparison(value, operand)
 
 
 def is_number(value: Any) -> bool:
@@ -76,23 +61,16 @@ def contains_opaque(value: Any) -> bool:
     return False
 
 
-def _ordered(operator: str, value: float, operand: float) -> bool:
-    match operator:
-        case "lt":
-            return value < operand
-        case "lte":
-            return value <= operand
-        case "gt":
-            return value > operand
-        case _:
-            return value >= operand
-
-
 def _equals(value: Any, operand: Any) -> bool | None:
     if operand is None:
         return value is None
-    # "10000" is not 10000, but a tool may take the one for the other: the question does not fit.
+    # "10000" is not 10000, but a tool may read both as the same: the operator cannot judge.
     return _same(value, operand) if _kind(value) == _kind(operand) else None
+
+
+def _is_in(value: Any, choices: list[Any]) -> bool | None:
+    answers = [_equals(value, choice) for choice in choices]
+    return True if True in answers else (False if False in answers else None)
 
 
 def _same(value: Any, operand: Any) -> bool:
@@ -109,42 +87,33 @@ def _same(value: Any, operand: Any) -> bool:
 
 
 def _kind(value: Any) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "boolean"
-        case int() | float():
-            return "number" if value == value else "nan"  # noqa: PLR0124 - NaN
-        case str():
-            return "string"
-        case list():
-            return "list"
-        case _:
-            return "object"
+    return "number" if is_number(value) else type(value).__name__
 
 
-def _contains(value: Any, operand: Any, *, widens: bool) -> bool | None:
-    match value:
-        case str():
-            return operand in value if isinstance(operand, str) else None
-        case list():
-            if any(_same(element, operand) for element in value):
-                return True
-            # "everything that mentions evil.example" must also catch it inside a longer element; a licence must not.
-            return not widens and isinstance(operand, str) and any(isinstance(e, str) and operand in e for e in value)
-        case _:
-            return None
+def _contains(value: Any, operand: Any) -> bool | None:
+    if isinstance(value, list):
+        return any(_same(element, operand) for element in value)
+    return operand in value if isinstance(value, str) and isinstance(operand, str) else None
 
 
-def _starts_with(value: str, operand: str, *, widens: bool) -> bool | None:
-    climbs = _climbs(value)
-    if widens:
-        return not climbs and value.startswith(operand)
+def _may_contain(value: Any, operand: Any) -> bool | None:
+    # A rule against evil.example must also catch it inside a longer element; a rule that allows must not.
+    if isinstance(value, list) and isinstance(operand, str):
+        return any(isinstance(element, str) and operand in element for element in value)
+    return _contains(value, operand)
+
+
+def _starts_with(value: Any, operand: str) -> bool | None:
+    return value.startswith(operand) and not _climbs(value) if isinstance(value, str) else None
+
+
+def _may_start_with(value: Any, operand: str) -> bool | None:
+    if not isinstance(value, str):
+        return None
     if "/" not in operand and "\\" not in operand:
         return value.startswith(operand)
     # A forbidden place can be reached by a detour: "/tmp/../etc", "//etc", "/./etc".
-    return None if climbs else value.startswith(operand) or _straight(value).startswith(operand)
+    return None if _climbs(value) else value.startswith(operand) or _straight(value).startswith(operand)
 
 
 def _climbs(value: str) -> bool:
@@ -163,12 +132,24 @@ def _segments(value: str) -> list[str]:
     return plain.split("/")
 
 
-def _size(value: Any) -> int | None:
+def _ends_with(value: Any, operand: str) -> bool | None:
+    return value.endswith(operand) if isinstance(value, str) else None
+
+
+def _has_at_most(value: Any, operand: int) -> bool | None:
+    return len(value) <= operand if isinstance(value, list | dict) else None
+
+
+def _is_written_in(value: Any, operand: int) -> bool | None:
     try:
         text = value if isinstance(value, str) else canonical(value)
     except (ValueError, TypeError, RecursionError):
         return None
-    return len(text.encode("utf-8", "surrogatepass"))
+    return len(text.encode("utf-8", "surrogatepass")) <= operand
+
+
+def _ordered(holds: Callable[[Any, Any], bool]) -> Comparison:
+    return lambda value, operand: holds(value, operand) if is_number(value) else None
 
 
 def _clip(value: Any) -> str:
@@ -193,41 +174,41 @@ def _is_scalar(operand: Any) -> bool:
 
 
 def _is_json(operand: Any, depth: int = _DEPTH) -> bool:
-    match operand:
-        case None | "":
-            return True
-        case dict():
-            inside = [*operand.values()]
-            return (
-                depth > 0
-                and len(inside) <= 1000
-                and all(isinstance(key, str) for key in operand)
-                and _all_json(inside, depth)
-            )
-        case list():
-            return depth > 0 and len(operand) <= 1000 and _all_json(operand, depth)
-        case _:
-            return _is_scalar(operand)
-
-
-def _all_json(values: list[Any], depth: int) -> bool:
-    return all(_is_json(value, depth - 1) for value in values)
+    if not isinstance(operand, dict | list):
+        return operand is None or operand == "" or _is_scalar(operand)
+    inside: list[Any] = [*operand.values()] if isinstance(operand, dict) else operand
+    return (
+        depth > 0
+        and len(inside) <= 1000
+        and (operand is inside or all(isinstance(key, str) for key in operand))
+        and all(_is_json(value, depth - 1) for value in inside)
+    )
 
 
 def _is_choice(operand: Any) -> bool:
     return isinstance(operand, list) and bool(operand) and _is_json(operand)
 
 
-_OPERANDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    "equals": ("a JSON value", _is_json),
-    "in": ("a list of at least one and at most 1000 JSON values", _is_choice),
-    "starts_with": ("a text that is not empty", _is_text),
-    "ends_with": ("a text that is not empty", _is_text),
-    "contains": ("a text that is not empty, a number or a boolean", _is_scalar),
-    "lt": ("a number", _is_bound),
-    "lte": ("a number", _is_bound),
-    "gt": ("a number", _is_bound),
-    "gte": ("a number", _is_bound),
-    "max_items": ("a whole number of at least 0", _is_count),
-    "max_bytes": ("a whole number of at least 0", _is_count),
+class _Operator(NamedTuple):
+    """What an operator is written with, and how it compares a value with that."""
+
+    operand: str
+    fits: Callable[[Any], bool]
+    compare: Comparison
+    narrowing: Comparison | None = None
+    """Compares more cautiously where the condition narrows what may happen."""
+
+
+OPERATORS = {
+    "equals": _Operator("a JSON value", _is_json, _equals),
+    "in": _Operator("a list of at least one and at most 1000 JSON values", _is_choice, _is_in),
+    "starts_with": _Operator("a text that is not empty", _is_text, _starts_with, _may_start_with),
+    "ends_with": _Operator("a text that is not empty", _is_text, _ends_with),
+    "contains": _Operator("a text that is not empty, a number or a boolean", _is_scalar, _contains, _may_contain),
+    "lt": _Operator("a number", _is_bound, _ordered(operator.lt)),
+    "lte": _Operator("a number", _is_bound, _ordered(operator.le)),
+    "gt": _Operator("a number", _is_bound, _ordered(operator.gt)),
+    "gte": _Operator("a number", _is_bound, _ordered(operator.ge)),
+    "max_items": _Operator("a whole number of at least 0", _is_count, _has_at_most),
+    "max_bytes": _Operator("a whole number of at least 0", _is_count, _is_written_in),
 }

@@ -1,5 +1,6 @@
-"""What may happen unasked, what must be asked about, and what must not happen."""
+"""What is allowed without asking, what people are asked about, and what is denied."""
 
+from collections.abc import Iterator
 from functools import reduce
 from typing import Annotated, Any, Literal, Self, cast
 
@@ -40,12 +41,12 @@ class Defaults(Frozen):
     restricted_write: Permission = "ask"
 
     def of(self, safety: Safety) -> Permission:
-        """Return what is said of a class of tools."""
+        """Return the default for a class of tools."""
         return cast("Permission", getattr(self, safety.value))
 
 
 class UndoPolicy(Frozen):
-    """Rule on compensations; they are declared by the operator, so they are allowed where no rule applies."""
+    """Rule on compensations. The operator declares them, so they are allowed where no rule applies."""
 
     default: Permission = "allow"
     deny: Rules = ()
@@ -66,7 +67,7 @@ class Policy(Frozen):
     )
     """Persons by the name of their group, which starts with `@`."""
     floor: "Policy | None" = None
-    """The operator's policy under a task's own: both rule, the stricter wins."""
+    """The operator's policy below a task's own: both apply, the stricter wins."""
 
     @classmethod
     def admit(cls, data: Any) -> Self:
@@ -100,8 +101,8 @@ class Policy(Frozen):
     def tightened_by(self, data: dict[str, Any] | None) -> "Policy":
         """Return this policy with a task's own over it, which can only make it stricter.
 
-        What the task's policy leaves out is no opinion. Raises PolicyInvalid, also when a call could fall under both
-        and too few people may approve it under both.
+        What the task's policy leaves out changes nothing. Raises PolicyInvalid, also when both policies could ask
+        about a call and too few people may approve it under both.
         """
         if data is None:
             return self
@@ -140,14 +141,14 @@ def forbids(policy: Policy, tool: Tool) -> str | None:
         if candidate == candidate.bare and matches(candidate.tool, tool.name):
             return f"deny[{index}]: {candidate.line}"
     if policy.default.of(tool.safety) == "deny" and not any(
-        matches(one.tool, tool.name) for one in (*policy.ask, *policy.allow)
+        matches(candidate.tool, tool.name) for candidate in (*policy.ask, *policy.allow)
     ):
         return f"default: {tool.safety.value} is denied"
     return None if policy.floor is None else forbids(policy.floor, tool)
 
 
 def rule(policy: Policy, tool: Tool, arguments: dict[str, Any], *, purpose: Purpose = "call") -> Ruling:
-    """Rule on a call under a policy and the policy below it; the stricter wins."""
+    """Rule on a call by a policy and the policy below it; the stricter wins."""
     found = _ruled(policy, tool, arguments, purpose=purpose)
     foreign = sorted({provider_of(h) for h in handles_in(arguments) if not belongs_to(h, tool.provider)})
     if foreign:
@@ -169,36 +170,34 @@ def _own(policy: Policy, tool: Tool, arguments: dict[str, Any], *, purpose: Purp
     section = policy.undo if purpose == "undo" else policy
     prefix = "undo." if purpose == "undo" else ""
     asking: list[Ruling] = []
-    for index, candidate in enumerate(section.deny):
-        outcome, path = candidate.applies(tool.name, arguments, allows=False)
-        line = f"{prefix}deny[{index}]: {candidate.line}"
-        if outcome is Judgement.OPAQUE:
-            asking.append(Ruling(verdict="ask", rule=_cannot_see(line, path)))
-        elif outcome is not Judgement.FAILS:
+    for _, line, outcome in _applying(section.deny, f"{prefix}deny", tool, arguments):
+        if outcome is not Judgement.OPAQUE:
             return Ruling(verdict="deny", rule=line)
-    for index, candidate in enumerate(section.ask):
-        outcome, path = candidate.applies(tool.name, arguments, allows=False)
-        if outcome is Judgement.FAILS:
-            continue
-        line = f"{prefix}ask[{index}]: {candidate.line}"
-        asking.append(_asks(policy, candidate, _cannot_see(line, path) if path else line))
-        # A rule that applies only for caution's sake must not stand before a stricter one that truly applies.
+        asking.append(Ruling(verdict="ask", rule=line))
+    for found, line, outcome in _applying(section.ask, f"{prefix}ask", tool, arguments):
+        asking.append(_asks(policy, found, line))
+        # A rule that applies only out of caution must not hide a stricter rule that truly applies.
         if outcome is Judgement.HOLDS:
             break
     if asking:
         return reduce(stricter, asking)
-    return _allowed(section.allow, tool, arguments, prefix) or _by_default(policy, tool, purpose)
+    for _, line, outcome in _applying(section.allow, f"{prefix}allow", tool, arguments, allows=True):
+        if outcome is not Judgement.DOUBTFUL:
+            return Ruling(verdict="ask" if outcome is Judgement.OPAQUE else "allow", rule=line)
+    return _by_default(policy, tool, purpose)
 
 
-def _allowed(rules: tuple[Rule, ...], tool: Tool, arguments: dict[str, Any], prefix: str) -> Ruling | None:
-    for index, candidate in enumerate(rules):
-        outcome, path = candidate.applies(tool.name, arguments, allows=True)
-        line = f"{prefix}allow[{index}]: {candidate.line}"
+def _applying(
+    rules: tuple[Rule, ...], section: str, tool: Tool, arguments: dict[str, Any], *, allows: bool = False
+) -> Iterator[tuple[Rule, str, Judgement]]:
+    """Yield the rules that apply or may apply, each with a line that people read."""
+    for index, found in enumerate(rules):
+        outcome, path = found.applies(tool.name, arguments, allows=allows)
+        line = f"{section}[{index}]: {found.line}"
         if outcome is Judgement.OPAQUE:
-            return Ruling(verdict="ask", rule=_cannot_see(line, path))
-        if outcome is Judgement.HOLDS:
-            return Ruling(verdict="allow", rule=line)
-    return None
+            line += f" (asks: {path} is a secret, a stored value or a reference, which the rule cannot look into)"
+        if outcome is not Judgement.FAILS:
+            yield found, clip_line(line) if outcome is Judgement.OPAQUE else line, outcome
 
 
 def _by_default(policy: Policy, tool: Tool, purpose: Purpose) -> Ruling:
@@ -221,12 +220,6 @@ def _asks(policy: Policy, candidate: Rule, line: str) -> Ruling:
     )
 
 
-def _cannot_see(line: str, path: str) -> str:
-    return clip_line(
-        f"{line} (asks: {path} is a secret, a stored value or a reference, which the rule cannot look into)"
-    )
-
-
 def _check_group(name: str, persons: tuple[str, ...]) -> None:
     if not name.startswith("@") or len(name) < 2:
         raise PolicyInvalid(f"groups: {name!r} is no name of a group; write it with a leading @, such as @finance")
@@ -238,7 +231,7 @@ def _check_group(name: str, persons: tuple[str, ...]) -> None:
 
 
 def _without_opinions(data: Any, groups: dict[str, tuple[str, ...]]) -> Any:
-    """Fill what a task leaves out with allow, which tightens nothing, and lend it the operator's groups."""
+    """Allow what a task leaves out, which tightens nothing, and add the operator's groups."""
     if not isinstance(data, dict):
         return data
     default, undo, own_groups = (data.get(key) or {} for key in ("default", "undo", "groups"))
@@ -256,7 +249,7 @@ def _without_opinions(data: Any, groups: dict[str, tuple[str, ...]]) -> Any:
 
 
 def _check_approvers(floor: Policy, own: Policy) -> None:
-    """Refuse a task's policy when a call could fall under two rules that no set of people can satisfy together."""
+    """Refuse a task's policy if two rules could ask about one call and no people could satisfy both."""
     pairs = (("ask", floor.ask, own.ask), ("undo.ask", floor.undo.ask, own.undo.ask))
     for section, theirs, ours in pairs:
         for index, mine in enumerate(ours):

@@ -29,7 +29,7 @@ def parse_duration(data: Any) -> float:
 
 
 def clip_line(line: str, longest: int = 500) -> str:
-    """Return the line, cut where it is too long to be read."""
+    """Return the line, cut if it is too long to read."""
     return line if len(line) <= longest else line[: longest - 1] + "…"
 
 
@@ -55,7 +55,7 @@ Given = Annotated[Conditions | None, BeforeValidator(_parse_conditions)]
 
 
 class Rule(Frozen):
-    """Match calls by tool and arguments; who may decide is said in ask rules only."""
+    """Match calls by tool and arguments; only ask rules say who may decide."""
 
     tool: Annotated[str, AfterValidator(_parse_pattern)]
     when: Given = None
@@ -86,7 +86,7 @@ class Rule(Frozen):
     def applies(self, tool: str, arguments: dict[str, Any], *, allows: bool) -> tuple[Judgement, str]:
         """Say whether the rule applies to a call, and name the path of an argument that leaves it open.
 
-        `allows` says that the rule stands among those that allow.
+        `allows` says that the rule is an allow rule.
         """
         if not matches(self.tool, tool):
             return Judgement.FAILS, ""
@@ -102,7 +102,7 @@ class Rule(Frozen):
 
     @property
     def asks_in_its_own_way(self) -> bool:
-        """Return whether it says anything that only a request to people can honour."""
+        """Say whether the rule has fields that only matter when people are asked."""
         return self.model_copy(update={"when": None, "unless": None}) != self.bare
 
     @property

@@ -1,4 +1,4 @@
-"""What a policy says of one call."""
+"""The ruling of a policy on one call."""
 
 from functools import reduce
 from typing import Literal
@@ -14,7 +14,7 @@ _AT_EXPIRY: dict[OnExpiry, int] = {"escalate": 0, "reject": 1, "fail": 2}
 
 
 class Ruling(Frozen):
-    """Say what may be done with one call, and by whose leave."""
+    """Say whether a call is allowed, and who may approve it."""
 
     verdict: Permission
     rule: str
@@ -27,25 +27,25 @@ class Ruling(Frozen):
     no_self_approval: bool = False
 
 
-def stricter(one: Ruling, other: Ruling) -> Ruling:
-    """Return the stricter of two rulings; of two that ask, one that satisfies both."""
-    if one.verdict != other.verdict:
-        return max(one, other, key=lambda ruling: _STRICTNESS[ruling.verdict])
-    if one.verdict != "ask":
-        return one
-    line = one.rule if one.rule == other.rule else clip_line(f"{one.rule}; {other.rule}")
-    named = [set(ruling.approvers) for ruling in (one, other) if ruling.approvers]
+def stricter(left: Ruling, right: Ruling) -> Ruling:
+    """Return the stricter of two rulings; of two that ask, a ruling that satisfies both."""
+    if left.verdict != right.verdict:
+        return max(left, right, key=lambda ruling: _STRICTNESS[ruling.verdict])
+    if left.verdict != "ask":
+        return left
+    line = left.rule if left.rule == right.rule else clip_line(f"{left.rule}; {right.rule}")
+    named = [set(ruling.approvers) for ruling in (left, right) if ruling.approvers]
     approvers = tuple(sorted(reduce(set.intersection, named))) if named else ()
-    quorum = max(one.quorum, other.quorum)
+    quorum = max(left.quorum, right.quorum)
     if named and quorum > len(approvers):
         return Ruling(verdict="deny", rule=clip_line(f"nobody may approve this under both rules: {line}"))
-    timeouts = [ruling.timeout_s for ruling in (one, other) if ruling.timeout_s is not None]
+    timeouts = [ruling.timeout_s for ruling in (left, right) if ruling.timeout_s is not None]
     return Ruling(
         verdict="ask",
         rule=line,
         approvers=approvers,
         quorum=quorum,
         timeout_s=min(timeouts, default=None),
-        on_expiry=max(one.on_expiry, other.on_expiry, key=lambda at_expiry: _AT_EXPIRY[at_expiry]),
-        no_self_approval=one.no_self_approval or other.no_self_approval,
+        on_expiry=max(left.on_expiry, right.on_expiry, key=lambda at_expiry: _AT_EXPIRY[at_expiry]),
+        no_self_approval=left.no_self_approval or right.no_self_approval,
     )

@@ -1,4 +1,4 @@
-"""Judge by its letters whether a text may be a secret: drawn by chance, chosen by a person, or plain words."""
+"""Judge by its characters whether a text may be a secret: random, chosen by a person, or plain words."""
 
 import re
 
@@ -10,9 +10,9 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}(?:-|\Z)|[0-9]{1,2}[./][0-9]{1,2}[./][0-9]
 _NUMBER = re.compile(r"[-+]?[0-9][0-9._,:]*(?:[a-zA-Z%]{1,3})?(?:/[0-9a-z]{1,5})?")
 _VERSION = re.compile(r"v?[0-9]+(?:\.[0-9]+)+(?:[-+.][a-z]+[0-9.]*)*")
 _WORD = re.compile(r"(?:[a-z]+|[A-Z]+)?(?:[A-Z][a-z]{2,})*[A-Z]{0,4}[0-9]{0,3}|[0-9]{1,4}|[vVpPxXrR][0-9]+")
-"""What names are made of: a word, perhaps numbered, or a short number."""
+"""Part of a name: a word, perhaps numbered, or a short number."""
 _ODD = re.compile(r"(?=.{1,7}\Z)(?:[0-9]{1,4}[a-z]{1,6}|[a-z]{1,4}[0-9]{1,4}[a-z]{1,4}[0-9]{0,2}|[A-Z][0-9][A-Z])")
-"""What only stands beside words: i18n, 1080p, utf8mb4, v1beta1."""
+"""Part of a name only beside words: i18n, 1080p, utf8mb4, v1beta1."""
 _CUT = re.compile(r"[-_./:@#\\ +=,]+")
 _STEPS = re.compile(r"[a-z](?=[0-9])|[0-9](?=[A-Za-z])|[A-Z](?=[0-9])|[a-z](?=[A-Z])|[A-Z]{2}(?=[a-z])")
 _TURNS = re.compile(r"[a-z](?=[A-Z])|[A-Z]{2}(?=[a-z])")
@@ -21,7 +21,7 @@ _MAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 
 
 def is_random(text: str) -> bool:
-    """Say whether a text looks drawn by chance: letters and digits that take turns far more often than in names."""
+    """Say whether a text looks random: letters and digits alternate far more often than in names."""
     length = len(text)
     if length < _LEAST_RANDOM or _ALPHABET.fullmatch(text) is None or _is_figure(text):
         return False
@@ -34,7 +34,7 @@ def is_random(text: str) -> bool:
 
 
 def is_uuid(text: str) -> bool:
-    """Say whether a text is a UUID, which more often names a thing than guards it."""
+    """Say whether a text is a UUID, which is more often an identifier than a secret."""
     return _UUID.fullmatch(text) is not None
 
 
@@ -55,6 +55,11 @@ def is_telling(text: str) -> bool:
         return False
     digits = sum(map(str.isdecimal, text))
     return 0 < digits < len(text) and any(map(str.isalpha, text)) and not _is_figure(text) and not is_name(text)
+
+
+def looks_secret(text: str) -> bool:
+    """Say whether a text looks random or too mixed to be a word, a number, a date, an address or a name."""
+    return is_telling(text) or is_random(text)
 
 
 def is_name(text: str) -> bool:

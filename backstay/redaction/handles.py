@@ -1,4 +1,4 @@
-"""Stand in for a secret with a text that means the same secret again, but only where it came from."""
+"""Replace a secret with a handle that becomes the secret again only for the provider it came from."""
 
 import hashlib
 import hmac
@@ -17,7 +17,7 @@ _LONGEST = len(MARK) + 2 * _LABEL + 1 + _DIGITS + 2
 
 
 class SecretHandle(Frozen):
-    """Name one secret of one provider without saying it."""
+    """Name a secret of a provider without revealing it."""
 
     provider: str
     label: str
@@ -25,7 +25,7 @@ class SecretHandle(Frozen):
 
     @property
     def text(self) -> str:
-        """Return the form that stands in prompts, history and arguments."""
+        """Return the form that is used in prompts, history and arguments."""
         return f"{MARK}{self.provider}/{self.label}:{self.mac}{_END}"
 
 

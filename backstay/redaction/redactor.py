@@ -1,22 +1,24 @@
-"""Take every secret out of a payload and leave its structure."""
+"""Replace every secret in a payload and keep its structure."""
 
 import re
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 from backstay.clean import clean_json, clean_text
-from backstay.redaction.names import DEFAULT_SENSITIVE_KEYS, SensitiveNames
-from backstay.redaction.shapes import Span, shapes_in
-from backstay.redaction.texts import Substitute, TextSecrets, spellings_of
-from backstay.redaction.walk import SecretWalk
+from backstay.redaction.json_values import JsonRedactor
+from backstay.redaction.patterns import keys_and_urls_in
+from backstay.redaction.sensitive_names import DEFAULT_SENSITIVE_KEYS, SensitiveNames
+from backstay.redaction.text import Substitute, TextRedactor, spellings_of
+from backstay.redaction.vendor_tokens import Span, tokens_in
 
 
 def redact_payload(payload: Any, sensitive_keys: Iterable[str] = DEFAULT_SENSITIVE_KEYS) -> Any:
     """Return the payload with every secret masked as `[REDACTED:<kind>]`.
 
-    A secret is what stands under a sensitive name at any depth and in any spelling, or looks like a token, a key or a
-    password in a text. Total and idempotent.
+    A secret is the value of a sensitive name at any depth and in any spelling, or a text that looks like a token, a key
+    or a password. Total and idempotent.
     """
     return Redactor((), sensitive_keys).redact(payload)
 
@@ -32,7 +34,7 @@ def _names(sensitive_keys: tuple[str, ...]) -> SensitiveNames:
 
 
 class Redactor:
-    """Find secrets by name, by form, and by equality with secrets this process knows."""
+    """Find secrets by name, by format, and by equality with secrets this process knows."""
 
     def __init__(self, known: Iterable[str], sensitive_keys: Iterable[str] = DEFAULT_SENSITIVE_KEYS) -> None:
         """Know secrets of at least 8 bytes, wherever they stand, also in the spellings of URLs, JSON and base64."""
@@ -47,23 +49,23 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """Return the text with every secret masked; for logs and error lines."""
-        return self._walk(mask).value(clean_text(text), None, 0)
+        return self._json(mask).value(clean_text(text), None, 0)
 
     def secret_in(self, text: str) -> Span | None:
-        """Return the first secret in a text that is known here or has a form of its own; names tell nothing.
+        """Return the first secret in a text that is known or has a format of its own; names are ignored.
 
-        For programs: in code, what stands beside a telling name is mostly no secret but an expression.
+        For programs: in code, the value beside a sensitive name is mostly an expression and no secret.
         """
         known = self._known.finditer(text) if self._known else ()
-        found = [*((one.start(), one.end(), "known") for one in known), *shapes_in(text)]
-        return min(found, default=None)
+        named = ((*found.span(), "known") for found in known)
+        return min(chain(named, tokens_in(text, unknown_issuers=False), keys_and_urls_in(text)), default=None)
 
     def replace(self, payload: Any, substitute: Substitute) -> Any:
-        """Return the payload as strict JSON with every secret replaced by what `substitute` says.
+        """Return the payload as strict JSON with every secret replaced by what `substitute` returns.
 
-        `substitute` must return a mask or a SecretHandle: both are left alone when they are met again.
+        `substitute` must return a mask or a SecretHandle: both are left alone when redacted again.
         """
-        return self._walk(substitute).value(clean_json(payload), None, 0)
+        return self._json(substitute).value(clean_json(payload), None, 0)
 
-    def _walk(self, substitute: Substitute) -> SecretWalk:
-        return SecretWalk(TextSecrets(self._names, self._known, substitute))
+    def _json(self, substitute: Substitute) -> JsonRedactor:
+        return JsonRedactor(TextRedactor(self._names, self._known, substitute))

@@ -12,7 +12,7 @@ from backstay.approvals.approval import Approval, ApprovalRequest
 from backstay.budgets.budget import Budget
 from backstay.cli.codes import DETACHED, DONE, ENDED, FAILED, USAGE
 from backstay.errors import BackstayError, Final, Transient
-from backstay.policies.operators import _OPERANDS
+from backstay.policies.operators import OPERATORS
 from backstay.settings import Settings
 from backstay.task.plan import Plan, PlanStep
 from backstay.task.result import Outcome, Result
@@ -133,7 +133,7 @@ def test_every_exit_code_is_in_the_table():
 
 
 def test_every_condition_operator_is_in_the_table():
-    assert sorted(column("## Policy conditions")) == sorted(_OPERANDS)
+    assert sorted(column("## Policy conditions")) == sorted(OPERATORS)
 
 
 def test_every_door_of_a_run_is_in_the_table():

@@ -1,12 +1,12 @@
-"""Find secrets beneath the titles of a table."""
+"""Find secrets in the columns of tables: CSV, Markdown, rows of lists, and SQL inserts."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from backstay.redaction.names import SensitiveNames
-from backstay.redaction.placeholders import is_placeholder
-from backstay.redaction.shapes import Span
+from backstay.redaction.harmless import is_placeholder
+from backstay.redaction.sensitive_names import SensitiveNames
+from backstay.redaction.vendor_tokens import Span
 
 TITLE_FIELDS = ("columns", "headers", "header", "fields", "fieldnames", "columnnames", "cols")
 ROW_FIELDS = ("rows", "values", "data", "records")
@@ -33,8 +33,14 @@ def is_titles(items: list[Any]) -> bool:
     )
 
 
+def sensitive_columns(titles: Iterable[str], read: Callable[[str], tuple[str | None, bool]]) -> dict[int, str]:
+    """Return the kind of secret in each column whose title certainly names one."""
+    found = enumerate(map(read, titles))
+    return {column: kind for column, (kind, certain) in found if kind and certain}
+
+
 def columns_in(text: str, cues: list[tuple[int, int]], names: SensitiveNames) -> Iterator[Span]:
-    """Yield the cells beneath the sensitive titles of a table whose cells are parted by one sign, and in SQL."""
+    """Yield the cells of sensitive columns, in tables with a separator and in SQL."""
     if "\n" in text:
         yield from _tables(text, cues, names)
     if "(" in text and ("values" in text or "VALUES" in text or "Values" in text):
@@ -47,7 +53,7 @@ def _tables(text: str, cues: list[tuple[int, int]], names: SensitiveNames) -> It
     for cue, _ in cues:
         if cue < done:
             continue
-        # What is far from the line's edges is not looked for: a line of a megabyte is no header.
+        # A longer line is no header.
         start = text.rfind("\n", max(cue - _LONGEST_HEADER, 0), cue) + 1
         done = _line_end(text, cue)
         short = done - start <= _LONGEST_HEADER
@@ -72,8 +78,7 @@ def _header(line: str, names: SensitiveNames) -> tuple[dict[int, str], str, int]
         cells = line.rstrip("\r").split(sign)
         inner = cells[1:-1] if sign == "|" and len(cells) > 2 and not cells[0].strip() else cells
         if 2 <= len(cells) <= _MOST_COLUMNS and inner and all(_is_title(cell.strip().strip('"`*')) for cell in inner):
-            read = [names.read(cell.strip().strip('"`*')) for cell in cells]
-            sensitive = {column: kind for column, (kind, certain) in enumerate(read) if kind and certain}
+            sensitive = sensitive_columns((cell.strip().strip('"`*') for cell in cells), names.read)
             if sensitive:
                 return sensitive, sign, len(cells)
     return {}, "", 0
@@ -98,9 +103,8 @@ def _cells(line: str, at: int, sign: str, sensitive: dict[int, str]) -> Iterator
 
 
 def _inserted(text: str, found: re.Match[str], names: SensitiveNames) -> Iterator[Span]:
-    """Yield the values that SQL puts into sensitive columns."""
-    read = [names.read(title.strip().strip('`"[]')) for title in found.group(1).split(",")]
-    sensitive = {column: kind for column, (kind, certain) in enumerate(read) if kind and certain}
+    """Yield the values that SQL inserts into sensitive columns."""
+    sensitive = sensitive_columns((title.strip().strip('`"[]') for title in found[1].split(",")), names.read)
     for row in _TUPLE.finditer(text, *found.span(2)) if sensitive else ():
         at, column = row.start(1), 0
         while at < row.end(1) and (cell := _CELL.match(text, at, row.end(1))) is not None and cell.end() > at:

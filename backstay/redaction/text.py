@@ -8,16 +8,15 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import quote, quote_plus
 
-from backstay.redaction.cells import columns_in
-from backstay.redaction.commands import commands_in
-from backstay.redaction.entropy import is_random, is_uuid
+from backstay.redaction.assignments import assignments_in
 from backstay.redaction.handles import MARK, split_handles
-from backstay.redaction.named import named_in
-from backstay.redaction.names import SensitiveNames
-from backstay.redaction.shapes import RUN, Span, places_in, schemes_in, tokens_in
+from backstay.redaction.patterns import commands_in, keys_and_urls_in, schemes_in
+from backstay.redaction.sensitive_names import SensitiveNames
+from backstay.redaction.tables import columns_in
+from backstay.redaction.vendor_tokens import Span, tokens_in
 
 SHORTEST = 8
-"""What is shorter would be found in ordinary words."""
+"""Shorter secrets would be found in ordinary words."""
 
 
 def spellings_of(secret: str) -> set[str]:
@@ -35,51 +34,6 @@ def spellings_of(secret: str) -> set[str]:
     return {secret, *quoted, coded, coded.replace("+", "-").replace("/", "_")}
 
 
-_PREFIXED = re.compile(r"([A-Za-z]{2,14}[0-9]?(?:[_-][A-Za-z]{2,12}[0-9]?){0,2})[_-]([A-Za-z0-9_-]{20,})\Z")
-_SECRET_PREFIXES = frozenset((
-    "sk", "pk", "rk", "ak", "key", "apikey", "api", "secret", "sec", "token", "tok", "pat", "tk", "live", "prod",
-    "access",
-    "auth", "refresh", "priv", "private", "bot", "app", "pass", "pwd", "cred", "license", "lic", "oauth", "jwt", "svc",
-    "sat", "srv", "deploy", "admin", "ci", "whsec", "signing", "bearer", "usr", "personal",
-))  # fmt: skip
-_THING_PREFIXES = frozenset((
-    "cs", "pi", "evt", "cus", "sub", "prod", "price", "ch", "req", "acct", "resp", "msg", "chatcmpl", "run", "thread",
-    "asst", "file", "call", "toolu", "batch", "cmpl", "gen", "sha", "sha1", "sha256", "sha384", "sha512", "md5", "img",
-    "image", "chunk", "main", "vendor", "index", "page", "user", "org", "team", "proj", "project", "trace", "span",
-    "session", "item", "order", "inv", "invoice", "txn", "pay", "pm", "in", "seti", "src", "card", "ba", "tr", "po",
-    "job", "task", "event", "conv", "doc", "obj", "node", "build", "commit", "snap", "vol", "subnet", "vpc", "ami",
-    "eni", "rtb", "sg", "igw", "nat", "acl", "eipalloc", "ws", "env", "ver", "test", "id", "uid", "uuid", "ref",
-    "cache",
-    "linux", "macos", "windows", "node-modules", "bafy", "bundle", "style", "css", "js", "wasm", "lib", "pkg", "cursor",
-))  # fmt: skip
-_LEAST_BEHIND_SECRET = 20
-_LEAST_BEHIND_ANY = 32
-
-
-def guessed_in(text: str, runs: list[tuple[int, int]]) -> Iterator[Span]:
-    """Yield what is drawn by chance behind a prefix, as issuers nobody has heard of hand out their tokens."""
-    for start, end in runs:
-        if end - start < _LEAST_BEHIND_SECRET + 3:
-            continue
-        for word in _WORDS.finditer(text, start, end):
-            found = _PREFIXED.match(word.group())
-            if found is not None and _is_issued(*found.groups()):
-                yield *word.span(), "token"
-
-
-_WORDS = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z][A-Za-z0-9_-]{22,}(?![/+.][A-Za-z0-9+/]{8})")
-
-
-def _is_issued(prefix: str, body: str) -> bool:
-    parts = re.split(r"[_-]", prefix.lower())
-    if not is_random(body) or parts[0] in _THING_PREFIXES:
-        return False
-    if not _SECRET_PREFIXES.isdisjoint(parts):
-        return len(body) >= _LEAST_BEHIND_SECRET
-    mixed = any(map(str.islower, body)) and any(map(str.isupper, body)) and any(map(str.isdecimal, body))
-    return len(body) >= _LEAST_BEHIND_ANY and mixed and prefix.islower() and not is_uuid(body)
-
-
 Substitute = Callable[[str, Any], str]
 """Takes the kind of a secret and its value; returns a mask or a SecretHandle."""
 
@@ -88,18 +42,18 @@ _MOST_REMEMBERED = 20_000
 _LONGEST_REMEMBERED = 120
 
 
-class TextSecrets:
-    """Find what is secret in texts, and put something else in its place."""
+class TextRedactor:
+    """Replace the secrets in texts."""
 
     def __init__(self, names: SensitiveNames, known: re.Pattern[str] | None, substitute: Substitute) -> None:
-        """Know names, forms, and perhaps secrets themselves."""
+        """Take sensitive names, secrets that are known already, and what to replace secrets with."""
         self.names = names
         self.known = known
         self.substitute = substitute
         self._harmless: set[str] = set()
 
     def replaced(self, text: str) -> str:
-        """Return a plain text with its secrets replaced, looked through until nothing more is found."""
+        """Return a text with its secrets replaced, searched until nothing more is found."""
         if len(text) < SHORTEST and "=" not in text and ":" not in text and "--" not in text:
             return text
         if text in self._harmless:
@@ -119,14 +73,14 @@ class TextSecrets:
         return text
 
     def read(self, name: str) -> tuple[str | None, bool]:
-        """Return the kind for a name and whether it is certain, read without what was replaced in it."""
+        """Return the kind of a name and whether it is certain; what was replaced in the name is not read."""
         if "[" not in name and "⟦" not in name:
             return self.names.read(name)
         found = (self.names.read(part) for part, is_done in self.split(name) if not is_done)
         return next((kind for kind in found if kind[0]), (None, False))
 
     def split(self, text: str) -> list[tuple[str, bool]]:
-        """Cut a text into parts that are replaced already, handles and masks, and parts that are not."""
+        """Cut a text into parts that are handles or masks already, and parts that are not."""
         if MARK not in text and "[REDACTED:" not in text:
             return [(text, False)]
         parts: list[tuple[str, bool]] = []
@@ -147,10 +101,10 @@ class TextSecrets:
     def _is_forged(self, mask: str) -> bool:
         """Say whether what looks like a mask holds a known secret instead of a kind."""
         kind = mask.removeprefix("[REDACTED:").removesuffix("]")
-        return self.known is not None and self.known.search(kind) is not None and self.names.kind_of(kind) is None
+        return self.known is not None and self.known.search(kind) is not None and self.names.read(kind)[0] is None
 
     def _once(self, text: str) -> list[tuple[str, bool]]:
-        """Cut a text at every secret that is found in it; secrets that overlap are one."""
+        """Cut a text at every secret in it; secrets that overlap count as one."""
         found = deque(sorted(self._found_in(text), key=lambda span: (span[0], -span[1])))
         parts: list[tuple[str, bool]] = []
         at = 0
@@ -166,18 +120,15 @@ class TextSecrets:
     def _found_in(self, text: str) -> Iterator[Span]:
         if self.known is not None:
             yield from ((found.start(), found.end(), "known") for found in self.known.finditer(text))
-        runs = [found.span() for found in RUN.finditer(text)]
-        if runs:
-            yield from tokens_in(text, runs)
-            yield from guessed_in(text, runs)
-        yield from places_in(text)
+        yield from tokens_in(text)
+        yield from keys_and_urls_in(text)
         lowered = text.lower()
         if len(lowered) != len(text):
-            # Some letters have two small ones; places must stay the same.
+            # Some letters become two in lower case; positions must stay the same.
             lowered = "".join(sign.lower() if sign.isascii() else sign for sign in text)
         yield from schemes_in(text, lowered)
         yield from commands_in(text)
         cues = [found.span() for found in self.names.cue.finditer(lowered)]
         if cues:
-            yield from named_in(text, cues, self.names)
+            yield from assignments_in(text, cues, self.names)
             yield from columns_in(text, cues, self.names)

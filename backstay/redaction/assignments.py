@@ -1,27 +1,35 @@
-"""Find secrets that a text names: in settings, code, markup, tables, commands and sentences.
+"""Find secrets that stand beside a sensitive name: in settings, code, markup, commands and sentences.
 
-A name is looked for first, and only around it, what it may name. Close by, behind an equals sign or in quotes, nearly
-anything is a secret; the farther away, the more it has to look like one.
+The name is found first; a secret is only looked for around it. Right behind an equals sign or in quotes, nearly
+anything is a secret. The farther away a value is, the more it must look like a secret.
 """
 
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from backstay.redaction.entropy import is_name, is_path, is_random, is_telling, is_uuid, is_version
-from backstay.redaction.harmless import PASSWORDS, is_doubtful, is_harmless_cookie
-from backstay.redaction.names import SensitiveNames
-from backstay.redaction.placeholders import is_label, is_placeholder, is_sentence, is_state, starts_as_no_secret
-from backstay.redaction.shapes import Span
+from backstay.redaction.entropy import is_name, is_path, is_random, is_telling, is_uuid, is_version, looks_secret
+from backstay.redaction.harmless import (
+    PASSWORDS,
+    is_doubtful,
+    is_harmless_cookie,
+    is_label,
+    is_placeholder,
+    is_sentence,
+    is_state,
+    starts_as_no_secret,
+)
+from backstay.redaction.sensitive_names import SensitiveNames
+from backstay.redaction.vendor_tokens import Span
 
 _BARE = re.compile(r"""(?:(?:bearer|basic|digest|token|apikey|key)[ \t]{1,4})?[^\s"'`,;&<>{}\[\]\\|]+""", re.IGNORECASE)
 _OPENING = re.compile(r"""[\\]{0,8}["'`]""")
 _REST_OF_LINE = re.compile(r"""[^\r\n"'`<>{}\[\]\\|]+""")
-WHOLE_LINE = frozenset(("authorization", "cookie", "session_cookie"))
-"""Kinds whose values go on to the end of the line."""
+_WHOLE_LINE = frozenset(("authorization", "cookie", "session_cookie"))
+"""Kinds whose values continue to the end of the line."""
 
 
-def value_at(text: str, at: int, *, whole_line: bool) -> tuple[int, int]:
+def _value_at(text: str, at: int, *, whole_line: bool) -> tuple[int, int]:
     """Return where the value behind a sign begins and ends."""
     opening = _OPENING.match(text, at)
     if opening is None:
@@ -56,7 +64,7 @@ _SIGN = re.compile(
     (?:\*{1,2}(?=[ \t]))?[ \t]{0,10}(?:@|[bru]{1,2}(?=["']))?""",
     re.VERBOSE,
 )
-"""What stands between colon and equals sign is the type of a variable."""
+"""Between a colon and an equals sign is the type of a variable."""
 _QUOTED = re.compile(
     r"""["'`)\]]{0,3}(?P<gap>\s{0,3},\s{0,3}|\s\.\s|[ \t]{1,40}|\(|[ \t]{0,3}\([ \t]?|\s{0,3}@)"""
     r"""(?P<quote>[\\]{0,4}["'`])(?P<value>[^"'`\n\\]{8,4096})(?P=quote)"""
@@ -108,7 +116,7 @@ _OTHER_THINGS = frozenset((
 
 
 class _Name(NamedTuple):
-    """A name in a text: how it is spelled, where it stands, what it names, and whether it says so to its end."""
+    """A sensitive name in a text: its spelling, its position, the kind of its secret, and whether that is certain."""
 
     text: str
     start: int
@@ -117,8 +125,8 @@ class _Name(NamedTuple):
     certain: bool
 
 
-def named_in(text: str, cues: list[tuple[int, int]], names: SensitiveNames) -> Iterator[Span]:
-    """Yield what stands beside a sensitive name."""
+def assignments_in(text: str, cues: list[tuple[int, int]], names: SensitiveNames) -> Iterator[Span]:
+    """Yield the secrets beside sensitive names."""
     done = 0
     for cue_start, cue_end in cues:
         if cue_start < done:
@@ -154,63 +162,57 @@ def _in_resource_name(text: str, at: int) -> bool:
 def _named_by(text: str, name: _Name, names: SensitiveNames) -> Iterator[tuple[int, int]]:
     sign = _SIGN.match(text, name.end)
     is_flag = text.startswith("--", name.start) or text[name.start - 2 : name.start] == "--"
-    if sign is not None and (sign.group("sign") or (is_flag and sign.start("flag") == name.end)):
-        start, end = value_at(text, sign.end(), whole_line=name.kind in WHOLE_LINE)
+    if sign is not None and (sign["sign"] or (is_flag and sign.start("flag") == name.end)):
+        start, end = _value_at(text, sign.end(), whole_line=name.kind in _WHOLE_LINE)
         if end > start:
-            spaced = sign.group("sign") == ":" and sign.group().endswith((" ", "\t"))
+            spaced = sign["sign"] == ":" and sign.group().endswith((" ", "\t"))
             if not _is_harmless(text, start, end, name, names, spaced=spaced):
                 yield start, end
-            # What is plainly there is the answer: nothing farther away is meant.
+            # A value right behind the sign is the only one that is meant.
             return
     for form in (_QUOTED, _FORM_PART, _CELL):
         found = form.match(text, name.end)
-        if found is not None:
-            start, end = _trimmed(text, *found.span("value"))
-            if (
-                is_telling(text[start:end])
-                or is_random(text[start:end])
-                or (
-                    name.kind in PASSWORDS
-                    and form is not _CELL
-                    and found.groupdict().get("gap") != ","
-                    and text[name.start : name.end].isupper()
-                )
-                or (form is _FORM_PART and name.certain)
-            ):
-                if not is_placeholder(text[start:end]):
-                    yield start, end
-                return
-    if "<" in text[max(name.start - 80, 0) : name.start]:
-        found = _IN_TAG.match(text, name.end)
-        if found is not None:
-            yield from _in_tag(text, name, found)
+        if found is None:
+            continue
+        start, end = _trimmed(text, *found.span("value"))
+        if looks_secret(text[start:end]) or _is_meant(form, found, name):
+            if not is_placeholder(text[start:end]):
+                yield start, end
             return
-    yield from _near(text, name)
+    if "<" in text[max(name.start - 80, 0) : name.start] and (found := _IN_TAG.match(text, name.end)):
+        yield from _in_tag(text, name, found)
+    else:
+        yield from _near(text, name)
+
+
+def _is_meant(form: re.Pattern[str], found: re.Match[str], name: _Name) -> bool:
+    """Say whether what follows a name is its secret even if it looks like a word."""
+    if form is _FORM_PART and name.certain:
+        return True
+    after_comma = form is _QUOTED and found["gap"] == ","
+    return form is not _CELL and not after_comma and name.kind in PASSWORDS and name.text.isupper()
 
 
 def _in_tag(text: str, name: _Name, found: re.Match[str]) -> Iterator[tuple[int, int]]:
     """Yield the content of an element with a sensitive name, of its attribute, or of the element behind it."""
     if found.group("value_in"):
         start, end = found.span("attribute")
-        good = is_telling(text[start:end]) or is_random(text[start:end])
+        good = looks_secret(text[start:end])
     else:
         start, end = found.span("value")
         value = text[start:end].strip()
         direct = not found.group("between").strip() and text[: name.start].endswith(("<", ":"))
-        good = bool(value) and (
-            (direct and name.certain and not is_label(value) and not is_state(value))
-            or is_telling(value)
-            or is_random(value)
-        )
+        is_content = direct and name.certain and not is_label(value) and not is_state(value)
+        good = bool(value) and (is_content or looks_secret(value))
     if good and not is_placeholder(text[start:end]):
         yield start, end
 
 
 def _near(text: str, name: _Name) -> Iterator[tuple[int, int]]:
-    """Yield what stands some words behind or before a name and looks drawn by chance."""
+    """Yield what looks random some words behind or before a name."""
     if not name.certain:
         return
-    # Most names in a text stand near nothing drawn by chance, and are done with here.
+    # Most names have nothing random near them and are done with here.
     drawn = _DRAWN.search(text, name.end, name.end + _LONGEST_GAP + 40)
     found = _NEAR.match(text, name.end, min(name.end + _LONGEST_GAP + 512, len(text))) if drawn else None
     if found is not None and len(found.group("gap")) <= _LONGEST_GAP:
@@ -242,7 +244,7 @@ def _near(text: str, name: _Name) -> Iterator[tuple[int, int]]:
 
 
 def _is_chosen(value: str, kind: str) -> bool:
-    """Say whether a person may have chosen these words and figures for a password."""
+    """Say whether a person may have chosen these letters and digits as a password."""
     figures = any(map(str.isdecimal, value)) and not value[0].isdecimal() and any(map(str.isalpha, value))
     return kind in PASSWORDS and len(value) >= _LEAST_CHOSEN and figures and "/" not in value
 
@@ -253,18 +255,18 @@ def _is_alone(text: str, gap: str, end: int) -> bool:
 
 
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
-    """Leave off what belongs to the sentence around a value."""
+    """Leave out what belongs to the sentence around a value."""
     while start < end and text[start] in "|*`<([\"'":
         start += 1
     return start, start + len(text[start:end].rstrip(_TRAILING))
 
 
 def _is_harmless(text: str, start: int, end: int, name: _Name, names: SensitiveNames, *, spaced: bool) -> bool:
-    """Say whether what stands behind a sign is no secret: a word of a program, a reference, a label, a setting."""
+    """Say whether the value behind a sign is no secret but code, a reference, a label or a setting."""
     value = text[start:end].strip()
     quoted = text[start - 1] in "\"'`"
     word = value.rstrip(_AFTER_WORD)
-    if name.kind in WHOLE_LINE and name.kind != "authorization":
+    if name.kind in _WHOLE_LINE and name.kind != "authorization":
         return is_harmless_cookie(value)
     if not any(map(str.isalnum, value)) or (not quoted and len(word) < _LEAST_BARE and word.isalpha()):
         return True

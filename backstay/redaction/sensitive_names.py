@@ -1,36 +1,35 @@
-"""Tell from a name whether what stands under it is a secret."""
+"""Tell from a name whether its value is a secret."""
 
 import re
 import unicodedata
 from collections.abc import Iterable
+from functools import lru_cache
 
 DEFAULT_SENSITIVE_KEYS = (
     "password", "passwd", "passphrase", "passcode", "authorization", "api_key", "app_key", "access_key", "secret_key",
     "private_key", "signing_key", "encryption_key", "master_key", "shared_key", "account_key", "subscription_key",
     "storage_key", "service_key", "session_key", "auth_key", "ssh_key", "deploy_key", "admin_key", "license_key",
     "licence_key", "integration_key", "ingest_key", "write_key", "server_key", "fernet_key", "hmac_key", "aes_key",
-    "cipher_key", "root_key", "tls_key", "ssl_key", "host_key", "static_key", "client_key",
-    "consumer_key", "webhook_key",
-    "mnemonic", "seed_phrase", "recovery_phrase", "recovery_code", "recovery_key", "backup_code", "security_code",
-    "sessid", "session_cookie", "connect_sid", "secret", "token", "credential", "kennwort", "passwort", "contrasena",
-    "contrase\u00f1a", "mot_de_passe", "wachtwoord", "senha", "has\u0142o", "heslo", "l\u00f6senord", "passord",
-    "adgangskode", "salasana",
-    "\u043f\u0430\u0440\u043e\u043b\u044c", "\u5bc6\u7801", "\u5bc6\u78bc", "\u30d1\u30b9\u30ef\u30fc\u30c9",
-    "\ube44\ubc00\ubc88\ud638", "bindpw", "verification_code", "one_time_code",
-    "cookie", "session_id", "csrf", "xsrf", "connection_string", "bearer", "webhook_url",
-    "auth", "pass", "pwd", "pin", "otp", "psk", "cvv", "cvc", "dsn", "jwt", "creds", "pw", "pswd",
+    "cipher_key", "root_key", "tls_key", "ssl_key", "host_key", "static_key", "client_key", "consumer_key",
+    "webhook_key", "mnemonic", "seed_phrase", "recovery_phrase", "recovery_code", "recovery_key", "backup_code",
+    "security_code", "sessid", "session_cookie", "connect_sid", "secret", "token", "credential", "kennwort", "passwort",
+    "contrasena", "contrase\u00f1a", "mot_de_passe", "wachtwoord", "senha", "has\u0142o", "heslo", "l\u00f6senord",
+    "passord", "adgangskode", "salasana", "\u043f\u0430\u0440\u043e\u043b\u044c", "\u5bc6\u7801", "\u5bc6\u78bc",
+    "\u30d1\u30b9\u30ef\u30fc\u30c9", "\ube44\ubc00\ubc88\ud638", "bindpw", "verification_code", "one_time_code",
+    "cookie", "session_id", "csrf", "xsrf", "connection_string", "bearer", "webhook_url", "auth", "pass", "pwd", "pin",
+    "otp", "psk", "cvv", "cvc", "dsn", "jwt", "creds", "pw", "pswd",
 )  # fmt: skip
 """Names of secrets; those of up to five letters must be the last word of a key, longer ones may stand anywhere."""
 
 _SHORT = 5
 _ABOUT = frozenset((
     "type", "types", "count", "counts", "limit", "limits", "usage", "used", "budget", "length", "len", "size", "total",
-    "totals", "num", "number", "max", "min", "maximum", "minimum", "per", "cost", "costs", "price", "expires",
-    "expiry", "expiration", "ttl", "lifetime", "method", "methods", "policy", "policies", "algorithm", "alg", "format",
-    "name", "names", "rotation", "timeout", "age", "complexity", "interval", "fingerprint", "thumbprint", "checksum",
+    "totals", "num", "number", "max", "min", "maximum", "minimum", "per", "cost", "costs", "price", "expires", "expiry",
+    "expiration", "ttl", "lifetime", "method", "methods", "policy", "policies", "algorithm", "alg", "format", "name",
+    "names", "rotation", "timeout", "age", "complexity", "interval", "fingerprint", "thumbprint", "checksum",
     "supported", "public", "pub",
 ))  # fmt: skip
-"""A key with one of these words tells something about a secret, not the secret."""
+"""A name with one of these words describes a secret and does not hold it."""
 _ABOUT_AT_THE_END = frozenset((
     "ref", "refs", "reference", "at", "on", "by", "days", "hours", "minutes", "seconds", "enabled", "disabled",
     "required", "strength", "label", "title", "placeholder", "help", "path", "file", "env", "dir", "create", "revoke",
@@ -46,10 +45,10 @@ _STILL = frozenset((
     "value", "values", "text", "plain", "plaintext", "raw", "string", "str", "data", "base64", "b64", "hex", "encoded",
     "encrypted", "enc", "prod", "production", "dev", "development", "staging", "stage", "live", "test", "testing",
     "sandbox", "primary", "secondary", "old", "new", "current", "previous", "prev", "next", "main", "default", "backup",
-    "confirmation", "confirm", "repeat", "again", "local", "ci", "s", "pem", "list", "var", "digits",
-    "salt", "base", "json", "bytes", "material", "seed", "hint",
+    "confirmation", "confirm", "repeat", "again", "local", "ci", "s", "pem", "list", "var", "digits", "salt", "base",
+    "json", "bytes", "material", "seed", "hint",
 ))  # fmt: skip
-"""Behind these words a name still names the secret itself."""
+"""A name that ends with these words still names the secret itself."""
 _IDENTIFIED = ("secretid", "sessionid", "accesskeyid", "tokenid")
 _KEYS_OF_THINGS = frozenset((
     "cache", "partition", "idempotency", "sort", "s3", "object", "primary", "foreign", "row", "hash", "dedup", "group",
@@ -61,7 +60,7 @@ _KEYS_OF_THINGS = frozenset((
     "parent", "child", "next", "prev", "start", "last", "first", "evaluated", "continuation", "turbo", "nx", "build",
     "lock", "mutex", "slot", "session", "user", "id", "tls", "cert", "by", "the", "a", "with", "of", "any", "this",
 ))  # fmt: skip
-"""Keys of these things open nothing."""
+"""Keys of these things grant no access."""
 _PLACE = frozenset(("url", "uri", "endpoint"))
 _OWNERS = ("access", "refresh", "auth", "api", "session", "bearer", "id", "security", "device", "bot", "user")
 _LOOK_ALIKES = (
@@ -74,44 +73,33 @@ _MOST_REMEMBERED = 10_000
 
 
 class SensitiveNames:
-    """Know the names under which secrets stand, in any spelling."""
+    """Know the names of secrets in any spelling."""
 
     def __init__(self, names: Iterable[str] = DEFAULT_SENSITIVE_KEYS) -> None:
         """Take names such as `api_key`; apiKey, API-KEY and x_api_key are then known too."""
         given = [name for name in names if _compact(name)]
         self._kinds = {_compact(name): _kind(name) for name in given}
         self._usual = "apikey" in self._kinds
-        self._known: dict[str, tuple[str | None, bool]] = {}
+        self.read = lru_cache(_MOST_REMEMBERED)(self._read)
+        """Returns which kind of secret stands under a name, and whether the name says so to its end.
+
+        `api_token` names a token; `token_bucket` may name anything that concerns tokens.
+        """
         keys = [r"(?<=[a-z0-9])[_.-]?key(?![a-z])"] if self._usual else []
         self.cue = re.compile("|".join([*_cues(given), *keys]) or r"(?!)")
-        """Finds in a lower-case text where a name might be; most texts hold none and are done with then."""
-
-    def kind_of(self, name: str) -> str | None:
-        """Return which kind of secret stands under a name, or None."""
-        return self.read(name)[0]
-
-    def read(self, name: str) -> tuple[str | None, bool]:
-        """Return which kind of secret stands under a name, and whether the name says so to its end.
-
-        `api_token` names a token; `token_bucket` may name anything that has to do with one.
-        """
-        found = self._known.get(name)
-        if found is None:
-            if len(self._known) >= _MOST_REMEMBERED:
-                self._known.clear()
-            found = self._known[name] = self._look(name if len(name) <= 200 else name[:100] + " " + name[-100:])
-        return found
+        """Finds where a name might be in a lower-case text; most texts have none and are done with then."""
 
     def is_given(self, name: str) -> bool:
         """Say whether a text is one of the names themselves, in any spelling."""
         return _compact(name[:200]) in self._kinds
 
     def tells_about(self, name: str) -> bool:
-        """Say whether a name speaks of a secret without holding it: `secretName`, `password_changed_at`."""
+        """Say whether a name describes a secret without holding it: `secretName`, `password_changed_at`."""
         compact = _compact(name[:200])
         return _is_about(words_of(name[:200])) and any(fragment in compact for fragment in self._kinds)
 
-    def _look(self, name: str) -> tuple[str | None, bool]:
+    def _read(self, name: str) -> tuple[str | None, bool]:
+        name = name if len(name) <= 200 else f"{name[:100]} {name[-100:]}"
         compact = _compact(name)
         if compact in self._kinds:
             return self._kinds[compact], True
@@ -144,7 +132,7 @@ class SensitiveNames:
 
 
 def _without_ending(words: list[str]) -> list[str]:
-    """Drop what stands behind a name without changing its meaning."""
+    """Drop words at the end of a name that do not change its meaning."""
     end = len(words)
     while end > 1 and (words[end - 1] in _STILL or words[end - 1].isdecimal()):
         end -= 1
@@ -156,12 +144,12 @@ def _cues(names: list[str]) -> list[str]:
     patterns: dict[str, set[str]] = {}
     for name in names:
         words = words_of(name)
-        # A short name is a word of its own or the end of one; inside of words it means nothing.
+        # A short name is a word or the end of a word; inside other words it means nothing.
         edge = "(?![a-z])" if len(_compact(name)) <= _SHORT and name != "token" else ""
         pattern = "[ _.-]?".join(map(re.escape, words)) + edge
         patterns.setdefault(pattern[0], set()).add(pattern[1:])
     return [
-        f"{re.escape(first)}(?:{'|'.join(sorted(rest, key=lambda one: (-len(one), one)))})"
+        f"{re.escape(first)}(?:{'|'.join(sorted(rest, key=lambda pattern: (-len(pattern), pattern)))})"
         for first, rest in sorted(patterns.items())
     ]
 
