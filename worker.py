@@ -47,7 +47,7 @@ def refuse_foreign_rooms() -> None:
 
 refuse_foreign_rooms()
 
-from activities.programs.programs import Confined, sandbox_activities
+from activities.programs.programs import SandboxResources, sandbox_activities
 from backstay.client import connect
 from backstay.errors import BackstayError, SettingsInvalid
 from backstay.logs import configure_logs
@@ -159,9 +159,9 @@ def open_worker(client: Client, resources: "Resources", *, sandboxed: bool = Fal
     )
 
 
-def confine(settings: Settings, sandbox: Sandbox) -> Confined:
+def confine(settings: Settings, sandbox: Sandbox) -> SandboxResources:
     """Return what the sandbox role works with."""
-    return Confined(
+    return SandboxResources(
         sandbox=sandbox,
         blobs=ShownBlobs(settings.blobs or settings.home / "blobs"),
         redactor=Redactor(()),
@@ -186,7 +186,7 @@ def limits_of(settings: Settings) -> Limits:
 
 
 @contextlib.asynccontextmanager
-async def open_sandbox_worker(client: Client, settings: Settings, confined: Confined) -> AsyncGenerator[None]:
+async def open_sandbox_worker(client: Client, settings: Settings, confined: SandboxResources) -> AsyncGenerator[None]:
     """Serve programs: new ones from the common queue, those kept here from a queue of this worker's own."""
     options: dict[str, Any] = {
         "activities": sandbox_activities(confined),

@@ -7,7 +7,7 @@ from activities.model.model import Model
 from activities.model.transcript import Transcripts
 from activities.records import Records
 from activities.resources import Resources
-from activities.runs.notices import Notices
+from activities.runs.notifications import Notifications
 from activities.runs.runs import Runs
 from activities.tools.effects import Effects
 from activities.tools.outcomes import Outcomes
@@ -24,7 +24,7 @@ def run_activities(resources: Resources) -> list[Callable[..., Any]]:
     searches = Searches(resources, records)
     tools = Tools(resources, records, Effects(resources.store, records))
     outcomes = Outcomes(resources)
-    notices = Notices(resources)
+    notifications = Notifications(resources)
     return [
         runs.open_run,
         Model(resources, records, transcripts).ask_model,
@@ -35,8 +35,8 @@ def run_activities(resources: Resources) -> list[Callable[..., Any]]:
         tools.call_tool,
         outcomes.settle_effect,
         outcomes.load_effects,
-        notices.check_proof,
+        notifications.check_proof,
         searches.digest,
-        notices.announce,
+        notifications.announce,
         runs.close_run,
     ]

@@ -69,7 +69,7 @@ class Resources:
     """Claims workspaces for runs, and lets them go."""
 
 
-class Body:
+class Activities:
     """Give an activity class its resources and the checks that all of them make first."""
 
     def __init__(self, resources: Resources) -> None:

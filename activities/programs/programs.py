@@ -12,7 +12,7 @@ from temporalio import activity
 from activities.offloading import CALLS_BYTES, offload, refuse_unfit
 from activities.payloads import Payloads
 from activities.programs.journals import Journal, Journals
-from activities.retrying import body
+from activities.retrying import implements
 from backstay import calls
 from backstay.canonical import canonical
 from backstay.errors import ArgumentsInvalid, IsolationUnavailable, ProgramDiverged
@@ -28,7 +28,7 @@ from toolbox.schema import compile_schema, fault_of
 
 
 @dataclass(frozen=True)
-class Confined:
+class SandboxResources:
     """Hold the open resources of one sandbox worker."""
 
     sandbox: Sandbox
@@ -51,9 +51,9 @@ LITERAL = "arguments: what looks like a secret cannot be passed; pass the handle
 
 
 class Programs:
-    """The body of `resume_program`."""
+    """Implement `resume_program`."""
 
-    def __init__(self, confined: Confined) -> None:
+    def __init__(self, confined: SandboxResources) -> None:
         """Share the worker's jails."""
         self.resources = confined
         self.transient_s = confined.transient_s
@@ -61,7 +61,7 @@ class Programs:
         self.journals = Journals(confined.blobs)
         self._ended_live = 0
 
-    @body(calls.resume_program)
+    @implements(calls.resume_program)
     async def resume_program(self, ask: calls.ResumeProgram) -> Halt:
         """Run a program in a jail until it waits for calls or ends."""
         program, journal = await self._loaded(ask.program, ask.journal)
@@ -87,7 +87,7 @@ class Programs:
             if any(call.tool != RESULT for call in halted.calls) or time.monotonic() - begun > AT_A_TIME_S:
                 return await self._waiting(program, halted, journal, image)
 
-    @body(calls.verify_program)
+    @implements(calls.verify_program)
     async def verify_program(self, ask: calls.VerifyProgram) -> calls.Reproduced:
         """Run a program again from its journal, and compare."""
         program = Program.model_validate(await self.resources.blobs.get_json(ask.program))
@@ -101,7 +101,7 @@ class Programs:
             return calls.Reproduced(differs=str(error))
         return calls.Reproduced()
 
-    @body(calls.forget_program)
+    @implements(calls.forget_program)
     async def forget_program(self, ask: calls.ForgetProgram) -> int:
         """End the jail in which a program waits; return how many there were."""
         return await self.resources.sandbox.forget(f"{ask.program}/")
@@ -230,7 +230,7 @@ class Programs:
         )
 
 
-def sandbox_activities(confined: Confined) -> list[Callable[..., Any]]:
+def sandbox_activities(confined: SandboxResources) -> list[Callable[..., Any]]:
     """Return the bodies that the sandbox role does."""
     programs = Programs(confined)
     return [programs.resume_program, programs.verify_program, programs.forget_program]

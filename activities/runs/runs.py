@@ -11,8 +11,8 @@ from activities.model.pricing import price_of
 from activities.model.request import CLOSING_OUTPUT, CLOSING_TOKENS, prompt, prompt_hash
 from activities.model.transcript import Transcripts
 from activities.records import Records
-from activities.resources import Body, Resources
-from activities.retrying import body
+from activities.resources import Activities, Resources
+from activities.retrying import implements
 from activities.tools.outcomes import shown
 from backstay import calls
 from backstay.canonical import canonical
@@ -27,8 +27,8 @@ FIRST_REQUEST_BYTES = 40_000
 _log = structlog.get_logger("backstay.runs")
 
 
-class Runs(Body):
-    """The bodies of `open_run` and `close_run`."""
+class Runs(Activities):
+    """Implement `open_run` and `close_run`."""
 
     def __init__(self, resources: Resources, records: Records, transcripts: Transcripts) -> None:
         """Share the worker's transcripts."""
@@ -36,7 +36,7 @@ class Runs(Body):
         self.records = records
         self.transcripts = transcripts
 
-    @body(calls.open_run)
+    @implements(calls.open_run)
     async def open_run(self, ask: calls.OpenRun) -> calls.Opened:
         """Resolve once what the run must not re-read later."""
         task = ask.task
@@ -136,7 +136,7 @@ class Runs(Body):
             {"kind": "task", "text": text},
         ]
 
-    @body(calls.close_run)
+    @implements(calls.close_run)
     async def close_run(self, ask: calls.CloseRun) -> calls.Closed:
         """Store how the run ended, together with its effects and events."""
         self.store.check(ask.store)

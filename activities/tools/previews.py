@@ -1,8 +1,8 @@
 """Say what calls would change, so that people see it before they decide."""
 
 from activities.records import Records
-from activities.resources import Body, Resources, workplace_of
-from activities.retrying import body
+from activities.resources import Activities, Resources, workplace_of
+from activities.retrying import implements
 from activities.tools.arguments import Arguments
 from backstay import calls
 from backstay.errors import BackstayError
@@ -14,8 +14,8 @@ _LINE = 400
 _PATIENCE_S = 20
 
 
-class Previews(Body):
-    """The body of `preview_calls`."""
+class Previews(Activities):
+    """Implement `preview_calls`."""
 
     def __init__(self, resources: Resources, records: Records) -> None:
         """Share the worker's records."""
@@ -23,7 +23,7 @@ class Previews(Body):
         self.records = records
         self.arguments = Arguments(records)
 
-    @body(calls.preview_calls)
+    @implements(calls.preview_calls)
     async def preview_calls(self, ask: calls.PreviewCalls) -> calls.Previewed:
         """Look at each call by itself; one that cannot be looked at says why, and never fails the request."""
         self.store.check(ask.store)

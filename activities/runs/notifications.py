@@ -8,21 +8,21 @@ import time
 import httpx2
 import structlog
 
-from activities.resources import Body
-from activities.retrying import body
+from activities.resources import Activities
+from activities.retrying import implements
 from backstay import calls
 from backstay.approvals import proof
 from backstay.canonical import canonical
 
 TIMEOUT_S = 10
 
-log = structlog.get_logger("backstay.notices")
+log = structlog.get_logger("backstay.notifications")
 
 
-class Notices(Body):
-    """The bodies of `announce` and `check_proof`."""
+class Notifications(Activities):
+    """Implement `announce` and `check_proof`."""
 
-    @body(calls.announce)
+    @implements(calls.announce)
     async def announce(self, ask: calls.Announce) -> int:
         """POST a request, signed, to every receiver; a receiver that fails is logged and never blocks the run."""
         await self.store.events.append(ask.run, ask.events)
@@ -50,7 +50,7 @@ class Notices(Body):
         mac = hmac.new(key.get_secret_value().encode(), f"{now}.".encode() + content, hashlib.sha256).hexdigest()
         return {"backstay-timestamp": now, "backstay-signature": mac}
 
-    @body(calls.check_proof)
+    @implements(calls.check_proof)
     async def check_proof(self, ask: calls.CheckProof) -> calls.Proven:
         """Verify who decided, with the key that only workers and gateways hold."""
         await self.store.events.append(ask.run, ask.events)
