@@ -1,7 +1,7 @@
-"""The menu: everything the engine can do to the world, in the order an auditor would ask.
+"""The menu: every activity of the engine, which is everything that a run can do to the world.
 
-Each entry is a typed activity without a body; `activities/` implements it under the same Temporal name. Workflows call
-`workflow.execute_activity(calls.call_tool, CallTool(...), ...)` and never see a body.
+Each entry is a typed activity without code; `activities/` implements it under the same Temporal name. Workflows call
+`workflow.execute_activity(calls.call_tool, CallTool(...), ...)` and never see the code.
 """
 
 from collections.abc import Sequence
@@ -26,10 +26,8 @@ from backstay.requests import (
     FindTools,
     ForgetProgram,
     LoadEffects,
-    OfRun,
     OpenRun,
     PreviewCalls,
-    PreviewedCall,
     ReadStored,
     ResumeProgram,
     SettleEffect,
@@ -39,40 +37,9 @@ from backstay.responses import CheckedCall, Closed, Found, LoadedEffects, Opened
 from backstay.task.decision import Decision
 from backstay.tools.tool import ToolResult
 
-__all__ = [
-    "DATA_CONVERTER",
-    "MENU",
-    "Announce",
-    "AskModel",
-    "CallTool",
-    "CheckCall",
-    "CheckProof",
-    "CheckedCall",
-    "CloseRun",
-    "Closed",
-    "DigestPayload",
-    "FindTools",
-    "ForgetProgram",
-    "Found",
-    "LoadEffects",
-    "LoadedEffects",
-    "OfRun",
-    "OpenRun",
-    "Opened",
-    "PreviewCalls",
-    "Previewed",
-    "PreviewedCall",
-    "Proven",
-    "ReadStored",
-    "Reproduced",
-    "ResumeProgram",
-    "SettleEffect",
-    "VerifyProgram",
-]
-
 
 class Unreadable:
-    """Stand for what a stranger sent that is no JSON, so that it can be refused like any other bad input."""
+    """Stand for input that is not JSON, so that it can be refused like any other bad input."""
 
     def __repr__(self) -> str:
         return "what is not JSON"
@@ -86,7 +53,7 @@ class _CompactConverter(PydanticPayloadConverter):
         hints: list[Any] = type_hints or [Any] * len(payloads)
         if any(hint is not Any for hint in hints):
             return super().from_payloads(payloads, type_hints)
-        # Where anything may come, a fault of the sender must not become a fault of the workflow task, which never ends.
+        # Untyped input comes from outside: bad input must not fail the workflow task, which would be retried forever.
         return [self._read(payload) for payload in payloads]
 
     def _read(self, payload: Payload) -> Any:
@@ -97,7 +64,7 @@ class _CompactConverter(PydanticPayloadConverter):
 
 
 DATA_CONVERTER = replace(pydantic_data_converter, payload_converter_class=_CompactConverter)
-"""What every client, worker and replayer of ours uses; fields left at their default do not reach history."""
+"""The converter of every client, worker and replayer; fields left at their default do not reach history."""
 
 
 @activity.defn

@@ -9,8 +9,9 @@ import workflows
 from activities.programs.programs import SandboxResources, sandbox_activities
 from activities.registry import run_activities
 from activities.resources import Resources
-from backstay.calls import MENU, OfRun
+from backstay.calls import MENU
 from backstay.frozen import Frozen
+from backstay.requests import OfRun
 from workflows.activity_calls import name_of
 from workflows.options import TABLE
 

@@ -6,6 +6,7 @@ from activities.retrying import implements
 from activities.tools.arguments import Arguments
 from backstay import calls
 from backstay.errors import BackstayError
+from backstay.requests import PreviewedCall
 from backstay.shown import one_line
 
 _SHOWN = 20_000
@@ -31,7 +32,7 @@ class Previews(Activities):
         most = max(500, _SHOWN // len(ask.calls))
         return calls.Previewed(diffs=tuple([await self._diff(ask, one, most) for one in ask.calls]))
 
-    async def _diff(self, ask: calls.PreviewCalls, one: calls.PreviewedCall, most: int) -> str | None:
+    async def _diff(self, ask: calls.PreviewCalls, one: PreviewedCall, most: int) -> str | None:
         place = workplace_of(ask)
         definition = (await self.catalog(ask, ask.user_id)).definitions.get(one.tool)
         if place is None or definition is None:

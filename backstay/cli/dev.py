@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from backstay.cli.child import Child
 from backstay.cli.embedded import Embedded, environment_for, start_temporal
 from backstay.cli.ports import require_free
-from backstay.cli.session import quiet
+from backstay.cli.session import silence_logs
 from backstay.cli.terminal import Terminal
 from backstay.errors import SettingsInvalid
 from backstay.library import house, room
@@ -29,7 +29,7 @@ async def build_image(kind: Literal["python", "data"] | None = None) -> int:
         python: the standard library; data: numpy and pandas too
     """
     settings = Settings.load()
-    quiet(settings)
+    silence_logs(settings)
     images = settings.home.absolute() / "images"
     made: Any = await asyncio.to_thread(room("sandbox.images.image").build_image, kind or settings.image, images)
     Terminal().result(f"{made.kind:<8} {made.hash}  Python {made.python}  {made.path}")
