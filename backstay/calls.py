@@ -4,9 +4,9 @@ Each entry is a typed activity without code; `activities/` implements it under t
 `workflow.execute_activity(calls.call_tool, CallTool(...), ...)` and never see the code.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 from temporalio import activity
@@ -67,117 +67,107 @@ DATA_CONVERTER = replace(pydantic_data_converter, payload_converter_class=_Compa
 """The converter of every client, worker and replayer; fields left at their default do not reach history."""
 
 
-@activity.defn
+MENU: list[Callable[[Any], Awaitable[Any]]] = []
+"""Every entry, in the order of this module."""
+Entry = TypeVar("Entry", bound=Callable[[Any], Awaitable[Any]])
+
+
+def _entry(declared: Entry) -> Entry:
+    MENU.append(declared)
+    return activity.defn(declared)
+
+
+@_entry
 async def open_run(ask: OpenRun) -> Opened:
     """Resolve once what the run must not re-read later."""
     raise NotImplementedError
 
 
-@activity.defn
+@_entry
 async def ask_model(ask: AskModel) -> Decision:
     """Render the context, call the model once, price the answer and parse it into a Decision."""
     raise NotImplementedError
 
 
-@activity.defn
+@_entry
 async def search_tools(ask: FindTools) -> Found:
     """Search the catalog of the run's user."""
     raise NotImplementedError
 
 
-@activity.defn
+@_entry
 async def read_result(ask: ReadStored) -> ToolResult:
     """Cut a part out of a stored result and store it as a digest of its own."""
     raise NotImplementedError
 
 
-@activity.defn
+@_entry
 async def check_call(ask: CheckCall) -> CheckedCall:
     """Resolve and validate one call before it is ruled on."""
     raise NotImplementedError
 
 
-@activity.defn
+@_entry
 async def preview_calls(ask: PreviewCalls) -> Previewed:
     """Say what calls would change, without making them."""
     raise NotImplementedError
 
 
-@activity.defn
+@_entry
 async def call_tool(ask: CallTool) -> ToolResult:
     """Call one tool; an effect is recorded before it is sent and settled after."""
     raise NotImplementedError
 
 
-@activity.defn
+@_entry
 async def settle_effect(ask: SettleEffect) -> Effect:
     """Read or settle what is recorded of one effect."""
     raise NotImplementedError
 
 
-@activity.defn
+@_entry
 async def load_effects(ask: LoadEffects) -> LoadedEffects:
     """Read the effects of a run, in shown form."""
     raise NotImplementedError
 
 
-@activity.defn
+@_entry
 async def check_proof(ask: CheckProof) -> Proven:
     """Verify who decided."""
     raise NotImplementedError
 
 
-@activity.defn
+@_entry
 async def resume_program(ask: ResumeProgram) -> Halt:
     """Run a program in a jail until it waits for calls or ends."""
     raise NotImplementedError
 
 
-@activity.defn
+@_entry
 async def verify_program(ask: VerifyProgram) -> Reproduced:
     """Run a program again from its journal, and compare."""
     raise NotImplementedError
 
 
-@activity.defn
+@_entry
 async def forget_program(ask: ForgetProgram) -> int:
     """End the jail in which a program waits; return how many there were."""
     raise NotImplementedError
 
 
-@activity.defn
+@_entry
 async def digest(ask: DigestPayload) -> ToolResult:
     """Store a payload that is no tool's answer, as a digest."""
     raise NotImplementedError
 
 
-@activity.defn
+@_entry
 async def announce(ask: Announce) -> int:
     """Tell the outside that a request waits; return how many receivers took it."""
     raise NotImplementedError
 
 
-@activity.defn
+@_entry
 async def close_run(ask: CloseRun) -> Closed:
     """Store how the run ended."""
     raise NotImplementedError
-
-
-MENU = (
-    open_run,
-    ask_model,
-    search_tools,
-    read_result,
-    check_call,
-    preview_calls,
-    call_tool,
-    settle_effect,
-    load_effects,
-    check_proof,
-    resume_program,
-    verify_program,
-    forget_program,
-    digest,
-    announce,
-    close_run,
-)

@@ -10,7 +10,7 @@ from temporalio import activity
 from activities.model.completion import Completion, ContextTooLong, complete, written
 from activities.model.parsing import CompletionParser, calls_of_json
 from activities.model.pricing import Price, price_of
-from activities.model.request import closing_request, json_request, request_for
+from activities.model.request import request_for
 from activities.model.transcript import Transcript, Transcripts
 from activities.programs.bundling import store_program
 from activities.records import Records
@@ -71,7 +71,8 @@ class Model(Activities):
         """Send once; only a request that was refused as too long, and so not billed, is sent again, shorter."""
         cap = self.settings.context_tokens
         for halving in range(HALVINGS + 1):
-            request, dropped = self._request(ask, transcript, catalog, cap)
+            as_json = ask.model in self.without_functions
+            request, dropped = request_for(ask, transcript, catalog, self.settings, cap_tokens=cap, as_json=as_json)
             content = written(request)
             worst = 0 if price is None else price.worst(len(content), request["max_completion_tokens"])
             if ask.micro is not None and worst > ask.micro:
@@ -85,26 +86,6 @@ class Model(Activities):
                 # The cap itself may lie far above what there is to cut.
                 cap = min(cap, int(weight(request["messages"]) / BYTES_PER_TOKEN)) // 2
         raise AssertionError
-
-    def _request(
-        self, ask: calls.AskModel, transcript: Transcript, catalog: Catalog, cap: int
-    ) -> tuple[dict[str, Any], int]:
-        most = self.settings.max_completion_tokens
-        most = min(most, ask.max_completion_tokens or most)
-        role = self.settings.system_role
-        if ask.closing:
-            return closing_request(transcript, model=ask.model, most_output=most, system_role=role), 0
-        request, dropped = request_for(
-            transcript,
-            catalog,
-            model=ask.model,
-            cap_tokens=cap,
-            most_output=most,
-            system_role=role,
-            budget=ask.budget,
-            programs=ask.programs,
-        )
-        return (json_request(request, role), dropped) if ask.model in self.without_functions else (request, dropped)
 
     async def _decision(
         self, ask: calls.AskModel, transcript: Transcript, catalog: Catalog, price: Price | None, sent: Sent

@@ -9,7 +9,6 @@ from temporalio.common import WorkflowIDConflictPolicy
 
 from backstay.client.failures import translated_errors
 from backstay.client.run import Run
-from backstay.frozen import Frozen
 from backstay.shown import markdown_line, one_line
 from backstay.task.task import Task
 
@@ -30,7 +29,7 @@ class Backstay:
 
         Raises TaskInvalid naming field, value and fix before anything is sent.
         """
-        admitted = Task.admit(_given(task))
+        admitted = Task.admit(task)
         text = admitted.text or (admitted.plan.title or "plan" if admitted.plan else "")
         return await self._start(
             "RunTask",
@@ -70,16 +69,6 @@ class Backstay:
                 static_details=details,
             )
         return self.run(workflow_id)
-
-
-def _given(task: Task | dict[str, Any] | str) -> Any:
-    match task:
-        case Task():
-            return task.model_dump(mode="json", by_alias=True, exclude_unset=True)
-        case dict():
-            return {name: value.plain() if isinstance(value, Frozen) else value for name, value in task.items()}
-        case _:
-            return task
 
 
 def _clipped(text: str) -> str:
