@@ -1,4 +1,4 @@
-"""What the runs role does of the menu."""
+"""The activities that a worker in the runs role serves."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +17,7 @@ from activities.tools.tools import Tools
 
 
 def run_activities(resources: Resources) -> list[Callable[..., Any]]:
-    """Return the bodies that the runs role does, bound to the worker's resources, in the order of the menu."""
+    """Return the activities of the runs role, bound to the worker's resources, in the order of the menu."""
     records = Records(resources.store, resources.redactor)
     transcripts = Transcripts(records)
     runs = Runs(resources, records, transcripts)

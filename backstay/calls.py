@@ -50,8 +50,7 @@ class _CompactConverter(PydanticPayloadConverter):
         super().__init__(ToJsonOptions(exclude_unset=True))
 
     def from_payloads(self, payloads: Sequence[Payload], type_hints: list[type] | None = None) -> list[Any]:
-        hints: list[Any] = type_hints or [Any] * len(payloads)
-        if any(hint is not Any for hint in hints):
+        if any(hint is not Any for hint in type_hints or ()):
             return super().from_payloads(payloads, type_hints)
         # Untyped input comes from outside: bad input must not fail the workflow task, which would be retried forever.
         return [self._read(payload) for payload in payloads]

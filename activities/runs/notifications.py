@@ -1,4 +1,4 @@
-"""Tell the outside that a request waits, and check who decided."""
+"""Notify receivers that a request waits for a person, and check who decided."""
 
 import asyncio
 import hashlib
@@ -39,7 +39,7 @@ class Notifications(Activities):
                     return False
                 return True
 
-            # At once, so that a receiver that hangs does not keep the others from hearing of it.
+            # At the same time, so that a receiver that hangs does not delay the others.
             return sum(await asyncio.gather(*(taken(url.get_secret_value()) for url in self.settings.notify_urls)))
 
     def _signature(self, content: bytes) -> dict[str, str]:
@@ -59,9 +59,6 @@ class Notifications(Activities):
             return calls.Proven(
                 verified=False, reason="this worker has no BACKSTAY_APPROVER_KEY, so no proof can be checked"
             )
-        given = ask.payload.get("proof")
-        rest = {name: value for name, value in ask.payload.items() if name != "proof"}
-        fault = proof.verify(
-            key.get_secret_value().encode(), str(given), ask.workflow_id, ask.update, rest, time.time()
-        )
+        given, secret = str(ask.payload.get("proof")), key.get_secret_value().encode()
+        fault = proof.verify(secret, given, ask.workflow_id, ask.update, ask.payload, time.time())
         return calls.Proven(verified=fault is None, reason=fault or "")

@@ -82,11 +82,9 @@ async def dev(
         await server.child.stop(_DRAIN_S)
 
 
-async def start_worker(
-    home: Path, environment: Mapping[str, str], *, script: Path | None = None, folder: Path | None = None
-) -> Child:
+async def start_worker(home: Path, environment: Mapping[str, str], *, folder: Path | None = None) -> Child:
     """Start a worker as a process of its own; wait for it with `Child.is_ready`."""
-    command = [sys.executable, str(script or house() / "worker.py")]
+    command = [sys.executable, str(house() / "worker.py")]
     log = home / "logs" / "worker.log"
     return await Child.start("worker", command, environment=environment, log=log, ready=_READY, folder=folder)
 

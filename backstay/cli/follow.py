@@ -92,8 +92,13 @@ class Follower:
     async def _meet(self, request: ApprovalRequest) -> None:
         approvable = self.yes and request.kind in DECIDES_CALLS
         if self.asks and not approvable:
-            with self._hidden():
+            if self.live is not None:
+                self.live.stop()
+            try:
                 await self.prompt.decide(request)
+            finally:
+                if self.live is not None:
+                    self.live.start()
             return
         for line, style in request_lines(request):
             self.terminal.say(line, style)
@@ -123,16 +128,3 @@ class Follower:
                 yield
             finally:
                 self.live = None
-
-    @contextlib.contextmanager
-    def _hidden(self) -> Generator[None]:
-        """Hide the panel while a person is asked."""
-        live = self.live
-        if live is None:
-            yield
-            return
-        live.stop()
-        try:
-            yield
-        finally:
-            live.start()

@@ -65,10 +65,7 @@ async def run(
         "policy": None if policy is None else _read(policy, "policy"),
         "input": None if input is None else json_object(input, "--input", '{"days": 60}'),
         "model": model,
-        "workspace": workspace,
-        "filesystem": filesystem or None,
-        "shell": shell or None,
-    }
+    } | {"workspace": workspace, "filesystem": filesystem or None, "shell": shell or None}
     task: dict[str, Any] = {"text": text, "user_id": user, "on_failure": on_failure}
     task |= {name: value for name, value in given.items() if value is not None}
     admitted, settings, terminal = Task.admit(task), Settings.load(), Terminal()
