@@ -58,6 +58,7 @@ class Backstay:
         )
 
     async def _start(self, kind: str, ask: dict[str, Any], workflow_id: str, *, summary: str, details: str) -> Run:
+        line = one_line(summary, _SUMMARY_BYTES)[0].encode()[:_SUMMARY_BYTES].decode(errors="ignore")
         with translated_errors(workflow_id):
             await self.client.start_workflow(
                 kind,
@@ -65,11 +66,7 @@ class Backstay:
                 id=workflow_id,
                 task_queue=self.task_queue,
                 id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
-                static_summary=_clipped(one_line(summary, _SUMMARY_BYTES)[0]),
+                static_summary=line,
                 static_details=details,
             )
         return self.run(workflow_id)
-
-
-def _clipped(text: str) -> str:
-    return text.encode("utf-8", "replace")[:_SUMMARY_BYTES].decode("utf-8", "ignore")

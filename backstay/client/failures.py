@@ -77,10 +77,8 @@ def error_from_rpc(error: RPCError, workflow_id: str) -> BackstayError:
             return TaskInvalid(f"Temporal refuses this: {message}")
         case RPCStatusCode.PERMISSION_DENIED | RPCStatusCode.UNAUTHENTICATED:
             return SettingsInvalid(f"Temporal refuses these credentials: {message}; correct TEMPORAL_API_KEY or TLS")
-        case RPCStatusCode.FAILED_PRECONDITION:
+        case RPCStatusCode.FAILED_PRECONDITION | RPCStatusCode.DEADLINE_EXCEEDED | RPCStatusCode.CANCELLED:
             return Unreachable(NO_WORKER)
-        case RPCStatusCode.DEADLINE_EXCEEDED | RPCStatusCode.CANCELLED:
-            return Unreachable(f"no answer in time: {NO_WORKER}")
         case _:
             return Unreachable(f"Temporal does not answer: {message}")
 
