@@ -12,6 +12,7 @@ import signal
 import sys
 import uuid
 from collections.abc import AsyncGenerator
+from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     import openai
 
     from activities.resources import Resources
+    from sandbox.workspaces.client import WorkspaceClient
+    from store.store import Store
+    from toolbox.toolbox import Toolbox
 
 HERE = Path(__file__).resolve().parent
 
@@ -47,7 +51,7 @@ def refuse_foreign_rooms() -> None:
 
 refuse_foreign_rooms()
 
-from activities.programs.programs import Confined, sandbox_activities
+from activities.programs.programs import SandboxResources, sandbox_activities
 from backstay.client import connect
 from backstay.errors import BackstayError, SettingsInvalid
 from backstay.logs import configure_logs
@@ -65,6 +69,13 @@ PROGRAMS_AT_ONCE = 8
 """Programs that compute at the same time; paused ones do not count."""
 _TRIES = 3
 """A server that is busy for a moment must not leave a whole run without programs."""
+_RPC_TIMEOUT = timedelta(seconds=5)
+SEARCH_ATTRIBUTES = {
+    "BackstayState": IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD,
+    "BackstayUser": IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD,
+    "BackstayPending": IndexedValueType.INDEXED_VALUE_TYPE_INT,
+    "BackstayCostUsd": IndexedValueType.INDEXED_VALUE_TYPE_DOUBLE,
+}
 DRAIN = timedelta(seconds=35)
 """Longer than the request deadline, so that what was sent is also settled."""
 _EVERY_WORKER: dict[str, Any] = {"graceful_shutdown_timeout": DRAIN, "build_id": version()}
@@ -96,38 +107,58 @@ def open_model(settings: Settings) -> "openai.AsyncOpenAI":
     )
 
 
+def open_store(settings: Settings) -> AbstractAsyncContextManager["Store"]:
+    """Open the store that the settings name."""
+    from store.opening import open_store
+
+    keys = [key.get_secret_value() for key in settings.encryption_keys]
+    return open_store(
+        database_url=settings.database_url_text, home=settings.home, blobs=settings.blobs, encryption_keys=keys
+    )
+
+
+def open_workspaces(settings: Settings) -> AbstractAsyncContextManager["WorkspaceClient"]:
+    """Open the workspaces that the settings name."""
+    from sandbox.workspaces.client import open_workspace_client
+
+    return open_workspace_client(
+        settings.workspaces, home=settings.home, nsjail=settings.nsjail, rooms=HERE, variables=settings.environment
+    )
+
+
+def open_toolbox(
+    settings: Settings, workspaces: "WorkspaceClient | None" = None
+) -> AbstractAsyncContextManager["Toolbox"]:
+    """Open the toolbox that the settings name."""
+    from toolbox.toolbox import open_toolbox
+
+    return open_toolbox(
+        settings.toolbox,
+        environment=settings.environment,
+        home=settings.home,
+        confinement=CommandJail(nsjail=settings.nsjail, home=settings.home, image=settings.image),
+        workspaces=workspaces,
+    )
+
+
 @contextlib.asynccontextmanager
 async def open_resources(settings: Settings, client: Client) -> AsyncGenerator["Resources"]:
     """Open store, toolbox and model for one worker, and close them at the end."""
     from activities.resources import Resources
-    from sandbox.workspaces.client import open_workspace_client
-    from store.opening import open_store
-    from toolbox.toolbox import open_toolbox
 
     policy = read_policy(settings.policy)
-    keys = [key.get_secret_value() for key in settings.encryption_keys]
     async with (
-        open_store(
-            database_url=settings.database_url_text, home=settings.home, blobs=settings.blobs, encryption_keys=keys
-        ) as opened,
-        open_workspace_client(
-            settings.workspaces, home=settings.home, nsjail=settings.nsjail, rooms=HERE, variables=settings.environment
-        ) as workspaces,
-        open_toolbox(
-            settings.toolbox,
-            environment=settings.environment,
-            home=settings.home,
-            confinement=CommandJail(nsjail=settings.nsjail, home=settings.home, image=settings.image),
-            workspaces=workspaces,
-        ) as tools,
+        open_store(settings) as store,
+        open_workspaces(settings) as workspaces,
+        open_toolbox(settings, workspaces) as toolbox,
         open_model(settings) as model,
     ):
         yield Resources(
             settings=settings,
-            store=opened,
-            toolbox=tools,
+            store=store,
+            toolbox=toolbox,
             policy=policy,
-            redactor=Redactor(settings.secrets() | tools.secrets),
+            redactor=Redactor(settings.secrets() | toolbox.secrets),
             model=model,
             temporal=client,
             search_attributes=await register_search_attributes(client),
@@ -158,18 +189,6 @@ def open_worker(client: Client, resources: "Resources", *, sandboxed: bool = Fal
     )
 
 
-def confine(settings: Settings, sandbox: Sandbox) -> Confined:
-    """Return what the sandbox role works with."""
-    return Confined(
-        sandbox=sandbox,
-        blobs=ShownBlobs(settings.blobs or settings.home / "blobs"),
-        redactor=Redactor(()),
-        queue=f"{sandbox_queue(settings)}-{uuid.uuid4().hex}",
-        transient_s=settings.transient_seconds,
-        sample_every=settings.program_sample_every,
-    )
-
-
 def limits_of(settings: Settings) -> Limits:
     """Return the caps of every program."""
     return Limits(
@@ -185,15 +204,23 @@ def limits_of(settings: Settings) -> Limits:
 
 
 @contextlib.asynccontextmanager
-async def open_sandbox_worker(client: Client, settings: Settings, confined: Confined) -> AsyncGenerator[None]:
+async def open_sandbox_worker(client: Client, settings: Settings, sandbox: Sandbox) -> AsyncGenerator[None]:
     """Serve programs: new ones from the common queue, those kept here from a queue of this worker's own."""
+    queue = sandbox_queue(settings)
+    resources = SandboxResources(
+        sandbox=sandbox,
+        blobs=ShownBlobs(settings.blobs or settings.home / "blobs"),
+        redactor=Redactor(()),
+        queue=f"{queue}-{uuid.uuid4().hex}",
+        transient_s=settings.transient_seconds,
+        sample_every=settings.program_sample_every,
+    )
     options: dict[str, Any] = {
-        "activities": sandbox_activities(confined),
+        "activities": sandbox_activities(resources),
         "max_concurrent_activities": PROGRAMS_AT_ONCE,
         **_EVERY_WORKER,
     }
-    common, own = (Worker(client, task_queue=queue, **options) for queue in (sandbox_queue(settings), confined.queue))
-    async with common, own:
+    async with Worker(client, task_queue=queue, **options), Worker(client, task_queue=resources.queue, **options):
         yield
 
 
@@ -204,34 +231,35 @@ def sandbox_queue(settings: Settings) -> str:
 
 async def find_sandbox(client: Client, settings: Settings) -> str:
     """Return the queue of the sandbox role when a worker polls it, else nothing."""
-    ask = DescribeTaskQueueRequest(
-        namespace=client.namespace,
-        task_queue=TaskQueue(name=sandbox_queue(settings)),
-        task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY,
-    )
+    queue = sandbox_queue(settings)
     for _ in range(_TRIES):
         with contextlib.suppress(RPCError):
-            described = await client.workflow_service.describe_task_queue(ask, timeout=timedelta(seconds=5))
-            return sandbox_queue(settings) if described.pollers else ""
+            return queue if await pollers(client, queue, TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY) else ""
     return ""
+
+
+async def pollers(
+    client: Client, queue: str, kind: "TaskQueueType.ValueType" = TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW
+) -> list[str]:
+    """Return the names of the workers that poll a task queue; raises RPCError."""
+    ask = DescribeTaskQueueRequest(namespace=client.namespace, task_queue=TaskQueue(name=queue), task_queue_type=kind)
+    described = await client.workflow_service.describe_task_queue(ask, timeout=_RPC_TIMEOUT)
+    return sorted({poller.identity for poller in described.pollers})
+
+
+async def missing_search_attributes(client: Client) -> "dict[str, IndexedValueType.ValueType]":
+    """Return the search attributes that the namespace does not know; raises RPCError."""
+    ask = ListSearchAttributesRequest(namespace=client.namespace)
+    known = await client.operator_service.list_search_attributes(ask, timeout=_RPC_TIMEOUT)
+    return {name: kind for name, kind in SEARCH_ATTRIBUTES.items() if name not in known.custom_attributes}
 
 
 async def register_search_attributes(client: Client) -> bool:
     """Register our search attributes where that is allowed; return whether the namespace knows them."""
-    kinds = {
-        "BackstayState": IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD,
-        "BackstayUser": IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD,
-        "BackstayPending": IndexedValueType.INDEXED_VALUE_TYPE_INT,
-        "BackstayCostUsd": IndexedValueType.INDEXED_VALUE_TYPE_DOUBLE,
-    }
-    operator = client.operator_service
     with contextlib.suppress(RPCError):
-        known = await operator.list_search_attributes(ListSearchAttributesRequest(namespace=client.namespace))
-        missing = {name: kind for name, kind in kinds.items() if name not in known.custom_attributes}
-        if missing:
-            await operator.add_search_attributes(
-                AddSearchAttributesRequest(namespace=client.namespace, search_attributes=missing)
-            )
+        if missing := await missing_search_attributes(client):
+            ask = AddSearchAttributesRequest(namespace=client.namespace, search_attributes=missing)
+            await client.operator_service.add_search_attributes(ask)
         return True
     return False
 
@@ -256,8 +284,8 @@ async def serve(role: Role) -> int:
             opening = open_sandbox(
                 nsjail=settings.nsjail, home=settings.home, image=settings.image, limits=limits_of(settings)
             )
-            confined = confine(settings, await stack.enter_async_context(opening))
-            await stack.enter_async_context(open_sandbox_worker(client, settings, confined))
+            sandbox = await stack.enter_async_context(opening)
+            await stack.enter_async_context(open_sandbox_worker(client, settings, sandbox))
             ready = f"backstay sandbox ready: {client.namespace} {sandbox_queue(settings)}"
         else:
             from backstay.cli.sandbox_child import sandbox_child

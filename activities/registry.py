@@ -1,4 +1,4 @@
-"""What the runs role does of the menu."""
+"""The activities that a worker in the runs role serves."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,7 +7,7 @@ from activities.model.model import Model
 from activities.model.transcript import Transcripts
 from activities.records import Records
 from activities.resources import Resources
-from activities.runs.notices import Notices
+from activities.runs.notifications import Notifications
 from activities.runs.runs import Runs
 from activities.tools.effects import Effects
 from activities.tools.outcomes import Outcomes
@@ -17,14 +17,14 @@ from activities.tools.tools import Tools
 
 
 def run_activities(resources: Resources) -> list[Callable[..., Any]]:
-    """Return the bodies that the runs role does, bound to the worker's resources, in the order of the menu."""
+    """Return the activities of the runs role, bound to the worker's resources, in the order of the menu."""
     records = Records(resources.store, resources.redactor)
     transcripts = Transcripts(records)
     runs = Runs(resources, records, transcripts)
     searches = Searches(resources, records)
     tools = Tools(resources, records, Effects(resources.store, records))
     outcomes = Outcomes(resources)
-    notices = Notices(resources)
+    notifications = Notifications(resources)
     return [
         runs.open_run,
         Model(resources, records, transcripts).ask_model,
@@ -35,8 +35,8 @@ def run_activities(resources: Resources) -> list[Callable[..., Any]]:
         tools.call_tool,
         outcomes.settle_effect,
         outcomes.load_effects,
-        notices.check_proof,
+        notifications.check_proof,
         searches.digest,
-        notices.announce,
+        notifications.announce,
         runs.close_run,
     ]

@@ -1,4 +1,4 @@
-"""What the bodies of the menu work with; built once per worker."""
+"""What the activities work with; built once per worker."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -46,11 +46,6 @@ def demand_valid(definition: Definition, arguments: dict[str, Any]) -> None:
         raise ArgumentsInvalid(f"{definition.name}: {fault}")
 
 
-async def no_sandbox() -> str:
-    """Offer no programs."""
-    return ""
-
-
 @dataclass(frozen=True)
 class Resources:
     """Hold the open resources of one worker."""
@@ -62,14 +57,14 @@ class Resources:
     redactor: Redactor
     model: openai.AsyncOpenAI
     temporal: Client
-    search_attributes: bool = False
-    find_sandbox: Callable[[], Awaitable[str]] = no_sandbox
+    search_attributes: bool
+    find_sandbox: Callable[[], Awaitable[str]]
     """Returns the queue of the sandbox role when a worker polls it."""
-    workspaces: WorkspaceClient | None = None
-    """Claims workspaces for runs, and lets them go."""
+    workspaces: WorkspaceClient
+    """Claims workspaces for runs, and releases them."""
 
 
-class Body:
+class Activities:
     """Give an activity class its resources and the checks that all of them make first."""
 
     def __init__(self, resources: Resources) -> None:

@@ -1,4 +1,4 @@
-"""Turn what a body raises into what Temporal acts on: the one mapping."""
+"""Decide what is retried: turn what an activity raises into a failure that Temporal retries, or does not."""
 
 import asyncio
 import contextlib
@@ -17,15 +17,12 @@ from backstay import errors
 from backstay.errors import BackstayError, InternalError, StoreUnavailable
 from backstay.redaction.redactor import Redactor
 
-Outcome = TypeVar("Outcome")
+Answer = TypeVar("Answer")
 PAUSE_S = 0.5
 
 
-async def retry_while_unavailable(work: Callable[[], Awaitable[Outcome]], *, until: float) -> Outcome:
-    """Return what the work returns; while the store cannot be reached do it again, until a unix time.
-
-    Raises StoreUnavailable.
-    """
+async def retry_while_unavailable(work: Callable[[], Awaitable[Answer]], *, until: float) -> Answer:
+    """Do the work again while the store cannot be reached, until a Unix time; raises StoreUnavailable after that."""
     while True:
         try:
             return await work()
@@ -35,23 +32,20 @@ async def retry_while_unavailable(work: Callable[[], Awaitable[Outcome]], *, unt
             await asyncio.sleep(PAUSE_S)
 
 
-Self = TypeVar("Self")
-Ask = TypeVar("Ask")
-Answer = TypeVar("Answer")
 BEAT_S = 2.0
 LONGEST_PAUSE_S = 10
-"""What the menu's retry policy waits at most between two attempts."""
+"""The longest pause between two attempts in the retry policy of every activity."""
 LONGEST_WAIT_S = 86_400
 
-_told: ContextVar[list[str] | None] = ContextVar("told", default=None)
+_progress: ContextVar[list[str] | None] = ContextVar("progress", default=None)
 
 log = structlog.get_logger("backstay.activities")
 
 
-def body(
+def implements(
     entry: Callable[[Any], Awaitable[Answer]],
 ) -> Callable[[Callable[[Any, Any], Awaitable[Answer]]], Callable[[Any, Any], Awaitable[Answer]]]:
-    """Make a method the body of an entry of the menu: same Temporal name, heartbeats, mapped errors."""
+    """Make a method the activity that `backstay.calls` declares: same Temporal name, heartbeats, mapped errors."""
 
     def wrap(method: Callable[[Any, Any], Awaitable[Answer]]) -> Callable[[Any, Any], Awaitable[Answer]]:
         @functools.wraps(method)
@@ -75,52 +69,43 @@ def body(
 
 
 def to_application_error(error: BackstayError, transient_s: float, redactor: Redactor) -> ApplicationError:
-    """Return the failure that carries an error of ours, without secrets.
+    """Return the failure that Temporal keeps of an error, without secrets.
 
-    A transient error becomes final for Temporal once it has lasted, or would have by the next attempt: the workflow
-    asks a person then.
+    A transient error is retried until the next attempt would come after `transient_s`; then the workflow asks a person.
     """
     wait = retry_after(error.facts.get("retry_after"))
-    pause = wait or min(2 ** min(activity.info().attempt - 1, 10), LONGEST_PAUSE_S)
-    lasts = _age_s() + (0 if wait else pause) > transient_s
+    pause = 0 if wait else min(2 ** min(activity.info().attempt - 1, 10), LONGEST_PAUSE_S)
+    age = (datetime.now(UTC) - activity.info().scheduled_time).total_seconds()
     return ApplicationError(
         redactor.text(str(error)),
         {**error.facts, "retry_after": wait} if "retry_after" in error.facts else error.facts,
-        type=_name(error),
-        non_retryable=error.final or lasts,
+        # The nearest name that workflows know; activities have errors of their own.
+        type=next(kind.__name__ for kind in type(error).__mro__ if vars(errors).get(kind.__name__) is kind),
+        non_retryable=error.final or age + pause > transient_s,
         next_retry_delay=timedelta(seconds=wait) if wait else None,
     )
 
 
 def retry_after(value: Any) -> float | None:
-    """Return how long to wait, at most a day, when somebody said so in a way that can be kept."""
+    """Return the seconds to wait, at most a day, or None when the value is no such number."""
     if not isinstance(value, int | float) or isinstance(value, bool) or not value > 0:
         return None
     return float(min(value, LONGEST_WAIT_S))
 
 
-def _name(error: BackstayError) -> str:
-    """Return the nearest name that workflows know; bodies have errors of their own."""
-    return next(kind.__name__ for kind in type(error).__mro__ if vars(errors).get(kind.__name__) is kind)
-
-
-def _age_s() -> float:
-    return (datetime.now(UTC) - activity.info().scheduled_time).total_seconds()
-
-
 @contextlib.contextmanager
 def _heartbeats() -> Generator[None]:
-    """Beat while the block runs; a body that ends before the first beat costs the server no request."""
+    """Send heartbeats while the block runs; a short activity sends none."""
     if activity.info().heartbeat_timeout is None:
         yield
         return
     loop = asyncio.get_running_loop()
-    told: list[str] = []
-    _told.set(told)
+    progress: list[str] = []
+    _progress.set(progress)
 
     def beat() -> None:
         nonlocal timer
-        activity.heartbeat(*told)
+        activity.heartbeat(*progress)
         timer = loop.call_later(BEAT_S, beat)
 
     timer = loop.call_later(BEAT_S, beat)
@@ -131,12 +116,12 @@ def _heartbeats() -> Generator[None]:
 
 
 def tell_progress(line: str) -> None:
-    """Let operators see with the next heartbeat how far the activity is."""
-    told = _told.get()
-    if told is not None:
-        told[:] = [line]
+    """Show operators how far the activity is, with the next heartbeat."""
+    progress = _progress.get()
+    if progress is not None:
+        progress[:] = [line]
 
 
-def ordered_at() -> str:
-    """Return when the workflow ordered this activity: the same on every attempt, so that a repeat changes no event."""
+def scheduled_at() -> str:
+    """Return when the workflow scheduled this activity: the same on every attempt, so that a retry changes no event."""
     return activity.info().scheduled_time.isoformat(timespec="milliseconds")

@@ -1,12 +1,12 @@
-"""The menu: everything the engine can do to the world, in the order an auditor would ask.
+"""The menu: every activity of the engine, which is everything that a run can do to the world.
 
-Each entry is a typed activity without a body; `activities/` implements it under the same Temporal name. Workflows call
-`workflow.execute_activity(calls.call_tool, CallTool(...), ...)` and never see a body.
+Each entry is a typed activity without code; `activities/` implements it under the same Temporal name. Workflows call
+`workflow.execute_activity(calls.call_tool, CallTool(...), ...)` and never see the code.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 from temporalio import activity
@@ -26,10 +26,8 @@ from backstay.requests import (
     FindTools,
     ForgetProgram,
     LoadEffects,
-    OfRun,
     OpenRun,
     PreviewCalls,
-    PreviewedCall,
     ReadStored,
     ResumeProgram,
     SettleEffect,
@@ -39,40 +37,9 @@ from backstay.responses import CheckedCall, Closed, Found, LoadedEffects, Opened
 from backstay.task.decision import Decision
 from backstay.tools.tool import ToolResult
 
-__all__ = [
-    "DATA_CONVERTER",
-    "MENU",
-    "Announce",
-    "AskModel",
-    "CallTool",
-    "CheckCall",
-    "CheckProof",
-    "CheckedCall",
-    "CloseRun",
-    "Closed",
-    "DigestPayload",
-    "FindTools",
-    "ForgetProgram",
-    "Found",
-    "LoadEffects",
-    "LoadedEffects",
-    "OfRun",
-    "OpenRun",
-    "Opened",
-    "PreviewCalls",
-    "Previewed",
-    "PreviewedCall",
-    "Proven",
-    "ReadStored",
-    "Reproduced",
-    "ResumeProgram",
-    "SettleEffect",
-    "VerifyProgram",
-]
-
 
 class Unreadable:
-    """Stand for what a stranger sent that is no JSON, so that it can be refused like any other bad input."""
+    """Stand for input that is not JSON, so that it can be refused like any other bad input."""
 
     def __repr__(self) -> str:
         return "what is not JSON"
@@ -83,10 +50,9 @@ class _CompactConverter(PydanticPayloadConverter):
         super().__init__(ToJsonOptions(exclude_unset=True))
 
     def from_payloads(self, payloads: Sequence[Payload], type_hints: list[type] | None = None) -> list[Any]:
-        hints: list[Any] = type_hints or [Any] * len(payloads)
-        if any(hint is not Any for hint in hints):
+        if any(hint is not Any for hint in type_hints or ()):
             return super().from_payloads(payloads, type_hints)
-        # Where anything may come, a fault of the sender must not become a fault of the workflow task, which never ends.
+        # Untyped input comes from outside: bad input must not fail the workflow task, which would be retried forever.
         return [self._read(payload) for payload in payloads]
 
     def _read(self, payload: Payload) -> Any:
@@ -97,120 +63,110 @@ class _CompactConverter(PydanticPayloadConverter):
 
 
 DATA_CONVERTER = replace(pydantic_data_converter, payload_converter_class=_CompactConverter)
-"""What every client, worker and replayer of ours uses; fields left at their default do not reach history."""
+"""The converter of every client, worker and replayer; fields left at their default do not reach history."""
 
 
-@activity.defn
+MENU: list[Callable[[Any], Awaitable[Any]]] = []
+"""Every entry, in the order of this module."""
+Entry = TypeVar("Entry", bound=Callable[[Any], Awaitable[Any]])
+
+
+def _entry(declared: Entry) -> Entry:
+    MENU.append(declared)
+    return activity.defn(declared)
+
+
+@_entry
 async def open_run(ask: OpenRun) -> Opened:
     """Resolve once what the run must not re-read later."""
     raise NotImplementedError
 
 
-@activity.defn
+@_entry
 async def ask_model(ask: AskModel) -> Decision:
     """Render the context, call the model once, price the answer and parse it into a Decision."""
     raise NotImplementedError
 
 
-@activity.defn
+@_entry
 async def search_tools(ask: FindTools) -> Found:
     """Search the catalog of the run's user."""
     raise NotImplementedError
 
 
-@activity.defn
+@_entry
 async def read_result(ask: ReadStored) -> ToolResult:
     """Cut a part out of a stored result and store it as a digest of its own."""
     raise NotImplementedError
 
 
-@activity.defn
+@_entry
 async def check_call(ask: CheckCall) -> CheckedCall:
     """Resolve and validate one call before it is ruled on."""
     raise NotImplementedError
 
 
-@activity.defn
+@_entry
 async def preview_calls(ask: PreviewCalls) -> Previewed:
     """Say what calls would change, without making them."""
     raise NotImplementedError
 
 
-@activity.defn
+@_entry
 async def call_tool(ask: CallTool) -> ToolResult:
     """Call one tool; an effect is recorded before it is sent and settled after."""
     raise NotImplementedError
 
 
-@activity.defn
+@_entry
 async def settle_effect(ask: SettleEffect) -> Effect:
     """Read or settle what is recorded of one effect."""
     raise NotImplementedError
 
 
-@activity.defn
+@_entry
 async def load_effects(ask: LoadEffects) -> LoadedEffects:
     """Read the effects of a run, in shown form."""
     raise NotImplementedError
 
 
-@activity.defn
+@_entry
 async def check_proof(ask: CheckProof) -> Proven:
     """Verify who decided."""
     raise NotImplementedError
 
 
-@activity.defn
+@_entry
 async def resume_program(ask: ResumeProgram) -> Halt:
     """Run a program in a jail until it waits for calls or ends."""
     raise NotImplementedError
 
 
-@activity.defn
+@_entry
 async def verify_program(ask: VerifyProgram) -> Reproduced:
     """Run a program again from its journal, and compare."""
     raise NotImplementedError
 
 
-@activity.defn
+@_entry
 async def forget_program(ask: ForgetProgram) -> int:
     """End the jail in which a program waits; return how many there were."""
     raise NotImplementedError
 
 
-@activity.defn
+@_entry
 async def digest(ask: DigestPayload) -> ToolResult:
     """Store a payload that is no tool's answer, as a digest."""
     raise NotImplementedError
 
 
-@activity.defn
+@_entry
 async def announce(ask: Announce) -> int:
     """Tell the outside that a request waits; return how many receivers took it."""
     raise NotImplementedError
 
 
-@activity.defn
+@_entry
 async def close_run(ask: CloseRun) -> Closed:
     """Store how the run ended."""
     raise NotImplementedError
-
-
-MENU = (
-    open_run,
-    ask_model,
-    search_tools,
-    read_result,
-    check_call,
-    preview_calls,
-    call_tool,
-    settle_effect,
-    load_effects,
-    check_proof,
-    resume_program,
-    verify_program,
-    forget_program,
-    digest,
-    announce,
-    close_run,
-)

@@ -1,4 +1,4 @@
-"""The library forms: one call for one task, and the rooms behind an installed backstay."""
+"""Run a task with one call, and import the engine's own packages of an installed backstay."""
 
 import importlib
 import sys
@@ -14,24 +14,24 @@ from backstay.task.task import Task
 
 _PACKAGE = Path(__file__).resolve().parent
 OFFERED = ("toolbox", "sandbox")
-"""Rooms that programs import by their own names once this module is imported."""
+"""Packages that programs may import by their own names after importing this module."""
 
 
 def house() -> Path:
-    """Return the folder that holds worker.py and its rooms: `_app` inside an installed package, else the checkout."""
+    """Return the folder that holds worker.py and its packages: `_app` in an installed package, else the checkout."""
     installed = _PACKAGE / "_app"
     return installed if installed.is_dir() else _PACKAGE.parent
 
 
 def open_house(*names: str) -> Path:
-    """Put the rooms on the path; raises SettingsInvalid when a foreign module of one of the names was imported."""
+    """Put the packages on the path; raises SettingsInvalid when a foreign module of one of the names was imported."""
     place = house()
     for name in names:
         known = sys.modules.get(name)
         if known is not None and place not in _home_of(known).parents:
             raise SettingsInvalid(
                 f"{name!r} was imported from {_home_of(known)}, not from {place}; import backstay.library first, "
-                "or uninstall the package that brings it"
+                "or uninstall the package that provides it"
             )
     if str(place) not in sys.path:
         sys.path.insert(0, str(place))
@@ -39,7 +39,7 @@ def open_house(*names: str) -> Path:
 
 
 def room(name: str) -> ModuleType:
-    """Import a room by its name when it is needed; importing `backstay` alone loads none of them."""
+    """Import an engine module by its name when it is needed; importing `backstay` alone loads none of them."""
     open_house(name)
     return importlib.import_module(name)
 
@@ -64,23 +64,18 @@ async def execute_mcp_task(
     budget: Budget | dict[str, Any] | None = None,
     extra_context: dict[str, Any] | None = None,
 ) -> TaskResult:
-    """Start a task as a durable run and wait for its Result; what needs a person waits for one meanwhile.
+    """Start a task as a durable run and wait for its Result; the run waits for people where it needs them.
 
     Raises TaskInvalid for what cannot be started, Unreachable when Temporal does not answer.
     """
     given: dict[str, Any] = {"text": task, "user_id": user_id}
     given |= {} if budget is None else {"budget": budget}
     given |= {} if extra_context is None else {"extra_context": extra_context}
-    admitted = Task.admit(_plain(given))
+    admitted = Task.admit(given)
     async with connect() as backstay:
         run = await backstay.start(admitted)
         result = await run.result()
     return TaskResult.model_validate(result.plain())
-
-
-def _plain(given: dict[str, Any]) -> dict[str, Any]:
-    budget = given.get("budget")
-    return given | {"budget": budget.model_dump(exclude_unset=True)} if isinstance(budget, Budget) else given
 
 
 def _home_of(module: ModuleType) -> Path:

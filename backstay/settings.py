@@ -1,4 +1,4 @@
-"""Read the settings once, at the edge of the process; nobody else looks at the environment."""
+"""Read the settings, once per process; no other module reads the environment."""
 
 import difflib
 import json
@@ -28,7 +28,7 @@ _SHORTEST_SECRET = 8
 
 
 def _listed(data: Any) -> Any:
-    """Cut a comma list into its entries."""
+    """Split a comma-separated list."""
     return tuple(part.strip() for part in data.split(",") if part.strip()) if isinstance(data, str) else data
 
 
@@ -42,30 +42,30 @@ Text = Annotated[str | None, BeforeValidator(_blank_as_none)]
 
 
 class Price(BaseModel):
-    """Say what a model costs, in USD per million tokens."""
+    """The price of a model, in US dollars per million tokens."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     input: float = Field(ge=0, allow_inf_nan=False)
     cached: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    """None: cached input costs what other input costs."""
+    """None: the same as other input."""
     output: float = Field(ge=0, allow_inf_nan=False)
 
 
 def _parsed(data: Any) -> Any:
-    """Read JSON text, so that a fault names the variable."""
+    """Parse JSON here, so that the error names the variable."""
     if not isinstance(data, str):
         return data
     try:
         return json.loads(data)
     except ValueError:
-        raise ValueError('no JSON; write {"<model>": {"input": 0.75, "cached": 0.08, "output": 4.5}}') from None
+        raise ValueError('invalid JSON; write {"<model>": {"input": 0.75, "cached": 0.08, "output": 4.5}}') from None
 
 
 def _web_address(address: str) -> str:
     parts = urlsplit(address)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError("no web address; write http://... or https://...")
+        raise ValueError("not a web address; write http://... or https://...")
     return address
 
 
@@ -82,17 +82,17 @@ def environment(env_file: Path | None = Path(".env")) -> dict[str, str]:
 
 
 class Settings(BaseSettings):
-    """Hold what an operator sets; `BACKSTAY_` before the upper-case name of a field is its variable."""
+    """Hold the settings of an operator; the variable of a field is `BACKSTAY_` and its name in upper case."""
 
     model_config = SettingsConfigDict(
         env_prefix=PREFIX, env_ignore_empty=True, frozen=True, extra="ignore", populate_by_name=True
     )
 
     home: Path = Path(".backstay")
-    """Where everything is kept that has no place of its own."""
+    """The folder for everything that has no setting of its own."""
     toolbox: Path = Path("toolbox.json")
     policy: Path = Path("policy.yaml")
-    """May be absent; then the default policy rules."""
+    """May be missing; then the default policy applies."""
     profiles: Path = Path("profiles.yaml")
     model: str = Field(default="gpt-5.4-mini", min_length=1)
     database_url: Secret = None
@@ -102,7 +102,7 @@ class Settings(BaseSettings):
     workspaces: Path | None = None
     """None: a folder in `home`."""
     nsjail: Path | None = None
-    """None: looked for on the path."""
+    """None: searched for on PATH."""
     image: Literal["python", "data"] = "python"
     """What programs may import: the standard library, or numpy and pandas too."""
     program_memory_mb: int = Field(default=512, ge=64, le=65_536)
@@ -136,7 +136,7 @@ class Settings(BaseSettings):
     max_completion_tokens: int = Field(default=4096, ge=16, le=1_000_000)
     context_tokens: int = Field(default=60_000, ge=1000, le=10_000_000)
     transient_seconds: float = Field(default=45, gt=0, le=86_400, allow_inf_nan=False)
-    """How long a fault that may pass is waited out."""
+    """How long a transient error is retried before a person is asked."""
     settle_after_seconds: float = Field(default=5, ge=0, le=3600, allow_inf_nan=False)
     """How long after its deadline an effect of unknown outcome is checked."""
     request_deadline_seconds: float = Field(default=30, gt=0, le=600, allow_inf_nan=False)

@@ -144,7 +144,7 @@ async def engine(
 @asynccontextmanager
 async def sandbox_role(client: Client, settings: Settings, sandbox: Sandbox) -> AsyncGenerator[None]:
     """Serve programs beside the engine, in jails."""
-    async with worker.open_sandbox_worker(client, settings, worker.confine(settings, sandbox)):
+    async with worker.open_sandbox_worker(client, settings, sandbox):
         async with asyncio.timeout(30):
             while not await worker.find_sandbox(client, settings):
                 await asyncio.sleep(0.05)

@@ -6,11 +6,12 @@ from typing import Any, cast, get_type_hints
 from temporalio import activity, workflow
 
 import workflows
-from activities.programs.programs import Confined, sandbox_activities
+from activities.programs.programs import SandboxResources, sandbox_activities
 from activities.registry import run_activities
 from activities.resources import Resources
-from backstay.calls import MENU, OfRun
+from backstay.calls import MENU
 from backstay.frozen import Frozen
+from backstay.requests import OfRun
 from workflows.activity_calls import name_of
 from workflows.options import TABLE
 
@@ -24,7 +25,7 @@ class Unopened:
 
 def bound() -> list[Any]:
     """The bodies of both roles, in the order of the menu."""
-    found = [*run_activities(cast("Resources", Unopened())), *sandbox_activities(cast("Confined", Unopened()))]
+    found = [*run_activities(cast("Resources", Unopened())), *sandbox_activities(cast("SandboxResources", Unopened()))]
     order = [temporal_name(entry) for entry in MENU]
     return sorted(found, key=lambda one: order.index(temporal_name(one)))
 

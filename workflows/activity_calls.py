@@ -9,7 +9,7 @@ from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError, CancelledError, TimeoutError, TimeoutType  # noqa: A004  # Temporal's own
 
 from backstay import errors
-from backstay.calls import OfRun
+from backstay.requests import OfRun
 from backstay.task.event import Event
 from workflows.options import options_for
 from workflows.state import RunState

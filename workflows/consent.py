@@ -16,6 +16,7 @@ from backstay.canonical import digest_of
 from backstay.errors import DecisionRefused
 from backstay.policies.policy import Policy, Purpose, rule
 from backstay.policies.ruling import Ruling, stricter
+from backstay.requests import PreviewedCall
 from backstay.shown import one_line, shown_arguments
 from backstay.task.plan import references_in
 from backstay.task.status import State
@@ -158,7 +159,7 @@ class Consent:
         ask = calls.PreviewCalls(
             run=state.run,
             user_id=state.task.user_id,
-            calls=tuple(calls.PreviewedCall(tool=one.call.tool.name, arguments=one.call.arguments) for one in told),
+            calls=tuple(PreviewedCall(tool=one.call.tool.name, arguments=one.call.arguments) for one in told),
         )
         if state.step_results:
             ask = ask.model_copy(update={"results": state.step_results})

@@ -1,48 +1,39 @@
-"""Ask the model once: render, check the reservation, send, price, parse."""
+"""Ask the model once: render the request, check the reservation, send, price the answer, parse it."""
 
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 from temporalio import activity
 
 from activities.model.completion import Completion, ContextTooLong, complete, written
+from activities.model.parsing import CompletionParser, calls_of_json
 from activities.model.pricing import Price, price_of
-from activities.model.reply import Reply, ReplyReader, calls_of_json
-from activities.model.request import closing_request, json_request, request_for
-from activities.model.transcript import Item, Transcript, Transcripts
-from activities.programs.writer import ProgramWriter
+from activities.model.request import request_for
+from activities.model.transcript import Transcript, Transcripts
+from activities.programs.bundling import store_program
 from activities.records import Records
-from activities.resources import Body, Resources
-from activities.retrying import body, ordered_at, retry_while_unavailable
+from activities.resources import Activities, Resources
+from activities.retrying import implements, retry_while_unavailable, scheduled_at
 from activities.tools.arguments import Arguments
 from backstay import calls
 from backstay.budgets.usage import ModelUsage
+from backstay.canonical import digest_of
 from backstay.errors import BackstayError, ReservationTooSmall
 from backstay.shown import one_line
 from backstay.task.context import BYTES_PER_TOKEN, weight
-from backstay.task.decision import Decision
+from backstay.task.decision import Action, Decision
 from backstay.task.event import Event
 from toolbox.catalog.catalog import Catalog
 
 HALVINGS = 3
-Answered = tuple[Completion, int, int]
-"""What came back, what it may have cost at most, and how much trimming left out."""
+Sent = tuple[Completion, int, int]
+"""What came back, what it may have cost at most, and how many items trimming left out."""
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """Hold what a request is rendered from; what is added is stored together with the answer."""
-
-    stored: Transcript
-    added: list[Item]
-    seen: Transcript
-    catalog: Catalog
-
-
-class Model(Body):
-    """The body of `ask_model`."""
+class Model(Activities):
+    """Implement `ask_model`."""
 
     def __init__(self, resources: Resources, records: Records, transcripts: Transcripts) -> None:
         """Share the worker's transcripts."""
@@ -52,54 +43,36 @@ class Model(Body):
         self.without_functions: set[str] = set()
         """Models whose endpoint has shown that it ignores functions."""
 
-    @body(calls.ask_model)
+    @implements(calls.ask_model)
     async def ask_model(self, ask: calls.AskModel) -> Decision:
         """Render the context, call the model once, price the answer and parse it into a Decision."""
+        scheduled = activity.info().scheduled_time.timestamp()
         try:
-            prepared = await retry_while_unavailable(lambda: self._prepared(ask), until=self._until())
+            transcript, catalog = await retry_while_unavailable(
+                lambda: self._load(ask), until=scheduled + self.transient_s
+            )
         except BackstayError as error:
             error.facts["unbilled"] = True
             raise
         price = price_of(self.settings, ask.model)
-        answer = await self._completed(ask, prepared.seen, prepared.catalog, price)
+        sent = await self._send(ask, transcript, catalog, price)
         # What was paid for is not lost because the store is locked for a while.
         return await retry_while_unavailable(
-            lambda: self._decided(ask, prepared, answer, price), until=time.time() + self.transient_s
+            lambda: self._decision(ask, transcript, catalog, price, sent), until=time.time() + self.transient_s
         )
 
-    def _until(self) -> float:
-        return activity.info().scheduled_time.timestamp() + self.transient_s
-
-    async def _prepared(self, ask: calls.AskModel) -> Prepared:
+    async def _load(self, ask: calls.AskModel) -> tuple[Transcript, Catalog]:
         self.store.check(ask.store)
         catalog = await self.catalog(ask, ask.user_id)
         transcript = await self.transcripts.load(ask.context)
-        added = await self.transcripts.items_of(ask.append)
-        return Prepared(transcript, added, self.transcripts.ahead(transcript, added), catalog)
+        return transcript.with_items(await self.transcripts.items_of(ask.append)), catalog
 
-    async def _decided(
-        self, ask: calls.AskModel, prepared: Prepared, answer: Answered, price: Price | None
-    ) -> Decision:
-        completion, worst, dropped = answer
-        usage = _priced(completion, price, worst)
-        if ask.closing:
-            shown = await self.records.show(ask.run, completion.message.get("content") or "", "model")
-            text = str(shown.payload)[:4000]
-            await self.store.events.append(ask.run, ask.events)
-            return Decision(context=ask.context, reason=text, usage=usage, worst_case_micro=worst)
-        reply = await self._read(ask, prepared.seen, prepared.catalog, completion)
-        extended = await self.transcripts.extend(prepared.stored, [*prepared.added, *reply.items])
-        await self.store.events.append(ask.run, (*ask.events, _event(ask, usage, reply)))
-        version = prepared.catalog.version
-        return _decision(reply, extended.ref, version, usage=usage, worst=worst, dropped=dropped)
-
-    async def _completed(
-        self, ask: calls.AskModel, transcript: Transcript, catalog: Catalog, price: Price | None
-    ) -> Answered:
+    async def _send(self, ask: calls.AskModel, transcript: Transcript, catalog: Catalog, price: Price | None) -> Sent:
         """Send once; only a request that was refused as too long, and so not billed, is sent again, shorter."""
         cap = self.settings.context_tokens
         for halving in range(HALVINGS + 1):
-            request, dropped = self._request(ask, transcript, catalog, cap)
+            as_json = ask.model in self.without_functions
+            request, dropped = request_for(ask, transcript, catalog, self.settings, cap_tokens=cap, as_json=as_json)
             content = written(request)
             worst = 0 if price is None else price.worst(len(content), request["max_completion_tokens"])
             if ask.micro is not None and worst > ask.micro:
@@ -114,88 +87,73 @@ class Model(Body):
                 cap = min(cap, int(weight(request["messages"]) / BYTES_PER_TOKEN)) // 2
         raise AssertionError
 
-    def _request(
-        self, ask: calls.AskModel, transcript: Transcript, catalog: Catalog, cap: int
-    ) -> tuple[dict[str, Any], int]:
-        most = min(
-            self.settings.max_completion_tokens, ask.max_completion_tokens or self.settings.max_completion_tokens
-        )
-        role = self.settings.system_role
+    async def _decision(
+        self, ask: calls.AskModel, transcript: Transcript, catalog: Catalog, price: Price | None, sent: Sent
+    ) -> Decision:
+        completion, worst, dropped = sent
+        usage = _priced(completion, price, worst)
         if ask.closing:
-            return closing_request(transcript, model=ask.model, most_output=most, system_role=role), 0
-        request, dropped = request_for(
-            transcript,
-            catalog,
-            model=ask.model,
-            cap_tokens=cap,
-            most_output=most,
-            system_role=role,
-            budget=ask.budget,
-            programs=ask.programs,
+            shown = await self.records.show(ask.run, completion.message.get("content") or "", "model")
+            await self.store.events.append(ask.run, ask.events)
+            text = str(shown.payload)[:4000]
+            return Decision(context=ask.context, reason=text, usage=usage, worst_case_micro=worst)
+        parser = await self._parse(ask, transcript, catalog, completion)
+        extended = await self.transcripts.extend(transcript, parser.items)
+        await self.store.events.append(ask.run, (*ask.events, _event(ask, usage, parser.actions)))
+        reason = next((item["text"] for item in parser.items if item["kind"] == "said"), "")
+        more: dict[str, Any] = {"reason": one_line(reason, 200), "refused": parser.refused, "dropped": dropped}
+        return Decision(
+            actions=parser.actions,
+            context=extended.ref,
+            catalog=catalog.version,
+            usage=usage,
+            worst_case_micro=worst,
+            # Defaults that are set would reach history.
+            **{name: value for name, value in more.items() if value},
         )
-        return (json_request(request, role), dropped) if ask.model in self.without_functions else (request, dropped)
 
-    async def _read(
+    async def _parse(
         self, ask: calls.AskModel, transcript: Transcript, catalog: Catalog, completion: Completion
-    ) -> Reply:
+    ) -> CompletionParser:
         message = completion.message
         content = message.get("content")
         if ask.model in self.without_functions and isinstance(content, str):
             found = calls_of_json(content)
             if found is not None:
-                message = {"content": None, "tool_calls": [_with_step(call, ask.step) for call in found]}
-        reply = await self._reader(ask, transcript, catalog).read(message, started=transcript.started)
-        if not message.get("tool_calls") and reply.finish is None and content:
-            # Text where a call was due: from now on the actions are asked for as JSON.
+                named = [{**call, "id": f"s{ask.step}-{call['id']}"} for call in found]
+                message = {"content": None, "tool_calls": named}
+        store = partial(self._store_program, ask, transcript, catalog) if ask.programs else None
+        parser = CompletionParser(Arguments(self.records), catalog, ask.run, store)
+        await parser.parse(message, started=transcript.started)
+        if not message.get("tool_calls") and parser.finish is None and content:
+            # The model wrote text instead of a call: from now on it is asked for actions as JSON.
             self.without_functions.add(ask.model)
         elif completion.message.get("tool_calls"):
             self.without_functions.discard(ask.model)
-        return reply
+        return parser
 
-    def _reader(self, ask: calls.AskModel, transcript: Transcript, catalog: Catalog) -> ReplyReader:
-        now = activity.info().scheduled_time.timestamp()
-        writer = ProgramWriter(self.store.blobs, catalog, run=ask.run, image=self.settings.image, now=now)
-        write = partial(writer.write, transcript.visible()) if ask.programs else None
-        return ReplyReader(Arguments(self.records), catalog, ask.run, write)
+    async def _store_program(
+        self, ask: calls.AskModel, transcript: Transcript, catalog: Catalog, call_id: str, source: str
+    ) -> str:
+        return await store_program(
+            self.store.blobs,
+            catalog,
+            transcript.visible(),
+            source,
+            image=self.settings.image,
+            seed=digest_of([ask.run, call_id, source])[:32],
+            now=activity.info().scheduled_time.timestamp(),
+        )
 
 
-def _event(ask: calls.AskModel, usage: ModelUsage, reply: Reply) -> Event:
-    data = {"tokens": usage.tokens, "cost_usd": usage.cost_micro / 1e6, "actions": [a.kind for a in reply.actions]}
+def _event(ask: calls.AskModel, usage: ModelUsage, actions: Sequence[Action]) -> Event:
+    data = {"tokens": usage.tokens, "cost_usd": usage.cost_micro / 1e6, "actions": [a.kind for a in actions]}
     text = f"step {ask.step}: asked the model"
-    return Event(n=ask.event, name="model.asked", at=ordered_at(), step=ask.step, text=text, data=data)
-
-
-def _decision(reply: Reply, context: str, catalog: str, *, usage: ModelUsage, worst: int, dropped: int) -> Decision:
-    said = next((item["text"] for item in reply.items if item["kind"] == "said"), "")
-    more: dict[str, Any] = {}
-    if said:
-        more["reason"] = one_line(said, 200)
-    if reply.refused:
-        more["refused"] = reply.refused
-    if dropped:
-        more["dropped"] = dropped
-    return Decision(
-        actions=reply.actions,
-        context=context,
-        catalog=catalog,
-        usage=usage,
-        worst_case_micro=worst,
-        **more,
-    )
+    return Event(n=ask.event, name="model.asked", at=scheduled_at(), step=ask.step, text=text, data=data)
 
 
 def _priced(completion: Completion, price: Price | None, worst: int) -> ModelUsage:
-    """Return the usage with its cost; an endpoint that does not say what it used is taken at its worst."""
+    """Return the usage with its cost; an endpoint that does not say what it used is charged the most it can cost."""
     usage = completion.usage
-    if price is None:
-        return _compact(usage, 0)
-    return _compact(usage, price.micro(usage) if completion.reported else worst)
-
-
-def _compact(usage: ModelUsage, cost: int) -> ModelUsage:
-    counted = {name: value for name, value in usage.model_dump().items() if value}
-    return ModelUsage(**{**counted, "cost_micro": cost})
-
-
-def _with_step(call: dict[str, Any], step: int) -> dict[str, Any]:
-    return {**call, "id": f"s{step}-{call['id']}"}
+    cost = 0 if price is None else price.micro(usage) if completion.reported else worst
+    return ModelUsage(**{name: value for name, value in usage.model_dump().items() if value} | {"cost_micro": cost})

@@ -12,6 +12,8 @@ from jinja2.sandbox import SandboxedEnvironment
 from activities.model.functions import functions_for
 from activities.model.transcript import Item, Transcript
 from backstay.canonical import canonical
+from backstay.requests import AskModel
+from backstay.settings import Settings
 from backstay.task.context import trim
 from toolbox.catalog.catalog import Catalog
 
@@ -61,43 +63,36 @@ def _message(item: Item, system_role: str) -> Message | None:
 
 
 def request_for(
-    transcript: Transcript,
-    catalog: Catalog,
-    *,
-    model: str,
-    cap_tokens: int,
-    most_output: int,
-    system_role: str,
-    budget: str,
-    programs: bool = False,
+    ask: AskModel, transcript: Transcript, catalog: Catalog, settings: Settings, *, cap_tokens: int, as_json: bool
 ) -> tuple[dict[str, Any], int]:
-    """Return a request for the next decision, and how much trimming left out."""
+    """Return the request for the next decision or the closing summary, and how many items trimming left out.
+
+    With `as_json` it suits an endpoint that takes no functions: the answer is one JSON object that holds the calls.
+    """
+    role = settings.system_role
+    most = min(settings.max_completion_tokens, ask.max_completion_tokens or settings.max_completion_tokens)
+    request = {"model": ask.model, "max_completion_tokens": most}
+    if ask.closing:
+        most = min(most, CLOSING_OUTPUT)
+        return request | {"messages": _closing(transcript, role), "max_completion_tokens": most}, 0
     items, dropped = trim(list(transcript.items), cap_tokens, total=transcript.weight)
-    messages = messages_of(items, system_role)
-    if budget:
+    messages = messages_of(items, role)
+    if ask.budget:
         # Last, so that the prefix stays the same from step to step and can be cached.
-        messages.append({"role": "user", "content": f"Left: {budget}."})
-    visible = transcript.visible()
-    return {
-        "model": model,
-        "messages": messages,
-        "tools": functions_for(catalog, visible, programs=programs),
-        "max_completion_tokens": most_output,
-    }, dropped
+        messages.append({"role": "user", "content": f"Left: {ask.budget}."})
+    functions = functions_for(catalog, transcript.visible(), programs=ask.programs)
+    answer = _json_answer(messages, functions, role) if as_json else {"messages": messages, "tools": functions}
+    return request | answer, dropped
 
 
-def closing_request(transcript: Transcript, *, model: str, most_output: int, system_role: str) -> dict[str, Any]:
-    """Return a request for a closing summary: everything as plain text, no functions."""
+def _closing(transcript: Transcript, system_role: str) -> list[Message]:
+    """Return the messages that ask for a closing summary: everything as plain text, no functions."""
     items, _ = trim([item for item in transcript.items if item["kind"] != "tools"], CLOSING_TOKENS)
     lines = [_line(item) for item in items if item["kind"] not in {"system", "tools"}]
-    return {
-        "model": model,
-        "messages": [
-            {"role": system_role, "content": prompt("closing")},
-            {"role": "user", "content": "\n\n".join(lines)},
-        ],
-        "max_completion_tokens": min(most_output, CLOSING_OUTPUT),
-    }
+    return [
+        {"role": system_role, "content": prompt("closing")},
+        {"role": "user", "content": "\n\n".join(lines)},
+    ]
 
 
 def _line(item: Item) -> str:
@@ -107,11 +102,11 @@ def _line(item: Item) -> str:
     return f"agent: {item['text'] or ''} {' '.join(calls)}".strip()
 
 
-def json_request(request: dict[str, Any], system_role: str) -> dict[str, Any]:
-    """Return the same request for an endpoint that takes no functions: one JSON object holds the calls."""
-    functions = [tool["function"] for tool in request["tools"]]
+def _json_answer(messages: list[Message], tools: list[dict[str, Any]], system_role: str) -> dict[str, Any]:
+    """Return the part of a request that asks for the calls as one JSON object."""
+    functions = [tool["function"] for tool in tools]
     text = prompt("actions", functions="\n".join(canonical(function) for function in functions))
-    messages = [_flat(message) for message in request["messages"]]
+    first, *rest = [_flat(message) for message in messages]
     call = {
         "type": "object",
         "properties": {
@@ -128,9 +123,7 @@ def json_request(request: dict[str, Any], system_role: str) -> dict[str, Any]:
         "additionalProperties": False,
     }
     return {
-        "model": request["model"],
-        "messages": [messages[0], {"role": system_role, "content": text}, *messages[1:]],
-        "max_completion_tokens": request["max_completion_tokens"],
+        "messages": [first, {"role": system_role, "content": text}, *rest],
         "response_format": {
             "type": "json_schema",
             "json_schema": {"name": "decision", "strict": True, "schema": schema},

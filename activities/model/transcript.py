@@ -1,7 +1,8 @@
 """The model's view of a run: an append-only chain of stored pieces, of which history holds the last ref."""
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from activities.records import Records
@@ -22,9 +23,22 @@ class Transcript:
     weight: int = 0
     """Bytes of all items, added up piece by piece so that a step does not weigh what earlier ones have weighed."""
 
+    unstored: tuple[Item, ...] = ()
+    """The newest items, as long as they are not part of a stored piece."""
+
+    def with_items(self, more: Iterable[Item]) -> "Transcript":
+        """Return the transcript with items that are not stored yet."""
+        more = tuple(more)
+        return replace(
+            self,
+            items=(*self.items, *more),
+            weight=self.weight + weigh(more),
+            unstored=(*self.unstored, *more),
+        )
+
     @property
     def started(self) -> bool:
-        """Return whether the model has already said anything; plain text is taken for a finish then."""
+        """Return whether the model has answered before; plain text then counts as a finish."""
         return any(item["kind"] == "said" for item in self.items)
 
     def visible(self) -> list[str]:
@@ -49,7 +63,7 @@ class Transcripts:
 
     async def begin(self, items: list[Item]) -> str:
         """Store the first piece and return its ref."""
-        return (await self._stored(None, Transcript("", ()), items)).ref
+        return (await self.extend(Transcript("", ()), items)).ref
 
     async def load(self, ref: str) -> Transcript:
         """Read a chain from its last piece back to its first."""
@@ -57,47 +71,40 @@ class Transcripts:
         if found is not None:
             self.recent.move_to_end(ref)
             return found
-        pieces: list[tuple[str, list[Item]]] = []
+        pieces: list[list[Item]] = []
         older: str | None = ref
-        known: Transcript | None = None
-        while older is not None and known is None:
+        while older is not None and older not in self.recent:
             piece = await self.records.store.blobs.get_json(older)
-            pieces.append((older, piece["items"]))
+            pieces.append(piece["items"])
             older = piece["older"]
-            known = self.recent.get(older) if older is not None else None
-        items = list(known.items if known is not None else ())
-        for _, more in reversed(pieces):
-            items.extend(more)
-        return self._kept(Transcript(ref, tuple(items), weigh(items)))
+        known = () if older is None else self.recent[older].items
+        items = (*known, *(item for piece in reversed(pieces) for item in piece))
+        return self._kept(Transcript(ref, items, weigh(items)))
 
     async def extend(self, transcript: Transcript, more: list[Item]) -> Transcript:
-        """Add items as a new piece."""
-        if not more:
+        """Store the items that are not stored yet, and more, as a new piece."""
+        extended = transcript.with_items(more)
+        if not extended.unstored:
             return transcript
-        return await self._stored(transcript.ref, transcript, more)
-
-    @staticmethod
-    def ahead(transcript: Transcript, more: list[Item]) -> Transcript:
-        """Return the transcript with items that are not stored yet; only for rendering."""
-        return Transcript(transcript.ref, (*transcript.items, *more), transcript.weight + weigh(more))
+        piece = {"older": transcript.ref or None, "items": extended.unstored}
+        ref = await self.records.store.blobs.put_json(piece)
+        return self._kept(replace(extended, ref=ref, unstored=()))
 
     async def items_of(self, append: tuple[ContextItem, ...]) -> list[Item]:
         """Turn what the workflow appends into items, resolving refs to digests and hits."""
-        return [await self._item(one) for one in append]
+        return [await self._item(added) for added in append]
 
-    async def _item(self, one: ContextItem) -> Item:
-        if one.kind == "tools":
-            hits = (await self.records.store.blobs.get_json(one.ref or ""))["hits"]
+    async def _item(self, added: ContextItem) -> Item:
+        if added.kind == "tools":
+            hits = (await self.records.store.blobs.get_json(added.ref or ""))["hits"]
             item: Item = {"kind": "tools", "tools": [hit["tool"] for hit in hits if hit["available"]]}
-            return item if one.call_id is None else item | {"call_id": one.call_id, "text": canonical({"tools": hits})}
-        text = one.text if one.text is not None else canonical(await self.records.digest(one.ref or ""))
-        if one.kind == "answer":
-            return {"kind": "answer", "call_id": one.call_id, "text": text}
-        return {"kind": one.kind, "text": text}
-
-    async def _stored(self, older: str | None, before: Transcript, items: list[Item]) -> Transcript:
-        ref = await self.records.store.blobs.put_json({"older": older, "items": items})
-        return self._kept(Transcript(ref, (*before.items, *items), before.weight + weigh(items)))
+            return (
+                item if added.call_id is None else item | {"call_id": added.call_id, "text": canonical({"tools": hits})}
+            )
+        text = added.text if added.text is not None else canonical(await self.records.digest(added.ref or ""))
+        if added.kind == "answer":
+            return {"kind": "answer", "call_id": added.call_id, "text": text}
+        return {"kind": added.kind, "text": text}
 
     def _kept(self, transcript: Transcript) -> Transcript:
         self.recent[transcript.ref] = transcript

@@ -12,7 +12,7 @@ from temporalio import activity
 from activities.offloading import CALLS_BYTES, offload, refuse_unfit
 from activities.payloads import Payloads
 from activities.programs.journals import Journal, Journals
-from activities.retrying import body
+from activities.retrying import implements
 from backstay import calls
 from backstay.canonical import canonical
 from backstay.errors import ArgumentsInvalid, IsolationUnavailable, ProgramDiverged
@@ -27,7 +27,7 @@ from toolbox.schema import compile_schema, fault_of
 
 
 @dataclass(frozen=True)
-class Confined:
+class SandboxResources:
     """Hold the open resources of one sandbox worker."""
 
     sandbox: Sandbox
@@ -41,26 +41,26 @@ class Confined:
 
 
 LONGEST_S = 240.0
-"""How long a program may compute in all. Its replay takes up to three times as long, and must fit into an activity."""
+"""How long a program may compute in all. A replay takes up to three times as long, and must fit into an activity."""
 AT_A_TIME_S = 60.0
 ANSWERS_BYTES = 16 << 20
-"""Of the answers to one batch: they are held several times over, by the worker and by the jail."""
+"""The most bytes in the answers to one batch: the worker and the jail each hold several copies."""
 DIVERGED = "backstay_programs_diverged"
 LITERAL = "arguments: what looks like a secret cannot be passed; pass the handle that a tool's answer holds"
 
 
 class Programs:
-    """The body of `resume_program`."""
+    """Implement `resume_program`, `verify_program` and `forget_program`."""
 
-    def __init__(self, confined: Confined) -> None:
+    def __init__(self, resources: SandboxResources) -> None:
         """Share the worker's jails."""
-        self.resources = confined
-        self.transient_s = confined.transient_s
-        self.payloads = Payloads(confined.blobs)
-        self.journals = Journals(confined.blobs)
+        self.resources = resources
+        self.transient_s = resources.transient_s
+        self.payloads = Payloads(resources.blobs)
+        self.journals = Journals(resources.blobs)
         self._ended_live = 0
 
-    @body(calls.resume_program)
+    @implements(calls.resume_program)
     async def resume_program(self, ask: calls.ResumeProgram) -> Halt:
         """Run a program in a jail until it waits for calls or ends."""
         program, journal = await self._loaded(ask.program, ask.journal)
@@ -82,29 +82,29 @@ class Programs:
                 ended = await self._ended(halted, journal, image)
                 return ended.model_copy(update={"sampled": True}) if self._is_sampled(halted) else ended
             self.resources.sandbox.keep(_key(ask.program, journal), halted)
-            # What only reads stored results is no effect and is answered here, but not for ever in one activity.
+            # Reads of stored results are no effects and are answered here, but not for ever in one activity.
             if any(call.tool != RESULT for call in halted.calls) or time.monotonic() - begun > AT_A_TIME_S:
                 return await self._waiting(program, halted, journal, image)
 
-    @body(calls.verify_program)
+    @implements(calls.verify_program)
     async def verify_program(self, ask: calls.VerifyProgram) -> calls.Reproduced:
         """Run a program again from its journal, and compare."""
         program = Program.model_validate(await self.resources.blobs.get_json(ask.program))
         rounds = await self.journals.rounds(ask.journal)
         try:
-            await self.resources.sandbox.verify(ask.image, _start(program), rounds, tools=program.tools.keys())
+            await self.resources.sandbox.verify(ask.image, _first_frame(program), rounds, tools=program.tools.keys())
         except ProgramDiverged as error:
             activity.metric_meter().create_counter(DIVERGED, "Programs that did not end in the same way twice").add(1)
             return calls.Reproduced(differs=str(error))
         return calls.Reproduced()
 
-    @body(calls.forget_program)
+    @implements(calls.forget_program)
     async def forget_program(self, ask: calls.ForgetProgram) -> int:
         """End the jail in which a program waits; return how many there were."""
         return await self.resources.sandbox.forget(f"{ask.program}/")
 
     def _is_sampled(self, halted: RoundOutcome) -> bool:
-        """Choose one in so many programs that ended without a replay; one that died has no last frame to compare."""
+        """Choose one in so many of the programs that ended without a replay; one that died has no last answer."""
         if halted.replayed or not halted.round.came or not self.resources.sample_every:
             return False
         self._ended_live += 1
@@ -115,7 +115,7 @@ class Programs:
     ) -> RoundOutcome:
         return await self.resources.sandbox.advance(
             image,
-            _start(program),
+            _first_frame(program),
             key=_key(ref, journal) if journal.ref else None,
             frame=frame,
             rounds=lambda: self.journals.rounds(journal.ref),
@@ -153,19 +153,16 @@ class Programs:
     async def _result(self, call: dict[str, Any], answers: dict[int, ProgramAnswer]) -> dict[str, Any]:
         i = call["i"]
         if call["tool"] == RESULT:
-            return await self._stored(i, call["args"].get("ref"))
+            try:
+                return {"i": i, "ok": await self.payloads.shown(str(call["args"].get("ref")))}
+            except ArgumentsInvalid as error:
+                return {"i": i, "error": {"type": "ArgumentsInvalid", "message": str(error)}}
         answer = answers.get(i)
         if answer is None:
             raise ArgumentsInvalid(f"append: call {i} of the program has no answer")
         if answer.error is not None:
             return {"i": i, "error": {"type": answer.error_type or "ToolError", "message": answer.error}}
         return {"i": i, "ok": None if answer.ref is None else await self.payloads.shown(answer.ref)}
-
-    async def _stored(self, i: int, ref: Any) -> dict[str, Any]:
-        try:
-            return {"i": i, "ok": await self.payloads.shown(str(ref))}
-        except ArgumentsInvalid as error:
-            return {"i": i, "error": {"type": "ArgumentsInvalid", "message": str(error)}}
 
     async def _waiting(self, program: Program, halted: RoundOutcome, journal: Journal, image: str) -> Halt:
         made: list[ToolCall] = []
@@ -185,16 +182,8 @@ class Programs:
             else:
                 left -= size
             made.append(ToolCall(id=str(call.i), tool=program.tools[call.tool], arguments=arguments))
-        more: dict[str, Any] = {"refused": refused} if refused else {}
-        return Halt(
-            kind="waiting",
-            calls=tuple(made),
-            journal=journal.ref,
-            image=image,
-            queue=self.resources.queue,
-            rounds=journal.rounds,
-            **more,
-        )
+        more: dict[str, Any] = _position(journal, image) | ({"refused": refused} if refused else {})
+        return Halt(kind="waiting", calls=tuple(made), queue=self.resources.queue, **more)
 
     async def _arguments(self, program: Program, call: ProgramCall) -> tuple[dict[str, Any], str | None]:
         """Return the arguments as history holds them, or what is wrong with them."""
@@ -214,37 +203,27 @@ class Programs:
         printed = {"output": halted.output} if halted.output else {}
         if halted.kind == "finished":
             payload = await self.resources.blobs.put_json({"result": halted.result, **printed})
-            return Halt(kind="finished", journal=journal.ref, image=image, rounds=journal.rounds, payload=payload)
+            return Halt(kind="finished", payload=payload, **_position(journal, image))
         error = halted.error or {"type": "InternalError", "message": "the program ended without a word"}
         line = self.resources.redactor.text(f"{error['type']}: {error['message']}")[:500]
         payload = await self.resources.blobs.put_json({"error": line, **printed})
-        return Halt(
-            kind="crashed",
-            journal=journal.ref,
-            image=image,
-            rounds=journal.rounds,
-            payload=payload,
-            error=line,
-            error_type=error["type"],
-        )
+        return Halt(kind="crashed", payload=payload, error=line, error_type=error["type"], **_position(journal, image))
 
 
-def sandbox_activities(confined: Confined) -> list[Callable[..., Any]]:
-    """Return the bodies that the sandbox role does."""
-    programs = Programs(confined)
+def sandbox_activities(resources: SandboxResources) -> list[Callable[..., Any]]:
+    """Return the activities of the sandbox role."""
+    programs = Programs(resources)
     return [programs.resume_program, programs.verify_program, programs.forget_program]
 
 
-def _start(program: Program) -> bytes:
-    """Return the first frame."""
-    start = {
-        "source": program.source,
-        "bindings": program.bindings,
-        "seed": program.seed,
-        "now": program.now,
-        "calls_from": 0,
-    }
-    return _encoded(start)
+def _position(journal: Journal, image: str) -> dict[str, Any]:
+    """Return the fields of a Halt that say how far the program has come."""
+    return {"journal": journal.ref, "image": image, "rounds": journal.rounds}
+
+
+def _first_frame(program: Program) -> bytes:
+    fields = program.model_dump(include={"source", "bindings", "seed", "now"})
+    return _encoded(fields | {"calls_from": 0})
 
 
 def _too_long(journal: Journal) -> RoundOutcome:

@@ -1,4 +1,4 @@
-"""Begin and close a run in the store."""
+"""Open and close a run in the store."""
 
 import asyncio
 from typing import Any
@@ -11,24 +11,24 @@ from activities.model.pricing import price_of
 from activities.model.request import CLOSING_OUTPUT, CLOSING_TOKENS, prompt, prompt_hash
 from activities.model.transcript import Transcripts
 from activities.records import Records
-from activities.resources import Body, Resources
-from activities.retrying import body
+from activities.resources import Activities, Resources
+from activities.retrying import implements
 from activities.tools.outcomes import shown
 from backstay import calls
 from backstay.canonical import canonical
-from backstay.errors import BackstayError, IsolationUnavailable, PolicyInvalid, TaskInvalid
+from backstay.errors import BackstayError, PolicyInvalid, TaskInvalid
 from backstay.policies.policy import Policy
 from backstay.shown import one_line
 from backstay.task.context import BYTES_PER_TOKEN
 from backstay.task.task import Task
 
 FIRST_REQUEST_BYTES = 40_000
-"""Room for the functions of a first search; a figure to begin with, corrected by the first refusal."""
+"""Room for the functions of a first search; an estimate, which the first refusal corrects."""
 _log = structlog.get_logger("backstay.runs")
 
 
-class Runs(Body):
-    """The bodies of `open_run` and `close_run`."""
+class Runs(Activities):
+    """Implement `open_run` and `close_run`."""
 
     def __init__(self, resources: Resources, records: Records, transcripts: Transcripts) -> None:
         """Share the worker's transcripts."""
@@ -36,7 +36,7 @@ class Runs(Body):
         self.records = records
         self.transcripts = transcripts
 
-    @body(calls.open_run)
+    @implements(calls.open_run)
     async def open_run(self, ask: calls.OpenRun) -> calls.Opened:
         """Resolve once what the run must not re-read later."""
         task = ask.task
@@ -48,7 +48,7 @@ class Runs(Body):
                 f"model: no price is known for {one_line(model, 80)!r}, so max_llm_cost_usd cannot be kept; "
                 "set BACKSTAY_PRICES for it, or budget.max_llm_cost_usd to null"
             )
-        builtin = await self._with_workspace(ask)
+        builtin = await self._claim_workspace(ask)
         catalog = await self.toolbox.catalog(task.user_id, builtin=frozenset(builtin))
         items = await self._first_items(ask.run, task)
         most = self.settings.max_completion_tokens
@@ -78,18 +78,15 @@ class Runs(Body):
         await self._remember(ask, opened)
         return opened
 
-    async def _with_workspace(self, ask: calls.OpenRun) -> tuple[str, ...]:
-        """Take the workspace for this run; raises WorkspaceInvalid, WorkspaceBusy and IsolationUnavailable."""
-        task, client = ask.task, self.resources.workspaces
-        if task.workspace is None:
+    async def _claim_workspace(self, ask: calls.OpenRun) -> tuple[str, ...]:
+        """Claim the workspace for this run; raises WorkspaceInvalid, WorkspaceBusy and IsolationUnavailable."""
+        if ask.task.workspace is None:
             return ()
-        if client is None:
-            raise IsolationUnavailable("this worker has no workspaces; run the task on one that has")
-        await client.claim(task.workspace, ask.run, is_closed=self._is_closed)
-        return task.builtin
+        await self.resources.workspaces.claim(ask.task.workspace, ask.run, is_closed=self._is_closed)
+        return ask.task.builtin
 
     async def _is_closed(self, run: str) -> bool:
-        """Return whether the run that holds a workspace has ended; a terminated one never said goodbye."""
+        """Return whether the run that holds a workspace has ended; a terminated run does not release it."""
         workflow_id, _, workflow_run_id = run.rpartition("/")
         row = await self.store.runs.get(workflow_id, workflow_run_id)
         if row is not None and row.state == "closed":
@@ -100,14 +97,13 @@ class Runs(Body):
         except RPCError as error:
             return error.status is RPCStatusCode.NOT_FOUND
 
-    async def _let_go(self, ask: calls.CloseRun) -> None:
-        client = self.resources.workspaces
-        if client is None or not ask.workspace:
+    async def _release_workspace(self, ask: calls.CloseRun) -> None:
+        if not ask.workspace:
             return
         try:
-            await client.release(ask.workspace, ask.run)
+            await self.resources.workspaces.release(ask.workspace, ask.run)
         except BackstayError as error:
-            # Whoever wants it next sees that this run is closed.
+            # The next run that claims it sees that this run is closed.
             _log.warning("workspace.kept", run=ask.run, reason=str(error))
 
     async def _remember(self, ask: calls.OpenRun, opened: calls.Opened) -> None:
@@ -136,7 +132,7 @@ class Runs(Body):
             {"kind": "task", "text": text},
         ]
 
-    @body(calls.close_run)
+    @implements(calls.close_run)
     async def close_run(self, ask: calls.CloseRun) -> calls.Closed:
         """Store how the run ended, together with its effects and events."""
         self.store.check(ask.store)
@@ -153,7 +149,7 @@ class Runs(Body):
             "events_ref": events_ref,
         }
         await self.store.runs.closed(ask.run, ask.result.model_copy(update=update).plain())
-        await self._let_go(ask)
+        await self._release_workspace(ask)
         return calls.Closed(effects=tuple(effects[-100:]), effects_ref=effects_ref, events_ref=events_ref)
 
 

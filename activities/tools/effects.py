@@ -11,7 +11,7 @@ import structlog
 from temporalio import activity
 
 from activities.records import Records
-from activities.retrying import ordered_at, retry_while_unavailable
+from activities.retrying import retry_while_unavailable, scheduled_at
 from activities.tools.questions import Questions
 from backstay.effects.effect import EffectState
 from backstay.errors import OutcomeUnknown, StoreUnavailable, ToolUnavailable
@@ -170,7 +170,7 @@ class Effects:
         event = Event(
             n=FIRST_LATE + 2 * intent.n + intent.undo,
             name="effect.late",
-            at=ordered_at(),
+            at=scheduled_at(),
             step=intent.step,
             text=f"{one_line(send.label, 80)}: {came.value}, said late; {recorded} is recorded and stands",
             data={"effect": intent.n, "came": came.value, "recorded": recorded},

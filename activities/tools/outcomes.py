@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from temporalio.client import WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
 
-from activities.resources import Body, facts_of
-from activities.retrying import body
+from activities.resources import Activities, facts_of
+from activities.retrying import implements
 from backstay import calls
 from backstay.effects.effect import Effect, EffectState
 from backstay.errors import EffectConflict, RunNotFound, RunOpen, StoreUnavailable
@@ -16,10 +16,10 @@ from store.effects.types import EffectRow
 VERDICTS = {"happened": EffectState.APPLIED, "did_not_happen": EffectState.NOT_SENT, "kept": EffectState.KEPT}
 
 
-class Outcomes(Body):
-    """The bodies of `settle_effect` and `load_effects`."""
+class Outcomes(Activities):
+    """Implement `settle_effect` and `load_effects`."""
 
-    @body(calls.settle_effect)
+    @implements(calls.settle_effect)
     async def settle_effect(self, ask: calls.SettleEffect) -> Effect:
         """Read or settle what is recorded of one effect."""
         self.store.check(ask.store)
@@ -44,7 +44,7 @@ class Outcomes(Body):
             now = await self.store.effects.get(row.effect_id)
             return now or row
 
-    @body(calls.load_effects)
+    @implements(calls.load_effects)
     async def load_effects(self, ask: calls.LoadEffects) -> calls.LoadedEffects:
         """Read the effects of a run, in shown form."""
         run, user_id, opened, builtin = ask.run, "", None, ask.builtin

@@ -1,11 +1,12 @@
 """Say what calls would change, so that people see it before they decide."""
 
 from activities.records import Records
-from activities.resources import Body, Resources, workspace_access_of
-from activities.retrying import body
+from activities.resources import Activities, Resources, workspace_access_of
+from activities.retrying import implements
 from activities.tools.arguments import Arguments
 from backstay import calls
 from backstay.errors import BackstayError
+from backstay.requests import PreviewedCall
 from backstay.shown import one_line
 
 _SHOWN = 20_000
@@ -14,8 +15,8 @@ _LINE = 400
 _PATIENCE_S = 20
 
 
-class Previews(Body):
-    """The body of `preview_calls`."""
+class Previews(Activities):
+    """Implement `preview_calls`."""
 
     def __init__(self, resources: Resources, records: Records) -> None:
         """Share the worker's records."""
@@ -23,7 +24,7 @@ class Previews(Body):
         self.records = records
         self.arguments = Arguments(records)
 
-    @body(calls.preview_calls)
+    @implements(calls.preview_calls)
     async def preview_calls(self, ask: calls.PreviewCalls) -> calls.Previewed:
         """Look at each call by itself; one that cannot be looked at says why, and never fails the request."""
         self.store.check(ask.store)
@@ -31,7 +32,7 @@ class Previews(Body):
         most = max(500, _SHOWN // len(ask.calls))
         return calls.Previewed(diffs=tuple([await self._diff(ask, one, most) for one in ask.calls]))
 
-    async def _diff(self, ask: calls.PreviewCalls, one: calls.PreviewedCall, most: int) -> str | None:
+    async def _diff(self, ask: calls.PreviewCalls, one: PreviewedCall, most: int) -> str | None:
         place = workspace_access_of(ask)
         definition = (await self.catalog(ask, ask.user_id)).definitions.get(one.tool)
         if place is None or definition is None:

@@ -3,8 +3,8 @@
 from typing import Any
 
 from activities.records import Records
-from activities.resources import Body, Resources
-from activities.retrying import body, ordered_at
+from activities.resources import Activities, Resources
+from activities.retrying import implements, scheduled_at
 from backstay import calls
 from backstay.errors import ArgumentsInvalid
 from backstay.shown import one_line
@@ -15,15 +15,15 @@ PART_BYTES = 8192
 PART_TEXT = 6000
 
 
-class Searches(Body):
-    """The bodies of `search_tools`, `read_result` and `digest`."""
+class Searches(Activities):
+    """Implement `search_tools`, `read_result` and `digest`."""
 
     def __init__(self, resources: Resources, records: Records) -> None:
         """Share the worker's records."""
         super().__init__(resources)
         self.records = records
 
-    @body(calls.search_tools)
+    @implements(calls.search_tools)
     async def search_tools(self, ask: calls.FindTools) -> calls.Found:
         """Search the catalog of the run's user and store the hits."""
         self.store.check(ask.store)
@@ -45,14 +45,14 @@ class Searches(Body):
             ]
         ref = await self.store.blobs.put_json({"hits": [hit.plain() for hit in hits]})
         text = f"searched tools: {one_line(ask.query, 60)}"
-        at = ordered_at()
+        at = scheduled_at()
         data = {"hits": len(hits), "catalog": catalog.version}
         await self.store.events.append(
             ask.run, (Event(n=ask.event, name="search.run", at=at, step=ask.step, text=text, data=data),)
         )
         return calls.Found(ref=ref, catalog=catalog.version, count=len(hits))
 
-    @body(calls.read_result)
+    @implements(calls.read_result)
     async def read_result(self, ask: calls.ReadStored) -> ToolResult:
         """Cut a part out of a stored result; what it returns is shown form only."""
         self.store.check(ask.store)
@@ -64,7 +64,7 @@ class Searches(Body):
         label = f"{ask.ref[:12]} {ask.path}".strip()
         return ToolResult(success=True, ref=await self.records.write(label, part, whole_under=PART_BYTES))
 
-    @body(calls.digest)
+    @implements(calls.digest)
     async def digest(self, ask: calls.DigestPayload) -> ToolResult:
         """Store a payload that is no tool's answer, as a digest."""
         self.store.check(ask.store)

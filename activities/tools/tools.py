@@ -4,8 +4,8 @@ import time
 from typing import Any
 
 from activities.records import Records
-from activities.resources import Body, Resources, demand_valid, facts_of, workspace_access_of
-from activities.retrying import body, ordered_at, tell_progress
+from activities.resources import Activities, Resources, demand_valid, facts_of, workspace_access_of
+from activities.retrying import implements, scheduled_at, tell_progress
 from activities.tools.arguments import Arguments
 from activities.tools.compensations import Compensations
 from activities.tools.effects import Effects, Send
@@ -25,8 +25,8 @@ from toolbox.providers.elicitation import InputResponse
 from toolbox.providers.provider import NotSent
 
 
-class Tools(Body):
-    """The bodies of `check_call` and `call_tool`."""
+class Tools(Activities):
+    """Implement `check_call` and `call_tool`."""
 
     def __init__(self, resources: Resources, records: Records, effects: Effects) -> None:
         """Share the worker's records and effects."""
@@ -37,7 +37,7 @@ class Tools(Body):
         self.questions = Questions(records)
         self.compensations = Compensations(records)
 
-    @body(calls.check_call)
+    @implements(calls.check_call)
     async def check_call(self, ask: calls.CheckCall) -> calls.CheckedCall:
         """Resolve and validate one call before it is ruled on."""
         self.store.check(ask.store)
@@ -56,7 +56,7 @@ class Tools(Body):
             error_type=None if fault is None else "ArgumentsInvalid",
         )
 
-    @body(calls.call_tool)
+    @implements(calls.call_tool)
     async def call_tool(self, ask: calls.CallTool) -> ToolResult:
         """Call one tool; an effect is recorded before it is sent and settled after."""
         self.store.check(ask.store)
@@ -269,7 +269,7 @@ def _called(ask: calls.CallTool) -> tuple[Event, ...]:
     if not ask.event:
         return ()
     data = {"tool": ask.tool, "effect": ask.effect}
-    at = ordered_at()
+    at = scheduled_at()
     return (Event(n=ask.event, name="action.called", at=at, step=ask.step, text=one_line(ask.tool, 80), data=data),)
 
 

@@ -1,4 +1,4 @@
-"""Say which decisions a request accepts; pure rules on plain data."""
+"""Decide which decisions a request accepts: from whom, with which proof, about which calls."""
 
 from typing import Any
 
@@ -20,8 +20,6 @@ def admit(data: Any) -> Approval:
         approval = Approval.admit(data)
     except TaskInvalid as error:
         raise DecisionInvalid(str(error)) from None
-    if approval.remember:
-        raise DecisionInvalid("not available in this version: remember")
     if approval.stop and approval.verdict is not Verdict.REJECT:
         raise DecisionInvalid(f"stop: only with verdict reject, not {approval.verdict}; leave it out or reject")
     return approval
@@ -46,7 +44,7 @@ def needs_proof(request: ApprovalRequest) -> bool:
 def _refused_person(request: ApprovalRequest, approval: Approval, user_id: str) -> BackstayError | None:
     if needs_proof(request) and approval.proof is None:
         return NotVerified(
-            "proof: required, because the rule names who may decide; decide through a gateway that signs"
+            "proof: required, because the rule names who may decide; decide through a gateway that signs decisions"
         )
     if request.approvers and approval.by not in request.approvers:
         return DecisionRefused(f"by: {approval.by} is not an approver; the rule names {', '.join(request.approvers)}")

@@ -17,7 +17,7 @@ MOST_STEPS = 2000
 
 
 class Limit(StrEnum):
-    """Name the bound that was hit."""
+    """Name a limit of a budget."""
 
     STEPS = "max_steps"
     TOOL_CALLS = "max_tool_calls"
@@ -30,23 +30,26 @@ class Limit(StrEnum):
 
 
 class Budget(Frozen):
-    """Bound a run; a limit of None is no limit."""
+    """Limit what a run may spend; None means no limit."""
 
     max_steps: int = Field(default=10, ge=1)
-    """Decisions of the model; at most 2,000, because a longer run would have to carry its state over."""
+    """Decisions of the model, at most 2,000."""
     max_tool_calls: int = Field(default=30, ge=0, le=100_000)
-    """Dispatched calls, those of plan steps included."""
+    """Tool calls, including those of plan steps."""
     max_code_runs: int = Field(default=3, ge=0)
     """Programs that the model may run."""
     max_llm_cost_usd: float | None = Field(default=0.50, ge=0, allow_inf_nan=False)
+    """Cost of all model calls in US dollars."""
     max_wall_seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """Time that does not count: waiting for a person only."""
+    """Running time in seconds; only waiting for a person does not count."""
     max_tokens: int | None = Field(default=None, ge=1)
+    """Tokens of all model calls, input and output."""
     max_calls_per_program: int | None = Field(default=None, ge=1)
-    """Calls of one program; further ones are answered with an error inside it."""
+    """Tool calls of one program; each further call raises an error in it."""
     quotas: dict[str, int] = Field(default_factory=dict)
-    """Dispatched calls of one tool, by `provider.tool`."""
+    """Calls of one tool, by `provider.tool`."""
     on_exhausted: Literal["finalize", "ask", "fail"] = "finalize"
+    """What happens at a limit: write a closing summary, ask a person for more, or fail."""
 
     @field_validator("max_steps")
     @classmethod
@@ -72,16 +75,24 @@ class Budget(Frozen):
 
 
 class TopUp(Frozen):
-    """Amounts to add to a budget."""
+    """Amounts to add to the limits of a budget."""
 
     max_steps: int | None = Field(default=None, gt=0)
+    """Decisions of the model to add."""
     max_tool_calls: int | None = Field(default=None, gt=0)
+    """Tool calls to add."""
     max_code_runs: int | None = Field(default=None, gt=0)
+    """Programs to add."""
     max_llm_cost_usd: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """US dollars for model calls to add."""
     max_wall_seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """Seconds of running time to add."""
     max_tokens: int | None = Field(default=None, gt=0)
+    """Tokens to add."""
     max_calls_per_program: int | None = Field(default=None, gt=0)
+    """Tool calls of each program to add."""
     quotas: dict[str, int] = Field(default_factory=dict)
+    """Calls of one tool to add, by `provider.tool`."""
 
 
 class Reservation(Frozen):
@@ -143,13 +154,13 @@ class Ledger(Frozen):
 
 
 def exceeded(limit: Limit, used: float, allowed: float, of: str = "") -> str:
-    """Say which bound was hit, in the one wording that every door shows."""
+    """Return the message for a limit that was hit; every client shows the same one."""
     name = f"{limit.value}[{of}]" if of else limit.value
     return f"budget exceeded: {name} (used {used:g}, allowed {allowed:g})"
 
 
 def first_limit_hit(budget: Budget, usage: Usage, wall_seconds: float, *, decisions: bool = True) -> str | None:
-    """Return the message for the first bound that stops the next step, or None.
+    """Return the message for the first limit that stops the next step, or None.
 
     A step is one decision of the model: the steps of an explicit plan are bounded by the plan itself.
     """

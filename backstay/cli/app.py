@@ -4,15 +4,15 @@ import asyncio
 import contextlib
 import os
 import sys
-from collections.abc import Sequence
-from typing import NoReturn
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
 
 from cyclopts import App, CycloptsError
 from pydantic import ValidationError
 
-from backstay.cli import control, decide, dev, doctor, show, tool_files, tools
+from backstay.cli import control, decide, dev, doctor, show, tools
 from backstay.cli import run as runs
-from backstay.cli.codes import DETACHED, FAILED, USAGE, code_of
+from backstay.cli.exit_codes import DETACHED, FAILED, USAGE, code_of
 from backstay.errors import BackstayError
 from backstay.shown import one_line
 from backstay.version import version
@@ -34,35 +34,39 @@ _COMMANDS = {
     "cancel": control.cancel,
     "doctor": doctor.doctor,
 }
+_TOOLS = {
+    "list": tools.list_tools,
+    "search": tools.search,
+    "show": tools.show,
+    "refresh": tools.refresh,
+    "docs": tools.docs,
+}
 
 
 def build() -> App:
     """Return the command line."""
     app = App(
         name="backstay",
-        help="Agents that hold fast, ask first, and can be taken back.",
+        help="Run tool-using agents that survive crashes, ask before they change anything, and can be undone.",
         version=version,
         print_error=False,
         exit_on_error=False,
         result_action="return_value",
     )
-    for name, command in _COMMANDS.items():
+    _add(app, _COMMANDS)
+    app.command(_add(App(name="tools", help="List, search and document the tools that runs may call."), _TOOLS))
+    app.command(_add(App(name="image", help="Build the image that programs run in."), {"build": dev.build_image}))
+    return app
+
+
+def _add(app: App, commands: dict[str, Callable[..., Any]]) -> App:
+    for name, command in commands.items():
         app.command(command, name=name)
-    group = App(name="tools", help="Look at the tools that runs may call.")
-    group.command(tools.list_tools, name="list")
-    group.command(tools.search, name="search")
-    group.command(tools.show, name="show")
-    group.command(tool_files.refresh, name="refresh")
-    group.command(tool_files.docs, name="docs")
-    app.command(group)
-    group = App(name="image", help="Build what programs run in.")
-    group.command(dev.build_image, name="build")
-    app.command(group)
     return app
 
 
 def main() -> NoReturn:
-    """Run one command and leave with its exit code: 0 completed, 1 failed, 2 usage, 3 and more as a run ended."""
+    """Run one command and exit: 0 completed, 1 failed, 2 wrong usage, 3 and more for other ends of a run."""
     code = run(sys.argv[1:])
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
@@ -74,7 +78,7 @@ def main() -> NoReturn:
 def run(argv: Sequence[str]) -> int:
     """Run one command and return its exit code."""
     try:
-        code = asyncio.run(_run(argv))
+        code = asyncio.run(build().run_async(argv))
     except CycloptsError as error:
         return _fail(_usage(error), USAGE)
     except BackstayError as error:
@@ -83,11 +87,6 @@ def run(argv: Sequence[str]) -> int:
         return DETACHED
     except BrokenPipeError:
         return FAILED
-    return code
-
-
-async def _run(argv: Sequence[str]) -> int:
-    code = await build().run_async(argv)
     return code if isinstance(code, int) else 0
 
 

@@ -1,4 +1,4 @@
-"""The command `dev`: embedded Temporal, its Web UI, and a worker."""
+"""The commands `dev`, `worker` and `image build`: run the parts on this machine."""
 
 import asyncio
 import os
@@ -13,33 +13,32 @@ from cyclopts import Parameter
 from backstay.cli.child import Child
 from backstay.cli.embedded import Embedded, environment_for, start_temporal
 from backstay.cli.ports import require_free
-from backstay.cli.session import quiet
+from backstay.cli.session import silence_logs
 from backstay.cli.terminal import Terminal
 from backstay.errors import SettingsInvalid
 from backstay.library import house, room
 from backstay.settings import Settings, environment
 
-
-async def build_image(kind: Literal["python", "data"] | None = None) -> int:
-    """Build a root image from this interpreter, and name its hash; without a kind, the one of BACKSTAY_IMAGE.
-
-    Parameters
-    ----------
-    kind:
-        python: the standard library; data: numpy and pandas too
-    """
-    settings = Settings.load()
-    quiet(settings)
-    images = settings.home.absolute() / "images"
-    made: Any = await asyncio.to_thread(room("sandbox.images.image").build_image, kind or settings.image, images)
-    Terminal().result(f"{made.kind:<8} {made.hash}  Python {made.python}  {made.path}")
-    return 0
-
-
 _READY = "backstay worker ready:"
 _READY_S = 60.0
 _DRAIN_S = 8.0
 _LONGEST_PAUSE_S = 30.0
+
+
+async def build_image(kind: Literal["python", "data"] | None = None) -> int:
+    """Build the root image for programs from this Python, and print its hash.
+
+    Parameters
+    ----------
+    kind:
+        python: the standard library; data: also numpy and pandas; BACKSTAY_IMAGE by default
+    """
+    settings = Settings.load()
+    silence_logs(settings)
+    images = settings.home.absolute() / "images"
+    made: Any = await asyncio.to_thread(room("sandbox.images.image").build_image, kind or settings.image, images)
+    Terminal().result(f"{made.kind:<8} {made.hash}  Python {made.python}  {made.path}")
+    return 0
 
 
 async def dev(
@@ -49,18 +48,18 @@ async def dev(
     headless: Annotated[bool, Parameter(negative="")] = False,
     db: Path | None = None,
 ) -> int:
-    """Run an embedded Temporal with its Web UI, and a worker, until Ctrl-C.
+    """Run a local Temporal server with its Web UI, and a worker, until Ctrl-C.
 
     Parameters
     ----------
     port
-        Where Temporal listens, on loopback only.
+        Port of Temporal, on loopback only.
     ui_port
-        Where the Web UI listens, on loopback only.
+        Port of the Web UI, on loopback only.
     headless
-        Without the Web UI.
+        Do not start the Web UI.
     db
-        Where Temporal keeps its data; a file in BACKSTAY_HOME when left out.
+        Database file of Temporal; temporal.db in BACKSTAY_HOME by default.
     """
     settings = Settings.load()
     terminal = Terminal()
@@ -83,11 +82,9 @@ async def dev(
         await server.child.stop(_DRAIN_S)
 
 
-async def start_worker(
-    home: Path, environment: Mapping[str, str], *, script: Path | None = None, folder: Path | None = None
-) -> Child:
-    """Start a worker as a process of its own; it is ready when `Child.is_ready` says so."""
-    command = [sys.executable, str(script or house() / "worker.py")]
+async def start_worker(home: Path, environment: Mapping[str, str], *, folder: Path | None = None) -> Child:
+    """Start a worker as a process of its own; wait for it with `Child.is_ready`."""
+    command = [sys.executable, str(house() / "worker.py")]
     log = home / "logs" / "worker.log"
     return await Child.start("worker", command, environment=environment, log=log, ready=_READY, folder=folder)
 
@@ -105,19 +102,21 @@ async def _serve(terminal: Terminal, settings: Settings, server: Embedded, stop:
     try:
         await asyncio.wait({working, stopping, gone}, return_when=asyncio.FIRST_COMPLETED)
         if gone.done():
-            raise SettingsInvalid(f"Temporal ended by itself; it said: {' / '.join(server.child.last) or 'nothing'}")
+            raise SettingsInvalid(
+                f"Temporal stopped unexpectedly; its last output: {' / '.join(server.child.last) or 'nothing'}"
+            )
         if working.done():
             working.result()
     finally:
         for task in (working, stopping, gone):
             task.cancel()
         await asyncio.gather(working, stopping, gone, return_exceptions=True)
-    terminal.say("ended; runs go on at the next start")
+    terminal.say("stopped; open runs continue at the next start")
     return 0
 
 
 async def _keep_working(terminal: Terminal, home: Path, environment: Mapping[str, str]) -> None:
-    """Start the worker again whenever it dies; raises SettingsInvalid when it cannot start at all."""
+    """Restart the worker whenever it dies; raises SettingsInvalid when it cannot start at all."""
     pause, started_once = 1.0, False
     while True:
         worker = await start_worker(home, environment)
@@ -147,14 +146,14 @@ def _stop_on_signal() -> asyncio.Event:
 
 
 def worker(*, role: Literal["all", "runs", "sandbox"] = "all") -> int:
-    """Serve runs until SIGTERM or Ctrl-C; what is under way is finished first.
+    """Run a worker until SIGTERM or Ctrl-C; activities that have started finish first.
 
     Parameters
     ----------
     role:
-        runs: workflows, model and tools; sandbox: programs, in a process that holds no secret; all: both
+        runs: workflows, model and tools; sandbox: programs, in a process without secrets; all: both
     """
     script = house() / "worker.py"
-    # A safe path would hide the rooms that lie beside the script.
+    # A safe path would hide the packages beside the script.
     variables = {name: value for name, value in environment(None).items() if name != "PYTHONSAFEPATH"}
     os.execve(sys.executable, [sys.executable, str(script), "--role", role], variables)  # noqa: S606 - to become the worker is the purpose

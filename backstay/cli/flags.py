@@ -1,13 +1,27 @@
 """The arguments that several commands share, each described once."""
 
-from typing import Annotated, Literal
+import json
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-Workflow = Annotated[str, Parameter(help="The run's id.")]
-Request = Annotated[str, Parameter(help="The request's id, such as r1.")]
-By = Annotated[str | None, Parameter(help="Who does this; the name of your account when left out.")]
+from backstay.errors import TaskInvalid
+
+Workflow = Annotated[str, Parameter(help="Workflow ID of the run.")]
+Request = Annotated[str, Parameter(help="ID of the request, such as r1.")]
+By = Annotated[str | None, Parameter(help="Your name, which is recorded; the name of your account by default.")]
 Yes = Annotated[bool, Parameter(negative="", help="Approve calls without asking.")]
-Comment = Annotated[str, Parameter(help="Why; it is kept, and the model reads it.")]
-User = Annotated[str, Parameter(help="For whom the run works, or would work.")]
-Output = Annotated[Literal["text", "json"], Parameter(help="How the result is printed on stdout.")]
+Comment = Annotated[str, Parameter(help="Why; it is recorded, and the model reads it.")]
+User = Annotated[str, Parameter(help="The user that the run works for; users may see different tools.")]
+Output = Annotated[Literal["text", "json"], Parameter(help="Format of the result on stdout.")]
+
+
+def json_object(text: str, flag: str, example: str) -> dict[str, Any]:
+    """Read the JSON object that a flag holds; raises TaskInvalid naming flag, fault and an example."""
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise TaskInvalid(f"{flag}: invalid JSON ({error}); give an object such as {example}") from None
+    if not isinstance(data, dict):
+        raise TaskInvalid(f"{flag}: expected a JSON object, got {text[:80]}; give an object such as {example}")
+    return data

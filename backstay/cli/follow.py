@@ -1,4 +1,4 @@
-"""Follow a run at the terminal: its events, its budget, and what it asks."""
+"""Follow a run at the terminal: its events, its budget and its requests."""
 
 import asyncio
 import contextlib
@@ -7,8 +7,9 @@ from typing import Any
 
 from rich.live import Live
 
-from backstay.approvals.approval import ApprovalRequest, RequestKind
-from backstay.cli.prompt import Prompt, Prompted
+from backstay.approvals.approval import ApprovalRequest
+from backstay.approvals.deciding import DECIDES_CALLS
+from backstay.cli.prompt import Prompt
 from backstay.cli.render import commands, event_line, live_panel, request_lines, style_of
 from backstay.cli.terminal import Terminal
 from backstay.client import Run
@@ -17,18 +18,13 @@ from backstay.task.event import Event
 from backstay.task.status import Status
 
 _TICK_S = 0.5
-APPROVABLE = frozenset({RequestKind.CALL, RequestKind.BATCH, RequestKind.PLAN})
-
-
-class Detached(BackstayError):
-    """The person let go; the run goes on."""
 
 
 class Follower:
     """Show what happens in a run until it ends."""
 
     def __init__(self, terminal: Terminal, run: Run, prompt: Prompt, *, yes: str = "", asks: bool = True) -> None:
-        """Approve calls by itself for the reason `yes`; ask the person where there is one and `asks` is set."""
+        """Approve calls without asking for the reason `yes`; ask the person if there is one and `asks` is set."""
         self.terminal = terminal
         self.run = run
         self.prompt = prompt
@@ -43,7 +39,7 @@ class Follower:
     async def follow(self) -> None:
         """Return when the run has ended.
 
-        Raises Detached when the person lets go, Unreachable when Temporal stays away.
+        Raises Detached when the person detaches, Unreachable when Temporal does not come back.
         """
         events: asyncio.Queue[Event] = asyncio.Queue()
         feeding = asyncio.create_task(self._feed(events))
@@ -69,19 +65,19 @@ class Follower:
             self._show(events.get_nowait())
 
     async def _look(self) -> None:
-        """Look at the status once all events so far are shown, so that a request follows what led to it."""
+        """Look at the status after all events so far are shown; requests come after the events that led to them."""
         try:
             self.status = await self.run.status()
             if not self.budget:
                 self.budget = (await self.run.budget()).get("budget", {})
         except BackstayError:
-            return  # a worker that is away for a moment is no reason to stop looking
+            return  # the worker may be back at the next look
         if self.live is not None:
             self.live.update(live_panel(self.status, self.budget))
         if self.status.last_events and self.status.last_events[-1].n > self.shown:
-            return  # what led to the requests is shown first
+            return  # those events are shown first
         for request in self.status.pending:
-            # A request that was asked again, because a verdict is missing or it was escalated, is shown again.
+            # A request is shown again when it still lacks a verdict or was escalated.
             mark = f"{request.id} {len(request.decided)} {request.expires_at}"
             if mark not in self.seen:
                 self.seen.add(mark)
@@ -94,32 +90,32 @@ class Follower:
         self.terminal.say(event_line(event), style_of(event))
 
     async def _meet(self, request: ApprovalRequest) -> None:
-        if self.yes and request.kind in APPROVABLE:
-            await self._approve(request)
-        elif self.asks:
-            with self._hidden():
-                prompted = await self.prompt.decide(request)
-            if prompted is Prompted.DETACH:
-                raise Detached
-        else:
-            self._announce(request)
-
-    async def _approve(self, request: ApprovalRequest) -> None:
+        approvable = self.yes and request.kind in DECIDES_CALLS
+        if self.asks and not approvable:
+            if self.live is not None:
+                self.live.stop()
+            try:
+                await self.prompt.decide(request)
+            finally:
+                if self.live is not None:
+                    self.live.start()
+            return
         for line, style in request_lines(request):
             self.terminal.say(line, style)
+        if approvable:
+            await self._approve(request)
+        else:
+            self.terminal.say("  waits for a person; decide with one of:")
+            for command in commands(self.run.id, request):
+                self.terminal.say(f"    {command}")
+
+    async def _approve(self, request: ApprovalRequest) -> None:
         try:
             await self.run.approve(request.id, by=self.prompt.by, args_digest=request.args_digest or None)
         except BackstayError as error:
             self.terminal.say(f"not approved: {error}", "red")
         else:
             self.terminal.say(f"approved {request.id} without asking: {self.yes}", "yellow")
-
-    def _announce(self, request: ApprovalRequest) -> None:
-        for line, style in request_lines(request):
-            self.terminal.say(line, style)
-        self.terminal.say("  waits for a person; decide with one of:")
-        for command in commands(self.run.id, request):
-            self.terminal.say(f"    {command}")
 
     @contextlib.contextmanager
     def _panel(self) -> Generator[None]:
@@ -132,16 +128,3 @@ class Follower:
                 yield
             finally:
                 self.live = None
-
-    @contextlib.contextmanager
-    def _hidden(self) -> Generator[None]:
-        """Take the panel away while a person is asked."""
-        live = self.live
-        if live is None:
-            yield
-            return
-        live.stop()
-        try:
-            yield
-        finally:
-            live.start()

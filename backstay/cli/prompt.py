@@ -2,15 +2,16 @@
 
 import asyncio
 import json
-from enum import Enum, auto
+import shlex
+import tempfile
+from pathlib import Path
 from typing import Any
 
-from backstay.approvals.approval import ApprovalRequest, CallVerdict, RequestKind
-from backstay.cli.edit import edited
+from backstay.approvals.approval import ApprovalRequest, CallVerdict, RequestedCall, RequestKind
 from backstay.cli.render import request_lines
 from backstay.cli.terminal import Terminal
 from backstay.client import Run
-from backstay.errors import BackstayError, Unreachable
+from backstay.errors import BackstayError, DecisionRefused, Unreachable
 
 _KEYS = {
     "approve": ("a", "[a]pprove"),
@@ -24,26 +25,22 @@ _KEYS = {
 _WATCH_S = 1.0
 
 
-class Prompted(Enum):
-    """Say how asking ended."""
-
-    DECIDED = auto()
-    GONE = auto()
-    DETACH = auto()
+class Detached(BackstayError):
+    """The person detached; the run continues."""
 
 
 class Prompt:
     """Show requests and send what the person decides."""
 
     def __init__(self, terminal: Terminal, run: Run, *, by: str, editor: str | None) -> None:
-        """Decide about one run in one person's name."""
+        """Decide requests of one run in the name of one person."""
         self.terminal = terminal
         self.run = run
         self.by = by
         self.editor = editor
 
-    async def decide(self, request: ApprovalRequest) -> Prompted:
-        """Show a request and ask until it is decided, here or elsewhere."""
+    async def decide(self, request: ApprovalRequest) -> None:
+        """Show a request and ask until it is decided, here or elsewhere; raises Detached when the person detaches."""
         self.show(request)
         watching = asyncio.create_task(self._watch(request.id))
         try:
@@ -54,24 +51,24 @@ class Prompt:
                     asking.cancel()
                     self.terminal.say()
                     self.terminal.say(f"{request.id} was decided elsewhere, or is no longer needed", "yellow")
-                    return Prompted.GONE
+                    return
                 typed = asking.result()
                 if typed is None or typed.lower() == "d":
-                    return Prompted.DETACH
-                if await self._done(request, typed.lower()):
-                    return Prompted.DECIDED
+                    raise Detached
+                if await self._decided(request, typed.lower()):
+                    return
         finally:
             watching.cancel()
 
     def show(self, request: ApprovalRequest) -> None:
-        """Show what is asked."""
+        """Print the request."""
         self.terminal.say()
         for line, style in request_lines(request):
             self.terminal.say(line, style)
 
-    async def _done(self, request: ApprovalRequest, key: str) -> bool:
+    async def _decided(self, request: ApprovalRequest, key: str) -> bool:
         try:
-            answer = await self._sent(request, key)
+            answer = await self._send(request, key)
         except BackstayError as error:
             self.terminal.say(f"not accepted: {error}", "red")
             return False
@@ -80,41 +77,41 @@ class Prompt:
         self.terminal.say(f"{answer.get('state', 'decided')}: {answer.get('verdict')} by {self.by}", "green")
         return True
 
-    async def _sent(self, request: ApprovalRequest, key: str) -> dict[str, Any] | None:
+    async def _send(self, request: ApprovalRequest, key: str) -> dict[str, Any] | None:
         options = {_KEYS[option][0]: option for option in request.options if option in _KEYS}
         match options.get(key):
             case "approve":
-                return await self._approved(request)
+                return await self._approve(request)
             case "modify":
-                changed = await edited(self.terminal, request, self.editor)
+                changed = await _edited(self.terminal, request, self.editor)
                 return await self.run.modify(request.id, changed, by=self.by, args_digest=request.args_digest or None)
             case "answer":
-                return await self._answered(request)
+                return await self._answer(request)
             case "happened" | "did_not_happen" | "retry" as verdict:
                 return await self.run.settle(request.id, verdict, by=self.by)
             case "reject":
-                return await self._rejected(request, stop=False)
+                return await self._reject(request, stop=False)
             case _:
-                return await self._more(request, key)
+                return await self._other(request, key)
 
-    async def _more(self, request: ApprovalRequest, key: str) -> dict[str, Any] | None:
+    async def _other(self, request: ApprovalRequest, key: str) -> dict[str, Any] | None:
         if key == "s" and request.calls and "reject" in request.options:
-            return await self._rejected(request, stop=True)
+            return await self._reject(request, stop=True)
         if key == "c" and len(request.calls) > 1 and "approve" in request.options:
             return await self._each(request)
-        self.show(request) if key == "?" else self.terminal.say("choose one of the letters in brackets", "yellow")
+        self.show(request) if key == "?" else self.terminal.say("type one of the letters in brackets", "yellow")
         return None
 
-    async def _approved(self, request: ApprovalRequest) -> dict[str, Any] | None:
+    async def _approve(self, request: ApprovalRequest) -> dict[str, Any] | None:
         hidden = sum(call.clipped for call in request.calls)
         if hidden:
-            typed = await self.terminal.ask(f"{hidden} characters are not shown; type yes to approve all the same:")
+            typed = await self.terminal.ask(f"{hidden} characters are not shown; type yes to approve anyway:")
             if typed != "yes":
                 return None
         return await self.run.approve(request.id, by=self.by, args_digest=request.args_digest or None)
 
-    async def _rejected(self, request: ApprovalRequest, *, stop: bool) -> dict[str, Any]:
-        comment = await self.terminal.ask("why? (the model reads it; Enter for nothing)") or ""
+    async def _reject(self, request: ApprovalRequest, *, stop: bool) -> dict[str, Any]:
+        comment = await self.terminal.ask("why? (the model reads it; press Enter to give no reason)") or ""
         return await self.run.reject(request.id, by=self.by, stop=stop, comment=comment)
 
     async def _each(self, request: ApprovalRequest) -> dict[str, Any] | None:
@@ -126,10 +123,10 @@ class Prompt:
                 return None
             verdicts[call.index] = CallVerdict(verdict="approve" if typed == "a" else "reject")
         if all(verdict.verdict == "reject" for verdict in verdicts.values()):
-            return await self._rejected(request, stop=False)
+            return await self._reject(request, stop=False)
         return await self.run.approve(request.id, by=self.by, calls=verdicts, args_digest=request.args_digest or None)
 
-    async def _answered(self, request: ApprovalRequest) -> dict[str, Any] | None:
+    async def _answer(self, request: ApprovalRequest) -> dict[str, Any] | None:
         example = ' as JSON, such as {"max_steps": 5}' if request.kind is RequestKind.BUDGET else ""
         example = " as JSON that fits the form" if request.kind is RequestKind.ELICITATION else example
         typed = await self.terminal.ask(f"answer{example}:")
@@ -157,8 +154,56 @@ class Prompt:
 
 
 def json_or_text(typed: str) -> Any:
-    """Return what was typed as JSON where it is JSON, else as text."""
+    """Return the value of valid JSON, and anything else as text."""
     try:
         return json.loads(typed)
     except ValueError:
         return typed
+
+
+async def _edited(terminal: Terminal, request: ApprovalRequest, editor: str | None) -> dict[int, dict[str, Any]]:
+    """Let the person change the arguments of a call; return the changed ones by index of the call.
+
+    Raises DecisionRefused when the text cannot be used.
+    """
+    call = await _chosen(terminal, request.calls)
+    text = json.dumps(call.arguments, indent=2, ensure_ascii=False)
+    written = await (_in_editor(editor, text) if editor else _in_line(terminal, call))
+    try:
+        after = json.loads(written)
+    except ValueError as error:
+        raise DecisionRefused(f"arguments: invalid JSON ({error}); nothing was changed") from None
+    if not isinstance(after, dict):
+        raise DecisionRefused("arguments: expected a JSON object; nothing was changed")
+    changed = {name: value for name, value in after.items() if call.arguments.get(name) != value}
+    if not changed:
+        raise DecisionRefused("arguments: nothing was changed")
+    return {call.index: changed}
+
+
+async def _chosen(terminal: Terminal, calls: tuple[RequestedCall, ...]) -> RequestedCall:
+    if len(calls) == 1:
+        return calls[0]
+    typed = await terminal.ask("which call? number:") or ""
+    found = next((call for call in calls if str(call.index) == typed), None)
+    if found is None:
+        raise DecisionRefused(f"call: no call {typed!r}; nothing was changed")
+    return found
+
+
+async def _in_line(terminal: Terminal, call: RequestedCall) -> str:
+    names = ", ".join(call.arguments)
+    return await terminal.ask(f'new values as JSON, such as {{"name": "value"}}; names: {names}:') or "{}"
+
+
+async def _in_editor(editor: str, text: str) -> str:
+    with tempfile.TemporaryDirectory(prefix="backstay-") as folder:
+        file = Path(folder) / "arguments.json"
+        file.write_text(text + "\n", encoding="utf-8")
+        try:
+            process = await asyncio.create_subprocess_exec(*shlex.split(editor), str(file))
+        except (OSError, ValueError) as error:
+            raise DecisionRefused(f"EDITOR: {editor!r} cannot be started: {type(error).__name__}") from None
+        if await process.wait() != 0:
+            raise DecisionRefused("the editor failed; nothing was changed")
+        return file.read_text(encoding="utf-8")

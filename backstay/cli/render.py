@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from backstay.approvals.approval import ApprovalRequest, RequestedCall
+from backstay.effects.compensation import Undone
 from backstay.library import room
 from backstay.task.event import Event
 from backstay.task.result import Result
@@ -36,7 +37,7 @@ def event_line(event: Event) -> str:
 
 
 def request_lines(request: ApprovalRequest) -> Iterator[tuple[str, str]]:
-    """Yield a request line by line with its style: engine facts first, what the model says apart and marked."""
+    """Yield the lines of a request with their styles: the engine's facts first, then what the model says, marked."""
     yield f"{request.id} ({request.kind}): {request.question}", "bold yellow"
     for call in request.calls:
         yield from _call_lines(call)
@@ -72,7 +73,7 @@ def commands(workflow_id: str, request: ApprovalRequest) -> list[str]:
 
 
 def budget_rows(budget: dict[str, Any], usage: dict[str, Any]) -> list[tuple[str, float, float | None, str]]:
-    """Return name, used, allowed and text of the bounds that people watch."""
+    """Return name, used, allowed and text of the limits that people watch."""
     steps, calls = usage.get("steps", 0), usage.get("tool_calls", 0)
     spent, ceiling = usage.get("llm_cost_usd", 0), budget.get("max_llm_cost_usd")
     allowed = "no limit" if ceiling is None else f"{ceiling:.2f}"
@@ -84,7 +85,7 @@ def budget_rows(budget: dict[str, Any], usage: dict[str, Any]) -> list[tuple[str
 
 
 def live_panel(status: Status | None, budget: dict[str, Any]) -> Table:
-    """Return the panel beneath the events: state and budget bars."""
+    """Return the panel below the events: state and budget bars."""
     table = Table.grid(padding=(0, 1))
     row: list[Any] = [Text("starting" if status is None else f"{status.state}, step {status.step}", style="bold cyan")]
     if status is not None and budget:
@@ -102,10 +103,15 @@ def ending_lines(result: Result) -> Iterator[tuple[str, str]]:
     if result.error is not None:
         yield f"{result.error.type}: {result.error.message}", "red"
     for undone in result.undone:
-        yield f"undo of {undone.tool}: {undone.state}{f' ({undone.detail})' if undone.detail else ''}", "magenta"
+        yield f"undo of {undone_line(undone)}", "magenta"
     standing = [effect for effect in result.effects if effect.state.value in {"applied", "kept", "unknown"}]
     if standing and not result.workflow_id.startswith("undo-"):
         yield f"effects that stand: {len(standing)}; take them back with: backstay undo {result.workflow_id}", ""
+
+
+def undone_line(undone: Undone) -> str:
+    """Return what became of one effect that was to be undone."""
+    return f"{undone.tool}: {undone.state}{f' ({undone.detail})' if undone.detail else ''}"
 
 
 def result_text(result: Result) -> str:

@@ -1,9 +1,9 @@
-"""What commands open: settings, Temporal, and the store for runs whose history is gone."""
+"""Open what commands need: Temporal, and the store for runs that Temporal no longer knows."""
 
 import getpass
 import logging
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 from backstay.client import Backstay, connect
@@ -15,7 +15,7 @@ from backstay.settings import Settings
 
 @asynccontextmanager
 async def session(settings: Settings | None = None) -> AsyncGenerator[Backstay]:
-    """Connect as the environment says; decisions are proved when the approver key is set."""
+    """Connect with the settings of the environment; decisions are signed when the approver key is set."""
     settings = settings or Settings.load()
     key = settings.approver_key
     async with connect(
@@ -24,29 +24,34 @@ async def session(settings: Settings | None = None) -> AsyncGenerator[Backstay]:
         yield backstay
 
 
-@asynccontextmanager
-async def books(settings: Settings) -> AsyncGenerator[Any]:
+def open_store(settings: Settings) -> AbstractAsyncContextManager[Any]:
     """Open the store that the worker of the same settings uses."""
-    quiet(settings)
-    keys = [key.get_secret_value() for key in settings.encryption_keys]
-    async with room("store.opening").open_store(
-        database_url=settings.database_url_text, home=settings.home, blobs=settings.blobs, encryption_keys=keys
-    ) as opened:
-        yield opened
+    silence_logs(settings)
+    return room("worker").open_store(settings)
 
 
-def has_books(settings: Settings) -> bool:
-    """Say whether there is a store to read; looking must not create one."""
+def has_store(settings: Settings) -> bool:
+    """Return whether there is a store to read; a command that only looks must not create one."""
     return settings.database_url is not None or (settings.home / "backstay.db").exists()
 
 
-def quiet(settings: Settings) -> None:
-    """Keep the logs of the rooms out of what a command prints."""
+@asynccontextmanager
+async def stored_run(settings: Settings, workflow: str) -> AsyncGenerator[tuple[Any, Any]]:
+    """Open the store and find a run in it; yields None for a run that it does not know."""
+    if not has_store(settings):
+        yield None, None
+        return
+    async with open_store(settings) as store:
+        yield store, await store.runs.get(workflow)
+
+
+def silence_logs(settings: Settings) -> None:
+    """Keep the logs of the engine out of what a command prints."""
     configure_logs(Redactor(settings.secrets()), logging.CRITICAL)
 
 
-def myself() -> str:
-    """Return the name of the person at the terminal; it is recorded as unverified."""
+def account_name() -> str:
+    """Return the account name of the person at the terminal; it is recorded as unverified."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):

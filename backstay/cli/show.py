@@ -1,4 +1,4 @@
-"""The commands that look: list and show."""
+"""The commands `list` and `show`: what runs there are, and the state of one."""
 
 import asyncio
 import contextlib
@@ -11,11 +11,12 @@ from temporalio.service import RPCError
 
 from backstay.cli.flags import Output, Workflow
 from backstay.cli.render import budget_rows, commands, request_lines, result_text
-from backstay.cli.session import books, has_books, session
+from backstay.cli.session import has_store, open_store, session, stored_run
 from backstay.cli.terminal import Terminal
 from backstay.client import Backstay, Run
-from backstay.client.failures import of_rpc
+from backstay.client.failures import error_from_rpc
 from backstay.errors import BackstayError, RunNotFound, Unreachable
+from backstay.frozen import Frozen
 from backstay.settings import Settings
 from backstay.task.result import Result
 
@@ -23,90 +24,92 @@ _QUERY = "WorkflowType IN ('RunTask', 'UndoRun')"
 
 
 async def list_runs(*, limit: int = 20, output: Output = "text") -> int:
-    """List the runs that began last, from Temporal where it can be reached, else from the store.
+    """List the newest runs, from Temporal or, when it cannot be reached, from the store.
 
     Parameters
     ----------
     limit
-        How many at most.
+        The most runs to list.
     """
-    settings = Settings.load()
-    terminal = Terminal()
+    settings, terminal = Settings.load(), Terminal()
     try:
         async with session(settings) as backstay:
             rows = await _visible(backstay, limit)
     except Unreachable as error:
-        if not has_books(settings):
+        if not has_store(settings):
             raise
-        terminal.say(f"{error}; this is what the store remembers", "yellow")
-        async with books(settings) as store:
-            rows = [_kept(row) for row in await store.runs.newest(limit)]
-    if output == "json":
-        terminal.result_json(rows)
-    else:
-        for row in rows:
-            waits = f"{row['pending']} waiting" if row["pending"] else ""
-            terminal.result(f"{row['started']}  {row['state']:<10} {waits:<10} {row['id']}  {row['text']}")
-        if not rows:
-            terminal.say("no runs yet; start one with: backstay run TEXT")
+        terminal.say(f"{error}; shown from the store", "yellow")
+        async with open_store(settings) as store:
+            rows = [_stored(row) for row in await store.runs.newest(limit)]
+    terminal.results(output, rows, map(_line, rows))
+    if not rows and output == "text":
+        terminal.say("no runs yet; start one with: backstay run TEXT")
     return 0
 
 
 async def show(workflow: Workflow, *, output: Output = "text") -> int:
-    """Show one run: state, budget, what waits with the commands that decide it, and what undo would do."""
-    settings = Settings.load()
-    terminal = Terminal()
+    """Show a run: its state, budget and open requests with the commands that decide them, and what undo would do."""
+    settings, terminal = Settings.load(), Terminal()
     try:
         async with session(settings) as backstay:
             seen = await _seen(backstay.run(workflow))
     except (RunNotFound, Unreachable) as error:
-        seen = await _remembered(settings, workflow)
-        if seen is None:
-            raise error from None
-        terminal.say(f"{error}; this is what the store remembers", "yellow")
-    if output == "json":
-        terminal.result_json({name: _plain(value) for name, value in seen.items()})
-    else:
-        for line in _lines(workflow, seen):
-            terminal.result(line)
+        async with stored_run(settings, workflow) as (_, row):
+            if row is None:
+                raise error from None
+        result = Result.model_validate(row.result) if row.result else None
+        seen: dict[str, Any] = {"open": row.state == "open", "result": result}
+        terminal.say(f"{error}; shown from the store", "yellow")
+    plain = {name: value.plain() if isinstance(value, Frozen) else value for name, value in seen.items()}
+    terminal.results(output, plain, _lines(workflow, seen))
     return 0
 
 
 async def _visible(backstay: Backstay, limit: int) -> list[dict[str, Any]]:
     try:
-        found = [one async for one in backstay.client.list_workflows(_QUERY, limit=limit)]
+        found = [execution async for execution in backstay.client.list_workflows(_QUERY, limit=limit)]
     except RPCError as error:
-        raise of_rpc(error, "") from None
-    return list(await asyncio.gather(*(_row(backstay, one) for one in found)))
+        raise error_from_rpc(error, "") from None
+    return list(await asyncio.gather(*(_row(backstay, execution) for execution in found)))
 
 
-async def _row(backstay: Backstay, one: WorkflowExecution) -> dict[str, Any]:
-    known = {pair.key.name: pair.value for pair in one.typed_search_attributes}
-    status = one.status.name.lower() if one.status else "open"
+async def _row(backstay: Backstay, execution: WorkflowExecution) -> dict[str, Any]:
+    known = {pair.key.name: pair.value for pair in execution.typed_search_attributes}
+    status = execution.status.name.lower() if execution.status else "open"
+    handle = backstay.client.get_workflow_handle(execution.id, run_id=execution.run_id)
     text: str | None = None
     with contextlib.suppress(RPCError, ValueError):  # the list is useful without the text
-        text = await (await backstay.client.get_workflow_handle(one.id, run_id=one.run_id).describe()).static_summary()
+        text = await (await handle.describe()).static_summary()
     return {
-        "id": one.id,
+        "id": execution.id,
         "state": known.get("BackstayState", status) if status == "running" else status,
         "pending": known.get("BackstayPending", 0) if status == "running" else 0,
-        "started": one.start_time.astimezone(UTC).strftime("%Y-%m-%d %H:%M"),
+        "started": _minute(execution.start_time),
         "text": text or "",
     }
 
 
-def _kept(row: Any) -> dict[str, Any]:
+def _stored(row: Any) -> dict[str, Any]:
     return {
         "id": row.workflow_id,
         "state": row.result["outcome"] if row.result else row.state,
         "pending": 0,
-        "started": datetime.fromtimestamp(row.opened_at, UTC).strftime("%Y-%m-%d %H:%M"),
+        "started": _minute(datetime.fromtimestamp(row.opened_at, UTC)),
         "text": row.text,
     }
 
 
+def _minute(time: datetime) -> str:
+    return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def _line(row: dict[str, Any]) -> str:
+    waits = f"{row['pending']} waiting" if row["pending"] else ""
+    return f"{row['started']}  {row['state']:<10} {waits:<10} {row['id']}  {row['text']}"
+
+
 async def _seen(run: Run) -> dict[str, Any]:
-    """Ask the run; when it failed or no worker answers, say what Temporal itself knows."""
+    """Query the run; for an ended one, add its Result or the error that it failed with."""
     seen: dict[str, Any] = {"open": await run.is_open()}
     seen["status"] = await run.status()
     seen["budget"] = await run.budget()
@@ -119,16 +122,6 @@ async def _seen(run: Run) -> dict[str, Any]:
     return seen
 
 
-async def _remembered(settings: Settings, workflow: str) -> dict[str, Any] | None:
-    if not has_books(settings):
-        return None
-    async with books(settings) as store:
-        row = await store.runs.get(workflow)
-    if row is None:
-        return None
-    return {"open": row.state == "open", "result": Result.model_validate(row.result) if row.result else None}
-
-
 def _lines(workflow: str, seen: dict[str, Any]) -> Iterator[str]:
     yield f"{workflow}: {'open' if seen['open'] else 'ended'}"
     if status := seen.get("status"):
@@ -137,19 +130,15 @@ def _lines(workflow: str, seen: dict[str, Any]) -> Iterator[str]:
         for request in status.pending:
             yield from (line for line, _ in request_lines(request))
             yield from (f"    {command}" for command in commands(workflow, request))
-    slots = seen.get("undo", {}).get("effects", [])
-    if slots:
-        yield f"undo would take back, last first (backstay undo {workflow}):"
-        for slot in slots:
-            doubt = ", outcome unknown" if slot.get("unknown") else ""
-            how = slot["shown"] or "CANNOT BE UNDONE"
-            yield f"  {slot['effect']}. {slot['tool']} (step {slot['step']}{doubt}): {how}"
+    effects = seen.get("undo", {}).get("effects", [])
+    if effects:
+        yield f"can be undone, newest first (backstay undo {workflow}):"
+    for effect in effects:
+        doubt = ", outcome unknown" if effect.get("unknown") else ""
+        how = effect["shown"] or "CANNOT BE UNDONE"
+        yield f"  {effect['effect']}. {effect['tool']} (step {effect['step']}{doubt}): {how}"
     if result := seen.get("result"):
         yield f"outcome {result.outcome}"
         yield result_text(result)
     if error := seen.get("error"):
         yield error
-
-
-def _plain(value: Any) -> Any:
-    return value.plain() if hasattr(value, "plain") else value

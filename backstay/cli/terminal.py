@@ -1,10 +1,11 @@
-"""Speak with the person at the terminal: text for people on stderr, results on stdout, lines from stdin."""
+"""Write text for people to stderr and results to stdout, and read what a person types."""
 
 import asyncio
 import json
 import os
 import sys
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Literal
 
 from rich.console import Console
 from rich.text import Text
@@ -15,7 +16,7 @@ _LINE = 4000
 
 
 class Terminal:
-    """Say things so that hostile text cannot act: one line each, nothing invisible, no markup."""
+    """Print text so that hostile text cannot act: one line each, nothing invisible, no markup."""
 
     def __init__(self) -> None:
         """Use the streams of this process."""
@@ -36,6 +37,14 @@ class Terminal:
         for line in text.splitlines():
             sys.stdout.write(f"{one_line(line, _LINE)}\n")
         sys.stdout.flush()
+
+    def results(self, output: Literal["text", "json"], data: Any, lines: Iterable[str]) -> None:
+        """Print a result as JSON or as lines."""
+        if output == "json":
+            self.result_json(data)
+        else:
+            for line in lines:
+                self.result(line)
 
     def result_json(self, data: Any) -> None:
         """Print a result as JSON; what is not ASCII is escaped."""

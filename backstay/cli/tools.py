@@ -1,23 +1,27 @@
-"""The commands that look at the tools."""
+"""The commands `tools ...`: list, search, show and document the tools, and refresh their manifest."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import Any, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
 
 from backstay.cli.flags import Output, User
-from backstay.cli.session import quiet
+from backstay.cli.session import silence_logs
 from backstay.cli.terminal import Terminal
+from backstay.errors import SettingsInvalid
 from backstay.library import room
 from backstay.settings import Settings
 
+Folder = Annotated[Path | None, Parameter(help="Folder for one file per provider; printed to stdout by default.")]
+
 
 async def list_tools(*, user: User = "singleton", output: Output = "text") -> int:
-    """List every tool that a user's runs may call; starts the servers of toolbox.json to ask them."""
+    """List every tool that a user's runs may call; starts the servers in toolbox.json to ask them."""
     terminal = Terminal()
-    async with open_builder() as builder:
-        manifest = await builder.manifest(user)
-    say_what_is_missing(terminal, manifest)
-    rows = [
+    manifest = await _manifest(terminal, user)
+    rows: list[dict[str, Any]] = [
         {
             "tool": tool.name,
             "safety": tool.safety.value,
@@ -28,13 +32,7 @@ async def list_tools(*, user: User = "singleton", output: Output = "text") -> in
         }
         for tool in manifest.tools.values()
     ]
-    if output == "json":
-        terminal.result_json(rows)
-    else:
-        for row in rows:
-            undo = f"undo: {row['undo']}" if row["undo"] else ""
-            reason = f"[not available: {row['reason']}]" if row["reason"] else ""
-            terminal.result(f"{row['tool']:<32} {row['safety']:<16} {' '.join(filter(None, (reason, undo)))}")
+    terminal.results(output, rows, map(_row, rows))
     return 0
 
 
@@ -46,34 +44,33 @@ async def search(
     user: User = "singleton",
     output: Output = "text",
 ) -> int:
-    """Search the tools as a run's model does.
+    """Search the tools as the model of a run does.
 
     Parameters
     ----------
     query
         What the tool should do.
+    detail_level
+        How much to show of each tool.
+    limit
+        The most tools to show.
     """
-    terminal = Terminal()
-    settings = Settings.load()
-    quiet(settings)
-    async with _toolbox(settings) as toolbox:
+    terminal, settings = Terminal(), Settings.load()
+    silence_logs(settings)
+    async with room("worker").open_toolbox(settings) as toolbox:
         catalog = await toolbox.catalog(user)
-        hits = catalog.search(query, detail_level, limit)
-        for name, reason in catalog.unavailable.items():
-            terminal.say(f"{name} is not available: {reason}", "yellow")
-        for problem in catalog.problems:
-            terminal.say(problem, "yellow")
-    if output == "json":
-        terminal.result_json([hit.plain() for hit in hits])
-    else:
-        for hit in hits:
-            terminal.result(f"{hit.tool:<32} {hit.short_description}")
-            terminal.result(f"    {hit.parameters}")
+    hits = catalog.search(query, detail_level, limit)
+    for name, reason in catalog.unavailable.items():
+        terminal.say(f"{name} is not available: {reason}", "yellow")
+    for problem in catalog.problems:
+        terminal.say(problem, "yellow")
+    lines = [line for hit in hits for line in (f"{hit.tool:<32} {hit.short_description}", f"    {hit.parameters}")]
+    terminal.results(output, [hit.plain() for hit in hits], lines)
     return 0
 
 
 async def show(name: str, *, user: User = "singleton", output: Output = "text") -> int:
-    """Show all of one tool: what it does and takes, how dangerous it is, how it is taken back.
+    """Show one tool: what it does, its arguments, how dangerous it is, and how it is undone.
 
     Parameters
     ----------
@@ -81,33 +78,66 @@ async def show(name: str, *, user: User = "singleton", output: Output = "text") 
         The tool, as provider.tool.
     """
     terminal = Terminal()
-    async with open_builder() as builder:
-        manifest = await builder.manifest(user)
-    say_what_is_missing(terminal, manifest)
+    manifest = await _manifest(terminal, user)
     tool = manifest.find(name)
     reason = manifest.reason(tool)
-    if output == "json":
-        terminal.result_json(tool.plain() | {"available": reason is None, "reason": reason})
+    terminal.results(output, tool.plain() | {"available": reason is None, "reason": reason}, _lines(manifest, tool))
+    return 0
+
+
+async def refresh(*, user: User = "singleton") -> int:
+    """Ask every server for its tools, write manifest and bindings to BACKSTAY_HOME, and print the folder."""
+    terminal = Terminal()
+    async with _open_builder() as builder:
+        refreshed = await builder.refresh_manifest(user)
+    manifest = refreshed.manifest
+    _warn(terminal, manifest)
+    state = "written" if refreshed.changed else "unchanged"
+    terminal.say(f"{state}: {len(manifest.tools)} tools, version {manifest.version}")
+    terminal.result(str(refreshed.folder))
+    return 0
+
+
+async def docs(*, user: User = "singleton", output: Folder = None) -> int:
+    """Write documentation of the tools as Markdown, one page per provider."""
+    terminal = Terminal()
+    manifest = await _manifest(terminal, user)
+    pages = room("toolbox.manifest.docs").tool_docs(manifest)
+    if output is None:
+        terminal.result("\n".join(pages.values()))
         return 0
-    for line in _lines(manifest, tool):
-        terminal.result(line)
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        for name, text in pages.items():
+            (output / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise SettingsInvalid(f"--output: {output} cannot be written: {error.strerror}; name another folder") from None
+    for name in pages:
+        terminal.result(str(output / name))
     return 0
 
 
 @asynccontextmanager
-async def open_builder() -> AsyncGenerator[Any]:
-    """Open the toolbox with the operator's policy, and what makes manifests of it."""
+async def _open_builder() -> AsyncGenerator[Any]:
+    """Open the toolbox with the operator's policy, and the builder that makes manifests of it."""
     settings = Settings.load()
-    quiet(settings)
+    silence_logs(settings)
     policy = room("worker").read_policy(settings.policy)
-    async with _toolbox(settings) as toolbox:
+    async with room("worker").open_toolbox(settings) as toolbox:
         yield room("toolbox.manifest.builder").ToolboxBuilder(
             toolbox, settings.home, policy=policy, secrets=settings.secrets()
         )
 
 
-def say_what_is_missing(terminal: Terminal, manifest: Any) -> None:
-    """Tell people what cannot be used and why."""
+async def _manifest(terminal: Terminal, user: str) -> Any:
+    async with _open_builder() as builder:
+        manifest = await builder.manifest(user)
+    _warn(terminal, manifest)
+    return manifest
+
+
+def _warn(terminal: Terminal, manifest: Any) -> None:
+    """Name the providers and tools that cannot be used, and why."""
     for provider in manifest.providers.values():
         if not provider.available:
             terminal.say(f"{provider.name} is not available: {provider.reason}", "yellow")
@@ -115,15 +145,10 @@ def say_what_is_missing(terminal: Terminal, manifest: Any) -> None:
         terminal.say(problem, "yellow")
 
 
-@asynccontextmanager
-async def _toolbox(settings: Settings) -> AsyncGenerator[Any]:
-    jail = room("sandbox.isolation.command_jail").CommandJail(
-        nsjail=settings.nsjail, home=settings.home, image=settings.image
-    )
-    async with room("toolbox.toolbox").open_toolbox(
-        settings.toolbox, environment=settings.environment, home=settings.home, confinement=jail
-    ) as toolbox:
-        yield toolbox
+def _row(row: dict[str, Any]) -> str:
+    undo = f"undo: {row['undo']}" if row["undo"] else ""
+    reason = f"[not available: {row['reason']}]" if row["reason"] else ""
+    return f"{row['tool']:<32} {row['safety']:<16} {' '.join(filter(None, (reason, undo)))}"
 
 
 def _lines(manifest: Any, tool: Any) -> list[str]:
@@ -141,9 +166,9 @@ def _lines(manifest: Any, tool: Any) -> list[str]:
         "definition": tool.definition,
     }
     arguments = [
-        f"    {one.argument:<20} {one.type} ({'required' if one.required else 'optional'}"
-        f"{f', default {one.default}' if one.default else ''})  {' '.join(one.description.split())}".rstrip()
-        for one in tool.arguments
+        f"    {given.argument:<20} {given.type} ({'required' if given.required else 'optional'}"
+        f"{f', default {given.default}' if given.default else ''})  {' '.join(given.description.split())}".rstrip()
+        for given in tool.arguments
     ]
     return [
         *(f"{what:<12} {fact}" for what, fact in facts.items() if fact),

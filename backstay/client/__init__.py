@@ -1,4 +1,4 @@
-"""The way in for programs: start runs, follow them, decide."""
+"""The Python client: start runs, follow them, decide their requests."""
 
 from backstay.client.backstay import Backstay
 from backstay.client.connecting import connect

@@ -1,14 +1,14 @@
-"""The door: start runs and get hold of those that exist."""
+"""Start runs, and get the handles of runs that exist."""
 
 import uuid
+from functools import partial
 from typing import Any
 
 from temporalio.client import Client, WorkflowHandle
 from temporalio.common import WorkflowIDConflictPolicy
 
-from backstay.client.failures import ours
+from backstay.client.failures import translated_errors
 from backstay.client.run import Run
-from backstay.frozen import Frozen
 from backstay.shown import markdown_line, one_line
 from backstay.task.task import Task
 
@@ -16,10 +16,10 @@ _SUMMARY_BYTES = 200
 
 
 class Backstay:
-    """Start runs and get hold of those that exist."""
+    """Start runs, and get the handles of runs that exist."""
 
     def __init__(self, client: Client, *, task_queue: str = "backstay", approver_key: str | None = None) -> None:
-        """Use `connect` instead; it brings a client."""
+        """Use `connect` instead; it provides a client."""
         self.client = client
         self.task_queue = task_queue
         self._key = approver_key.encode() if approver_key else None
@@ -29,9 +29,9 @@ class Backstay:
 
         Raises TaskInvalid naming field, value and fix before anything is sent.
         """
-        admitted = Task.admit(_given(task))
+        admitted = Task.admit(task)
         text = admitted.text or (admitted.plan.title or "plan" if admitted.plan else "")
-        return await self._begun(
+        return await self._start(
             "RunTask",
             admitted.model_dump(mode="json", by_alias=True, exclude_unset=True),
             id or f"task-{uuid.uuid4()}",
@@ -41,14 +41,15 @@ class Backstay:
 
     def run(self, workflow_id: str) -> Run:
         """Return the handle of a run, without asking whether it exists."""
-        return Run(self._handle(workflow_id), self.start_undo, self._key)
+        handle: WorkflowHandle[Any, Any] = self.client.get_workflow_handle(workflow_id)
+        return Run(handle, partial(self.start_undo, workflow_id), self._key)
 
     async def start_undo(self, workflow_id: str, *, to_step: int | None = None, by: str = "") -> Run:
-        """Start taking back the effects of a run that has ended; while one is under way, attach to it."""
+        """Start to undo the effects of a run that has ended, or attach to an undo that is already open."""
         ask: dict[str, Any] = {"workflow_id": workflow_id}
         ask |= {} if to_step is None else {"to_step": to_step}
         ask |= {"by": by} if by else {}
-        return await self._begun(
+        return await self._start(
             "UndoRun",
             ask,
             f"undo-{workflow_id}",
@@ -56,32 +57,16 @@ class Backstay:
             details=f"Takes back the effects of {markdown_line(workflow_id)}",
         )
 
-    async def _begun(self, kind: str, ask: dict[str, Any], workflow_id: str, *, summary: str, details: str) -> Run:
-        with ours(workflow_id):
+    async def _start(self, kind: str, ask: dict[str, Any], workflow_id: str, *, summary: str, details: str) -> Run:
+        line = one_line(summary, _SUMMARY_BYTES).encode()[:_SUMMARY_BYTES].decode(errors="ignore")
+        with translated_errors(workflow_id):
             await self.client.start_workflow(
                 kind,
                 ask,
                 id=workflow_id,
                 task_queue=self.task_queue,
                 id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
-                static_summary=_clipped(one_line(summary, _SUMMARY_BYTES)),
+                static_summary=line,
                 static_details=details,
             )
         return self.run(workflow_id)
-
-    def _handle(self, workflow_id: str) -> WorkflowHandle[Any, Any]:
-        return self.client.get_workflow_handle(workflow_id)
-
-
-def _given(task: Task | dict[str, Any] | str) -> Any:
-    match task:
-        case Task():
-            return task.model_dump(mode="json", by_alias=True, exclude_unset=True)
-        case dict():
-            return {name: value.plain() if isinstance(value, Frozen) else value for name, value in task.items()}
-        case _:
-            return task
-
-
-def _clipped(text: str) -> str:
-    return text.encode("utf-8", "replace")[:_SUMMARY_BYTES].decode("utf-8", "ignore")

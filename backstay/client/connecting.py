@@ -13,13 +13,14 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from backstay.calls import DATA_CONVERTER
 from backstay.client.backstay import Backstay
-from backstay.client.failures import of_rpc
+from backstay.client.failures import error_from_rpc
 from backstay.errors import BackstayError, SettingsInvalid, Unreachable
 from backstay.shown import one_line
 
 ADDRESS = "localhost:7233"
-PATIENCE_S = 3.0
-LAST_BREATH_S = 0.05
+START = "start one with `backstay dev`, or set TEMPORAL_ADDRESS"
+TIMEOUT_S = 3.0
+CLOSING_S = 0.05
 
 
 @asynccontextmanager
@@ -33,38 +34,35 @@ async def connect(
 ) -> AsyncGenerator[Backstay]:
     """Connect with Temporal's own settings (`TEMPORAL_ADDRESS`, `TEMPORAL_NAMESPACE`, profiles), or use a client.
 
-    With `approver_key`, what is decided through this connection is proved with it. Raises Unreachable when nothing
+    With `approver_key`, decisions made through this connection are signed with it. Raises Unreachable when nothing
     answers at the address, SettingsInvalid when the namespace does not exist or the settings cannot be read.
     """
     used = client or await reach(_options(address, namespace))
     yield Backstay(used, task_queue=task_queue, approver_key=approver_key)
     if client is None:
-        # Temporal's own threads still hold the last answer for a moment; a process that ended then would abort.
-        await asyncio.sleep(LAST_BREATH_S)
+        # Temporal's own threads hold the last answer for a moment; a process that ends while they do aborts.
+        await asyncio.sleep(CLOSING_S)
 
 
 async def reach(options: dict[str, Any]) -> Client:
     """Return a client for a namespace that answers; raises Unreachable or SettingsInvalid within seconds."""
-    where = str(options["target_host"])
+    where = one_line(str(options["target_host"]), 200)
     try:
-        async with asyncio.timeout(PATIENCE_S):
-            await _knock(options)
+        async with asyncio.timeout(TIMEOUT_S):
+            await _probe(options)
             client = await Client.connect(**options, data_converter=DATA_CONVERTER)
             await client.workflow_service.describe_namespace(
-                DescribeNamespaceRequest(namespace=client.namespace), timeout=timedelta(seconds=PATIENCE_S)
+                DescribeNamespaceRequest(namespace=client.namespace), timeout=timedelta(seconds=TIMEOUT_S)
             )
     except RPCError as error:
         raise _refused(error, where, str(options.get("namespace", "default"))) from None
     except (TimeoutError, RuntimeError, OSError, ValueError):
-        raise Unreachable(
-            f"Temporal cannot be reached at {one_line(where, 200)}; start one with `backstay dev`, "
-            "or set TEMPORAL_ADDRESS"
-        ) from None
+        raise Unreachable(f"Temporal cannot be reached at {where}; {START}") from None
     return client
 
 
-async def _knock(options: dict[str, Any]) -> None:
-    """See whether anything listens: it is told at once then, and the client need not be given up halfway."""
+async def _probe(options: dict[str, Any]) -> None:
+    """Find out at once whether anything listens, so that no client has to be given up halfway."""
     if options.get("http_connect_proxy_config") is not None:
         return
     host, _, port = str(options["target_host"]).rpartition(":")
@@ -85,12 +83,9 @@ def _options(address: str | None, namespace: str | None) -> dict[str, Any]:
 def _refused(error: RPCError, where: str, namespace: str) -> BackstayError:
     if error.status is RPCStatusCode.NOT_FOUND:
         return SettingsInvalid(
-            f"TEMPORAL_NAMESPACE: Temporal at {one_line(where, 200)} has no namespace "
-            f"{one_line(namespace, 200)!r}; name one that exists, or start one with `backstay dev`"
+            f"TEMPORAL_NAMESPACE: Temporal at {where} has no namespace {one_line(namespace, 200)!r}; "
+            "name one that exists, or start a server with `backstay dev`"
         )
     if error.status in {RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNAUTHENTICATED}:
-        return of_rpc(error, "")
-    return Unreachable(
-        f"Temporal at {one_line(where, 200)} does not answer ({one_line(error.message, 200)}); "
-        "start one with `backstay dev`, or set TEMPORAL_ADDRESS"
-    )
+        return error_from_rpc(error, "")
+    return Unreachable(f"Temporal at {where} does not answer ({one_line(error.message, 200)}); {START}")

@@ -1,4 +1,4 @@
-"""The explicit form of a task: steps in order, which may refer to the input and to earlier results."""
+"""Plans: steps that run in order without a model, and may refer to the input and to earlier results."""
 
 from datetime import datetime
 from typing import Any
@@ -33,7 +33,7 @@ def resolve(value: Any, scope: dict[str, Any]) -> Any:
             parts = _split(value)
             if len(parts) == 1 and parts[0][0]:
                 return _look_up(parts[0][1], scope)
-            return "".join(_text(_look_up(part, scope)) if is_reference else part for is_reference, part in parts)
+            return "".join(str(_look_up(part, scope)) if is_reference else part for is_reference, part in parts)
         case dict():
             return {key: resolve(item, scope) for key, item in value.items()}
         case list():
@@ -71,10 +71,6 @@ def _look_up(path: str, scope: dict[str, Any]) -> Any:
         else:
             raise ArgumentsInvalid(f"${{{path}}} leads nowhere at {key!r}; check the earlier result or the input")
     return found
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else str(value)
 
 
 class PlanStep(Frozen):

@@ -89,17 +89,11 @@ class Bill:
 
         Raises ValueError when a billed model has no price.
         """
-        total = sum((_exact(tokens, _price(model, prices)) for model, tokens in self._entries), Decimal(0))
+        total = Decimal(0)
+        for model, tokens in self._entries:
+            if model not in prices:
+                raise ValueError(f"prices: no price for model {model!r}; add it as (input, cached input, output)")
+            new, cached, output = (Decimal(str(part)) for part in prices[model])
+            # A dollar per million tokens is a millionth of a dollar per token.
+            total += (tokens.prompt - tokens.cached) * new + tokens.cached * cached + tokens.completion * output
         return int(total.to_integral_value(rounding=ROUND_CEILING))
-
-
-def _price(model: str, prices: Prices) -> tuple[float, float, float]:
-    if model not in prices:
-        raise ValueError(f"prices: no price for model {model!r}; add it as (input, cached input, output)")
-    return prices[model]
-
-
-def _exact(tokens: Tokens, price: tuple[float, float, float]) -> Decimal:
-    new, cached, output = (Decimal(str(part)) for part in price)
-    # A dollar per million tokens is a millionth of a dollar per token.
-    return (tokens.prompt - tokens.cached) * new + tokens.cached * cached + tokens.completion * output

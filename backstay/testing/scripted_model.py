@@ -16,9 +16,9 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from backstay.testing.completion import ScriptedCompletion
 from backstay.testing.conversation import Conversation
 from backstay.testing.reply import Bill, Prices, Reply
-from backstay.testing.wire import Answer
 
 
 class Silence(Response):
@@ -112,7 +112,7 @@ class ScriptedModel:
         self.requests.append(body)
         await self._tell()
         reply = await self._reply(number, body)
-        answer = Answer(reply, number, body, len(raw), shared)
+        answer = ScriptedCompletion(reply, number, body, len(raw), shared)
         if reply.billed:
             self.bill.add(str(body.get("model", "")), answer.usage)
             await self._tell()
@@ -132,7 +132,7 @@ class ScriptedModel:
             self.faults.append(fault)
             return Reply(status=400, text=f"the script failed: {fault!r}")
 
-    def _response(self, request: Request, reply: Reply, answer: Answer, *, stream: bool) -> Response:
+    def _response(self, request: Request, reply: Reply, answer: ScriptedCompletion, *, stream: bool) -> Response:
         if reply.then == "drop":
             return Silence(lambda: self._hang_up_on(request.client))
         if reply.then == "hang":

@@ -13,10 +13,10 @@ from pathlib import Path
 # Run as a script, Python looks for modules beside this file instead of in the checkout.
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from backstay.cli.follow import Detached, Follower
-from backstay.cli.prompt import Prompt
+from backstay.cli.follow import Follower
+from backstay.cli.prompt import Detached, Prompt
 from backstay.cli.render import ending_lines, result_text
-from backstay.cli.session import myself
+from backstay.cli.session import account_name
 from backstay.cli.terminal import Terminal
 from backstay.client import Run, connect
 from backstay.errors import BackstayError
@@ -48,7 +48,7 @@ async def _play(terminal: Terminal, stage: Stage, *, yes: bool) -> int:
         terminal.say(f"watch it    {stage.server.page_of(run.id)}")
         terminal.say()
         crashing = asyncio.create_task(_crash(terminal, stage)) if stage.crash else None
-        prompt = Prompt(terminal, run, by=myself(), editor=None)
+        prompt = Prompt(terminal, run, by=account_name(), editor=None)
         why = "--yes was given" if yes else "" if terminal.interactive else "there is no terminal to ask at"
         try:
             async with asyncio.timeout(None if terminal.interactive else _LONGEST_S):

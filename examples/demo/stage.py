@@ -89,7 +89,7 @@ class Stage:
 
     async def start_worker(self) -> None:
         """Start a worker and wait until it polls."""
-        self.worker = await start_worker(self.home, self._environment, script=ROOT / "worker.py", folder=self.home)
+        self.worker = await start_worker(self.home, self._environment, folder=self.home)
         self._children.append(self.worker)
         self.programs = (await self._ready(self.worker)).partition(", store ")[2].partition(", ")[2]
 

@@ -25,7 +25,7 @@ def descendants_of(folder):
         with suppress(OSError):
             known = (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
             if str(folder).encode() in known and int(process.name) != os.getpid():
-                found.append((int(process.name), (process / "cmdline").read_bytes().replace(b"\0", b" ")[:80]))
+                found.append((int(process.name), (process / "cmdline").read_bytes().replace(b"\0", b" ")[:500]))
     return found
 
 

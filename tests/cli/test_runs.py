@@ -205,7 +205,7 @@ async def test_runs_are_listed_from_temporal_and_without_it_from_the_store(run, 
     row = next(row for row in json.loads(visible.out) if row["id"] == "listed")
     assert (row["state"], row["text"][:6]) == ("completed", "script")
     assert any("  listed  " in line for line in remembered.out.splitlines())
-    assert "what the store remembers" in remembered.err
+    assert "shown from the store" in remembered.err
     assert "outcome completed" in shown.out
 
 

@@ -14,7 +14,7 @@ from temporalio.client import (
 )
 from temporalio.service import RPCError
 
-from backstay.client.failures import PASSING
+from backstay.client.failures import TRANSIENT_STATUSES
 from tests.engine import Mailbox
 
 
@@ -47,7 +47,7 @@ class Person:
             try:
                 return await handle.result()
             except RPCError as error:
-                if error.status not in PASSING:
+                if error.status not in TRANSIENT_STATUSES:
                     raise
             await asyncio.sleep(0.3)
 

@@ -19,7 +19,7 @@ PLACES = {
     "call_tool.undo": "activities.tools.tools:Tools.call_tool",
     "settle_effect": "activities.tools.outcomes:Outcomes.settle_effect",
     "load_effects": "activities.tools.outcomes:Outcomes.load_effects",
-    "announce": "activities.runs.notices:Notices.announce",
+    "announce": "activities.runs.notifications:Notifications.announce",
     "close_run": "activities.runs.runs:Runs.close_run",
     "effects.begin": "store.effects.effects:Effects.begin",
     "effects.settle": "store.effects.effects:Effects.settle",

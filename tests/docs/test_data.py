@@ -7,10 +7,10 @@ import pytest
 import yaml
 
 from backstay.approvals.approval import Approval
-from backstay.calls import OfRun
 from backstay.client import Backstay
 from backstay.errors import BackstayError
 from backstay.policies.policy import Policy
+from backstay.requests import OfRun
 from backstay.task.plan import Plan
 from backstay.task.task import Task
 from docs.generate_schemas import PLACE, schemas

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from backstay import errors
 from backstay.approvals.approval import Approval, ApprovalRequest
 from backstay.budgets.budget import Budget
-from backstay.cli.codes import DETACHED, DONE, ENDED, FAILED, USAGE
+from backstay.cli.exit_codes import DETACHED, DONE, ENDED, FAILED, USAGE
 from backstay.errors import BackstayError, Final, Transient
 from backstay.policies.operators import OPERATORS
 from backstay.settings import Settings

@@ -1,4 +1,4 @@
-"""Tell the outside that a request waits, and check who decided."""
+"""Notify receivers that a request waits for a person, and check who decided."""
 
 import asyncio
 import hashlib
@@ -8,21 +8,21 @@ import time
 import httpx2
 import structlog
 
-from activities.resources import Body
-from activities.retrying import body
+from activities.resources import Activities
+from activities.retrying import implements
 from backstay import calls
 from backstay.approvals import proof
 from backstay.canonical import canonical
 
 TIMEOUT_S = 10
 
-log = structlog.get_logger("backstay.notices")
+log = structlog.get_logger("backstay.notifications")
 
 
-class Notices(Body):
-    """The bodies of `announce` and `check_proof`."""
+class Notifications(Activities):
+    """Implement `announce` and `check_proof`."""
 
-    @body(calls.announce)
+    @implements(calls.announce)
     async def announce(self, ask: calls.Announce) -> int:
         """POST a request, signed, to every receiver; a receiver that fails is logged and never blocks the run."""
         await self.store.events.append(ask.run, ask.events)
@@ -39,7 +39,7 @@ class Notices(Body):
                     return False
                 return True
 
-            # At once, so that a receiver that hangs does not keep the others from hearing of it.
+            # At the same time, so that a receiver that hangs does not delay the others.
             return sum(await asyncio.gather(*(taken(url.get_secret_value()) for url in self.settings.notify_urls)))
 
     def _signature(self, content: bytes) -> dict[str, str]:
@@ -50,7 +50,7 @@ class Notices(Body):
         mac = hmac.new(key.get_secret_value().encode(), f"{now}.".encode() + content, hashlib.sha256).hexdigest()
         return {"backstay-timestamp": now, "backstay-signature": mac}
 
-    @body(calls.check_proof)
+    @implements(calls.check_proof)
     async def check_proof(self, ask: calls.CheckProof) -> calls.Proven:
         """Verify who decided, with the key that only workers and gateways hold."""
         await self.store.events.append(ask.run, ask.events)
@@ -59,9 +59,6 @@ class Notices(Body):
             return calls.Proven(
                 verified=False, reason="this worker has no BACKSTAY_APPROVER_KEY, so no proof can be checked"
             )
-        given = ask.payload.get("proof")
-        rest = {name: value for name, value in ask.payload.items() if name != "proof"}
-        fault = proof.verify(
-            key.get_secret_value().encode(), str(given), ask.workflow_id, ask.update, rest, time.time()
-        )
+        given, secret = str(ask.payload.get("proof")), key.get_secret_value().encode()
+        fault = proof.verify(secret, given, ask.workflow_id, ask.update, ask.payload, time.time())
         return calls.Proven(verified=fault is None, reason=fault or "")

@@ -40,7 +40,7 @@ _USAGE = (
 
 
 def code_of(error: BackstayError) -> int:
-    """Return the exit code for an error: 2 where the command, a file or a setting must be corrected."""
+    """Return the exit code for an error: 2 when the command, a file or a setting must be corrected."""
     match error:
         case BudgetExceeded():
             return ENDED[Outcome.BUDGET_EXCEEDED]

@@ -1,4 +1,4 @@
-"""Turn a Reply into the bytes of Chat Completions, whole or as a stream."""
+"""Turn a Reply into a chat completion: its bytes, whole or as a stream, and its usage."""
 
 import json
 from collections.abc import Iterator
@@ -9,8 +9,8 @@ from backstay.testing.reply import Reply, Tokens
 BYTES_PER_TOKEN = 4
 
 
-class Answer:
-    """Compose the answer to one request: its message, its usage and its bytes."""
+class ScriptedCompletion:
+    """Hold the completion that answers one request: its message, its usage and its bytes."""
 
     def __init__(
         self, reply: Reply, number: int, request: dict[str, Any], prompt_bytes: int, shared_bytes: int

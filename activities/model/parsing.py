@@ -1,0 +1,227 @@
+"""Parse what the model answered: actions that may be performed, and errors that go straight back to it."""
+
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from activities.model.functions import NAMES
+from activities.model.transcript import Item
+from activities.offloading import CALLS_BYTES, offload
+from activities.resources import facts_of
+from activities.tools.arguments import Arguments
+from backstay.canonical import canonical
+from backstay.clean import clean_text
+from backstay.errors import ArgumentsInvalid
+from backstay.shown import one_line
+from backstay.task.decision import Action, AskPerson, CallTools, Finish, ReadResult, RunProgram, SearchTools
+from backstay.tools.tool import ToolCall
+from toolbox.catalog.catalog import Catalog
+
+MOST_CALLS = 64
+OUTPUT_BYTES = 16_384
+SHOWN_SOURCE = 2000
+
+
+@dataclass
+class CompletionParser:
+    """Parse one message of the model, validated against the catalog as it is now."""
+
+    arguments: Arguments
+    catalog: Catalog
+    run: str
+    store_program: Callable[[str, str], Awaitable[str]] | None = None
+    """Takes the call id and the source, and returns the ref of the program; without it no program is accepted."""
+    items: list[Item] = field(default_factory=list)
+    """What is added to the transcript: the message itself and the refusals."""
+    looks: list[Action] = field(default_factory=list)
+    calls: list[ToolCall] = field(default_factory=list)
+    question: RunProgram | AskPerson | None = None
+    finish: Finish | None = None
+    refused: int = 0
+    size: int = 0
+    """Bytes of the arguments of `calls`, as history will hold them."""
+
+    @property
+    def actions(self) -> tuple[Action, ...]:
+        """Return the actions in the order in which they are performed."""
+        batch = CallTools(calls=tuple(self.calls)) if self.calls else None
+        return (*self.looks, *(action for action in (batch, self.question, self.finish) if action is not None))
+
+    async def parse(self, message: dict[str, Any], *, started: bool) -> None:
+        """Parse a message with native function calls, or with plain text."""
+        shown = await self.arguments.records.show(self.run, _text(message), "model")
+        text = str(shown.payload)
+        raw = message.get("tool_calls")
+        calls = [call for call in raw if isinstance(call, dict)] if isinstance(raw, list) else []
+        if not calls:
+            self._plain_text(text, started=started)
+            return
+        if len(calls) > MOST_CALLS:
+            self.refused = len(calls)
+            note = f"Your last answer held {len(calls)} calls and none was made; make at most {MOST_CALLS} at once."
+            self.items.append({"kind": "note", "text": note})
+            return
+        made: list[dict[str, Any]] = []
+        self.items.append({"kind": "said", "text": text, "calls": made})
+        for index, call in enumerate(calls):
+            await self._call(made, call, index, reason=one_line(text, 300))
+        self.items[0]["tools_called"] = [call.tool.name for call in self.calls]
+        if self.finish is not None and self.refused:
+            why = "finish was dropped, because a call beside it was refused; decide again"
+            self._refuse(self.finish.call_id or "", why)
+            self.finish = None
+
+    def _plain_text(self, text: str, *, started: bool) -> None:
+        self.items.append({"kind": "said", "text": text or "(nothing)"})
+        if started and text.strip():
+            self.finish = Finish(summary=text)
+            return
+        self.refused += 1
+        self.items.append({"kind": "note", "text": "Act by calling functions: search, call tools, or finish."})
+
+    def _refuse(self, call_id: str, why: str) -> None:
+        """Answer a call with an error instead of performing it."""
+        self.refused += 1
+        self.items.append({"kind": "answer", "call_id": call_id, "text": canonical({"error": why[:500]})})
+
+    async def _call(self, made: list[dict[str, Any]], call: dict[str, Any], index: int, *, reason: str) -> None:
+        function = call.get("function")
+        function = function if isinstance(function, dict) else {}
+        given = call.get("id")
+        call_id = clean_text(given[:200]) if isinstance(given, str) and given else f"call-{index}"
+        if any(other["id"] == call_id for other in made):
+            call_id = f"{call_id}-{index}"
+        name = clean_text(str(function.get("name") or "")[:64])
+        called = {"name": name or "nothing", "arguments": "{}"}
+        made.append({"id": call_id, "type": "function", "function": called})
+        try:
+            arguments = _parsed(function.get("arguments"))
+            called["arguments"] = canonical(await self._add(call_id, name, arguments, reason))
+        except ArgumentsInvalid as error:
+            self._refuse(call_id, str(error))
+
+    async def _add(self, call_id: str, name: str, arguments: dict[str, Any], reason: str) -> dict[str, Any]:
+        """Add the action that a call asks for, and return its arguments as they may be shown."""
+        if name in NAMES:
+            shown = await self._shown(name, arguments)
+            await self._add_built_in(call_id, name, shown)
+            return shown
+        definition = self.catalog.by_function.get(name) or self.catalog.definitions.get(name)
+        if definition is None or definition.hidden:
+            raise ArgumentsInvalid(f"there is no function {name!r}; search_tools finds what there is")
+        folded = await self.arguments.fold(self.run, definition.provider, arguments)
+        fault = definition.validate(arguments)
+        if fault is not None:
+            raise ArgumentsInvalid(f"{name}: {fault}")
+        self.size += len(canonical(folded).encode())
+        if self.size > CALLS_BYTES:
+            raise ArgumentsInvalid(
+                f"arguments: the calls of one answer may take {CALLS_BYTES} bytes beside their long texts; "
+                "make fewer calls at once, or pass fewer values"
+            )
+        facts = facts_of(self.catalog, definition)
+        self.calls.append(ToolCall(id=call_id, tool=facts, arguments=folded, reason=reason))
+        return folded
+
+    async def _shown(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments of a built-in function without their secrets."""
+        if name == "finish":
+            # The arguments of finish only reach the Result, so they may have any form.
+            return (await self.arguments.records.show(self.run, arguments, "model")).payload
+        if name != "run_program" or not isinstance(code := arguments.get("code"), str):
+            return await self.arguments.show(self.run, "model", arguments)
+        # A program runs as it was written or not at all.
+        if (found := self.arguments.records.redactor.secret_in(code)) is not None:
+            line = code.count("\n", 0, found[0]) + 1
+            raise ArgumentsInvalid(
+                f"code: line {line}: a secret ({found[2]}) cannot stand in a program; use its handle"
+            )
+        rest = {key: value for key, value in arguments.items() if key != "code"}
+        return {"code": code, **await self.arguments.show(self.run, "model", rest)}
+
+    async def _add_built_in(self, call_id: str, name: str, arguments: dict[str, Any]) -> None:
+        match name:
+            case "search_tools":
+                limit = max(1, min(40, _number(arguments.get("limit"), 10)))
+                detail = "full" if arguments.get("detail_level") == "full" else "summary"
+                query = _required(arguments, "query")[:2000]
+                self.looks.append(SearchTools(call_id=call_id, query=query, detail_level=detail, limit=limit))
+            case "read_result":
+                offset, limit = _number(arguments.get("offset"), 0), _number(arguments.get("limit"), 20)
+                ref, path = _required(arguments, "ref")[:100], str(arguments.get("path") or "")[:500]
+                self.looks.append(ReadResult(call_id=call_id, ref=ref, path=path, offset=offset, limit=limit))
+            case "run_program" if self.question is None:
+                self.question = await self._program(call_id, arguments)
+            case "ask_person" if self.question is None:
+                self.question = AskPerson(call_id=call_id, question=_required(arguments, "question")[:4000])
+            case "finish" if self.finish is None:
+                self.finish = await self._finish(call_id, arguments)
+            case _:
+                raise ArgumentsInvalid(f"{name}: only one at a time, of run_program and ask_person together")
+
+    async def _program(self, call_id: str, arguments: dict[str, Any]) -> RunProgram:
+        if self.store_program is None:
+            raise ArgumentsInvalid("run_program: programs cannot run here; call the tools directly")
+        source = _required(arguments, "code")
+        reason = one_line(str(arguments.get("reason") or ""), 300)
+        ref = await self.store_program(call_id, source)
+        shown = await offload(self.arguments.blobs, source)
+        begins = source[:SHOWN_SOURCE] if shown != source else ""
+        return RunProgram(call_id=call_id, program=ref, source=shown, begins=begins, reason=reason)
+
+    async def _finish(self, call_id: str, arguments: dict[str, Any]) -> Finish:
+        outputs = arguments.get("outputs")
+        outputs = outputs if isinstance(outputs, dict) else {}
+        if len(canonical(outputs)) > OUTPUT_BYTES:
+            ref = await self.arguments.records.write("outputs", outputs)
+            outputs = {"ref": ref, "note": f"larger than {OUTPUT_BYTES} bytes; stored whole under ref"}
+        summary = str(arguments.get("summary") or "")[:8000]
+        success = arguments.get("success", True) is True
+        return Finish(call_id=call_id, summary=summary, outputs=outputs, success=success)
+
+
+def calls_of_json(content: str) -> list[dict[str, Any]] | None:
+    """Return the calls of an answer in JSON form, in the native shape; None when it is no such answer."""
+    try:
+        data = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+    calls = data.get("calls") if isinstance(data, dict) else None
+    if not isinstance(calls, list):
+        return None
+    return [
+        {"id": f"json-{index}", "function": {"name": call.get("name"), "arguments": call.get("arguments")}}
+        for index, call in enumerate(calls)
+        if isinstance(call, dict)
+    ]
+
+
+def _parsed(raw: Any) -> dict[str, Any]:
+    if isinstance(raw, dict):
+        return raw
+    try:
+        arguments = {} if raw in (None, "") else json.loads(raw)
+        canonical(arguments).encode()
+    except (ValueError, TypeError, RecursionError):
+        raise ArgumentsInvalid("the arguments are not valid JSON; send one JSON object") from None
+    if not isinstance(arguments, dict):
+        raise ArgumentsInvalid("the arguments must be one JSON object")
+    return arguments
+
+
+def _text(message: dict[str, Any]) -> str:
+    texts = (message.get("content"), message.get("refusal"))
+    text = next((text for text in texts if isinstance(text, str) and text), "")
+    return text.encode("utf-8", "replace").decode("utf-8")[:20_000]
+
+
+def _required(arguments: dict[str, Any], name: str) -> str:
+    value = arguments.get(name)
+    if not isinstance(value, str) or not value.strip():
+        raise ArgumentsInvalid(f"{name}: required; give a text")
+    return value
+
+
+def _number(value: Any, default: int) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 1_000_000_000 else default

@@ -1,0 +1,53 @@
+"""Check a program that the model wrote, and bundle it with everything that its run depends on."""
+
+import asyncio
+from collections.abc import Sequence
+
+from activities.resources import facts_of
+from backstay.errors import ArgumentsInvalid
+from backstay.program import Program
+from sandbox.images.image import importable
+from sandbox.programs.check import check_program
+from store.blobs.shown import ShownBlobs
+from toolbox.bindings.package import bindings_of, signatures_of
+from toolbox.catalog.catalog import Catalog
+from toolbox.catalog.definition import Definition
+
+MOST_TOOLS = 200
+MOST_SOURCE_BYTES = 65_536
+
+
+async def store_program(
+    blobs: ShownBlobs, catalog: Catalog, visible: Sequence[str], source: str, *, image: str, seed: str, now: float
+) -> str:
+    """Store a program that may call the visible tools and their neighbours, and return its ref.
+
+    The catalog is taken as it is now; a tool that changes later is noticed when it is called. Raises ArgumentsInvalid
+    for a program that cannot work.
+    """
+    if len(source.encode()) > MOST_SOURCE_BYTES:
+        raise ArgumentsInvalid(f"code: longer than {MOST_SOURCE_BYTES} bytes; split the work")
+    definitions = _callable(catalog, visible)
+    faults = await asyncio.to_thread(
+        check_program, source, functions=signatures_of(definitions), importable=importable(image)
+    )
+    if faults:
+        raise ArgumentsInvalid("code: " + "; ".join(faults))
+    program = Program(
+        source=source,
+        bindings=await asyncio.to_thread(bindings_of, definitions),
+        tools={tool.name: facts_of(catalog, tool) for tool in definitions},
+        parameters={tool.name: tool.parameters for tool in definitions},
+        seed=seed,
+        now=now,
+    )
+    return await blobs.put_json(program.model_dump(mode="json", exclude_unset=True))
+
+
+def _callable(catalog: Catalog, visible: Sequence[str]) -> list[Definition]:
+    """Return the tools of every provider of which the model sees a tool, the visible ones first."""
+    found = {name: tool for name, tool in catalog.definitions.items() if not tool.hidden}
+    first = [name for name in visible if name in found]
+    providers = {found[name].provider for name in first}
+    rest = sorted(name for name, tool in found.items() if tool.provider in providers and name not in first)
+    return [found[name] for name in [*first, *rest][:MOST_TOOLS]]
