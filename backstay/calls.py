@@ -35,13 +35,24 @@ from backstay.requests import (
     SettleEffect,
     VerifyProgram,
 )
-from backstay.responses import CheckedCall, Closed, Found, LoadedEffects, Opened, Previewed, Proven, Reproduced
+from backstay.responses import (
+    NOT_OPENED,
+    CheckedCall,
+    Closed,
+    Found,
+    LoadedEffects,
+    Opened,
+    Previewed,
+    Proven,
+    Reproduced,
+)
 from backstay.task.decision import Decision
 from backstay.tools.tool import ToolResult
 
 __all__ = [
     "DATA_CONVERTER",
     "MENU",
+    "NOT_OPENED",
     "Announce",
     "AskModel",
     "CallTool",

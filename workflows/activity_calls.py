@@ -93,13 +93,21 @@ class ActivityCalls:
                 self.state.unwritten = [*events, *self.state.unwritten]
                 raise cause_of(error) from error
 
+    async def execute_in_handler(self, call: Callable[[Any], Awaitable[Answer]], ask: OfRun, *, summary: str) -> Answer:
+        """Run one activity for an update; its failure is raised as an error of ours, which refuses the update."""
+        try:
+            return await self.execute_once(call, ask, summary=summary)
+        except ApplicationError as error:
+            raise failure_of(error) from None
+
     def _common(self, ask: OfRun, events: tuple[Event, ...]) -> dict[str, Any]:
         # What stays at its default does not reach history.
         common: dict[str, Any] = {"events": events} if events else {}
-        if not ask.store and self.state.opened is not None:
-            common["store"] = self.state.opened.store
-        if self.state.opened is not None and self.state.opened.workspace:
-            common |= {"workspace": self.state.opened.workspace, "builtin": self.state.opened.builtin}
+        opened = self.state.opened
+        if not ask.store and opened.store:
+            common["store"] = opened.store
+        if opened.workspace:
+            common |= {"workspace": opened.workspace, "builtin": opened.builtin}
         return common
 
 

@@ -44,14 +44,13 @@ class Asking:
 
     async def closing_summary(self) -> str | None:
         """Return a summary of what was done, paid from what was kept back for it, or None."""
-        if self.context.state.opened is None:
+        if not self.context.state.opened.store:
             return None
         try:
             decision = await self._asked(closing=True)
         except (ApplicationError, BudgetExceeded):
             return None
-        usage = self.context.state.usage
-        self.context.state.usage = usage.model_copy(update={"free_calls": usage.free_calls + 1})
+        self.context.state.count_free_call()
         self.context.record("summary.created", "a closing summary was written")
         return decision.reason or None
 
@@ -104,7 +103,7 @@ class Asking:
         else:
             await self.context.afford(refusal)
         left = state.ledger.left(closing=closing) or 0
-        figure = 2 * state.worst_micro or (state.opened.reserve_micro if state.opened else 0)
+        figure = 2 * state.worst_micro or state.opened.reserve_micro
         state.ledger, held = state.ledger.reserve(needed or min(left, figure or left), closing=closing)
         return held
 
@@ -120,7 +119,7 @@ class Asking:
             more["closing"] = True
         else:
             more["event"] = event
-            if state.opened is not None and state.opened.sandbox_queue:
+            if state.opened.sandbox_queue:
                 more["programs"] = True
         self.sent = len(state.append)
         if state.append:
@@ -130,7 +129,7 @@ class Asking:
         return calls.AskModel(
             run=state.run,
             user_id=state.task.user_id,
-            model=state.opened.model if state.opened else "",
+            model=state.opened.model,
             context=state.context,
             step=state.usage.steps,
             budget=self._left(),
@@ -162,14 +161,13 @@ class Asking:
     def _patient(self, kind: str, tries: int, since: datetime, pause: timedelta) -> bool:
         """Return whether another try may help; a worker with another store may hand over to one with the right one."""
         if kind == "StoreMismatch":
-            most = 45 if self.context.state.opened is None else self.context.state.opened.transient_s
-            return workflow.now() + pause < since + timedelta(seconds=most)
+            return workflow.now() + pause < since + timedelta(seconds=self.context.state.opened.transient_s)
         return kind in TRIED_AGAIN and tries < TRIES
 
     def _settle(self, held: Reservation | None, decision: Decision) -> None:
         state = self.context.state
         billed = decision.usage.cost_micro
-        state.usage = state.usage.asked(state.opened.model if state.opened else "", decision.usage)
+        state.usage = state.usage.asked(state.opened.model, decision.usage)
         state.worst_micro = decision.worst_case_micro
         if held is not None:
             state.ledger = state.ledger.settle(held, billed)
@@ -188,10 +186,8 @@ class Asking:
             self.context.state.ledger = self.context.state.ledger.release(held)
 
     def _summary(self, tries: int) -> str:
-        usage = self.context.state.usage
-        return f"step {usage.steps}: ask {self.context.state.opened.model if self.context.state.opened else ''}" + (
-            f", try {tries + 1}" if tries else ""
-        )
+        state = self.context.state
+        return f"step {state.usage.steps}: ask {state.opened.model}" + (f", try {tries + 1}" if tries else "")
 
     def _left(self) -> str:
         state = self.context.state

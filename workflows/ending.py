@@ -90,7 +90,7 @@ class Ending:
             ended.outcome is Outcome.BUDGET_EXCEEDED and self.context.state.budget.on_exhausted == "fail"
         )
         keep = self.context.state.task.on_failure == "keep" or isinstance(ended.error, errors.InternalError)
-        if not due or keep or self.context.state.opened is None:
+        if not due or keep or not self.context.state.opened.store:
             return []
         return await Rollback(self.context).run()
 
@@ -113,7 +113,7 @@ class Ending:
 
     async def _stored(self, result: Result) -> Result:
         state = self.context.state
-        if state.opened is None:
+        if not state.opened.store:
             return result.model_copy(update={"events": tuple(state.events)})
         try:
             closed = await self.context.activities.execute(
@@ -133,7 +133,7 @@ class Ending:
 
 
 def _outcome_after(outcome: Outcome, undone: list[Undone]) -> Outcome:
-    if any(one.state == "parked" for one in undone):
+    if any(effect.state == "parked" for effect in undone):
         return Outcome.ROLLBACK_FAILED
-    compensated = any(one.state == "compensated" for one in undone)
+    compensated = any(effect.state == "compensated" for effect in undone)
     return Outcome.ROLLED_BACK if compensated and outcome is not Outcome.CANCELLED else outcome

@@ -54,7 +54,7 @@ async def search(
     if detail_level == "full":
         ask = ask.model_copy(update={"detail_level": detail_level})
     found = await context.activities.execute(calls.search_tools, ask, summary=f"search tools: {shown}")
-    state.usage = state.usage.model_copy(update={"free_calls": state.usage.free_calls + 1})
+    state.count_free_call()
     state.catalog = found.catalog
     item = ContextItem(kind="tools", ref=found.ref)
     state.append.append(item if call_id is None else item.model_copy(update={"call_id": call_id}))

@@ -3,21 +3,24 @@
 from typing import Any
 
 from backstay import calls
+from backstay.approvals.approval import RequestKind
 from backstay.errors import ArgumentsInvalid, StepFailed, TaskInvalid, ToolNotFound
 from backstay.task.decision import Finish
 from backstay.task.plan import Plan, PlanStep, references_in, resolve
+from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall, ToolResult
+from workflows.consent import Consented, refused
 from workflows.run_context import RunContext
-from workflows.tool_calls import Performed, ToolCalls, refused
+from workflows.tool_calls import ToolCalls
 
 
 class PlanSteps:
     """Carry out one plan."""
 
-    def __init__(self, context: RunContext, perform: ToolCalls) -> None:
-        """Work at the run's context."""
+    def __init__(self, context: RunContext, tool_calls: ToolCalls) -> None:
+        """Work at the run's context, through its one way to the world."""
         self.context = context
-        self.tool_calls = perform
+        self.tool_calls = tool_calls
 
     async def run(self, plan: Plan) -> Finish:
         """Perform all steps; raises StepFailed at the first that fails without `continue_on_failure`.
@@ -25,7 +28,7 @@ class PlanSteps:
         The outputs hold, per step, its tool, success, and the ref of what it returned.
         """
         batch = [await self._checked(index, step) for index, step in enumerate(plan.steps)]
-        answered = await self.tool_calls.consent_to_plan(batch)
+        answered = await self.tool_calls.consent.obtain(batch, Purpose.PLAN_STEP, kind=RequestKind.PLAN)
         for index, step in enumerate(plan.steps):
             # A step that may not run ends the plan before it begins: what came before would only be taken back.
             if isinstance(answer := answered[index], ToolResult):
@@ -37,14 +40,15 @@ class PlanSteps:
             usage = self.context.state.usage
             self.context.state.usage = usage.model_copy(update={"steps": usage.steps + 1})
             answer = self._with_results(index, step, answered[index])
-            performed = (await self.tool_calls.dispatch([(batch[index], answer)], deadline_s=step.timeout_s))[0]
-            outputs.append(self._noted(index, step, performed))
+            (performed,) = await self.tool_calls.perform(
+                Purpose.PLAN_STEP, [batch[index]], deadline_s=step.timeout_s, answered={0: answer}
+            )
+            outputs.append(self._noted(index, step, performed.result))
             self.context.state.position = index + 1
         done = sum(1 for output in outputs if output["success"])
         return Finish(summary=f"{done} of {len(plan.steps)} steps of the plan done", outputs={"steps": outputs})
 
-    def _noted(self, index: int, step: PlanStep, performed: Performed) -> dict[str, Any]:
-        result = performed.result
+    def _noted(self, index: int, step: PlanStep, result: ToolResult) -> dict[str, Any]:
         if result.ref is not None and result.success:
             self.context.state.step_results[index] = result.ref
         self._refuse_failure(index, step, result)
@@ -59,7 +63,7 @@ class PlanSteps:
         if not result.success and not step.continue_on_failure:
             raise StepFailed(f"step {index} ({step.tool}) failed: {result.error_type}: {result.error}")
 
-    def _with_results(self, index: int, step: PlanStep, answer: ToolCall | ToolResult) -> ToolCall | ToolResult:
+    def _with_results(self, index: int, step: PlanStep, answer: Consented) -> Consented:
         """Return the call, or why it cannot be made: it refers to a step that gave no result."""
         if isinstance(answer, ToolResult):
             return answer

@@ -1,6 +1,7 @@
 """Run a program: every batch of calls it makes goes through the one path."""
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -15,9 +16,9 @@ from backstay.program import Halt, ProgramAnswer
 from backstay.shown import one_line
 from backstay.task.decision import RunProgram
 from backstay.task.status import State
+from backstay.tools.stages import Purpose
 from backstay.tools.tool import Safety, Tool, ToolCall, ToolResult
 from workflows.activity_calls import TRANSIENT
-from workflows.consent import never
 from workflows.run_context import RunContext
 from workflows.tool_calls import ToolCalls
 
@@ -31,10 +32,10 @@ _CHECK_S = 30
 class Programs:
     """Carry programs from their first line to their result."""
 
-    def __init__(self, context: RunContext, perform: ToolCalls) -> None:
-        """Work at the run's context, through its one path."""
+    def __init__(self, context: RunContext, tool_calls: ToolCalls) -> None:
+        """Work at the run's context, through its one way to the world."""
         self.context = context
-        self.tool_calls = perform
+        self.tool_calls = tool_calls
         self._kept: set[tuple[str, str]] = set()
         self._checks: list[asyncio.Task[None]] = []
 
@@ -46,18 +47,14 @@ class Programs:
         state = self.context.state
         await self.context.afford(lambda: code_runs_refused(state.budget, state.usage))
         call = ToolCall(id=action.call_id, tool=RUN_PROGRAM, arguments=_shown(action), reason=action.reason)
-        consent = (await self.tool_calls.consent.obtain([call], kind=RequestKind.PROGRAM))[0]
+        consent = (await self.tool_calls.consent.obtain([call], Purpose.PROGRAM, kind=RequestKind.PROGRAM))[0]
         if isinstance(consent, ToolResult):
             return consent
         state.usage = state.usage.model_copy(update={"code_runs": state.usage.code_runs + 1})
         why = one_line(action.reason or action.begins or str(action.source), 120)[0]
         self.context.record("program.started", why, program=action.program)
         undos = self.context.undos
-        self.tool_calls.consent.withdrawn = lambda: self.context.undos != undos
-        try:
-            halt = await self._to_its_end(action)
-        finally:
-            self.tool_calls.consent.withdrawn = never
+        halt = await self._to_its_end(action, lambda: self.context.undos != undos)
         self.context.record("program.ended", halt.error or f"finished after {halt.rounds} rounds", rounds=halt.rounds)
         if halt.sampled:
             self._checks.append(asyncio.create_task(self._check(action, halt)))
@@ -83,16 +80,20 @@ class Programs:
         """Have a program run again from its journal, beside the run; only a difference is worth a word."""
         state = self.context.state
         ask = calls.VerifyProgram(run=state.run, program=action.program, journal=halt.journal, image=halt.image)
-        queue = "" if state.opened is None else state.opened.sandbox_queue
         with suppress(ApplicationError, asyncio.CancelledError):
             again = await self.context.activities.execute_once(
-                calls.verify_program, ask, summary="run the program again", queue=queue, counted=False
+                calls.verify_program,
+                ask,
+                summary="run the program again",
+                queue=state.opened.sandbox_queue,
+                counted=False,
             )
             if again.differs:
                 told = f"run again from its journal, {again.differs}"
                 self.context.record("program.diverged", told, program=action.program)
 
-    async def _to_its_end(self, action: RunProgram) -> Halt:
+    async def _to_its_end(self, action: RunProgram, withdrawn: Callable[[], bool]) -> Halt:
+        """Return how it ended; `withdrawn` says that a person had effects undone since it began."""
         halt = Halt(kind="waiting")
         answers: tuple[ProgramAnswer, ...] = ()
         made = 0
@@ -110,9 +111,9 @@ class Programs:
             self._kept.add((halt.queue, action.program))
             await self.context.gate()
             await self.context.afford(self._time_refused)
-            answers = await self._answers(halt, made)
+            answers = await self._answers(halt, made, withdrawn)
             made += len(halt.calls)
-            if self.tool_calls.consent.withdrawn():
+            if withdrawn():
                 await self._forget()
                 return Halt(kind="crashed", error=str(ProgramCancelled()), error_type="ProgramCancelled")
 
@@ -138,12 +139,11 @@ class Programs:
             else:
                 self._kept.discard((halt.queue, action.program))
                 return gone_on
-        common = "" if state.opened is None else state.opened.sandbox_queue
         # Later than in the first round a person is asked before it is given up.
         begin = activities.execute_once if not halt.journal else activities.execute
-        return await begin(calls.resume_program, ask, summary=summary, queue=common)
+        return await begin(calls.resume_program, ask, summary=summary, queue=state.opened.sandbox_queue)
 
-    async def _answers(self, halt: Halt, made: int) -> tuple[ProgramAnswer, ...]:
+    async def _answers(self, halt: Halt, made: int, withdrawn: Callable[[], bool]) -> tuple[ProgramAnswer, ...]:
         """Perform one batch; a call that may not be made is answered with its error."""
         answers: dict[int, ProgramAnswer] = {}
         going: list[ToolCall] = []
@@ -158,8 +158,8 @@ class Programs:
             else:
                 answers[int(call.id)] = ProgramAnswer(i=int(call.id), error=refusal, error_type=kind)
         if going:
-            for one in await self.tool_calls.batch(going):
-                answers[int(one.call.id)] = _answer(int(one.call.id), one.result)
+            for call, result in await self.tool_calls.perform(Purpose.PROGRAM, going, unless=withdrawn):
+                answers[int(call.id)] = _answer(int(call.id), result)
         return tuple(answers[int(call.id)] for call in halt.calls)
 
     async def _stored(self, halt: Halt) -> ToolResult:

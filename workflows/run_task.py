@@ -7,15 +7,15 @@ from typing import Any, TypeVar
 from temporalio import workflow
 
 from backstay import calls
-from backstay.approvals.approval import ApprovalRequest, RequestKind, Verdict
+from backstay.approvals.approval import RequestKind, Verdict
 from backstay.canonical import canonical
 from backstay.errors import TaskInvalid
 from backstay.shown import one_line
 from backstay.task.context import ContextItem
 from backstay.task.decision import Action, AskPerson, CallTools, Finish, ReadResult, RunProgram, SearchTools
 from backstay.task.result import Outcome
-from backstay.task.status import State
 from backstay.task.task import Task
+from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolResult
 from workflows.asking import Asking
 from workflows.consent import rejected
@@ -116,9 +116,9 @@ class RunTask(Handlers):
             case AskPerson():
                 return await self._ask_person(action)
             case CallTools():
-                performed = await self.tool_calls.batch(action.calls)
-                self._answer([(one.call.id, one.result) for one in performed])
-                return all(one.result.success for one in performed)
+                performed = await self.tool_calls.perform(Purpose.CALL, action.calls)
+                self._answer([(call.id, result) for call, result in performed])
+                return all(result.success for _, result in performed)
             case RunProgram():
                 result = await self.programs.run(action)
                 self._answer([(action.call_id, result)])
@@ -134,20 +134,14 @@ class RunTask(Handlers):
         result = await self.context.activities.execute(
             calls.read_result, ask, summary=f"read {action.ref[:12]} {action.path[:60]}"
         )
-        state.usage = state.usage.model_copy(update={"free_calls": state.usage.free_calls + 1})
+        state.count_free_call()
         self._answer([(action.call_id, result)])
         return result.success
 
     async def _ask_person(self, action: AskPerson) -> bool:
-        request = ApprovalRequest(
-            id="",
-            kind=RequestKind.QUESTION,
-            question=one_line(action.question, 2000)[0],
-            options=(Verdict.ANSWER.value, Verdict.REJECT.value),
-            rule="engine: the model asks",
-        )
-        with self.context.doing(State.WAITING):
-            decided = await self.context.approvals.ask(request)
+        question = one_line(action.question, 2000)[0]
+        options = (Verdict.ANSWER, Verdict.REJECT)
+        decided = await self.context.ask(RequestKind.QUESTION, question, *options, rule="engine: the model asks")
         if decided.stop:
             raise rejected(decided)
         if decided.verdict is Verdict.ANSWER:

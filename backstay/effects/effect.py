@@ -61,3 +61,13 @@ class Effect(Frozen):
     """Ref of the stored result record."""
     settle_in_s: float = 0
     """For a dispatched effect: how long until its request can no longer be under way."""
+
+    @property
+    def unknown(self) -> bool:
+        """Return whether nobody knows if the effect took place."""
+        return self.state in {EffectState.DISPATCHED, EffectState.UNKNOWN}
+
+    @property
+    def sends_settled(self) -> int:
+        """Return how many of its sends have a known outcome."""
+        return self.send - 1 if self.unknown else 0 if self.state is EffectState.PLANNED else self.send

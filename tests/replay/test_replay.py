@@ -9,6 +9,7 @@ from temporalio.workflow import NondeterminismError
 
 import workflows
 from backstay.calls import DATA_CONVERTER
+from backstay.effects.effect import Effect, EffectState
 from backstay.tools.tool import ToolResult
 from tests.engine import assert_no_task_failure
 from tests.replay.shapes import SHAPES, rules
@@ -108,7 +109,7 @@ async def _hasty(self):
     return None
 
 
-async def _unchecked(self, tool, effect):
+async def _unchecked(self, tool, effect, *, undo=False):
     return None
 
 
@@ -116,29 +117,29 @@ async def _no_wait(self, seconds, tool):
     return None
 
 
-async def _presumed(self, call, effect, result):
-    return "known", ToolResult(success=False, error="it did not happen", error_type="DidNotHappen")
+async def _presumed(self, flight, result):
+    return ToolResult(success=False, error="it did not happen", error_type="DidNotHappen")
 
 
 async def _trusted(self, slot):
     return slot, True, None
 
 
-async def _sent_twice(self, slot):
-    await _COMPENSATED(self, slot)
-    return await _COMPENSATED(self, slot)
+async def _sent_twice(self, slot, undo_tool):
+    await _COMPENSATED(self, slot, undo_tool)
+    return await _COMPENSATED(self, slot, undo_tool)
 
 
-async def _never_sent(self, slot):
-    return 0
+async def _never_sent(self, effect, *, undo=False):
+    return Effect(id="", n=effect, tool="", args_digest="", state=EffectState.PLANNED)
 
 
-async def _announce_first(self, batch):
+async def _search_first(self, purpose, batch, **options):
     await run_task.search(self.context, "look again", limit=1)
-    return await _BATCH(self, batch)
+    return await _PERFORM(self, purpose, batch, **options)
 
 
-_BATCH = ToolCalls.batch
+_PERFORM = ToolCalls.perform
 _COMPENSATED = Rollback._compensated
 
 
@@ -146,7 +147,7 @@ _COMPENSATED = Rollback._compensated
     ("owner", "name", "mutation", "shape"),
     [
         (run_task, "search", _no_search, "read"),
-        (ToolCalls, "batch", _announce_first, "approve"),
+        (ToolCalls, "perform", _search_first, "approve"),
         (asking.Asking, "closing_summary", _hasty, "budget"),
         (Reconcile, "check", _unchecked, "lost-checked"),
         (Reconcile, "check", _unchecked, "lost-proven"),
@@ -155,7 +156,7 @@ _COMPENSATED = Rollback._compensated
         (Reconcile, "_ask", _presumed, "lost-again"),
         (Rollback, "_known", _trusted, "lost-cancelled"),
         (Rollback, "_compensated", _sent_twice, "lost-undo"),
-        (Rollback, "_sends_before", _never_sent, "undo-run"),
+        (Reconcile, "look", _never_sent, "undo-run"),
     ],
     ids=[
         "an activity is left out",
