@@ -16,8 +16,8 @@ from backstay.task.task import Task
 class OfRun(Frozen):
     """Say for which run, and on which store, a call is made."""
 
-    run: str
-    """The run key: `<workflow id>/<first execution run id>`."""
+    run: str = ""
+    """The run key: `<workflow id>/<first execution run id>`. Set where activities are started, as all that follows."""
     store: str = ""
     """`<store id>/<epoch>` as `open_run` found it; another store is refused."""
     events: tuple[Event, ...] = ()

@@ -102,7 +102,7 @@ class ActivityCalls:
 
     def _common(self, ask: OfRun, events: tuple[Event, ...]) -> dict[str, Any]:
         # What stays at its default does not reach history.
-        common: dict[str, Any] = {"events": events} if events else {}
+        common: dict[str, Any] = {"run": self.state.run} | ({"events": events} if events else {})
         opened = self.state.opened
         if not ask.store and opened.store:
             common["store"] = opened.store

@@ -137,7 +137,7 @@ class Approvals:
     def _announce(self, request: ApprovalRequest) -> "asyncio.Task[Any] | None":
         if not self.state.opened.wait_notices:
             return None
-        ask = calls.Announce(run=self.state.run, workflow_id=workflow.info().workflow_id, request=request)
+        ask = calls.Announce(workflow_id=workflow.info().workflow_id, request=request)
         return asyncio.create_task(self._announced(ask))
 
     async def _announced(self, ask: calls.Announce) -> None:
@@ -183,9 +183,7 @@ class Approvals:
 
     async def verify(self, update: str, payload: dict[str, Any]) -> None:
         """Have a proof checked; raises NotVerified when it does not hold."""
-        ask = calls.CheckProof(
-            run=self.state.run, workflow_id=workflow.info().workflow_id, update=update, payload=payload
-        )
+        ask = calls.CheckProof(workflow_id=workflow.info().workflow_id, update=update, payload=payload)
         proven = await self.activities.execute_in_handler(
             calls.check_proof, ask, summary=f"check the proof of {update}"
         )

@@ -127,7 +127,6 @@ class Asking:
         if state.budget.max_tokens is not None:
             more["max_completion_tokens"] = max(1, state.budget.max_tokens - state.usage.tokens)
         return calls.AskModel(
-            run=state.run,
             user_id=state.task.user_id,
             model=state.opened.model,
             context=state.context,

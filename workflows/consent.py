@@ -164,7 +164,6 @@ class Consent:
             return {}
         state = self.context.state
         ask = calls.PreviewCalls(
-            run=state.run,
             user_id=state.task.user_id,
             calls=tuple(
                 calls.PreviewedCall(tool=item.call.tool.name, arguments=item.call.arguments) for item in previewed
@@ -180,16 +179,11 @@ class Consent:
         changes = {
             key: value for key, value in (verdict.arguments or {}).items() if key not in seen or seen[key] != value
         }
-        ask = calls.CheckCall(
-            run=self.context.state.run,
-            user_id=self.context.state.task.user_id,
-            tool=item.call.tool.name,
-            arguments=(merged := deciding.merged(item.call.arguments, changes)),
-            # A plan's references stand for results that do not exist yet.
-            resolved=self.context.state.task.plan is None or not references_in(merged),
-        )
-        checked = await self.context.activities.execute_in_handler(
-            calls.check_call, ask, summary=f"check changes to {item.call.tool.name}"
+        name, merged = item.call.tool.name, deciding.merged(item.call.arguments, changes)
+        # A plan's references stand for results that do not exist yet.
+        resolved = self.context.state.task.plan is None or not references_in(merged)
+        checked = await self.context.check_call(
+            name, merged, resolved=resolved, summary=f"check changes to {name}", in_handler=True
         )
         where = f"calls.{item.index}.arguments"
         if checked.error is not None:

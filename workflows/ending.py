@@ -116,9 +116,8 @@ class Ending:
         if not state.opened.store:
             return result.model_copy(update={"events": tuple(state.events)})
         try:
-            closed = await self.context.activities.execute(
-                calls.close_run, calls.CloseRun(run=state.run, result=result), summary="close the run"
-            )
+            ask = calls.CloseRun(result=result)
+            closed = await self.context.activities.execute(calls.close_run, ask, summary="close the run")
         except ApplicationError as error:
             workflow.logger.error("the result could not be stored: %s", error.message)
             return result.model_copy(update={"events": tuple(state.events)})

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from backstay import calls
 from backstay.approvals.approval import RequestKind
 from backstay.errors import ArgumentsInvalid, StepFailed, TaskInvalid, ToolNotFound
 from backstay.task.decision import Finish
@@ -80,19 +79,15 @@ class PlanSteps:
 
     async def _checked(self, index: int, step: PlanStep) -> ToolCall:
         """Resolve references to the input, validate what is known, and find the tool's facts."""
-        state = self.context.state
-        arguments = resolve(step.arguments, {"input": state.task.input})
+        arguments = resolve(step.arguments, {"input": self.context.state.task.input})
         written = references_in(step.arguments)
         for path in (pending := references_in(arguments)):
             if path not in written:
                 # Who fills in the input may not reach for what other steps returned.
                 raise ArgumentsInvalid(f"plan.steps.{index}: the input holds ${{{path}}}; only the plan may refer")
             _step_named(index, path)
-        ask = calls.CheckCall(
-            run=state.run, user_id=state.task.user_id, tool=step.tool, arguments=arguments, resolved=not pending
-        )
-        checked = await self.context.activities.execute(
-            calls.check_call, ask, summary=f"check step {index}: {step.tool}"
+        checked = await self.context.check_call(
+            step.tool, arguments, resolved=not pending, summary=f"check step {index}: {step.tool}"
         )
         if checked.tool is None or checked.error is not None:
             kind = ToolNotFound if checked.error_type == "ToolNotFound" else ArgumentsInvalid

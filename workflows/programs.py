@@ -72,14 +72,14 @@ class Programs:
         """End the jails in which a program may still wait, wherever it was kept."""
         kept, self._kept = sorted(self._kept), set()
         for queue, program in kept:
-            ask = calls.ForgetProgram(run=self.context.state.run, program=program)
+            ask = calls.ForgetProgram(program=program)
             with suppress(ApplicationError):
                 await self.context.activities.execute_once(calls.forget_program, ask, queue=queue, counted=False)
 
     async def _check(self, action: RunProgram, halt: Halt) -> None:
         """Have a program run again from its journal, beside the run; only a difference is worth a word."""
         state = self.context.state
-        ask = calls.VerifyProgram(run=state.run, program=action.program, journal=halt.journal, image=halt.image)
+        ask = calls.VerifyProgram(program=action.program, journal=halt.journal, image=halt.image)
         with suppress(ApplicationError, asyncio.CancelledError):
             again = await self.context.activities.execute_once(
                 calls.verify_program,
@@ -124,7 +124,7 @@ class Programs:
     async def _resumed(self, action: RunProgram, halt: Halt, answers: tuple[ProgramAnswer, ...]) -> Halt:
         """Go on where the program is kept; anywhere else its journal is fed to a new one first."""
         state = self.context.state
-        ask = calls.ResumeProgram(run=state.run, program=action.program)
+        ask = calls.ResumeProgram(program=action.program)
         if halt.journal:
             ask = ask.model_copy(update={"journal": halt.journal, "append": answers, "image": halt.image})
         summary = f"program, round {halt.rounds + 1}"
@@ -165,7 +165,7 @@ class Programs:
     async def _stored(self, halt: Halt) -> ToolResult:
         if halt.payload is None:
             return ToolResult(success=False, error=halt.error, error_type=halt.error_type)
-        ask = calls.DigestPayload(run=self.context.state.run, label="program", payload=halt.payload)
+        ask = calls.DigestPayload(label="program", payload=halt.payload)
         kept = await self.context.activities.execute(calls.digest, ask, summary="keep what the program returned")
         if halt.kind == "finished":
             return kept

@@ -131,7 +131,7 @@ class Reconcile:
         undo: bool = False,
     ) -> Effect:
         """Record what a check or a person says of an effect."""
-        ask = calls.SettleEffect(run=self.context.state.run, effect=effect, verdict=verdict, by=by, undo=undo)
+        ask = calls.SettleEffect(effect=effect, verdict=verdict, by=by, undo=undo)
         return await self.context.activities.execute(
             calls.settle_effect, ask, summary=f"effect {effect}: {verdict.replace('_', ' ')}"
         )

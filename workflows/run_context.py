@@ -6,6 +6,7 @@ from typing import Any
 
 from temporalio import workflow
 
+from backstay import calls
 from backstay.approvals.approval import ApprovalRequest, RequestKind, Verdict
 from backstay.budgets.budget import MICRO, first_limit_hit
 from backstay.errors import BudgetExceeded, TaskInvalid
@@ -69,6 +70,14 @@ class RunContext:
         finally:
             self.state.state = before
             self.changed()
+
+    async def check_call(
+        self, tool: str, arguments: dict[str, Any], *, resolved: bool, summary: str, in_handler: bool = False
+    ) -> calls.CheckedCall:
+        """Resolve and validate a call before it is ruled on."""
+        ask = calls.CheckCall(user_id=self.state.task.user_id, tool=tool, arguments=arguments, resolved=resolved)
+        execute = self.activities.execute_in_handler if in_handler else self.activities.execute
+        return await execute(calls.check_call, ask, summary=summary)
 
     async def ask(
         self,

@@ -8,6 +8,7 @@ from temporalio import workflow
 
 from backstay import calls
 from backstay.approvals.approval import RequestKind, Verdict
+from backstay.budgets.budget import MICRO, Ledger
 from backstay.canonical import canonical
 from backstay.errors import TaskInvalid
 from backstay.shown import one_line
@@ -21,13 +22,15 @@ from workflows.asking import Asking
 from workflows.consent import rejected
 from workflows.ending import Ended, Ending, ended_by, ended_with
 from workflows.handlers import Handlers, as_application_error
-from workflows.opening import FIRST_SEARCH_LIMIT, open_context, search
 from workflows.plan_steps import PlanSteps
 from workflows.programs import Programs
 from workflows.run_context import RunContext
 from workflows.tool_calls import ToolCalls
 
 Value = TypeVar("Value")
+FIRST_SEARCH_LIMIT = 40
+FINALIZE_SHARE = 4
+"""At most a quarter of the ceiling is kept back for the closing summary."""
 
 
 @workflow.defn(name="RunTask")
@@ -128,9 +131,7 @@ class RunTask(Handlers):
 
     async def _read(self, action: ReadResult) -> bool:
         state = self.context.state
-        ask = calls.ReadStored(
-            run=state.run, ref=action.ref, path=action.path, offset=action.offset, limit=action.limit
-        )
+        ask = calls.ReadStored(ref=action.ref, path=action.path, offset=action.offset, limit=action.limit)
         result = await self.context.activities.execute(
             calls.read_result, ask, summary=f"read {action.ref[:12]} {action.path[:60]}"
         )
@@ -172,6 +173,51 @@ class RunTask(Handlers):
             self.context.tell(note)
         else:
             self.context.state.append.append(ContextItem(kind="answer", call_id=finish.call_id, text=note))
+
+
+async def open_context(context: RunContext) -> None:
+    """Resolve profile, prices, policy, catalog, store and prompt, and prepare the ledger."""
+    state = context.state
+    context.record("run.started", one_line(state.task.text or "plan", 200)[0], user_id=state.task.user_id)
+    ask = calls.OpenRun(
+        task=state.task,
+        at=workflow.now().isoformat(timespec="milliseconds"),
+        workflow_run_id=workflow.info().run_id,
+    )
+    opened = await context.activities.execute(calls.open_run, ask, summary="open the run")
+    state.opened, state.context, state.catalog = opened, opened.context, opened.catalog
+    ceiling = state.budget.max_llm_cost_usd
+    micro = None if ceiling is None else round(ceiling * MICRO)
+    finalize = (
+        0
+        if micro is None or state.budget.on_exhausted != "finalize"
+        else min(opened.finalize_micro, micro // FINALIZE_SHARE)
+    )
+    state.ledger = Ledger(ceiling=micro, finalize=finalize)
+    context.changed()
+
+
+async def search(
+    context: RunContext, query: str, *, limit: int, detail_level: str = "summary", call_id: str | None = None
+) -> None:
+    """Search the catalog; what is found becomes visible to the model at its next step."""
+    state = context.state
+    shown = one_line(query, 60)[0]
+    event = context.record("search.run", f"searched tools: {shown}", written=True)
+    ask = calls.FindTools(
+        user_id=state.task.user_id,
+        query=query[:2000],
+        limit=limit,
+        event=event.n,
+        step=state.usage.steps,
+    )
+    if detail_level == "full":
+        ask = ask.model_copy(update={"detail_level": detail_level})
+    found = await context.activities.execute(calls.search_tools, ask, summary=f"search tools: {shown}")
+    state.count_free_call()
+    state.catalog = found.catalog
+    item = ContextItem(kind="tools", ref=found.ref)
+    state.append.append(item if call_id is None else item.model_copy(update={"call_id": call_id}))
 
 
 def _admitted(task: Any, more: tuple[Any, ...]) -> tuple[TaskInvalid | None, Task]:

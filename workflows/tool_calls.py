@@ -146,7 +146,7 @@ class ToolCalls:
         more |= {"send": flight.send} if flight.send != 1 else {}
         more |= {"deadline_s": flight.deadline_s} if flight.deadline_s != USUAL_S else {}
         more |= {"question": question, "reply": reply} if question else {}
-        ask = calls.CallTool(run=state.run, user_id=state.task.user_id, tool=call.tool.name, **more)
+        ask = calls.CallTool(user_id=state.task.user_id, tool=call.tool.name, **more)
         return await self.context.activities.execute(
             calls.call_tool, ask, summary=summary, deadline_s=flight.deadline_s
         )
@@ -175,16 +175,10 @@ class ToolCalls:
 
     async def _send_changed(self, flight: CallInFlight, result: ToolResult) -> ToolResult:
         """Ask again about a tool that is no longer the one that was ruled on; nothing has been sent yet."""
-        state, call = self.context.state, flight.call
-        ask = calls.CheckCall(
-            run=state.run,
-            user_id=state.task.user_id,
-            tool=call.tool.name,
-            arguments=call.arguments,
-            resolved=not state.step_results,
-        )
-        checked = await self.context.activities.execute(
-            calls.check_call, ask, summary=f"look at the changed {call.tool.name}"
+        call, name = flight.call, flight.call.tool.name
+        resolved = not self.context.state.step_results
+        checked = await self.context.check_call(
+            name, call.arguments, resolved=resolved, summary=f"look at the changed {name}"
         )
         if checked.tool is None or checked.error is not None:
             return result.model_copy(update={"error": checked.error or result.error})

@@ -22,8 +22,7 @@ class Outcomes(Body):
     @body(calls.settle_effect)
     async def settle_effect(self, ask: calls.SettleEffect) -> Effect:
         """Read or settle what is recorded of one effect."""
-        self.store.check(ask.store)
-        await self.store.events.append(ask.run, ask.events)
+        await self.begin(ask)
         effect_id = f"{ask.run}/{ask.effect}{'/undo' if ask.undo else ''}"
         row = await self.store.effects.get(effect_id)
         if row is None:

@@ -26,8 +26,7 @@ class Searches(Body):
     @body(calls.search_tools)
     async def search_tools(self, ask: calls.FindTools) -> calls.Found:
         """Search the catalog of the run's user and store the hits."""
-        self.store.check(ask.store)
-        await self.store.events.append(ask.run, ask.events)
+        await self.begin(ask)
         catalog = await self.catalog(ask, ask.user_id)
         hits = catalog.search(ask.query, ask.detail_level, ask.limit)
         if len(hits) < len(catalog.definitions) <= ask.limit:
@@ -55,8 +54,7 @@ class Searches(Body):
     @body(calls.read_result)
     async def read_result(self, ask: calls.ReadStored) -> ToolResult:
         """Cut a part out of a stored result; what it returns is shown form only."""
-        self.store.check(ask.store)
-        await self.store.events.append(ask.run, ask.events)
+        await self.begin(ask)
         try:
             part = cut(_at(await self.records.shown(ask.ref), ask.path), ask.offset, ask.limit)
         except ArgumentsInvalid as error:
@@ -67,8 +65,7 @@ class Searches(Body):
     @body(calls.digest)
     async def digest(self, ask: calls.DigestPayload) -> ToolResult:
         """Store a payload that is no tool's answer, as a digest."""
-        self.store.check(ask.store)
-        await self.store.events.append(ask.run, ask.events)
+        await self.begin(ask)
         payload = await self.store.blobs.get_json(ask.payload)
         return ToolResult(success=True, ref=await self.records.keep(ask.run, ask.label, payload, ask.label))
 

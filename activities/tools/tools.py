@@ -54,8 +54,7 @@ class Tools(Body):
     @body(calls.check_call)
     async def check_call(self, ask: calls.CheckCall) -> calls.CheckedCall:
         """Resolve and validate one call before it is ruled on."""
-        self.store.check(ask.store)
-        await self.store.events.append(ask.run, ask.events)
+        await self.begin(ask)
         try:
             catalog, definition = await self._callable(ask, ask.tool)
             whole = await self.arguments.whole(ask.arguments)
@@ -73,8 +72,7 @@ class Tools(Body):
     @body(calls.preview_calls)
     async def preview_calls(self, ask: calls.PreviewCalls) -> calls.Previewed:
         """Look at each call by itself; one that cannot be looked at says why, and never fails the request."""
-        self.store.check(ask.store)
-        await self.store.events.append(ask.run, ask.events)
+        await self.begin(ask)
         most = max(500, _PREVIEWED // len(ask.calls))
         return calls.Previewed(diffs=tuple([await self._diff(ask, call, most) for call in ask.calls]))
 
@@ -99,8 +97,7 @@ class Tools(Body):
     @body(calls.call_tool)
     async def call_tool(self, ask: calls.CallTool) -> ToolResult:
         """Call one tool; an effect is recorded before it is sent and settled after."""
-        self.store.check(ask.store)
-        await self.store.events.append(ask.run, (*ask.events, *_called(ask)))
+        await self.begin(ask, *_called(ask))
         try:
             match ask.purpose:
                 case "call":
