@@ -28,6 +28,11 @@ HOLDS = {
     "lost-denied": [UNKNOWN, "update decide", "settle_effect did_not_happen", "ask_model"],
     "lost-again": [UNKNOWN, "call_tool verify", "update decide", "settle_effect did_not_happen", "call_tool"],
     "lost-undo": ["call_tool undo", UNKNOWN, "call_tool undo", "close_run"],
+    "lost-undo-settled": [
+        *["call_tool undo", UNKNOWN, "patched verify-lost-undo", "settle_effect look", "call_tool verify_undo"],
+        *["call_tool undo", UNKNOWN, "settle_effect look", *["call_tool verify_undo"] * 3],
+        *["settle_effect did_not_happen", "call_tool undo", "close_run"],
+    ],
     "lost-cancelled": ["activity cancelled", UNKNOWN, "call_tool verify", *["call_tool undo"] * 2, "canceled"],
     "quorum": [*["update decide", "check_proof"] * 2, "call_tool"],
     "topped-up": ["call_tool", "update top_up", "ask_model"],
@@ -65,6 +70,9 @@ def marks_of(event):
             return "timed out"
         case "activity_task_cancel_requested_event_attributes":
             return "activity cancelled"
+        case "marker_recorded_event_attributes":
+            details = event.marker_recorded_event_attributes.details
+            return f"patched {json.loads(details['patch-data'].payloads[0].data)['id']}"
         case "workflow_execution_canceled_event_attributes":
             return "canceled"
         case "workflow_execution_update_accepted_event_attributes":
