@@ -39,11 +39,12 @@ class ActivityCalls:
     """Start activities, hand them the events that must be written, and ask a person when a fault lasts."""
 
     def __init__(self, state: RunState, stopwatch: Stopwatch) -> None:
-        """Share the state of the run; `ask_about_fault` is set once people can be asked."""
+        """Share the state of the run."""
         self.state = state
         self.stopwatch = stopwatch
         self.stopping = False
-        self.ask_about_fault: Callable[[str], Awaitable[bool]] | None = None
+        self.ask_about_fault: Callable[[str], Awaitable[bool]] = _nobody
+        """Asks people whether to try again; set once they can be asked."""
 
     async def execute(
         self,
@@ -62,9 +63,8 @@ class ActivityCalls:
             try:
                 return await self.execute_once(call, ask, summary=summary, deadline_s=deadline_s, queue=queue)
             except ApplicationError as error:
-                if error.type not in TRANSIENT or self.ask_about_fault is None:
-                    raise
-                if not await self.ask_about_fault(f"{name_of(call)}: {error.message}"):
+                fault = f"{name_of(call)}: {error.message}"
+                if error.type not in TRANSIENT or not await self.ask_about_fault(fault):
                     raise
 
     async def execute_once(
@@ -109,6 +109,10 @@ class ActivityCalls:
         if opened.workspace:
             common |= {"workspace": opened.workspace, "builtin": opened.builtin}
         return common
+
+
+async def _nobody(_fault: str) -> bool:
+    return False
 
 
 def name_of(call: Callable[..., Any]) -> str:

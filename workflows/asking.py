@@ -67,7 +67,7 @@ class Asking:
                 facts = _facts(error)
                 if error.type == "ReservationTooSmall" and needed is None:
                     # Nothing was sent: what it takes is now known, and this was no try.
-                    self._release(held)
+                    self._settle_failed(held, {"unbilled": True})
                     needed = int(facts.get("needed", 0))
                     continue
                 needed = None
@@ -151,9 +151,7 @@ class Asking:
         if self._patient(kind, tries, since, pause):
             await workflow.sleep(pause, summary=f"before try {tries + 1} of the model")
             return False
-        if self.context.activities.ask_about_fault is None or not await self.context.activities.ask_about_fault(
-            f"ask_model: {error.message}"
-        ):
+        if not await self.context.activities.ask_about_fault(f"ask_model: {error.message}"):
             raise failure_of(error)
         return True
 
@@ -180,10 +178,6 @@ class Asking:
         ledger = self.context.state.ledger
         self.context.state.ledger = ledger.release(held) if facts.get("unbilled") is True else ledger.charge(held)
 
-    def _release(self, held: Reservation | None) -> None:
-        if held is not None:
-            self.context.state.ledger = self.context.state.ledger.release(held)
-
     def _summary(self, tries: int) -> str:
         state = self.context.state
         return f"step {state.usage.steps}: ask {state.opened.model}" + (f", try {tries + 1}" if tries else "")
@@ -197,6 +191,5 @@ class Asking:
 
 
 def _facts(error: ApplicationError) -> dict[str, Any]:
-    details = error.details
-    first = details[0] if details else None
+    first = error.details[0] if error.details else None
     return first if isinstance(first, dict) else {}

@@ -112,23 +112,14 @@ class Ending:
         )
 
     async def _stored(self, result: Result) -> Result:
-        state = self.context.state
-        if not state.opened.store:
-            return result.model_copy(update={"events": tuple(state.events)})
-        try:
-            ask = calls.CloseRun(result=result)
-            closed = await self.context.activities.execute(calls.close_run, ask, summary="close the run")
-        except ApplicationError as error:
-            workflow.logger.error("the result could not be stored: %s", error.message)
-            return result.model_copy(update={"events": tuple(state.events)})
-        return result.model_copy(
-            update={
-                "events": tuple(state.events),
-                "effects": closed.effects,
-                "effects_ref": closed.effects_ref,
-                "events_ref": closed.events_ref,
-            }
-        )
+        state, closed = self.context.state, calls.Closed()
+        if state.opened.store:
+            try:
+                ask = calls.CloseRun(result=result)
+                closed = await self.context.activities.execute(calls.close_run, ask, summary="close the run")
+            except ApplicationError as error:
+                workflow.logger.error("the result could not be stored: %s", error.message)
+        return result.model_copy(update={"events": tuple(state.events), **dict(closed)})
 
 
 def _outcome_after(outcome: Outcome, undone: list[Undone]) -> Outcome:

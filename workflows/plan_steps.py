@@ -105,14 +105,15 @@ class PlanSteps:
 def _step_named(index: int, path: str) -> int:
     """Return the number of the step a reference names; raises ArgumentsInvalid when it names none before this one."""
     parts = path.split(".")
-    if parts[0] != "steps" or len(parts) < 3 or not _is_number(parts[1]) or parts[2] != "result":
+    if (
+        parts[0] != "steps"
+        or len(parts) < 3
+        or parts[2] != "result"
+        or not (parts[1].isdecimal() and len(parts[1]) < 10)
+    ):
         raise ArgumentsInvalid(
             f"plan.steps.{index}: ${{{path}}} is not a reference; write ${{input.x}} or ${{steps.0.result.x}}"
         )
     if int(parts[1]) >= index:
         raise ArgumentsInvalid(f"plan.steps.{index}: ${{{path}}} refers to a step that has not run by then")
     return int(parts[1])
-
-
-def _is_number(text: str) -> bool:
-    return text.isdecimal() and len(text) < 10

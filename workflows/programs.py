@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
 
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
@@ -46,7 +45,9 @@ class Programs:
         """
         state = self.context.state
         await self.context.afford(lambda: code_runs_refused(state.budget, state.usage))
-        call = ToolCall(id=action.call_id, tool=RUN_PROGRAM, arguments=_shown(action), reason=action.reason)
+        # What a policy and a person see and approve is the whole source.
+        shown = {"source": action.source, **({"begins_with": action.begins} if action.begins else {})}
+        call = ToolCall(id=action.call_id, tool=RUN_PROGRAM, arguments=shown, reason=action.reason)
         consent = (await self.tool_calls.consent.obtain([call], Purpose.PROGRAM, kind=RequestKind.PROGRAM))[0]
         if isinstance(consent, ToolResult):
             return consent
@@ -170,11 +171,6 @@ class Programs:
         if halt.kind == "finished":
             return kept
         return ToolResult(success=False, ref=kept.ref, error=halt.error, error_type=halt.error_type)
-
-
-def _shown(action: RunProgram) -> dict[str, Any]:
-    """Return the source as a policy and a person see it: what is approved is the whole of it."""
-    return {"source": action.source, **({"begins_with": action.begins} if action.begins else {})}
 
 
 def _answer(i: int, result: ToolResult) -> ProgramAnswer:

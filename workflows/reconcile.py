@@ -148,8 +148,9 @@ class Reconcile:
         """
         effect, tool, undo = flight.effect or 0, flight.call.tool, flight.purpose is Purpose.UNDO
         await self.wait_out(result.settle_in_s, tool.name)
-        if (late := recorded(await self.look(effect, undo=undo))) is not None:
-            return late
+        late = await self.look(effect, undo=undo)
+        if late.recorded is not None and late.state is not EffectState.NOT_SENT:
+            return late.recorded
         checked = await self.check(tool.name, effect, undo=undo) if undo or tool.verify else None
         if checked is None:
             return None
@@ -200,19 +201,6 @@ class Reconcile:
     def _record_unknown(self, flight: CallInFlight, what: str, result: ToolResult) -> None:
         text = f"{what}: {result.error or ''}"
         self.context.record("effect.unknown", text, effect=flight.effect, type=result.error_type)
-
-
-def recorded(effect: Effect) -> ToolResult | None:
-    """Return the outcome that was recorded while nobody was looking, or None."""
-    match effect.state:
-        case EffectState.APPLIED | EffectState.COMPENSATED | EffectState.KEPT:
-            return ToolResult(success=True, ref=effect.result, undo=effect.undo, recorded=True)
-        case EffectState.FAILED:
-            return ToolResult(
-                success=False, ref=effect.result, error=effect.outcome, error_type="ToolError", recorded=True
-            )
-        case _:
-            return None
 
 
 def _question(call: ToolCall, result: ToolResult, effect_id: str) -> str:

@@ -1,7 +1,5 @@
 """Take effects back, last first, each as its own visible activity."""
 
-from collections.abc import Sequence
-
 from temporalio.exceptions import ApplicationError
 
 from backstay.effects.compensation import Compensation, Undone
@@ -26,28 +24,26 @@ class Rollback:
 
     async def run(self, to_step: int | None = None) -> list[Undone]:
         """Undo effects of steps after `to_step` (all when None); return what became of each, in order of undoing."""
-        slots = self.context.state.undo.to_undo(to_step)
-        undone: list[Undone] = []
         with self.context.doing(State.UNDOING):
-            for slot in slots:
-                undone.extend(await self._undo(slot))
-        return undone
+            ended = [await self._undo(slot) for slot in self.context.state.undo.to_undo(to_step)]
+        return [undone for undone in ended if undone is not None]
 
-    async def _undo(self, slot: Compensation) -> Sequence[Undone]:
+    async def _undo(self, slot: Compensation) -> Undone | None:
         try:
             return await self._tried(slot)
         except ApplicationError as error:
             # One effect that cannot be undone must not keep the others from it.
             return self._ended(slot, "parked", f"{error.type}: {error.message}; to undo it by hand: {slot.shown}")
 
-    async def _tried(self, slot: Compensation) -> Sequence[Undone]:
-        slot, happened, why = await self._known(slot)
-        state = self.context.state
-        if not happened:
-            state.undo = state.undo.drop(slot.effect)
-            return ()
-        if why is not None:
-            return self._ended(slot, "parked", why)
+    async def _tried(self, slot: Compensation) -> Undone | None:
+        """Undo one effect; None when it did not take place."""
+        known = await self._known(slot)
+        if known is None:
+            self.context.state.undo = self.context.state.undo.drop(slot.effect)
+            return None
+        if isinstance(known, str):
+            return self._ended(slot, "parked", known)
+        slot = known
         if slot.undo_tool is None and slot.shown is not None:
             return self._ended(slot, "parked", f"its compensation could not be prepared; undo it by hand: {slot.shown}")
         if slot.undo_tool is None:
@@ -58,29 +54,24 @@ class Rollback:
             return self._ended(slot, "compensated", None)
         return self._ended(slot, "parked", f"{result.error}; to undo it by hand: {slot.shown}")
 
-    async def _known(self, slot: Compensation) -> tuple[Compensation, bool, str | None]:
-        """Return whether the effect took place; the text says why it must be parked."""
+    async def _known(self, slot: Compensation) -> Compensation | str | None:
+        """Return what to undo, or why it must be parked; None when the effect did not take place."""
         if not slot.unknown:
-            return slot, True, None
+            return slot
         effect = await self.reconcile.look(slot.effect)
         if effect.unknown:
             await self.reconcile.wait_out(effect.settle_in_s, slot.tool)
             checked = await self.reconcile.check(slot.tool, slot.effect) if slot.verify else None
             effect = await self.reconcile.look(slot.effect)
             if checked is None or not checked.verified:
-                if slot.by_effect_id:
-                    return slot, True, None
-                return (
-                    slot,
-                    True,
-                    f"nobody knows whether {slot.tool} took effect; check by hand, then undo: {slot.shown}",
-                )
-        if effect.state in {EffectState.APPLIED, EffectState.KEPT}:
-            if effect.undo is None and slot.by_effect_id:
-                return slot, True, None
-            prepared = {"shown": effect.undo or slot.shown, "undo_tool": slot.undo_tool if effect.undo else None}
-            return slot.model_copy(update=prepared), True, None
-        return slot, False, None
+                why = f"nobody knows whether {slot.tool} took effect; check by hand, then undo: {slot.shown}"
+                return slot if slot.by_effect_id else why
+        if effect.state not in {EffectState.APPLIED, EffectState.KEPT}:
+            return None
+        if effect.undo is None and slot.by_effect_id:
+            return slot
+        prepared = {"shown": effect.undo or slot.shown, "undo_tool": slot.undo_tool if effect.undo else None}
+        return slot.model_copy(update=prepared)
 
     async def _compensated(self, slot: Compensation, undo_tool: str) -> ToolResult:
         # The real arguments stay sealed with the effect; people see what they amount to.
@@ -93,14 +84,10 @@ class Rollback:
             return refused(error)
         return performed.result
 
-    def _ended(self, slot: Compensation, state: str, detail: str | None) -> Sequence[Undone]:
+    def _ended(self, slot: Compensation, state: str, detail: str | None) -> Undone:
         undone = Undone(effect=slot.effect, tool=slot.tool, state=state, shown=slot.shown, detail=detail)
         self.context.state.undo = self.context.state.undo.drop(slot.effect)
         self.context.state.undone = [*self.context.state.undone, undone]
-        self.context.record(
-            "undo.ran",
-            f"{slot.tool}: {state}{'' if detail is None else ', ' + detail}",
-            effect=slot.effect,
-            state=state,
-        )
-        return (undone,)
+        text = f"{slot.tool}: {state}{'' if detail is None else ', ' + detail}"
+        self.context.record("undo.ran", text, effect=slot.effect, state=state)
+        return undone

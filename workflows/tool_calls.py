@@ -218,12 +218,8 @@ class ToolCalls:
             return
         if result.success:
             # A compensation that could not be prepared stays named, for a person to do.
-            prepared = result.undo is not None or slot.by_effect_id
-            bound = {
-                "unknown": False,
-                "shown": result.undo or slot.shown,
-                "undo_tool": slot.undo_tool if prepared else None,
-            }
+            undo_tool = slot.undo_tool if result.undo is not None or slot.by_effect_id else None
+            bound = {"unknown": False, "shown": result.undo or slot.shown, "undo_tool": undo_tool}
             state.undo = state.undo.push(slot.model_copy(update=bound))
         elif result.error_type not in {"OutcomeUnknown", "EffectConflict"}:
             state.undo = state.undo.drop(effect)

@@ -18,8 +18,6 @@ from workflows.handlers import Handlers, as_application_error
 from workflows.rollback import Rollback
 from workflows.run_context import RunContext
 
-UNDOABLE = frozenset({EffectState.APPLIED, EffectState.KEPT, EffectState.DISPATCHED, EffectState.UNKNOWN})
-
 
 class UndoRequest(Frozen):
     """Name the run whose effects are to be taken back."""
@@ -76,7 +74,7 @@ class UndoRun(Handlers):
         state.opened = loaded.opened or calls.NOT_OPENED
         for effect in loaded.effects:
             # What was kept because nothing takes it back was dealt with before.
-            if effect.state in UNDOABLE and (effect.state is not EffectState.KEPT or effect.undo is not None):
+            if effect.state is not EffectState.KEPT or effect.undo is not None:
                 state.undo = state.undo.push(_slot(effect))
         return await Rollback(self.context).run(self.ask.to_step)
 

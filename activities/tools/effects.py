@@ -218,26 +218,14 @@ def _result_of(begun: Begun) -> ToolResult:
     match begun.kind:
         case "wait" if wait <= LONGEST_IN_FLIGHT_S:
             raise InFlight(retry_after=wait + 0.2)
-        case "recorded":
-            return _recorded(row)
+        case "recorded" if (recorded := row.effect().recorded) is not None:
+            return recorded
         case "conflict":
             error = f"{row.tool} is recorded as {row.state} under this number, with other arguments"
             return ToolResult(success=False, error=error, error_type="EffectConflict")
         case _:
             # The workflow waits until the lease has ended, looks again, and then checks or asks.
             return _lost("an earlier attempt sent it and was lost", wait)
-
-
-def _recorded(row: EffectRow) -> ToolResult:
-    """Return the outcome that is recorded, as if it had just come."""
-    if row.state is EffectState.FAILED:
-        return ToolResult(success=False, ref=row.result_ref, error=row.outcome, error_type="ToolError", recorded=True)
-    if row.state is EffectState.NOT_SENT:
-        return ToolResult(
-            success=False, error=row.outcome or "it did not happen", error_type="DidNotHappen", recorded=True
-        )
-    note = None if row.result_ref else row.outcome
-    return ToolResult(success=True, ref=row.result_ref, error=note, undo=row.undo_shown, recorded=True)
 
 
 def _lost(reason: str, wait: float) -> ToolResult:

@@ -44,11 +44,9 @@ class Searches(Body):
             ]
         ref = await self.store.blobs.put_json({"hits": [hit.plain() for hit in hits]})
         text = f"searched tools: {one_line(ask.query, 60)[0]}"
-        at = ordered_at()
         data = {"hits": len(hits), "catalog": catalog.version}
-        await self.store.events.append(
-            ask.run, (Event(n=ask.event, name="search.run", at=at, step=ask.step, text=text, data=data),)
-        )
+        event = Event(n=ask.event, name="search.run", at=ordered_at(), step=ask.step, text=text, data=data)
+        await self.store.events.append(ask.run, (event,))
         return calls.Found(ref=ref, catalog=catalog.version, count=len(hits))
 
     @body(calls.read_result)

@@ -186,12 +186,12 @@ class Tools(Body):
         self, ask: calls.CallTool, definition: Definition, arguments: dict[str, Any], reply: Reply | None
     ) -> ToolResult:
         """Call a read-only tool; a lost connection is retried, a timeout is an answer."""
-        run, deadline_s = ask.run, ask.deadline_s
+        run = ask.run
         try:
             answer = await self.toolbox.call(
                 definition,
                 arguments,
-                deadline_s=deadline_s,
+                deadline_s=ask.deadline_s,
                 on_progress=self._tell,
                 reply=reply,
                 workplace=workplace_of(ask),
@@ -200,7 +200,7 @@ class Tools(Body):
             raise ToolUnavailable(str(error), retry_after=error.retry_after_s) from error
         except OutcomeUnknown as error:
             if error.facts.get("timed_out"):
-                return ToolResult(success=False, error=f"no answer within {deadline_s:g} s", error_type="ToolError")
+                return ToolResult(success=False, error=f"no answer within {ask.deadline_s:g} s", error_type="ToolError")
             raise ToolUnavailable(f"{definition.name}: {error}") from error
         if answer.question is not None:
             question = await self.questions.keep(run, definition.provider, answer.question)
@@ -229,7 +229,7 @@ class Tools(Body):
         variables = _variables(row.effect_id, arguments, None)
         answer = await self._checked(ask, checker, render(declared.arguments, variables))
         if answer is None:
-            return ToolResult(success=True, verified=None)
+            return ToolResult(success=True)
         if not holds(declared.applied_if, variables | {"result": answer}):
             return ToolResult(success=True, verified=False, verify_is_final=declared.verify_is_final)
         data = answer if declared.result is None else render(declared.result, variables | {"result": answer})
@@ -305,9 +305,8 @@ class Tools(Body):
 def _called(ask: calls.CallTool) -> tuple[Event, ...]:
     if not ask.event:
         return ()
-    data = {"tool": ask.tool, "effect": ask.effect}
-    at = ordered_at()
-    return (Event(n=ask.event, name="action.called", at=at, step=ask.step, text=one_line(ask.tool, 80)[0], data=data),)
+    text, data = one_line(ask.tool, 80)[0], {"tool": ask.tool, "effect": ask.effect}
+    return (Event(n=ask.event, name="action.called", at=ordered_at(), step=ask.step, text=text, data=data),)
 
 
 def _intent(

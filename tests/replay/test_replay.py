@@ -130,7 +130,7 @@ async def _presumed(self, flight, result):
 
 
 async def _trusted(self, slot):
-    return slot, True, None
+    return slot
 
 
 async def _sent_twice(self, slot, undo_tool):
