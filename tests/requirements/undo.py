@@ -75,8 +75,8 @@ ROWS = (
     row(
         "undo:lost",
         "issue Done 4; design 4.5; design 9",
-        "a compensation whose answer is lost, by a server or by a killed worker, is settled by its own tool's check; it "
-        "is sent again only where that check is final, and parked without a check",
+        "a compensation whose answer is lost, by a server or by a killed worker, is settled by its own tool's check; "
+        "it is sent again only where that check is final, and parked without a check",
         in_file(
             "crash/test_lost_undo.py",
             "test_a_compensation_whose_answer_died_with_its_worker_is_settled_by_its_own_check",
