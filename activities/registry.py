@@ -9,9 +9,7 @@ from activities.records import Records
 from activities.resources import Resources
 from activities.runs.notifications import Notifications
 from activities.runs.runs import Runs
-from activities.tools.effects import Effects
 from activities.tools.outcomes import Outcomes
-from activities.tools.previews import Previews
 from activities.tools.searches import Searches
 from activities.tools.tools import Tools
 
@@ -22,7 +20,7 @@ def run_activities(resources: Resources) -> list[Callable[..., Any]]:
     transcripts = Transcripts(records)
     runs = Runs(resources, records, transcripts)
     searches = Searches(resources, records)
-    tools = Tools(resources, records, Effects(resources.store, records))
+    tools = Tools(resources, records)
     outcomes = Outcomes(resources)
     notifications = Notifications(resources)
     return [
@@ -31,7 +29,7 @@ def run_activities(resources: Resources) -> list[Callable[..., Any]]:
         searches.search_tools,
         searches.read_result,
         tools.check_call,
-        Previews(resources, records).preview_calls,
+        tools.preview_calls,
         tools.call_tool,
         outcomes.settle_effect,
         outcomes.load_effects,

@@ -12,6 +12,7 @@ from backstay.policies.policy import Policy
 from backstay.redaction.redactor import Redactor
 from backstay.requests import OfRun
 from backstay.settings import Settings
+from backstay.task.event import Event
 from backstay.tools.tool import Tool
 from sandbox.workspaces.client import WorkspaceClient
 from store.store import Store
@@ -74,6 +75,11 @@ class Activities:
         self.store = resources.store
         self.toolbox = resources.toolbox
         self.transient_s = resources.settings.transient_seconds
+
+    async def begin(self, ask: OfRun, *more: Event) -> None:
+        """Refuse another store than the run's, and write the events that came with the call."""
+        self.store.check(ask.store)
+        await self.store.events.append(ask.run, (*ask.events, *more))
 
     async def catalog(self, ask: OfRun, user_id: str) -> Catalog:
         """Return what a run's user sees now, with the workspace that the run was given."""

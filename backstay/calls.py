@@ -33,9 +33,49 @@ from backstay.requests import (
     SettleEffect,
     VerifyProgram,
 )
-from backstay.responses import CheckedCall, Closed, Found, LoadedEffects, Opened, Previewed, Proven, Reproduced
+from backstay.responses import (
+    NOT_OPENED,
+    CheckedCall,
+    Closed,
+    Found,
+    LoadedEffects,
+    Opened,
+    Previewed,
+    Proven,
+    Reproduced,
+)
 from backstay.task.decision import Decision
 from backstay.tools.tool import ToolResult
+
+__all__ = [
+    "DATA_CONVERTER",
+    "MENU",
+    "NOT_OPENED",
+    "Announce",
+    "AskModel",
+    "CallTool",
+    "CheckCall",
+    "CheckProof",
+    "CheckedCall",
+    "CloseRun",
+    "Closed",
+    "DigestPayload",
+    "FindTools",
+    "ForgetProgram",
+    "Found",
+    "LoadEffects",
+    "LoadedEffects",
+    "OpenRun",
+    "Opened",
+    "PreviewCalls",
+    "Previewed",
+    "Proven",
+    "ReadStored",
+    "Reproduced",
+    "ResumeProgram",
+    "SettleEffect",
+    "VerifyProgram",
+]
 
 
 class Unreadable:

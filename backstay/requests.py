@@ -16,8 +16,8 @@ from backstay.task.task import Task
 class OfRun(Frozen):
     """Say for which run, and on which store, a call is made."""
 
-    run: str
-    """The run key: `<workflow id>/<first execution run id>`."""
+    run: str = ""
+    """The run key: `<workflow id>/<first execution run id>`. Set where activities are started, as all that follows."""
     store: str = ""
     """`<store id>/<epoch>` as `open_run` found it; another store is refused."""
     events: tuple[Event, ...] = ()
@@ -107,9 +107,10 @@ class CallTool(OfRun):
     """Call one tool, or the declared verify or compensation of one effect."""
 
     user_id: str
-    purpose: Literal["call", "verify", "undo"] = "call"
+    purpose: Literal["call", "verify", "undo", "verify_undo"] = "call"
+    """`call` for those of the model, of programs and of plans alike."""
     tool: str
-    """For verify and undo: the tool of the effect itself; the arguments come from the store."""
+    """For others than `call`: the tool that made, or takes back, the effect; the arguments come from the store."""
     definition: str = ""
     arguments: dict[str, Any] = Field(default_factory=dict)
     args_digest: str = ""

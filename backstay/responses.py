@@ -42,6 +42,10 @@ class Opened(Frozen):
     """Whether there is anybody to announce requests to."""
 
 
+NOT_OPENED = Opened(store="", model="", policy=Policy(), policy_hash="", prompt_hash="", catalog="", context="")
+"""What holds until `open_run` has answered; only then a store is named."""
+
+
 class Found(Frozen):
     """Answer a search without carrying the hits through history."""
 

@@ -39,11 +39,12 @@ class ActivityCalls:
     """Start activities, hand them the events that must be written, and ask a person when a fault lasts."""
 
     def __init__(self, state: RunState, stopwatch: Stopwatch) -> None:
-        """Share the state of the run; `ask_about_fault` is set once people can be asked."""
+        """Share the state of the run."""
         self.state = state
         self.stopwatch = stopwatch
         self.stopping = False
-        self.ask_about_fault: Callable[[str], Awaitable[bool]] | None = None
+        self.ask_about_fault: Callable[[str], Awaitable[bool]] = _nobody
+        """Asks people whether to try again; set once they can be asked."""
 
     async def execute(
         self,
@@ -62,9 +63,8 @@ class ActivityCalls:
             try:
                 return await self.execute_once(call, ask, summary=summary, deadline_s=deadline_s, queue=queue)
             except ApplicationError as error:
-                if error.type not in TRANSIENT or self.ask_about_fault is None:
-                    raise
-                if not await self.ask_about_fault(f"{name_of(call)}: {error.message}"):
+                fault = f"{name_of(call)}: {error.message}"
+                if error.type not in TRANSIENT or not await self.ask_about_fault(fault):
                     raise
 
     async def execute_once(
@@ -93,14 +93,26 @@ class ActivityCalls:
                 self.state.unwritten = [*events, *self.state.unwritten]
                 raise cause_of(error) from error
 
+    async def execute_in_handler(self, call: Callable[[Any], Awaitable[Answer]], ask: OfRun, *, summary: str) -> Answer:
+        """Run one activity for an update; its failure is raised as an error of ours, which refuses the update."""
+        try:
+            return await self.execute_once(call, ask, summary=summary)
+        except ApplicationError as error:
+            raise failure_of(error) from None
+
     def _common(self, ask: OfRun, events: tuple[Event, ...]) -> dict[str, Any]:
         # What stays at its default does not reach history.
-        common: dict[str, Any] = {"events": events} if events else {}
-        if not ask.store and self.state.opened is not None:
-            common["store"] = self.state.opened.store
-        if self.state.opened is not None and self.state.opened.workspace:
-            common |= {"workspace": self.state.opened.workspace, "builtin": self.state.opened.builtin}
+        common: dict[str, Any] = {"run": self.state.run} | ({"events": events} if events else {})
+        opened = self.state.opened
+        if not ask.store and opened.store:
+            common["store"] = opened.store
+        if opened.workspace:
+            common |= {"workspace": opened.workspace, "builtin": opened.builtin}
         return common
+
+
+async def _nobody(_fault: str) -> bool:
+    return False
 
 
 def name_of(call: Callable[..., Any]) -> str:

@@ -14,7 +14,7 @@ from backstay.approvals import deciding
 from backstay.approvals.approval import Approval, ApprovalRequest, CallVerdict, RequestKind, Verdict
 from backstay.policies.ruling import Ruling
 from backstay.shown import one_line
-from workflows.activity_calls import ActivityCalls, failure_of
+from workflows.activity_calls import ActivityCalls
 from workflows.state import RunState
 
 EXPIRED = "expired"
@@ -135,9 +135,9 @@ class Approvals:
         return Decided(verdict=None, on_expiry=pending.request.on_expiry)
 
     def _announce(self, request: ApprovalRequest) -> "asyncio.Task[Any] | None":
-        if self.state.opened is None or not self.state.opened.wait_notices:
+        if not self.state.opened.wait_notices:
             return None
-        ask = calls.Announce(run=self.state.run, workflow_id=workflow.info().workflow_id, request=request)
+        ask = calls.Announce(workflow_id=workflow.info().workflow_id, request=request)
         return asyncio.create_task(self._announced(ask))
 
     async def _announced(self, ask: calls.Announce) -> None:
@@ -153,7 +153,7 @@ class Approvals:
             past = self.closed.get(approval.request_id)
             if past == EXPIRED:
                 return errors.Expired(f"request_id: {approval.request_id} has expired; nobody decided in time")
-            if past is None and pending is not None and pending.decided is not None:
+            if pending is not None and pending.decided is not None:
                 past = f"{pending.decided.verdict} by {pending.decided.by}"
             known = ", ".join(self.pending) or "none"
             return errors.DecisionRefused(
@@ -183,13 +183,10 @@ class Approvals:
 
     async def verify(self, update: str, payload: dict[str, Any]) -> None:
         """Have a proof checked; raises NotVerified when it does not hold."""
-        ask = calls.CheckProof(
-            run=self.state.run, workflow_id=workflow.info().workflow_id, update=update, payload=payload
+        ask = calls.CheckProof(workflow_id=workflow.info().workflow_id, update=update, payload=payload)
+        proven = await self.activities.execute_in_handler(
+            calls.check_proof, ask, summary=f"check the proof of {update}"
         )
-        try:
-            proven = await self.activities.execute_once(calls.check_proof, ask, summary=f"check the proof of {update}")
-        except ApplicationError as error:
-            raise failure_of(error) from None
         if not proven.verified:
             raise errors.NotVerified(f"proof: {proven.reason}")
 
@@ -219,32 +216,22 @@ class Approvals:
             raise errors.DecisionRefused(
                 "calls: a request with a quorum is decided as a whole; reject it to have it changed"
             )
-        vote = {
-            "by": approval.by,
-            "verdict": approval.verdict.value,
-            "verified": approval.proof is not None,
-            "at": workflow.now().isoformat(timespec="seconds"),
-        }
-        pending.request = request = request.model_copy(update={"decided": (*request.decided, vote)})
+        vote = {"by": approval.by, "verdict": approval.verdict.value, "verified": approval.proof is not None}
+        at = workflow.now().isoformat(timespec="seconds")
+        pending.request = request = request.model_copy(update={"decided": (*request.decided, vote | {"at": at})})
         yes = approval.verdict is not Verdict.REJECT
         complete = not yes or len(request.decided) >= request.quorum
         state = "decided" if complete else "recorded"
-        data = {
-            "by": approval.by,
-            "verdict": approval.verdict.value,
-            "verified": approval.proof is not None,
-            "state": state,
-        }
-        self._record("approval.decided", request, f"{approval.verdict} by {approval.by}", **data)
+        self._record("approval.decided", request, f"{approval.verdict} by {approval.by}", **vote, state=state)
         if complete:
             pending.decided = Decided(
-                approval.verdict,
-                changes,
-                approval.answer,
-                approval.stop,
-                one_line(approval.by, 200),
-                approval.comment,
-                request.on_expiry,
+                verdict=approval.verdict,
+                calls=changes,
+                answer=approval.answer,
+                stop=approval.stop,
+                by=one_line(approval.by, 200),
+                comment=approval.comment,
+                on_expiry=request.on_expiry,
             )
         self.changed()
         return {"request_id": request.id, "verdict": approval.verdict.value, "state": state, "by": approval.by}

@@ -44,14 +44,13 @@ class Asking:
 
     async def closing_summary(self) -> str | None:
         """Return a summary of what was done, paid from what was kept back for it, or None."""
-        if self.context.state.opened is None:
+        if not self.context.state.opened.store:
             return None
         try:
             decision = await self._asked(closing=True)
         except (ApplicationError, BudgetExceeded):
             return None
-        usage = self.context.state.usage
-        self.context.state.usage = usage.model_copy(update={"free_calls": usage.free_calls + 1})
+        self.context.state.count_free_call()
         self.context.record("summary.created", "a closing summary was written")
         return decision.reason or None
 
@@ -68,7 +67,7 @@ class Asking:
                 facts = _facts(error)
                 if error.type == "ReservationTooSmall" and needed is None:
                     # Nothing was sent: what it takes is now known, and this was no try.
-                    self._release(held)
+                    self._settle_failed(held, {"unbilled": True})
                     needed = int(facts.get("needed", 0))
                     continue
                 needed = None
@@ -104,7 +103,7 @@ class Asking:
         else:
             await self.context.afford(refusal)
         left = state.ledger.left(closing=closing) or 0
-        figure = 2 * state.worst_micro or (state.opened.reserve_micro if state.opened else 0)
+        figure = 2 * state.worst_micro or state.opened.reserve_micro
         state.ledger, held = state.ledger.reserve(needed or min(left, figure or left), closing=closing)
         return held
 
@@ -120,7 +119,7 @@ class Asking:
             more["closing"] = True
         else:
             more["event"] = event
-            if state.opened is not None and state.opened.sandbox_queue:
+            if state.opened.sandbox_queue:
                 more["programs"] = True
         self.sent = len(state.append)
         if state.append:
@@ -128,9 +127,8 @@ class Asking:
         if state.budget.max_tokens is not None:
             more["max_completion_tokens"] = max(1, state.budget.max_tokens - state.usage.tokens)
         return calls.AskModel(
-            run=state.run,
             user_id=state.task.user_id,
-            model=state.opened.model if state.opened else "",
+            model=state.opened.model,
             context=state.context,
             step=state.usage.steps,
             budget=self._left(),
@@ -153,23 +151,20 @@ class Asking:
         if self._patient(kind, tries, since, pause):
             await workflow.sleep(pause, summary=f"before try {tries + 1} of the model")
             return False
-        if self.context.activities.ask_about_fault is None or not await self.context.activities.ask_about_fault(
-            f"ask_model: {error.message}"
-        ):
+        if not await self.context.activities.ask_about_fault(f"ask_model: {error.message}"):
             raise failure_of(error)
         return True
 
     def _patient(self, kind: str, tries: int, since: datetime, pause: timedelta) -> bool:
         """Return whether another try may help; a worker with another store may hand over to one with the right one."""
         if kind == "StoreMismatch":
-            most = 45 if self.context.state.opened is None else self.context.state.opened.transient_s
-            return workflow.now() + pause < since + timedelta(seconds=most)
+            return workflow.now() + pause < since + timedelta(seconds=self.context.state.opened.transient_s)
         return kind in TRIED_AGAIN and tries < TRIES
 
     def _settle(self, held: Reservation | None, decision: Decision) -> None:
         state = self.context.state
         billed = decision.usage.cost_micro
-        state.usage = state.usage.asked(state.opened.model if state.opened else "", decision.usage)
+        state.usage = state.usage.asked(state.opened.model, decision.usage)
         state.worst_micro = decision.worst_case_micro
         if held is not None:
             state.ledger = state.ledger.settle(held, billed)
@@ -183,15 +178,9 @@ class Asking:
         ledger = self.context.state.ledger
         self.context.state.ledger = ledger.release(held) if facts.get("unbilled") is True else ledger.charge(held)
 
-    def _release(self, held: Reservation | None) -> None:
-        if held is not None:
-            self.context.state.ledger = self.context.state.ledger.release(held)
-
     def _summary(self, tries: int) -> str:
-        usage = self.context.state.usage
-        return f"step {usage.steps}: ask {self.context.state.opened.model if self.context.state.opened else ''}" + (
-            f", try {tries + 1}" if tries else ""
-        )
+        state = self.context.state
+        return f"step {state.usage.steps}: ask {state.opened.model}" + (f", try {tries + 1}" if tries else "")
 
     def _left(self) -> str:
         state = self.context.state
@@ -202,6 +191,5 @@ class Asking:
 
 
 def _facts(error: ApplicationError) -> dict[str, Any]:
-    details = error.details
-    first = details[0] if details else None
+    first = error.details[0] if error.details else None
     return first if isinstance(first, dict) else {}

@@ -4,9 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
-
-from temporalio.exceptions import ApplicationError
+from typing import Any, Literal
 
 from backstay import calls, errors
 from backstay.approvals import deciding
@@ -14,14 +12,14 @@ from backstay.approvals.approval import ApprovalRequest, CallVerdict, RequestedC
 from backstay.budgets.budget import calls_refused
 from backstay.canonical import digest_of
 from backstay.errors import DecisionRefused
-from backstay.policies.policy import Policy, Purpose, rule
+from backstay.policies.policy import rule
 from backstay.policies.ruling import Ruling, stricter
 from backstay.requests import PreviewedCall
 from backstay.shown import one_line, shown_arguments
 from backstay.task.plan import references_in
 from backstay.task.status import State
+from backstay.tools.stages import Purpose, Stage, applies
 from backstay.tools.tool import ToolCall, ToolResult
-from workflows.activity_calls import failure_of
 from workflows.approvals import Decided
 from workflows.run_context import RunContext
 
@@ -30,12 +28,14 @@ WHOLE_DECISIONS = (Verdict.APPROVE.value, Verdict.REJECT.value)
 """A compensation was bound when its effect was recorded, a program is one text: nobody changes them in part."""
 SHOWN_CHARACTERS = 30_000
 """Of the arguments of one request; every query answer must stay under 128 KiB, whatever characters they hold."""
-Answered = dict[int, ToolCall | ToolResult]
-"""By index: the call that may go, perhaps modified, or the result that says why it may not."""
+Consented = ToolCall | ToolResult
+"""The call that may go, perhaps modified, or the result that says why it may not."""
+Answered = dict[int, Consented]
+"""What was answered about the calls of a batch, by index."""
 
 
 def never() -> bool:
-    """Say that what is asked about is always needed."""
+    """Say that an answer stays needed."""
     return False
 
 
@@ -54,58 +54,65 @@ class Consent:
     def __init__(self, context: RunContext) -> None:
         """Work at the run's context."""
         self.context = context
-        self.withdrawn: Callable[[], bool] = never
-        """Whether what is asked about is no longer needed."""
-
-    @property
-    def policy(self) -> Policy:
-        """Return the policy that the run was opened with."""
-        opened = self.context.state.opened
-        return Policy() if opened is None else opened.policy
 
     async def obtain(
-        self, batch: Sequence[ToolCall], *, kind: RequestKind | None = None, purpose: Purpose = "call"
+        self,
+        batch: Sequence[ToolCall],
+        purpose: Purpose = Purpose.CALL,
+        *,
+        kind: RequestKind | None = None,
+        unless: Callable[[], bool] = never,
     ) -> Answered:
         """Return for each call whether it may go; what is asked is asked in one request per set of approvers.
 
-        Raises Rejected when a person rejects and stops the run, Expired when a rule says that expiry fails it.
+        A request is withdrawn when `unless` becomes true. Raises Rejected when a person rejects and stops the run,
+        Expired when a rule says that expiry fails it.
         """
-        ruled = [
-            Ruled(i, call, rule(self.policy, call.tool, call.arguments, purpose=purpose))
-            for i, call in enumerate(batch)
-        ]
+        if not applies(purpose, Stage.RULE):
+            return dict(enumerate(batch))
+        ruled = [Ruled(index, call, self._ruling(call, purpose)) for index, call in enumerate(batch)]
         answered: Answered = {}
         asked: dict[tuple[Any, ...], list[Ruled]] = {}
-        for one in ruled:
-            match one.ruling.verdict:
+        for item in ruled:
+            match item.ruling.verdict:
                 case "allow":
-                    answered[one.index] = one.call
+                    answered[item.index] = item.call
                 case "ask":
-                    asked.setdefault(deciding.constraint(one.ruling), []).append(one)
+                    asked.setdefault(deciding.constraint(item.ruling), []).append(item)
                 case _:
-                    self.context.record("action.denied", f"{one.call.tool.name}: {one.ruling.rule}")
-                    answered[one.index] = refused(errors.Denied(f"denied by the policy: {one.ruling.rule}"))
-        if purpose == "call" and kind is not RequestKind.PROGRAM:
+                    self.context.record("action.denied", f"{item.call.tool.name}: {item.ruling.rule}")
+                    answered[item.index] = _denied(item.ruling)
+        if applies(purpose, Stage.RESERVE) and kind is not RequestKind.PROGRAM:
             # Nobody is asked about calls that the budget would refuse anyway.
-            names = [one.call.tool.name for one in ruled if one.ruling.verdict != "deny"]
-            await self.context.afford(lambda: calls_refused(self.context.state.budget, self.context.state.usage, names))
-        return answered | await self._ask_all(list(asked.values()), kind, purpose)
+            await self.afford([item.call for item in ruled if item.ruling.verdict != "deny"])
+        return answered | await self._ask_all(list(asked.values()), purpose, kind, unless)
 
-    async def again(self, call: ToolCall, why: str) -> ToolCall | ToolResult:
-        """Ask about one call whose ground has changed, whatever the policy says."""
-        ruling = rule(self.policy, call.tool, call.arguments)
+    async def again(self, call: ToolCall, purpose: Purpose, why: str, unless: Callable[[], bool]) -> Consented:
+        """Ask about a call whose ground has changed, whatever the policy says."""
+        ruling = self._ruling(call, purpose)
         if ruling.verdict == "deny":
-            return refused(errors.Denied(f"denied by the policy: {ruling.rule}"))
+            return _denied(ruling)
         ruling = ruling.model_copy(update={"verdict": "ask", "rule": f"{why} ({ruling.rule})"})
-        return (await self._ask_all([[Ruled(0, call, ruling)]], None, "call"))[0]
+        return (await self._ask_all([[Ruled(0, call, ruling)]], purpose, None, unless))[0]
 
-    async def _ask_all(self, groups: list[list[Ruled]], kind: RequestKind | None, purpose: Purpose) -> Answered:
+    async def afford(self, batch: Sequence[ToolCall]) -> None:
+        """Go on only when the budget allows these calls; raises BudgetExceeded."""
+        state, names = self.context.state, [call.tool.name for call in batch]
+        await self.context.afford(lambda: calls_refused(state.budget, state.usage, names))
+
+    def _ruling(self, call: ToolCall, purpose: Purpose) -> Ruling:
+        section: Literal["call", "undo"] = "undo" if purpose is Purpose.UNDO else "call"
+        return rule(self.context.state.opened.policy, call.tool, call.arguments, purpose=section)
+
+    async def _ask_all(
+        self, groups: list[list[Ruled]], purpose: Purpose, kind: RequestKind | None, unless: Callable[[], bool]
+    ) -> Answered:
         """Ask all groups at once: nobody waits for what others have to decide."""
         if not groups:
             return {}
         asking = [
             asyncio.ensure_future(
-                self._ask(group, kind or (RequestKind.CALL if len(group) == 1 else RequestKind.BATCH), purpose)
+                self._ask(group, purpose, kind or (RequestKind.CALL if len(group) == 1 else RequestKind.BATCH), unless)
             )
             for group in groups
         ]
@@ -113,29 +120,30 @@ class Consent:
             with self.context.doing(State.WAITING):
                 answers = await asyncio.gather(*asking)
         finally:
-            # Where one ends the run, the others are withdrawn.
-            for one in asking:
-                one.cancel()
+            # Where an answer ends the run, the other requests are withdrawn.
+            for request in asking:
+                request.cancel()
             await asyncio.gather(*asking, return_exceptions=True)
         return {index: answer for group in answers for index, answer in group.items()}
 
-    async def _ask(self, group: list[Ruled], kind: RequestKind, purpose: Purpose = "call") -> Answered:
+    async def _ask(
+        self, group: list[Ruled], purpose: Purpose, kind: RequestKind, unless: Callable[[], bool]
+    ) -> Answered:
         most = max(200, min(2000, SHOWN_CHARACTERS // len(group)))
-        diffs = await self._diffs(group) if purpose == "call" else {}
-        shown = tuple(shown_call(one.call, one.index, most, diffs.get(one.index)) for one in group)
-        by_index = {one.index: one for one in group}
+        diffs = await self._diffs(group)
+        shown = tuple(shown_call(item.call, item.index, most, diffs.get(item.index)) for item in group)
+        by_index = {item.index: item for item in group}
         request = ApprovalRequest(
-            id="",
             kind=kind,
             question=_question(group, kind, purpose),
             calls=shown,
-            options=DECISIONS if purpose == "call" and kind is not RequestKind.PROGRAM else WHOLE_DECISIONS,
-            reason="; ".join(dict.fromkeys(one.call.reason for one in group if one.call.reason)),
+            options=WHOLE_DECISIONS if purpose is Purpose.UNDO or kind is RequestKind.PROGRAM else DECISIONS,
+            reason="; ".join(dict.fromkeys(item.call.reason for item in group if item.call.reason)),
             args_digest=digest_of(
-                group[0].call.arguments if len(group) == 1 else [one.call.arguments for one in group]
+                group[0].call.arguments if len(group) == 1 else [item.call.arguments for item in group]
             ),
         )
-        ruling = reduce(stricter, (one.ruling for one in group))
+        ruling = reduce(stricter, (item.ruling for item in group))
 
         async def check_changes(named: dict[int, CallVerdict]) -> dict[int, CallVerdict]:
             return {
@@ -143,57 +151,48 @@ class Consent:
                 for index, verdict in named.items()
             }
 
-        decided = await self.context.approvals.ask(request, ruling, check_changes, self.withdrawn)
+        decided = await self.context.approvals.ask(request, ruling, check_changes, unless)
         if decided.verdict is None and decided.on_expiry == "fail":
             raise errors.Expired(f"nobody decided about {request.question} in time")
         if decided.stop:
             raise rejected(decided)
-        return {one.index: _outcome(one, decided) for one in group}
+        return {item.index: _outcome(item, decided) for item in group}
 
     async def _diffs(self, group: list[Ruled]) -> dict[int, str | None]:
         """Return by index what calls would change, for those whose provider can tell."""
-        told = [one for one in group if one.call.tool.previewed]
-        if not told:
+        previewed = [item for item in group if item.call.tool.previewed]
+        if not previewed:
             return {}
         state = self.context.state
         ask = calls.PreviewCalls(
-            run=state.run,
             user_id=state.task.user_id,
-            calls=tuple(PreviewedCall(tool=one.call.tool.name, arguments=one.call.arguments) for one in told),
+            calls=tuple(PreviewedCall(tool=item.call.tool.name, arguments=item.call.arguments) for item in previewed),
         )
         if state.step_results:
             ask = ask.model_copy(update={"results": state.step_results})
-        previewed = await self.context.activities.execute(calls.preview_calls, ask, summary="see what would change")
-        return {one.index: diff for one, diff in zip(told, previewed.diffs, strict=True)}
+        shown = await self.context.activities.execute(calls.preview_calls, ask, summary="see what would change")
+        return {item.index: diff for item, diff in zip(previewed, shown.diffs, strict=True)}
 
-    async def _changed(self, one: Ruled, verdict: CallVerdict, shown: tuple[RequestedCall, ...]) -> CallVerdict:
-        seen = next(call for call in shown if call.index == one.index).arguments
+    async def _changed(self, item: Ruled, verdict: CallVerdict, shown: tuple[RequestedCall, ...]) -> CallVerdict:
+        seen = next(call for call in shown if call.index == item.index).arguments
         changes = {
             key: value for key, value in (verdict.arguments or {}).items() if key not in seen or seen[key] != value
         }
-        ask = calls.CheckCall(
-            run=self.context.state.run,
-            user_id=self.context.state.task.user_id,
-            tool=one.call.tool.name,
-            arguments=(merged := deciding.merged(one.call.arguments, changes)),
-            # A plan's references stand for results that do not exist yet.
-            resolved=self.context.state.task.plan is None or not references_in(merged),
+        name, merged = item.call.tool.name, deciding.merged(item.call.arguments, changes)
+        # A plan's references stand for results that do not exist yet.
+        resolved = self.context.state.task.plan is None or not references_in(merged)
+        checked = await self.context.check_call(
+            name, merged, resolved=resolved, summary=f"check changes to {name}", in_handler=True
         )
-        try:
-            checked = await self.context.activities.execute_once(
-                calls.check_call, ask, summary=f"check changes to {one.call.tool.name}"
-            )
-        except ApplicationError as error:
-            raise failure_of(error) from None
+        where = f"calls.{item.index}.arguments"
         if checked.error is not None:
-            raise DecisionRefused(f"calls.{one.index}.arguments: {checked.error}")
-        anew = rule(self.policy, one.call.tool, checked.arguments)
+            raise DecisionRefused(f"{where}: {checked.error}")
+        # Only calls may be changed: a compensation is decided as a whole.
+        anew = self._ruling(item.call.model_copy(update={"arguments": checked.arguments}), Purpose.CALL)
         if anew.verdict == "deny":
-            raise DecisionRefused(f"calls.{one.index}.arguments: the changed call is denied by {anew.rule}")
-        if anew.verdict == "ask" and deciding.constraint(anew) != deciding.constraint(one.ruling):
-            raise DecisionRefused(
-                f"calls.{one.index}.arguments: the changed call falls under another rule: {anew.rule}"
-            )
+            raise DecisionRefused(f"{where}: the changed call is denied by {anew.rule}")
+        if anew.verdict == "ask" and deciding.constraint(anew) != deciding.constraint(item.ruling):
+            raise DecisionRefused(f"{where}: the changed call falls under another rule: {anew.rule}")
         return CallVerdict(verdict="modify", arguments=checked.arguments)
 
 
@@ -208,24 +207,28 @@ def refused(error: errors.BackstayError) -> ToolResult:
     return ToolResult(success=False, error=str(error), error_type=type(error).__name__)
 
 
-def _outcome(one: Ruled, decided: Decided) -> ToolCall | ToolResult:
+def _denied(ruling: Ruling) -> ToolResult:
+    return refused(errors.Denied(f"denied by the policy: {ruling.rule}"))
+
+
+def _outcome(item: Ruled, decided: Decided) -> Consented:
     if decided.verdict is None:
-        return refused(errors.Expired(f"nobody decided about {one.call.tool.name} in time"))
-    named = decided.calls.get(one.index)
+        return refused(errors.Expired(f"nobody decided about {item.call.tool.name} in time"))
+    named = decided.calls.get(item.index)
     verdict = named.verdict if named is not None else decided.verdict.value
     if verdict == "reject":
         return refused(rejected(decided))
     if named is not None and named.arguments is not None:
-        return one.call.model_copy(update={"arguments": named.arguments})
-    return one.call
+        return item.call.model_copy(update={"arguments": named.arguments})
+    return item.call
 
 
 def _question(group: list[Ruled], kind: RequestKind, purpose: Purpose) -> str:
-    if purpose == "undo":
+    if purpose is Purpose.UNDO:
         return f"May the run undo an effect: {one_line(str(group[0].call.arguments['undo']), 300)}?"
     if kind is RequestKind.PROGRAM:
         return "May the run start this program? Each call it makes is ruled on when it is made."
-    names = list(dict.fromkeys(one.call.tool.name for one in group))
+    names = list(dict.fromkeys(item.call.tool.name for item in group))
     listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
     what = "the plan's calls" if kind is RequestKind.PLAN else f"{len(group)} calls" if len(group) > 1 else "one call"
     return f"May the run make {what} of {one_line(listed, 300)}?"

@@ -90,7 +90,7 @@ class Ending:
             ended.outcome is Outcome.BUDGET_EXCEEDED and self.context.state.budget.on_exhausted == "fail"
         )
         keep = self.context.state.task.on_failure == "keep" or isinstance(ended.error, errors.InternalError)
-        if not due or keep or self.context.state.opened is None:
+        if not due or keep or not self.context.state.opened.store:
             return []
         return await Rollback(self.context).run()
 
@@ -112,28 +112,18 @@ class Ending:
         )
 
     async def _stored(self, result: Result) -> Result:
-        state = self.context.state
-        if state.opened is None:
-            return result.model_copy(update={"events": tuple(state.events)})
-        try:
-            closed = await self.context.activities.execute(
-                calls.close_run, calls.CloseRun(run=state.run, result=result), summary="close the run"
-            )
-        except ApplicationError as error:
-            workflow.logger.error("the result could not be stored: %s", error.message)
-            return result.model_copy(update={"events": tuple(state.events)})
-        return result.model_copy(
-            update={
-                "events": tuple(state.events),
-                "effects": closed.effects,
-                "effects_ref": closed.effects_ref,
-                "events_ref": closed.events_ref,
-            }
-        )
+        state, closed = self.context.state, calls.Closed()
+        if state.opened.store:
+            try:
+                ask = calls.CloseRun(result=result)
+                closed = await self.context.activities.execute(calls.close_run, ask, summary="close the run")
+            except ApplicationError as error:
+                workflow.logger.error("the result could not be stored: %s", error.message)
+        return result.model_copy(update={"events": tuple(state.events), **dict(closed)})
 
 
 def _outcome_after(outcome: Outcome, undone: list[Undone]) -> Outcome:
-    if any(one.state == "parked" for one in undone):
+    if any(effect.state == "parked" for effect in undone):
         return Outcome.ROLLBACK_FAILED
-    compensated = any(one.state == "compensated" for one in undone)
+    compensated = any(effect.state == "compensated" for effect in undone)
     return Outcome.ROLLED_BACK if compensated and outcome is not Outcome.CANCELLED else outcome

@@ -180,10 +180,9 @@ class Handlers:
         answered = self.context.state.answered
         if key is not None and key in answered:
             return answered[key]
-        opened = self.context.state.opened
         if said.proof is not None:
             await self.context.approvals.verify(update, data)
-        elif update in {"top_up", "undo"} and opened is not None and deciding.restricts(opened.policy):
+        elif update in {"top_up", "undo"} and deciding.restricts(self.context.state.opened.policy):
             raise errors.NotVerified("proof: required, because the policy names who may decide")
         if key is not None and key in answered:
             return answered[key]
@@ -205,9 +204,9 @@ class Handlers:
             context.undos += 1
         finally:
             context.undoing = False
-        listed = "; ".join(f"{one.tool}: {one.state}" for one in undone) or "nothing"
+        listed = "; ".join(f"{effect.tool}: {effect.state}" for effect in undone) or "nothing"
         context.tell(f"A person had effects undone: {listed}. Take this into account.", fact=True)
-        return {"undone": [one.plain() for one in undone]}
+        return {"undone": [effect.plain() for effect in undone]}
 
     async def _pause(self, said: Said, more: dict[str, Any]) -> dict[str, Any]:
         self.context.state.paused = said.reason or "no reason given"

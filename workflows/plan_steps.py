@@ -2,22 +2,24 @@
 
 from typing import Any
 
-from backstay import calls
+from backstay.approvals.approval import RequestKind
 from backstay.errors import ArgumentsInvalid, StepFailed, TaskInvalid, ToolNotFound
 from backstay.task.decision import Finish
 from backstay.task.plan import Plan, PlanStep, references_in, resolve
+from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall, ToolResult
+from workflows.consent import Consented, refused
 from workflows.run_context import RunContext
-from workflows.tool_calls import Performed, ToolCalls, refused
+from workflows.tool_calls import ToolCalls
 
 
 class PlanSteps:
     """Carry out one plan."""
 
-    def __init__(self, context: RunContext, perform: ToolCalls) -> None:
-        """Work at the run's context."""
+    def __init__(self, context: RunContext, tool_calls: ToolCalls) -> None:
+        """Work at the run's context, through its one way to the world."""
         self.context = context
-        self.tool_calls = perform
+        self.tool_calls = tool_calls
 
     async def run(self, plan: Plan) -> Finish:
         """Perform all steps; raises StepFailed at the first that fails without `continue_on_failure`.
@@ -25,7 +27,7 @@ class PlanSteps:
         The outputs hold, per step, its tool, success, and the ref of what it returned.
         """
         batch = [await self._checked(index, step) for index, step in enumerate(plan.steps)]
-        answered = await self.tool_calls.consent_to_plan(batch)
+        answered = await self.tool_calls.consent.obtain(batch, Purpose.PLAN_STEP, kind=RequestKind.PLAN)
         for index, step in enumerate(plan.steps):
             # A step that may not run ends the plan before it begins: what came before would only be taken back.
             if isinstance(answer := answered[index], ToolResult):
@@ -37,14 +39,15 @@ class PlanSteps:
             usage = self.context.state.usage
             self.context.state.usage = usage.model_copy(update={"steps": usage.steps + 1})
             answer = self._with_results(index, step, answered[index])
-            performed = (await self.tool_calls.dispatch([(batch[index], answer)], deadline_s=step.timeout_s))[0]
-            outputs.append(self._noted(index, step, performed))
+            (performed,) = await self.tool_calls.perform(
+                Purpose.PLAN_STEP, [batch[index]], deadline_s=step.timeout_s, answered={0: answer}
+            )
+            outputs.append(self._noted(index, step, performed.result))
             self.context.state.position = index + 1
         done = sum(1 for output in outputs if output["success"])
         return Finish(summary=f"{done} of {len(plan.steps)} steps of the plan done", outputs={"steps": outputs})
 
-    def _noted(self, index: int, step: PlanStep, performed: Performed) -> dict[str, Any]:
-        result = performed.result
+    def _noted(self, index: int, step: PlanStep, result: ToolResult) -> dict[str, Any]:
         if result.ref is not None and result.success:
             self.context.state.step_results[index] = result.ref
         self._refuse_failure(index, step, result)
@@ -59,7 +62,7 @@ class PlanSteps:
         if not result.success and not step.continue_on_failure:
             raise StepFailed(f"step {index} ({step.tool}) failed: {result.error_type}: {result.error}")
 
-    def _with_results(self, index: int, step: PlanStep, answer: ToolCall | ToolResult) -> ToolCall | ToolResult:
+    def _with_results(self, index: int, step: PlanStep, answer: Consented) -> Consented:
         """Return the call, or why it cannot be made: it refers to a step that gave no result."""
         if isinstance(answer, ToolResult):
             return answer
@@ -76,19 +79,15 @@ class PlanSteps:
 
     async def _checked(self, index: int, step: PlanStep) -> ToolCall:
         """Resolve references to the input, validate what is known, and find the tool's facts."""
-        state = self.context.state
-        arguments = resolve(step.arguments, {"input": state.task.input})
+        arguments = resolve(step.arguments, {"input": self.context.state.task.input})
         written = references_in(step.arguments)
         for path in (pending := references_in(arguments)):
             if path not in written:
                 # Who fills in the input may not reach for what other steps returned.
                 raise ArgumentsInvalid(f"plan.steps.{index}: the input holds ${{{path}}}; only the plan may refer")
             _step_named(index, path)
-        ask = calls.CheckCall(
-            run=state.run, user_id=state.task.user_id, tool=step.tool, arguments=arguments, resolved=not pending
-        )
-        checked = await self.context.activities.execute(
-            calls.check_call, ask, summary=f"check step {index}: {step.tool}"
+        checked = await self.context.check_call(
+            step.tool, arguments, resolved=not pending, summary=f"check step {index}: {step.tool}"
         )
         if checked.tool is None or checked.error is not None:
             kind = ToolNotFound if checked.error_type == "ToolNotFound" else ArgumentsInvalid
@@ -106,14 +105,15 @@ class PlanSteps:
 def _step_named(index: int, path: str) -> int:
     """Return the number of the step a reference names; raises ArgumentsInvalid when it names none before this one."""
     parts = path.split(".")
-    if parts[0] != "steps" or len(parts) < 3 or not _is_number(parts[1]) or parts[2] != "result":
+    if (
+        parts[0] != "steps"
+        or len(parts) < 3
+        or parts[2] != "result"
+        or not (parts[1].isdecimal() and len(parts[1]) < 10)
+    ):
         raise ArgumentsInvalid(
             f"plan.steps.{index}: ${{{path}}} is not a reference; write ${{input.x}} or ${{steps.0.result.x}}"
         )
     if int(parts[1]) >= index:
         raise ArgumentsInvalid(f"plan.steps.{index}: ${{{path}}} refers to a step that has not run by then")
     return int(parts[1])
-
-
-def _is_number(text: str) -> bool:
-    return text.isdecimal() and len(text) < 10

@@ -1,8 +1,8 @@
 """Run a program: every batch of calls it makes goes through the one path."""
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
 
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
@@ -15,9 +15,9 @@ from backstay.program import Halt, ProgramAnswer
 from backstay.shown import one_line
 from backstay.task.decision import RunProgram
 from backstay.task.status import State
+from backstay.tools.stages import Purpose
 from backstay.tools.tool import Safety, Tool, ToolCall, ToolResult
 from workflows.activity_calls import TRANSIENT
-from workflows.consent import never
 from workflows.run_context import RunContext
 from workflows.tool_calls import ToolCalls
 
@@ -31,10 +31,10 @@ _CHECK_S = 30
 class Programs:
     """Carry programs from their first line to their result."""
 
-    def __init__(self, context: RunContext, perform: ToolCalls) -> None:
-        """Work at the run's context, through its one path."""
+    def __init__(self, context: RunContext, tool_calls: ToolCalls) -> None:
+        """Work at the run's context, through its one way to the world."""
         self.context = context
-        self.tool_calls = perform
+        self.tool_calls = tool_calls
         self._kept: set[tuple[str, str]] = set()
         self._checks: list[asyncio.Task[None]] = []
 
@@ -45,19 +45,17 @@ class Programs:
         """
         state = self.context.state
         await self.context.afford(lambda: code_runs_refused(state.budget, state.usage))
-        call = ToolCall(id=action.call_id, tool=RUN_PROGRAM, arguments=_shown(action), reason=action.reason)
-        consent = (await self.tool_calls.consent.obtain([call], kind=RequestKind.PROGRAM))[0]
+        # What a policy and a person see and approve is the whole source.
+        shown = {"source": action.source, **({"begins_with": action.begins} if action.begins else {})}
+        call = ToolCall(id=action.call_id, tool=RUN_PROGRAM, arguments=shown, reason=action.reason)
+        consent = (await self.tool_calls.consent.obtain([call], Purpose.PROGRAM, kind=RequestKind.PROGRAM))[0]
         if isinstance(consent, ToolResult):
             return consent
         state.usage = state.usage.model_copy(update={"code_runs": state.usage.code_runs + 1})
         why = one_line(action.reason or action.begins or str(action.source), 120)
         self.context.record("program.started", why, program=action.program)
         undos = self.context.undos
-        self.tool_calls.consent.withdrawn = lambda: self.context.undos != undos
-        try:
-            halt = await self._to_its_end(action)
-        finally:
-            self.tool_calls.consent.withdrawn = never
+        halt = await self._to_its_end(action, lambda: self.context.undos != undos)
         self.context.record("program.ended", halt.error or f"finished after {halt.rounds} rounds", rounds=halt.rounds)
         if halt.sampled:
             self._checks.append(asyncio.create_task(self._check(action, halt)))
@@ -75,24 +73,28 @@ class Programs:
         """End the jails in which a program may still wait, wherever it was kept."""
         kept, self._kept = sorted(self._kept), set()
         for queue, program in kept:
-            ask = calls.ForgetProgram(run=self.context.state.run, program=program)
+            ask = calls.ForgetProgram(program=program)
             with suppress(ApplicationError):
                 await self.context.activities.execute_once(calls.forget_program, ask, queue=queue, counted=False)
 
     async def _check(self, action: RunProgram, halt: Halt) -> None:
         """Have a program run again from its journal, beside the run; only a difference is worth a word."""
         state = self.context.state
-        ask = calls.VerifyProgram(run=state.run, program=action.program, journal=halt.journal, image=halt.image)
-        queue = "" if state.opened is None else state.opened.sandbox_queue
+        ask = calls.VerifyProgram(program=action.program, journal=halt.journal, image=halt.image)
         with suppress(ApplicationError, asyncio.CancelledError):
             again = await self.context.activities.execute_once(
-                calls.verify_program, ask, summary="run the program again", queue=queue, counted=False
+                calls.verify_program,
+                ask,
+                summary="run the program again",
+                queue=state.opened.sandbox_queue,
+                counted=False,
             )
             if again.differs:
                 told = f"run again from its journal, {again.differs}"
                 self.context.record("program.diverged", told, program=action.program)
 
-    async def _to_its_end(self, action: RunProgram) -> Halt:
+    async def _to_its_end(self, action: RunProgram, withdrawn: Callable[[], bool]) -> Halt:
+        """Return how it ended; `withdrawn` says that a person had effects undone since it began."""
         halt = Halt(kind="waiting")
         answers: tuple[ProgramAnswer, ...] = ()
         made = 0
@@ -110,9 +112,9 @@ class Programs:
             self._kept.add((halt.queue, action.program))
             await self.context.gate()
             await self.context.afford(self._time_refused)
-            answers = await self._answers(halt, made)
+            answers = await self._answers(halt, made, withdrawn)
             made += len(halt.calls)
-            if self.tool_calls.consent.withdrawn():
+            if withdrawn():
                 await self._forget()
                 return Halt(kind="crashed", error=str(ProgramCancelled()), error_type="ProgramCancelled")
 
@@ -123,7 +125,7 @@ class Programs:
     async def _resumed(self, action: RunProgram, halt: Halt, answers: tuple[ProgramAnswer, ...]) -> Halt:
         """Go on where the program is kept; anywhere else its journal is fed to a new one first."""
         state = self.context.state
-        ask = calls.ResumeProgram(run=state.run, program=action.program)
+        ask = calls.ResumeProgram(program=action.program)
         if halt.journal:
             ask = ask.model_copy(update={"journal": halt.journal, "append": answers, "image": halt.image})
         summary = f"program, round {halt.rounds + 1}"
@@ -138,12 +140,11 @@ class Programs:
             else:
                 self._kept.discard((halt.queue, action.program))
                 return gone_on
-        common = "" if state.opened is None else state.opened.sandbox_queue
         # Later than in the first round a person is asked before it is given up.
         begin = activities.execute_once if not halt.journal else activities.execute
-        return await begin(calls.resume_program, ask, summary=summary, queue=common)
+        return await begin(calls.resume_program, ask, summary=summary, queue=state.opened.sandbox_queue)
 
-    async def _answers(self, halt: Halt, made: int) -> tuple[ProgramAnswer, ...]:
+    async def _answers(self, halt: Halt, made: int, withdrawn: Callable[[], bool]) -> tuple[ProgramAnswer, ...]:
         """Perform one batch; a call that may not be made is answered with its error."""
         answers: dict[int, ProgramAnswer] = {}
         going: list[ToolCall] = []
@@ -158,23 +159,18 @@ class Programs:
             else:
                 answers[int(call.id)] = ProgramAnswer(i=int(call.id), error=refusal, error_type=kind)
         if going:
-            for one in await self.tool_calls.batch(going):
-                answers[int(one.call.id)] = _answer(int(one.call.id), one.result)
+            for call, result in await self.tool_calls.perform(Purpose.PROGRAM, going, unless=withdrawn):
+                answers[int(call.id)] = _answer(int(call.id), result)
         return tuple(answers[int(call.id)] for call in halt.calls)
 
     async def _stored(self, halt: Halt) -> ToolResult:
         if halt.payload is None:
             return ToolResult(success=False, error=halt.error, error_type=halt.error_type)
-        ask = calls.DigestPayload(run=self.context.state.run, label="program", payload=halt.payload)
+        ask = calls.DigestPayload(label="program", payload=halt.payload)
         kept = await self.context.activities.execute(calls.digest, ask, summary="keep what the program returned")
         if halt.kind == "finished":
             return kept
         return ToolResult(success=False, ref=kept.ref, error=halt.error, error_type=halt.error_type)
-
-
-def _shown(action: RunProgram) -> dict[str, Any]:
-    """Return the source as a policy and a person see it: what is approved is the whole of it."""
-    return {"source": action.source, **({"begins_with": action.begins} if action.begins else {})}
 
 
 def _answer(i: int, result: ToolResult) -> ProgramAnswer:

@@ -1,80 +1,125 @@
 """Find out what became of a call whose answer was lost; never guess."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from temporalio import workflow
 
 from backstay import calls
-from backstay.approvals.approval import ApprovalRequest, RequestedCall, RequestKind, Verdict
+from backstay.approvals.approval import RequestKind, Verdict
 from backstay.effects.effect import Effect, EffectState
-from backstay.shown import one_line, shown_arguments
-from backstay.task.status import State
-from backstay.tools.tool import ToolCall, ToolResult
+from backstay.shown import one_line
+from backstay.tools.stages import Purpose
+from backstay.tools.tool import Safety, Tool, ToolCall, ToolResult
+from workflows.consent import never, shown_call
 from workflows.run_context import RunContext
 
-Resend = Callable[[int], Awaitable[ToolResult]]
-"""Send the effect with this number again; a number of its own begins with its first send."""
-VERIFY_BACKOFF_S = (1, 2, 4)
+VERIFY_BACKOFF_S = (1, 2)
 VERIFY_PATIENCE_S = 15
 """For all tries together: a server that is silent is silent for its checks too, and a person is to be asked soon."""
+UNDO_BACKOFF_S = (1, 2)
+VERIFY_LOST_UNDO = "verify-lost-undo"
+"""Since this change a compensation whose answer is lost is settled by its own check before it is parked."""
+
+
+@dataclass
+class CallInFlight:
+    """Hold one call from its intent to its outcome."""
+
+    purpose: Purpose
+    call: ToolCall
+    deadline_s: float
+    effect: int | None = None
+    """The number of the effect that it makes, checks or takes back; None for a read."""
+    send: int = 1
+    """Counts deliberate sends."""
+    unless: Callable[[], bool] = never
+    """Whether questions about it are no longer needed."""
+
+
+class Performed(NamedTuple):
+    """Tell what became of one call."""
+
+    call: ToolCall
+    result: ToolResult
+
+
+Send = Callable[[CallInFlight], Awaitable[ToolResult]]
+Perform = Callable[..., Awaitable[Sequence[Performed]]]
 
 
 class Reconcile:
     """Settle unknown outcomes by the declared check, else by a person's word."""
 
-    def __init__(self, context: RunContext) -> None:
-        """Work at the run's context."""
+    def __init__(self, context: RunContext, perform: Perform) -> None:
+        """Work at the run's context; `perform` makes the declared checks."""
         self.context = context
+        self.perform = perform
 
-    async def settled(self, call: ToolCall, effect: int, result: ToolResult, resend: Resend) -> ToolResult:
+    async def settled(self, flight: CallInFlight, result: ToolResult, send: Send) -> ToolResult:
         """Return a result that is known; only proof, or a person's word, sends the call again."""
         while result.error_type in {"OutcomeUnknown", "EffectConflict"}:
-            verdict, known = await self._verdict(call, effect, result)
-            match verdict:
-                case "known" if known is not None:
-                    return known
-                case "resend" if result.error_type == "EffectConflict":
-                    # The row of the other call is kept; this one gets a number of its own.
-                    effect = self._renumbered(effect)
-                    result = await resend(effect)
-                case _:
-                    result = await resend(effect)
+            conflict = result.error_type == "EffectConflict"
+            self._record_unknown(flight, flight.call.tool.name, result)
+            known = None if conflict else await self._found(flight, result)
+            if known is None:
+                known = await self._ask(flight, result)
+            elif known.verified is False:
+                known = None
+            if known is not None:
+                return known
+            if conflict:
+                # The row of the other call is kept; this one gets a number of its own.
+                self._renumber(flight)
+            flight.send += 1
+            result = await send(flight)
         return result
 
-    async def check(self, tool: str, effect: int) -> ToolResult | None:
+    async def undone(self, flight: CallInFlight, result: ToolResult, send: Send) -> ToolResult:
+        """Return what became of a compensation; one that failed, or provably was not made, is tried again.
+
+        One whose outcome stays unknown is not: a person must look.
+        """
+        name = flight.call.tool.name
+        for pause in (*UNDO_BACKOFF_S, None):
+            if result.error_type == "OutcomeUnknown" and workflow.patched(VERIFY_LOST_UNDO):
+                self._record_unknown(flight, f"undo by {name}", result)
+                result = await self._found(flight, result) or result
+            if result.success or result.error_type == "OutcomeUnknown" or pause is None:
+                break
+            await workflow.sleep(timedelta(seconds=pause), summary=f"{name} again")
+            flight.send += 1
+            result = await send(flight)
+        return result
+
+    async def check(self, tool: str, effect: int, *, undo: bool = False) -> ToolResult | None:
         """Run the declared verify up to three times; None when it cannot tell.
 
-        A result with `verified` True: the effect took place. False: every try said that it did not.
+        A result with `verified` True: the effect, or with `undo` its compensation, took place. False: every try said
+        that it did not.
         """
-        state = self.context.state
+        purpose = Purpose.VERIFY_UNDO if undo else Purpose.VERIFY
+        call = ToolCall(id=f"verify-{effect}", tool=Tool(name=tool, safety=Safety.READ_ONLY))
         last: ToolResult | None = None
         ends = workflow.now() + timedelta(seconds=VERIFY_PATIENCE_S)
-        for number in range(len(VERIFY_BACKOFF_S)):
-            if number:
-                if workflow.now() + timedelta(seconds=VERIFY_BACKOFF_S[number - 1]) >= ends:
+        for pause in (0, *VERIFY_BACKOFF_S):
+            if pause:
+                if workflow.now() + timedelta(seconds=pause) >= ends:
                     break
-                await workflow.sleep(timedelta(seconds=VERIFY_BACKOFF_S[number - 1]), summary=f"check {tool} again")
-            state.usage = state.usage.model_copy(update={"free_calls": state.usage.free_calls + 1})
-            ask = calls.CallTool(
-                run=state.run,
-                user_id=state.task.user_id,
-                purpose="verify",
-                tool=tool,
-                effect=effect,
-                deadline_s=round((ends - workflow.now()).total_seconds(), 3),
-            )
-            result = await self.context.activities.execute(
-                calls.call_tool, ask, summary=f"verify {tool}, effect {effect}"
-            )
-            if result.verified:
-                return result
+                await workflow.sleep(timedelta(seconds=pause), summary=f"check {tool} again")
+            left = round((ends - workflow.now()).total_seconds(), 3)
+            (performed,) = await self.perform(purpose, [call], effect=effect, deadline_s=left)
+            result = performed.result
+            if result.verified or (undo and result.error_type == "ToolNotFound"):
+                # Only the toolbox knows whether the tool of a compensation declares a check.
+                return result if result.verified else None
             last = result if result.verified is False else last
         return last
 
     async def look(self, effect: int, *, undo: bool = False) -> Effect:
-        """Read what the store knows of an effect."""
+        """Read what the store knows of an effect, or with `undo` of its compensation."""
         return await self.settle(effect, "look", undo=undo)
 
     async def settle(
@@ -86,99 +131,76 @@ class Reconcile:
         undo: bool = False,
     ) -> Effect:
         """Record what a check or a person says of an effect."""
-        ask = calls.SettleEffect(run=self.context.state.run, effect=effect, verdict=verdict, by=by, undo=undo)
+        ask = calls.SettleEffect(effect=effect, verdict=verdict, by=by, undo=undo)
         return await self.context.activities.execute(
             calls.settle_effect, ask, summary=f"effect {effect}: {verdict.replace('_', ' ')}"
         )
 
     async def wait_out(self, seconds: float, tool: str) -> None:
         """Wait until a request can no longer be under way, and a little longer."""
-        opened = self.context.state.opened
-        total = seconds + (5 if opened is None else opened.settle_after_s)
+        total = seconds + self.context.state.opened.settle_after_s
         await workflow.sleep(timedelta(seconds=total), summary=f"wait until {tool} has settled")
 
-    async def _verdict(self, call: ToolCall, effect: int, result: ToolResult) -> tuple[str, ToolResult | None]:
-        name = call.tool.name
-        self.context.record("effect.unknown", f"{name}: {result.error or ''}", effect=effect, type=result.error_type)
-        if result.error_type == "OutcomeUnknown":
-            await self.wait_out(result.settle_in_s, name)
-            if (late := recorded(await self.look(effect))) is not None:
-                return "known", late
-            checked = await self.check(name, effect) if call.tool.verify else None
-            if checked is not None and checked.verified:
-                self.context.record("effect.settled", f"{name}: the declared check says it happened", effect=effect)
-                return "known", checked
-            if checked is not None and call.tool.verify_is_final:
-                await self.settle(effect, "did_not_happen", "the declared check")
-                self.context.record(
-                    "effect.settled", f"{name}: the declared check proves it did not happen", effect=effect
-                )
-                return "resend", None
-        return await self._ask(call, effect, result)
+    async def _found(self, flight: CallInFlight, result: ToolResult) -> ToolResult | None:
+        """Return what the store or the declared check knows of a lost call; None when neither does.
 
-    async def _ask(self, call: ToolCall, effect: int, result: ToolResult) -> tuple[str, ToolResult | None]:
-        arguments, clipped = shown_arguments(call.arguments)
-        tool = call.tool
-        request = ApprovalRequest(
-            id="",
-            kind=RequestKind.OUTCOME,
-            question=_question(call, result, f"{self.context.state.run}/{effect}"),
-            calls=(
-                RequestedCall(
-                    index=0,
-                    tool=one_line(tool.name, 200),
-                    arguments=arguments,
-                    safety=tool.safety,
-                    undoable=tool.undo is not None,
-                    undo_how=tool.undo,
-                    clipped=clipped,
-                ),
-            ),
-            options=(Verdict.HAPPENED.value, Verdict.DID_NOT_HAPPEN.value, Verdict.RETRY.value),
-            rule="engine: an unknown outcome asks",
-        )
-        with self.context.doing(State.WAITING):
-            decided = await self.context.approvals.ask(request)
-        said = f"{decided.by} says so"
-        if decided.verdict is Verdict.RETRY:
-            if result.error_type == "OutcomeUnknown":
-                await self.settle(effect, "did_not_happen", f"{decided.by} asked for another send")
-            return "resend", None
-        if result.error_type == "EffectConflict":
-            return "known", _known_conflict(decided.verdict is Verdict.HAPPENED, said)
-        if decided.verdict is Verdict.HAPPENED:
-            settled = await self.settle(effect, "happened", said)
-            note = f"it happened ({said}); its answer was lost"
-            return "known", ToolResult(success=True, error=note, undo=settled.undo)
-        await self.settle(effect, "did_not_happen", said)
-        return "known", ToolResult(success=False, error=f"it did not happen ({said})", error_type="DidNotHappen")
-
-    def _renumbered(self, effect: int) -> int:
-        state = self.context.state
-        slot = next((slot for slot in state.undo.slots if slot.effect == effect), None)
-        number = state.next_effect
-        state.next_effect += 1
-        if slot is not None:
-            state.undo = state.undo.drop(effect).push(slot.model_copy(update={"effect": number}))
-        return number
-
-
-def recorded(effect: Effect) -> ToolResult | None:
-    """Return the outcome that was recorded while nobody was looking, or None."""
-    match effect.state:
-        case EffectState.APPLIED | EffectState.COMPENSATED | EffectState.KEPT:
-            return ToolResult(success=True, ref=effect.result, undo=effect.undo, recorded=True)
-        case EffectState.FAILED:
-            return ToolResult(
-                success=False, ref=effect.result, error=effect.outcome, error_type="ToolError", recorded=True
-            )
-        case _:
+        A result with `verified` False: the check proves that the call did not take place, and the store says so now.
+        """
+        effect, tool, undo = flight.effect or 0, flight.call.tool, flight.purpose is Purpose.UNDO
+        await self.wait_out(result.settle_in_s, tool.name)
+        late = await self.look(effect, undo=undo)
+        if late.recorded is not None and late.state is not EffectState.NOT_SENT:
+            return late.recorded
+        checked = await self.check(tool.name, effect, undo=undo) if undo or tool.verify else None
+        if checked is None:
             return None
+        if checked.verified:
+            self.context.record("effect.settled", f"{tool.name}: the declared check says it happened", effect=effect)
+            return checked
+        if not (checked.verify_is_final if undo else tool.verify_is_final):
+            return None
+        await self.settle(effect, "did_not_happen", "the declared check", undo=undo)
+        proof = "the declared check proves it did not happen"
+        self.context.record("effect.settled", f"{tool.name}: {proof}", effect=effect)
+        return ToolResult(success=False, error=proof, error_type="DidNotHappen", verified=False)
 
+    async def _ask(self, flight: CallInFlight, result: ToolResult) -> ToolResult | None:
+        """Return what a person says of a call; None: it is to be sent again."""
+        effect, conflict = flight.effect or 0, result.error_type == "EffectConflict"
+        decided = await self.context.ask(
+            RequestKind.OUTCOME,
+            _question(flight.call, result, f"{self.context.state.run}/{effect}"),
+            Verdict.HAPPENED,
+            Verdict.DID_NOT_HAPPEN,
+            Verdict.RETRY,
+            rule="engine: an unknown outcome asks",
+            calls=(shown_call(flight.call),),
+        )
+        said, happened = f"{decided.by} says so", decided.verdict is Verdict.HAPPENED
+        if decided.verdict is Verdict.RETRY:
+            if not conflict:
+                await self.settle(effect, "did_not_happen", f"{decided.by} asked for another send")
+            return None
+        if conflict and happened:
+            error = f"it happened before the run was reset ({said}); its answer is not known"
+            return ToolResult(success=True, error=error)
+        if conflict:
+            return ToolResult(success=False, error=f"it was not made ({said})", error_type="DidNotHappen")
+        settled = await self.settle(effect, "happened" if happened else "did_not_happen", said)
+        if happened:
+            return ToolResult(success=True, error=f"it happened ({said}); its answer was lost", undo=settled.undo)
+        return ToolResult(success=False, error=f"it did not happen ({said})", error_type="DidNotHappen")
 
-def still_unknown(effect: Effect) -> bool:
-    """Return whether nobody knows if the effect took place."""
-    return effect.state in {EffectState.DISPATCHED, EffectState.UNKNOWN}
+    def _renumber(self, flight: CallInFlight) -> None:
+        state = self.context.state
+        slot = next((slot for slot in state.undo.slots if slot.effect == flight.effect), None)
+        flight.effect, flight.send = state.take_effect_number(), 0
+        if slot is not None:
+            state.undo = state.undo.drop(slot.effect).push(slot.model_copy(update={"effect": flight.effect}))
+
+    def _record_unknown(self, flight: CallInFlight, what: str, result: ToolResult) -> None:
+        text = f"{what}: {result.error or ''}"
+        self.context.record("effect.unknown", text, effect=flight.effect, type=result.error_type)
 
 
 def _question(call: ToolCall, result: ToolResult, effect_id: str) -> str:
@@ -188,9 +210,3 @@ def _question(call: ToolCall, result: ToolResult, effect_id: str) -> str:
         return f"Another call is recorded in the place of {name} ({why}). Did this one happen, or make it now?"
     lost = f"{name} was sent as {one_line(effect_id, 300)} and its answer was lost ({why})"
     return f"{lost}. Did it happen, did it not happen, or send it again?"
-
-
-def _known_conflict(happened: bool, said: str) -> ToolResult:  # noqa: FBT001  # a verdict, not a switch
-    if happened:
-        return ToolResult(success=True, error=f"it happened before the run was reset ({said}); its answer is not known")
-    return ToolResult(success=False, error=f"it was not made ({said})", error_type="DidNotHappen")

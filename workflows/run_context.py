@@ -6,15 +6,17 @@ from typing import Any
 
 from temporalio import workflow
 
+from backstay import calls
 from backstay.approvals.approval import ApprovalRequest, RequestKind, Verdict
 from backstay.budgets.budget import MICRO, first_limit_hit
 from backstay.errors import BudgetExceeded, TaskInvalid
+from backstay.policies.ruling import Ruling
 from backstay.task.context import ContextItem
 from backstay.task.event import Event
 from backstay.task.status import State
 from backstay.task.task import Task
 from workflows.activity_calls import ActivityCalls, Stopped
-from workflows.approvals import Approvals
+from workflows.approvals import Approvals, Decided
 from workflows.state import RunState
 from workflows.stopwatch import Stopwatch
 
@@ -35,6 +37,8 @@ class RunContext:
         self.undos = 0
         """How often a person had effects undone while the run went on."""
         self.ending = False
+        self.after_end = False
+        """Whether this workflow undoes effects of a run that has ended, so that another one may have tried before."""
 
     def record(self, name: str, text: str, *, written: bool = False, **data: Any) -> Event:
         """Add an event to the timeline."""
@@ -67,6 +71,30 @@ class RunContext:
             self.state.state = before
             self.changed()
 
+    async def check_call(
+        self, tool: str, arguments: dict[str, Any], *, resolved: bool, summary: str, in_handler: bool = False
+    ) -> calls.CheckedCall:
+        """Resolve and validate a call before it is ruled on."""
+        ask = calls.CheckCall(user_id=self.state.task.user_id, tool=tool, arguments=arguments, resolved=resolved)
+        execute = self.activities.execute_in_handler if in_handler else self.activities.execute
+        return await execute(calls.check_call, ask, summary=summary)
+
+    async def ask(
+        self,
+        kind: RequestKind,
+        question: str,
+        *options: Verdict,
+        rule: str,
+        ruling: Ruling | None = None,
+        unless: Callable[[], bool] = lambda: False,
+        **more: Any,
+    ) -> Decided:
+        """Ask people something and wait until they decide, or until `unless` makes the question needless."""
+        verdicts = tuple(option.value for option in options)
+        request = ApprovalRequest(kind=kind, question=question, options=verdicts, rule=rule, **more)
+        with self.doing(State.WAITING):
+            return await self.approvals.ask(request, ruling, unless=unless)
+
     async def afford(self, refusal: Callable[[], str | None]) -> None:
         """Go on only when nothing is refused; where the task says so, ask for more.
 
@@ -93,15 +121,15 @@ class RunContext:
         return state.budget.plain()
 
     async def _ask_for_more(self, message: str, refusal: Callable[[], str | None]) -> bool:
-        request = ApprovalRequest(
-            id="",
-            kind=RequestKind.BUDGET,
-            question=f"{message}. Top up and go on, or reject to end the run?",
-            options=(Verdict.ANSWER.value, Verdict.REJECT.value),
-            schema={"type": "object", "description": 'limits to add, such as {"max_steps": 5}'},
+        decided = await self.ask(
+            RequestKind.BUDGET,
+            f"{message}. Top up and go on, or reject to end the run?",
+            Verdict.ANSWER,
+            Verdict.REJECT,
             rule="budget: on_exhausted asks",
+            unless=lambda: refusal() is None,
+            schema={"type": "object", "description": 'limits to add, such as {"max_steps": 5}'},
         )
-        decided = await self.approvals.ask(request, unless=lambda: refusal() is None)
         if decided.verdict is not Verdict.ANSWER:
             return decided.verdict is None and refusal() is None
         try:
@@ -111,13 +139,11 @@ class RunContext:
         return True
 
     async def _ask_about_fault(self, fault: str) -> bool:
-        request = ApprovalRequest(
-            id="",
-            kind=RequestKind.OUTCOME,
-            question=f"A fault lasts: {fault}. Retry, or reject to stop?",
-            options=(Verdict.RETRY.value, Verdict.REJECT.value),
+        decided = await self.ask(
+            RequestKind.OUTCOME,
+            f"A fault lasts: {fault}. Retry, or reject to stop?",
+            Verdict.RETRY,
+            Verdict.REJECT,
             rule="engine: a transient fault lasted too long",
         )
-        with self.doing(State.WAITING):
-            decided = await self.approvals.ask(request)
         return decided.verdict is Verdict.RETRY

@@ -7,27 +7,30 @@ from typing import Any, TypeVar
 from temporalio import workflow
 
 from backstay import calls
-from backstay.approvals.approval import ApprovalRequest, RequestKind, Verdict
+from backstay.approvals.approval import RequestKind, Verdict
+from backstay.budgets.budget import MICRO, Ledger
 from backstay.canonical import canonical
 from backstay.errors import TaskInvalid
 from backstay.shown import one_line
 from backstay.task.context import ContextItem
 from backstay.task.decision import Action, AskPerson, CallTools, Finish, ReadResult, RunProgram, SearchTools
 from backstay.task.result import Outcome
-from backstay.task.status import State
 from backstay.task.task import Task
+from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolResult
 from workflows.asking import Asking
 from workflows.consent import rejected
 from workflows.ending import Ended, Ending, ended_by, ended_with
 from workflows.handlers import Handlers, as_application_error
-from workflows.opening import FIRST_SEARCH_LIMIT, open_context, search
 from workflows.plan_steps import PlanSteps
 from workflows.programs import Programs
 from workflows.run_context import RunContext
 from workflows.tool_calls import ToolCalls
 
 Value = TypeVar("Value")
+FIRST_SEARCH_LIMIT = 40
+FINALIZE_SHARE = 4
+"""At most a quarter of the ceiling is kept back for the closing summary."""
 
 
 @workflow.defn(name="RunTask")
@@ -116,9 +119,9 @@ class RunTask(Handlers):
             case AskPerson():
                 return await self._ask_person(action)
             case CallTools():
-                performed = await self.tool_calls.batch(action.calls)
-                self._answer([(one.call.id, one.result) for one in performed])
-                return all(one.result.success for one in performed)
+                performed = await self.tool_calls.perform(Purpose.CALL, action.calls)
+                self._answer([(call.id, result) for call, result in performed])
+                return all(result.success for _, result in performed)
             case RunProgram():
                 result = await self.programs.run(action)
                 self._answer([(action.call_id, result)])
@@ -128,26 +131,18 @@ class RunTask(Handlers):
 
     async def _read(self, action: ReadResult) -> bool:
         state = self.context.state
-        ask = calls.ReadStored(
-            run=state.run, ref=action.ref, path=action.path, offset=action.offset, limit=action.limit
-        )
+        ask = calls.ReadStored(ref=action.ref, path=action.path, offset=action.offset, limit=action.limit)
         result = await self.context.activities.execute(
             calls.read_result, ask, summary=f"read {action.ref[:12]} {action.path[:60]}"
         )
-        state.usage = state.usage.model_copy(update={"free_calls": state.usage.free_calls + 1})
+        state.count_free_call()
         self._answer([(action.call_id, result)])
         return result.success
 
     async def _ask_person(self, action: AskPerson) -> bool:
-        request = ApprovalRequest(
-            id="",
-            kind=RequestKind.QUESTION,
-            question=one_line(action.question, 2000),
-            options=(Verdict.ANSWER.value, Verdict.REJECT.value),
-            rule="engine: the model asks",
-        )
-        with self.context.doing(State.WAITING):
-            decided = await self.context.approvals.ask(request)
+        question = one_line(action.question, 2000)
+        options = (Verdict.ANSWER, Verdict.REJECT)
+        decided = await self.context.ask(RequestKind.QUESTION, question, *options, rule="engine: the model asks")
         if decided.stop:
             raise rejected(decided)
         if decided.verdict is Verdict.ANSWER:
@@ -178,6 +173,51 @@ class RunTask(Handlers):
             self.context.tell(note)
         else:
             self.context.state.append.append(ContextItem(kind="answer", call_id=finish.call_id, text=note))
+
+
+async def open_context(context: RunContext) -> None:
+    """Resolve profile, prices, policy, catalog, store and prompt, and prepare the ledger."""
+    state = context.state
+    context.record("run.started", one_line(state.task.text or "plan", 200), user_id=state.task.user_id)
+    ask = calls.OpenRun(
+        task=state.task,
+        at=workflow.now().isoformat(timespec="milliseconds"),
+        workflow_run_id=workflow.info().run_id,
+    )
+    opened = await context.activities.execute(calls.open_run, ask, summary="open the run")
+    state.opened, state.context, state.catalog = opened, opened.context, opened.catalog
+    ceiling = state.budget.max_llm_cost_usd
+    micro = None if ceiling is None else round(ceiling * MICRO)
+    finalize = (
+        0
+        if micro is None or state.budget.on_exhausted != "finalize"
+        else min(opened.finalize_micro, micro // FINALIZE_SHARE)
+    )
+    state.ledger = Ledger(ceiling=micro, finalize=finalize)
+    context.changed()
+
+
+async def search(
+    context: RunContext, query: str, *, limit: int, detail_level: str = "summary", call_id: str | None = None
+) -> None:
+    """Search the catalog; what is found becomes visible to the model at its next step."""
+    state = context.state
+    shown = one_line(query, 60)
+    event = context.record("search.run", f"searched tools: {shown}", written=True)
+    ask = calls.FindTools(
+        user_id=state.task.user_id,
+        query=query[:2000],
+        limit=limit,
+        event=event.n,
+        step=state.usage.steps,
+    )
+    if detail_level == "full":
+        ask = ask.model_copy(update={"detail_level": detail_level})
+    found = await context.activities.execute(calls.search_tools, ask, summary=f"search tools: {shown}")
+    state.count_free_call()
+    state.catalog = found.catalog
+    item = ContextItem(kind="tools", ref=found.ref)
+    state.append.append(item if call_id is None else item.model_copy(update={"call_id": call_id}))
 
 
 def _admitted(task: Any, more: tuple[Any, ...]) -> tuple[TaskInvalid | None, Task]:

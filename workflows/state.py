@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from backstay.budgets.budget import Budget, Ledger
 from backstay.budgets.usage import Usage
-from backstay.calls import Opened
+from backstay.calls import NOT_OPENED, Opened
 from backstay.effects.compensation import Undone, UndoStack
 from backstay.task.context import ContextItem
 from backstay.task.event import Event
@@ -25,7 +25,7 @@ class RunState(BaseModel):
 
     run: str
     task: Task
-    opened: Opened | None = None
+    opened: Opened = NOT_OPENED
     state: State = State.STARTING
     budget: Budget = Budget()
     usage: Usage = Usage()
@@ -67,6 +67,15 @@ class RunState(BaseModel):
         if not written:
             self.unwritten = [*self.unwritten, event][-KEPT_EVENTS:]
         return event
+
+    def take_effect_number(self) -> int:
+        """Return the number of a new effect."""
+        self.next_effect += 1
+        return self.next_effect - 1
+
+    def count_free_call(self) -> None:
+        """Count a call that no limit counts."""
+        self.usage = self.usage.model_copy(update={"free_calls": self.usage.free_calls + 1})
 
     def take_unwritten(self) -> tuple[Event, ...]:
         """Hand over the events that the next activity must write."""

@@ -1,65 +1,77 @@
-"""The only door to the world: rule, ask, reserve, call, settle, bind undo, tell."""
+"""Perform tool calls: the one way to the world, steered by the table of purposes and stages."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from typing import Any
 
-from backstay import calls
-from backstay.approvals.approval import RequestKind
-from backstay.budgets.budget import calls_refused
+from backstay import calls, errors
+from backstay.approvals.approval import RequestKind, Verdict
+from backstay.canonical import digest_of
 from backstay.effects.compensation import Compensation
+from backstay.policies.policy import rule
+from backstay.shown import one_line
 from backstay.task.status import State
-from backstay.tools.tool import ToolCall, ToolResult
-from workflows.consent import Consent, refused
-from workflows.reconcile import Reconcile
+from backstay.tools.stages import Purpose, Stage, applies
+from backstay.tools.tool import Elicitation, ToolCall, ToolResult
+from workflows.approvals import Decided
+from workflows.consent import Answered, Consent, never, refused, rejected, shown_call
+from workflows.reconcile import CallInFlight, Performed, Reconcile
 from workflows.run_context import RunContext
-from workflows.sending import Sending, summary_of
 
-
-@dataclass(frozen=True)
-class Performed:
-    """Tell what became of one call."""
-
-    call: ToolCall
-    result: ToolResult
+QUESTIONS = 10
+"""How often in a row a server may ask; a server that never has enough gets no answer."""
+USUAL_S = 30
+BAD = "AnswerInvalid"
+"""The type of a result that only says what is wrong with a person's answer; the question still stands."""
 
 
 class ToolCalls:
-    """Carry calls through the one path."""
+    """Carry calls of every purpose through their stages."""
 
     def __init__(self, context: RunContext) -> None:
         """Work at the run's context."""
         self.context = context
         self.consent = Consent(context)
-        self.reconcile = Reconcile(context)
+        self.reconcile = Reconcile(context, self.perform)
         self.locks: dict[str, asyncio.Lock] = {}
 
-    async def batch(self, batch: Sequence[ToolCall]) -> list[Performed]:
-        """Perform calls that were decided together; results come in the order of the calls.
-
-        Raises BudgetExceeded, Expired or Rejected.
-        """
-        answered = await self.consent.obtain(batch)
-        return await self.dispatch([(call, answered[index]) for index, call in enumerate(batch)])
-
-    async def consent_to_plan(self, batch: Sequence[ToolCall]) -> dict[int, ToolCall | ToolResult]:
-        """Ask once about all calls of a plan before the first is made."""
-        return await self.consent.obtain(batch, kind=RequestKind.PLAN)
-
-    async def dispatch(
-        self, answered: Sequence[tuple[ToolCall, ToolCall | ToolResult]], *, deadline_s: float | None = None
+    async def perform(
+        self,
+        purpose: Purpose,
+        batch: Sequence[ToolCall],
+        *,
+        effect: int | None = None,
+        deadline_s: float | None = None,
+        answered: Answered | None = None,
+        unless: Callable[[], bool] = never,
     ) -> list[Performed]:
-        """Make the calls that may go, in parallel unless their provider is serial."""
-        state = self.context.state
-        seconds = deadline_s or (30 if state.opened is None else state.opened.deadline_s)
-        names = [answer.tool.name for _, answer in answered if isinstance(answer, ToolCall)]
-        await self.context.afford(lambda: calls_refused(state.budget, state.usage, names))
-        await self.context.gate()
-        running = [
-            self._made(answer, seconds) if isinstance(answer, ToolCall) else _not_made(call, answer)
-            for call, answer in answered
+        """Take calls that were decided together through the stages of their purpose; results come in their order.
+
+        `effect` is the one that a check or a compensation is about, `answered` what was said of a plan as a whole;
+        when `unless` becomes true, questions to people are withdrawn. Raises BudgetExceeded, Expired or Rejected.
+        """
+        if answered is None:
+            answered = await self.consent.obtain(batch, purpose, unless=unless)
+        going = [answer for index in range(len(batch)) if isinstance(answer := answered[index], ToolCall)]
+        reserves = applies(purpose, Stage.RESERVE)
+        if reserves:
+            await self.consent.afford(going)
+            await self.context.gate()
+        seconds = deadline_s or self.context.state.opened.deadline_s
+        flights = [CallInFlight(purpose, call, _deadline(call, seconds), effect, unless=unless) for call in going]
+        for flight in flights:
+            if reserves:
+                self.context.state.usage = self.context.state.usage.called(flight.call.tool.name)
+            self._bind(flight)
+        running = [self._made(flight) for flight in flights]
+        made = iter(await self._together(running) if reserves else [await work for work in running])
+        return [
+            Performed(call, answer) if isinstance(answer := answered[index], ToolResult) else next(made)
+            for index, call in enumerate(batch)
         ]
+
+    async def _together(self, running: Sequence[Coroutine[Any, Any, Performed]]) -> list[Performed]:
         self.context.calls_in_flight += 1
         try:
             with self.context.doing(State.CALLING):
@@ -72,57 +84,122 @@ class ToolCalls:
                 raise outcome
         return [outcome for outcome in done if isinstance(outcome, Performed)]
 
-    def _made(self, call: ToolCall, deadline_s: float) -> "asyncio.Task[Performed]":
-        state = self.context.state
-        state.usage = state.usage.called(call.tool.name)
-        effect: int | None = None
-        if call.effectful:
-            effect = state.next_effect
-            state.next_effect += 1
-            self._bind(call, effect)
-        return asyncio.ensure_future(self._call(call, effect, deadline_s))
+    async def _made(self, flight: CallInFlight) -> Performed:
+        """Take one call from its intent to its outcome."""
+        tool = flight.call.tool
+        if flight.purpose is Purpose.UNDO and self.context.after_end:
+            earlier = await self.reconcile.look(flight.effect or 0, undo=True)
+            flight.send += earlier.sends_settled
+        async with self.locks.setdefault(tool.provider, asyncio.Lock()) if tool.serial else nullcontext():
+            result = await self._sent(flight)
+            if result.error_type == "ToolChanged" and tool.definition:
+                result = await self._send_changed(flight, result)
+        effect, reads = flight.effect, flight.effect is None
+        if applies(flight.purpose, Stage.SETTLE, reads=reads):
+            settled = self.reconcile.undone if flight.purpose is Purpose.UNDO else self.reconcile.settled
+            result = await settled(flight, result, self._sent)
+        if effect is not None and applies(flight.purpose, Stage.BIND_UNDO):
+            self._note(effect, result)
+        return Performed(flight.call, result)
 
-    async def _call(self, call: ToolCall, effect: int | None, deadline_s: float) -> Performed:
-        lock = self.locks.setdefault(call.tool.provider, asyncio.Lock()) if call.tool.serial else nullcontext()
-        sending = Sending(self.context, call, deadline_s)
-        async with lock:
-            result = await sending.first(effect)
-            if result.error_type == "ToolChanged":
-                result = await self._send_changed(sending, effect, result)
-        call = sending.call
-        if effect is not None:
-            result = await self.reconcile.settled(call, effect, result, sending.again)
-            self._note(call, effect, result)
-        return Performed(call, result)
+    async def _sent(self, flight: CallInFlight) -> ToolResult:
+        """Send a call, and again with each answer that a person gives to its server's questions."""
+        result = await self._order(flight)
+        for _ in range(QUESTIONS):
+            question, effect = result.question, flight.effect
+            if question is None:
+                return result
+            decided = await self._ask(flight.call, question, result)
+            if decided.stop:
+                raise rejected(decided)
+            if decided.verdict is Verdict.ANSWER or (question.said is None and decided.verdict is not None):
+                if question.said is not None and effect is not None:
+                    # Answering means that the call is to be made again.
+                    await self.reconcile.settle(effect, "did_not_happen", f"{decided.by} answered its question")
+                    flight.send += 1
+                answer = decided.answer if decided.verdict is Verdict.ANSWER else None
+                result = await self._order(flight, question.sealed, answer)
+            elif question.said is None:
+                return refused(errors.Expired(f"nobody answered {flight.call.tool.name} in time"))
+            else:
+                return await self._left(effect, result)
+        return ToolResult(success=False, error="its server asks without end", error_type="ToolError")
 
-    async def _send_changed(self, sending: Sending, effect: int | None, result: ToolResult) -> ToolResult:
-        """Ask again about a tool that is no longer the one that was ruled on; nothing has been sent yet."""
-        state, call = self.context.state, sending.call
-        ask = calls.CheckCall(
-            run=state.run,
-            user_id=state.task.user_id,
-            tool=call.tool.name,
-            arguments=call.arguments,
-            resolved=not state.step_results,
+    async def _order(self, flight: CallInFlight, question: str = "", reply: object = None) -> ToolResult:
+        """Have the one activity make the call. Nothing else in the engine orders `call_tool`."""
+        state, call, effect, purpose = self.context.state, flight.call, flight.effect, flight.purpose
+        summary = _summary(flight)
+        # What stays at its default does not reach history.
+        more: dict[str, Any] = {}
+        if applies(purpose, Stage.EVENT):
+            event = self.context.record("action.called", summary, written=True, tool=call.tool.name, effect=effect)
+            more |= {"event": event.n, "step": state.usage.steps}
+        if applies(purpose, Stage.RESERVE):
+            more |= {"definition": call.tool.definition, "arguments": call.arguments}
+            more |= {"args_digest": digest_of(call.arguments)} if effect is not None else {}
+            more |= {"results": state.step_results} if state.step_results else {}
+        else:
+            # The arguments of a check and of a compensation are sealed in the store, with the effect.
+            more["purpose"] = purpose.value
+            state.count_free_call()
+        more |= {"effect": effect} if effect is not None else {}
+        more |= {"send": flight.send} if flight.send != 1 else {}
+        more |= {"deadline_s": flight.deadline_s} if flight.deadline_s != USUAL_S else {}
+        more |= {"question": question, "reply": reply} if question else {}
+        ask = calls.CallTool(user_id=state.task.user_id, tool=call.tool.name, **more)
+        return await self.context.activities.execute(
+            calls.call_tool, ask, summary=summary, deadline_s=flight.deadline_s
         )
-        checked = await self.context.activities.execute(
-            calls.check_call, ask, summary=f"look at the changed {call.tool.name}"
+
+    async def _left(self, effect: int | None, result: ToolResult) -> ToolResult:
+        """Return what an older server did without an answer, as it stands."""
+        if effect is not None:
+            happened = "happened" if result.success else "did_not_happen"
+            await self.reconcile.settle(effect, happened, "its server went on")
+        kind = None if result.success else "ToolError"
+        return result.model_copy(update={"question": None, "error_type": kind})
+
+    async def _ask(self, call: ToolCall, question: Elicitation, result: ToolResult) -> Decided:
+        ruling = rule(self.context.state.opened.policy, call.tool, call.arguments)
+        return await self.context.ask(
+            RequestKind.ELICITATION,
+            _words(call, question, result),
+            Verdict.ANSWER,
+            Verdict.REJECT,
+            rule="engine: the tool's server asks",
+            # Whoever had to decide about the call answers for it, too; without such a rule it never expires.
+            ruling=ruling.model_copy(update={"quorum": 1}) if ruling.verdict == "ask" else None,
+            calls=(shown_call(call),),
+            schema=question.form,
+        )
+
+    async def _send_changed(self, flight: CallInFlight, result: ToolResult) -> ToolResult:
+        """Ask again about a tool that is no longer the one that was ruled on; nothing has been sent yet."""
+        call, name = flight.call, flight.call.tool.name
+        resolved = not self.context.state.step_results
+        checked = await self.context.check_call(
+            name, call.arguments, resolved=resolved, summary=f"look at the changed {name}"
         )
         if checked.tool is None or checked.error is not None:
             return result.model_copy(update={"error": checked.error or result.error})
-        sending.call = renewed = call.model_copy(update={"tool": checked.tool})
-        answer = await self.consent.again(renewed, "the tool's definition has changed since it was ruled on")
+        flight.call = call.model_copy(update={"tool": checked.tool})
+        why = "the tool's definition has changed since it was ruled on"
+        answer = await self.consent.again(flight.call, flight.purpose, why, flight.unless)
         if isinstance(answer, ToolResult):
             return answer
-        sending.call = answer
-        if effect is not None:
-            self._bind(answer, effect)
-        return await sending.first(effect)
+        flight.call = answer
+        self._bind(flight)
+        return await self._sent(flight)
 
-    def _bind(self, call: ToolCall, effect: int) -> None:
-        tool = call.tool
+    def _bind(self, flight: CallInFlight) -> None:
+        """Give an effect its number, and a slot in the undo stack before it is sent."""
+        tool = flight.call.tool
+        if flight.effect is None and applies(flight.purpose, Stage.INTENT, reads=not flight.call.effectful):
+            flight.effect = self.context.state.take_effect_number()
+        if flight.effect is None or not applies(flight.purpose, Stage.BIND_UNDO):
+            return
         slot = Compensation(
-            effect=effect,
+            effect=flight.effect,
             tool=tool.name,
             step=self.context.state.usage.steps,
             undo_tool=tool.undo_tool,
@@ -133,28 +210,48 @@ class ToolCalls:
         )
         self.context.state.undo = self.context.state.undo.push(slot)
 
-    def _note(self, call: ToolCall, effect: int, result: ToolResult) -> None:
+    def _note(self, effect: int, result: ToolResult) -> None:
         """Keep in the undo stack what may have happened, drop what certainly did not."""
         state = self.context.state
         slot = next((slot for slot in state.undo.slots if slot.effect == effect), None)
         if slot is None:
             return
         if result.success:
-            # What was promised and could not be prepared stays named, for a person to do.
-            prepared = result.undo is not None or slot.by_effect_id
-            bound = {
-                "unknown": False,
-                "shown": result.undo or slot.shown,
-                "undo_tool": slot.undo_tool if prepared else None,
-            }
+            # A compensation that could not be prepared stays named, for a person to do.
+            undo_tool = slot.undo_tool if result.undo is not None or slot.by_effect_id else None
+            bound = {"unknown": False, "shown": result.undo or slot.shown, "undo_tool": undo_tool}
             state.undo = state.undo.push(slot.model_copy(update=bound))
         elif result.error_type not in {"OutcomeUnknown", "EffectConflict"}:
             state.undo = state.undo.drop(effect)
         self.context.changed()
 
 
-async def _not_made(call: ToolCall, result: ToolResult) -> Performed:
-    return Performed(call, result)
+def _deadline(call: ToolCall, seconds: float) -> float:
+    """Return how long a call may take; a tool's own time stands against the engine's usual one only."""
+    return (call.tool.deadline_s or seconds) if seconds == USUAL_S else seconds
 
 
-__all__ = ["Performed", "ToolCalls", "refused", "summary_of"]
+def _words(call: ToolCall, question: Elicitation, result: ToolResult) -> str:
+    name = one_line(call.tool.name, 200)
+    fault = f"The last answer does not fit ({one_line(result.error or '', 300)}). " if result.error_type == BAD else ""
+    visit = f" It wants you to visit {one_line(question.url, 500)}." if question.url else ""
+    then = "Your answer lets the call go on; reject to decline."
+    if question.said is not None:
+        then = (
+            f"It went on without an answer and said: {one_line(question.said, 300)}. "
+            "Your answer makes the call again; reject to leave it at that."
+        )
+    return f"{fault}{name} asks: {question.message}{visit} {then}"
+
+
+def _summary(flight: CallInFlight) -> str:
+    """Say in one line what is called, for operators: tool, the most telling argument, how it is undone."""
+    call, name = flight.call, one_line(flight.call.tool.name, 80)
+    if flight.purpose is Purpose.UNDO:
+        return f"undo: {call.arguments['undo']}"[:200]
+    if not applies(flight.purpose, Stage.RULE):
+        return f"{flight.purpose.replace('_', ' ')} {name}, effect {flight.effect}"
+    argument = next((str(value) for value in call.arguments.values() if isinstance(value, str | int | float)), "")
+    telling = f" -> {one_line(argument, 60)}" if argument else ""
+    undoable = "" if not call.effectful else ", undoable" if call.tool.undo else ", cannot be undone"
+    return f"{name}{telling}{undoable}"

@@ -18,8 +18,6 @@ from workflows.handlers import Handlers, as_application_error
 from workflows.rollback import Rollback
 from workflows.run_context import RunContext
 
-UNDOABLE = frozenset({EffectState.APPLIED, EffectState.KEPT, EffectState.DISPATCHED, EffectState.UNKNOWN})
-
 
 class UndoRequest(Frozen):
     """Name the run whose effects are to be taken back."""
@@ -44,6 +42,7 @@ class UndoRun(Handlers):
             self.invalid, self.ask = TaskInvalid(str(error)), UndoRequest(workflow_id="")
         self.open_doors()
         self.context = RunContext("", Task(text=f"undo {self.ask.workflow_id}"), self.show)
+        self.context.after_end = True
 
     @workflow.run
     async def run(self, ask: Any = None) -> dict[str, Any]:
@@ -72,16 +71,16 @@ class UndoRun(Handlers):
         state = self.context.state
         state.run = loaded.run
         state.task = state.task.model_copy(update={"user_id": loaded.user_id or "singleton"})
-        state.opened = loaded.opened
+        state.opened = loaded.opened or calls.NOT_OPENED
         for effect in loaded.effects:
             # What was kept because nothing takes it back was dealt with before.
-            if effect.state in UNDOABLE and (effect.state is not EffectState.KEPT or effect.undo is not None):
+            if effect.state is not EffectState.KEPT or effect.undo is not None:
                 state.undo = state.undo.push(_slot(effect))
-        return await Rollback(self.context, again=True).run(self.ask.to_step)
+        return await Rollback(self.context).run(self.ask.to_step)
 
     def _result(self, undone: list[Undone]) -> Result:
-        parked = [one for one in undone if one.state == "parked"]
-        compensated = [one for one in undone if one.state == "compensated"]
+        parked = [effect for effect in undone if effect.state == "parked"]
+        compensated = [effect for effect in undone if effect.state == "compensated"]
         info = workflow.info()
         kept = len(undone) - len(parked) - len(compensated)
         summary = f"{len(compensated)} effects undone, {len(parked)} parked, {kept} cannot be undone"
@@ -106,5 +105,5 @@ def _slot(effect: Effect) -> Compensation:
         shown=effect.undo,
         by_effect_id=effect.undo_by_effect_id,
         verify=effect.verify,
-        unknown=effect.state in {EffectState.DISPATCHED, EffectState.UNKNOWN},
+        unknown=effect.unknown,
     )

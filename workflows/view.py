@@ -102,7 +102,7 @@ class SearchAttributes:
 
     def show(self, state: RunState, pending: int) -> None:
         """Upsert state and pending count when they changed, cost when it doubled and at the end."""
-        if state.opened is None or not state.opened.search_attributes:
+        if not state.opened.search_attributes:
             return
         now = (_state_word(state.state, pending), pending)
         updates: list[SearchAttributeUpdate[Any]] = []

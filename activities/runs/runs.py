@@ -135,8 +135,7 @@ class Runs(Activities):
     @implements(calls.close_run)
     async def close_run(self, ask: calls.CloseRun) -> calls.Closed:
         """Store how the run ended, together with its effects and events."""
-        self.store.check(ask.store)
-        await self.store.events.append(ask.run, ask.events)
+        await self.begin(ask)
         rows = [row for row in await self.store.effects.of_run(ask.run) if not row.undo]
         effects = [shown(row).model_copy(update={"settle_in_s": 0}) for row in rows]
         events = await self.store.events.of_run(ask.run)

@@ -1,11 +1,10 @@
-"""Send effects at most once, and read and settle what is recorded of them."""
+"""Send effects at most once, and record what becomes of them."""
 
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
 
 import structlog
 from temporalio import activity
@@ -19,7 +18,6 @@ from backstay.shown import one_line
 from backstay.task.event import Event
 from backstay.tools.tool import ToolResult
 from store.effects.types import Begun, BoundUndo, EffectRow, Intent
-from store.store import Store
 from toolbox.providers.answer import Answer, refused
 from toolbox.providers.elicitation import InputRequired
 from toolbox.providers.provider import NotSent
@@ -30,6 +28,8 @@ LONGEST_IN_FLIGHT_S = 30
 """For how long an activity waits for another attempt by being tried again; longer would count as a lasting fault."""
 FIRST_LATE = 1_000_000_000
 """The workflow numbers its own events from 1 and may be past this activity; late ones are numbered far beyond."""
+
+Value = TypeVar("Value")
 
 log = structlog.get_logger("backstay.effects")
 
@@ -45,126 +45,148 @@ class _Held(Exception):
         self.begun = begun
 
 
-@dataclass(frozen=True)
-class Send:
-    """Say what is to be sent, and how its outcome is recorded."""
-
-    intent: Intent
-    label: str
-    provider: str
-    idempotency_ttl: float | None
-    call: Callable[[Callable[[], Awaitable[None]]], Awaitable[Answer]]
-    """Sends the request; awaits its argument immediately before."""
-    bind: Callable[[Any], Awaitable[BoundUndo | None]]
-    """Renders the compensation from the tool's answer."""
-
-
 class Effects:
-    """Carry one effect from intent to outcome."""
+    """Open the intents of effects."""
 
-    def __init__(self, store: Store, records: Records) -> None:
+    def __init__(self, records: Records) -> None:
         """Record everything in the store."""
-        self.store = store
         self.records = records
         self.questions = Questions(records)
         self.repairs: set[asyncio.Task[None]] = set()
 
-    async def send(self, send: Send, *, epoch_differs: bool) -> ToolResult:
-        """Send unless it was sent before; once the intent is recorded, cancellation waits for the outcome."""
-        begun: list[Begun] = []
-        intending = asyncio.Event()
+    @contextlib.asynccontextmanager
+    async def intent(
+        self, intent: Intent, *, idempotency_ttl: float | None, epoch_differs: bool
+    ) -> "AsyncGenerator[Send]":
+        """Give out one send of an effect; `result` tells afterwards how it ended, or why it was not made.
 
-        async def before_send() -> None:
-            intending.set()
-            answer = await self.store.effects.begin(
-                send.intent,
-                idempotency_ttl=send.idempotency_ttl,
-                attempt=activity.info().attempt,
-                epoch_differs=epoch_differs,
-            )
-            if answer.kind != "go":
-                raise _Held(answer)
-            begun.append(answer)
-            if time.time() >= send.intent.lease:
-                # The process was stopped meanwhile; another attempt may own the effect by now.
-                raise OutcomeUnknown("the lease ended before the request was sent")
+        Raises ToolUnavailable when nothing was sent, and when a repeat is harmless.
+        """
+        send = Send(self, intent, idempotency_ttl=idempotency_ttl, epoch_differs=epoch_differs)
+        try:
+            yield send
+        except _Held as held:
+            send.result = _result_of(held.begun)
+        except NotSent as error:
+            if send.begun is not None:
+                await send.record(EffectState.NOT_SENT, outcome=str(error))
+            raise ToolUnavailable(str(error), retry_after=error.retry_after_s) from error
+        except OutcomeUnknown as error:
+            if send.begun is None:
+                raise ToolUnavailable(str(error)) from error
+            send.result = send.unknown(error, send.begun.row)
 
-        task = asyncio.ensure_future(self._sent(send, before_send, begun))
+
+class Send:
+    """One send of one effect, from its intent to its outcome."""
+
+    result: ToolResult
+
+    def __init__(self, effects: Effects, intent: Intent, *, idempotency_ttl: float | None, epoch_differs: bool) -> None:
+        """Prepare to send; nothing is recorded yet."""
+        self.records, self.store = effects.records, effects.records.store
+        self.questions, self.repairs = effects.questions, effects.repairs
+        self.intent = intent
+        self.provider = intent.tool.partition(".")[0]
+        self.idempotency_ttl = idempotency_ttl
+        self.epoch_differs = epoch_differs
+        self.intending = False
+        self.begun: Begun | None = None
+
+    async def begin(self) -> None:
+        """Record the intent; awaited immediately before the request leaves."""
+        self.intending = True
+        begun = await self.store.effects.begin(
+            self.intent,
+            idempotency_ttl=self.idempotency_ttl,
+            attempt=activity.info().attempt,
+            epoch_differs=self.epoch_differs,
+        )
+        if begun.kind != "go":
+            raise _Held(begun)
+        self.begun = begun
+        if time.time() >= self.intent.lease:
+            # The process was stopped meanwhile; another attempt may own the effect by now.
+            raise OutcomeUnknown("the lease ended before the request was sent")
+
+    async def carry(self, work: Coroutine[Any, Any, Value]) -> Value:
+        """Do a part of the send; once the intent is being recorded, a cancellation waits for its end."""
+        task = asyncio.ensure_future(work)
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
-            if not intending.is_set():
+            if not self.intending:
                 task.cancel()
             await asyncio.wait([task])
-            if task.cancelled():
-                raise
             return task.result()
 
-    async def _sent(self, send: Send, before_send: Callable[[], Awaitable[None]], begun: list[Begun]) -> ToolResult:
-        try:
-            answer = await send.call(before_send)
-        except _Held as held:
-            return self._held(held.begun)
-        except NotSent as error:
-            if not begun:
-                raise ToolUnavailable(str(error)) from error
-            await self._settle(send, begun[0], EffectState.NOT_SENT, outcome=str(error))
-            raise ToolUnavailable(str(error), retry_after=getattr(error, "retry_after_s", None)) from error
-        except OutcomeUnknown as error:
-            if not begun:
-                raise ToolUnavailable(str(error)) from error
-            return self._unknown(send, begun[0], error)
-        return await self._answered(send, begun[0], answer)
+    async def stored(self, work: Callable[[], Awaitable[Value]]) -> Value:
+        """Do something in the store, again while it is locked; raises StoreUnavailable."""
+        return await self.carry(retry_while_unavailable(work, until=_until(self.intent)))
 
-    async def _answered(self, send: Send, begun: Begun, answer: Answer) -> ToolResult:
-        if answer.question is not None and not send.intent.undo:
-            return await self._asked(send, begun, answer, answer.question)
-        if answer.question is not None and not answer.question.in_call:
+    async def settle(self, answer: Answer, undo: BoundUndo | None) -> None:
+        """Record what the tool answered, together with what takes the effect back."""
+        question = None if self.intent.undo else answer.question
+        if question is None and answer.question is not None and not answer.question.in_call:
             answer = refused("its server asks a question, and nobody can be asked while effects are taken back")
-        said = answer.data if answer.success else answer.error
-        ref = await retry_while_unavailable(
-            lambda: self.records.keep(send.intent.run, send.label, said, send.provider, answer.files),
-            until=_until(send),
-        )
-        if not answer.success:
-            error = await self._shown_line(send, answer.error or "")
-            result = ToolResult(success=False, ref=ref, error=error, error_type="ToolError")
-            if not await self._settle(send, begun, EffectState.FAILED, outcome=error, result_ref=ref):
-                await self._late(send, EffectState.FAILED)
-            return result
-        bound = await retry_while_unavailable(lambda: send.bind(answer.data), until=_until(send))
-        if not await self._settle(send, begun, EffectState.APPLIED, result_ref=ref, undo=bound):
-            await self._late(send, EffectState.APPLIED)
-        return _result(ref, bound)
+        if question is not None:
+            self.result = await self._asked(answer, question, undo)
+            return
+        ref = await self._kept(answer)
+        if answer.success:
+            self.result = _applied(ref, undo)
+            await self.record(EffectState.APPLIED, result_ref=ref, undo=undo)
+            return
+        shown = await self.stored(lambda: self.records.show(self.intent.run, answer.error or "", self.provider))
+        error = str(shown.payload)[:500]
+        self.result = ToolResult(success=False, ref=ref, error=error, error_type="ToolError")
+        await self.record(EffectState.FAILED, outcome=error, result_ref=ref)
 
-    async def _asked(self, send: Send, begun: Begun, answer: Answer, question: InputRequired) -> ToolResult:
+    async def _asked(self, answer: Answer, question: InputRequired, undo: BoundUndo | None) -> ToolResult:
         """Record that the server asks; what an older one did meanwhile is for a person to judge."""
-        shown = await retry_while_unavailable(
-            lambda: self.questions.keep(send.intent.run, send.provider, question), until=_until(send)
-        )
+        shown = await self.stored(lambda: self.questions.keep(self.intent.run, self.provider, question))
         if not question.in_call:
-            await self._settle(send, begun, EffectState.NOT_SENT, outcome="its server asks first")
+            await self.record(EffectState.NOT_SENT, outcome="its server asks first")
             return ToolResult(success=False, error="its server asks first", question=shown)
-        said = answer.data if answer.success else answer.error
-        ref = await retry_while_unavailable(
-            lambda: self.records.keep(send.intent.run, send.label, said, send.provider, answer.files),
-            until=_until(send),
-        )
-        bound = (
-            await retry_while_unavailable(lambda: send.bind(answer.data), until=_until(send))
-            if answer.success
-            else None
-        )
+        ref = await self._kept(answer)
         outcome = f"its server asked and went on: {shown.said}"
-        await self._settle(send, begun, EffectState.UNKNOWN, outcome=outcome, result_ref=ref, undo=bound)
-        result = _result(ref, bound)
+        await self.record(EffectState.UNKNOWN, outcome=outcome, result_ref=ref, undo=undo)
         error = None if answer.success else shown.said
-        return result.model_copy(update={"success": answer.success, "error": error, "question": shown})
+        return _applied(ref, undo).model_copy(update={"success": answer.success, "error": error, "question": shown})
 
-    async def _late(self, send: Send, came: EffectState) -> None:
+    async def _kept(self, answer: Answer) -> str:
+        said = answer.data if answer.success else answer.error
+        intent = self.intent
+        return await self.stored(lambda: self.records.keep(intent.run, intent.tool, said, self.provider, answer.files))
+
+    async def record(self, state: EffectState, **values: Any) -> None:
+        """Record the outcome; while the store is locked keep trying, and at last in the background."""
+
+        async def settle() -> bool:
+            token = "" if self.begun is None else self.begun.token
+            return await self.store.effects.settle(self.intent.effect_id, token, state, **values)
+
+        try:
+            settled = await self.stored(settle)
+        except StoreUnavailable:
+            log.warning("effect.unsettled", effect=self.intent.effect_id, state=state)
+            repair = asyncio.create_task(self._repair(settle))
+            self.repairs.add(repair)
+            repair.add_done_callback(self.repairs.discard)
+            return
+        if not settled and state in {EffectState.APPLIED, EffectState.FAILED}:
+            await self._tell_late(state)
+
+    async def _repair(self, settle: Callable[[], Awaitable[bool]]) -> None:
+        try:
+            await retry_while_unavailable(settle, until=time.time() + REPAIR_S)
+        except StoreUnavailable:
+            log.exception("effect.unrepaired", effect=self.intent.effect_id)
+
+    async def _tell_late(self, came: EffectState) -> None:
         """Tell the timeline of an outcome that came when another was recorded already; that one stands."""
-        intent = send.intent
-        row = await self.store.effects.get(intent.effect_id)
+        intent = self.intent
+        row = await self.carry(self.store.effects.get(intent.effect_id))
         recorded = "nothing" if row is None else row.state.value
         log.warning("effect.late", effect=intent.effect_id, came=came.value, recorded=recorded)
         event = Event(
@@ -172,86 +194,48 @@ class Effects:
             name="effect.late",
             at=scheduled_at(),
             step=intent.step,
-            text=f"{one_line(send.label, 80)}: {came.value}, said late; {recorded} is recorded and stands",
+            text=f"{one_line(intent.tool, 80)}: {came.value}, said late; {recorded} is recorded and stands",
             data={"effect": intent.n, "came": came.value, "recorded": recorded},
         )
         with contextlib.suppress(StoreUnavailable):
-            await retry_while_unavailable(lambda: self.store.events.append(intent.run, [event]), until=_until(send))
+            await self.stored(lambda: self.store.events.append(intent.run, [event]))
 
-    async def _settle(self, send: Send, begun: Begun, state: EffectState, **values: Any) -> bool:
-        """Record the outcome; while the store is locked keep trying, and at last in the background."""
-
-        async def settle() -> bool:
-            return await self.store.effects.settle(send.intent.effect_id, begun.token, state, **values)
-
-        try:
-            return await retry_while_unavailable(settle, until=_until(send))
-        except StoreUnavailable:
-            log.warning("effect.unsettled", effect=send.intent.effect_id, state=state)
-            repair = asyncio.create_task(self._repair(send, settle))
-            self.repairs.add(repair)
-            repair.add_done_callback(self.repairs.discard)
-            return True
-
-    async def _repair(self, send: Send, settle: Callable[[], Awaitable[bool]]) -> None:
-        try:
-            await retry_while_unavailable(settle, until=time.time() + REPAIR_S)
-        except StoreUnavailable:
-            log.exception("effect.unrepaired", effect=send.intent.effect_id)
-
-    async def _shown_line(self, send: Send, text: str) -> str:
-        shown = await retry_while_unavailable(
-            lambda: self.records.show(send.intent.run, text, send.provider), until=_until(send)
-        )
-        return str(shown.payload)[:500]
-
-    def _unknown(self, send: Send, begun: Begun, error: OutcomeUnknown) -> ToolResult:
-        harmless = send.idempotency_ttl is not None and time.time() < begun.row.first_sent_at + send.idempotency_ttl
-        wait = max(0.0, send.intent.lease - time.time())
+    def unknown(self, error: OutcomeUnknown, row: EffectRow) -> ToolResult:
+        """Return that nobody knows what the request did; raises InFlight where a repeat is harmless."""
+        ttl = self.idempotency_ttl
+        harmless = ttl is not None and time.time() < row.first_sent_at + ttl
+        wait = max(0.0, self.intent.lease - time.time())
         reason = self.records.redactor.text(str(error))
-        # Who said nothing until the deadline would say nothing again: that is for the check, or for a person.
+        # A server that said nothing until the deadline would say nothing again: that is for the check, or for a person.
         if harmless and not error.facts.get("timed_out") and activity.info().attempt < IDEMPOTENT_ATTEMPTS:
             raise InFlight(f"{reason}; declared idempotent, so it is sent again", retry_after=wait + 0.2)
-        return ToolResult(success=False, error=reason[:500], error_type="OutcomeUnknown", settle_in_s=round(wait, 3))
-
-    def _held(self, begun: Begun) -> ToolResult:
-        row = begun.row
-        match begun.kind:
-            case "wait" if row.lease - time.time() <= LONGEST_IN_FLIGHT_S:
-                raise InFlight(retry_after=max(0.0, row.lease - time.time()) + 0.2)
-            case "recorded":
-                return recorded_result(row)
-            case "conflict":
-                error = f"{row.tool} is recorded as {row.state} under this number, with other arguments"
-                return ToolResult(success=False, error=error, error_type="EffectConflict")
-            case _:
-                # The workflow waits until the lease has ended, looks again, and then checks or asks.
-                return ToolResult(
-                    success=False,
-                    error="an earlier attempt sent it and was lost",
-                    error_type="OutcomeUnknown",
-                    settle_in_s=round(max(0.0, row.lease - time.time()), 3),
-                )
+        return _lost(reason[:500], wait)
 
 
-def recorded_result(row: EffectRow) -> ToolResult:
-    """Return the outcome that is recorded, as if it had just come."""
-    if row.state is EffectState.FAILED:
-        return ToolResult(success=False, ref=row.result_ref, error=row.outcome, error_type="ToolError", recorded=True)
-    if row.state is EffectState.NOT_SENT:
-        return ToolResult(
-            success=False, error=row.outcome or "it did not happen", error_type="DidNotHappen", recorded=True
-        )
-    note = None if row.result_ref else row.outcome
-    return ToolResult(success=True, ref=row.result_ref, error=note, undo=row.undo_shown, recorded=True)
+def _result_of(begun: Begun) -> ToolResult:
+    """Return what an intent that was not granted found; raises InFlight while another attempt may soon be done."""
+    row, wait = begun.row, max(0.0, begun.row.lease - time.time())
+    match begun.kind:
+        case "wait" if wait <= LONGEST_IN_FLIGHT_S:
+            raise InFlight(retry_after=wait + 0.2)
+        case "recorded" if (recorded := row.effect().recorded) is not None:
+            return recorded
+        case "conflict":
+            error = f"{row.tool} is recorded as {row.state} under this number, with other arguments"
+            return ToolResult(success=False, error=error, error_type="EffectConflict")
+        case _:
+            # The workflow waits until the lease has ended, looks again, and then checks or asks.
+            return _lost("an earlier attempt sent it and was lost", wait)
 
 
-def _until(send: Send) -> float:
+def _lost(reason: str, wait: float) -> ToolResult:
+    return ToolResult(success=False, error=reason, error_type="OutcomeUnknown", settle_in_s=round(wait, 3))
+
+
+def _applied(ref: str, undo: BoundUndo | None) -> ToolResult:
+    return ToolResult(success=True, ref=ref) if undo is None else ToolResult(success=True, ref=ref, undo=undo.shown)
+
+
+def _until(intent: Intent) -> float:
     """Return until when the store is waited for: a little past the lease, and never long."""
-    return min(send.intent.lease + 5, time.time() + 30)
-
-
-def _result(ref: str, bound: BoundUndo | None) -> ToolResult:
-    return (
-        ToolResult(success=True, ref=ref, undo=bound.shown) if bound is not None else ToolResult(success=True, ref=ref)
-    )
+    return min(intent.lease + 5, time.time() + 30)

@@ -22,8 +22,7 @@ class Outcomes(Activities):
     @implements(calls.settle_effect)
     async def settle_effect(self, ask: calls.SettleEffect) -> Effect:
         """Read or settle what is recorded of one effect."""
-        self.store.check(ask.store)
-        await self.store.events.append(ask.run, ask.events)
+        await self.begin(ask)
         effect_id = f"{ask.run}/{ask.effect}{'/undo' if ask.undo else ''}"
         row = await self.store.effects.get(effect_id)
         if row is None:
@@ -41,8 +40,7 @@ class Outcomes(Activities):
         except EffectConflict as error:
             if time.time() < row.lease:
                 raise StoreUnavailable(str(error), retry_after=row.lease - time.time() + 0.2) from error
-            now = await self.store.effects.get(row.effect_id)
-            return now or row
+            return await self.store.effects.get(row.effect_id) or row
 
     @implements(calls.load_effects)
     async def load_effects(self, ask: calls.LoadEffects) -> calls.LoadedEffects:
@@ -73,8 +71,7 @@ class Outcomes(Activities):
 
     async def _with_facts(self, row: EffectRow, user_id: str, builtin: Iterable[str]) -> Effect:
         effect = shown(row)
-        unknown = row.state in {EffectState.DISPATCHED, EffectState.UNKNOWN}
-        if not unknown and (row.state is not EffectState.APPLIED or row.undo_shown is not None):
+        if not effect.unknown and (row.state is not EffectState.APPLIED or row.undo_shown is not None):
             return effect
         catalog = await self.toolbox.catalog(user_id or row.user_id, builtin=frozenset(builtin))
         definition = catalog.definitions.get(row.tool)
@@ -83,7 +80,7 @@ class Outcomes(Activities):
         tool = facts_of(catalog, definition)
         update = {
             "undo": effect.undo or tool.undo,
-            "undo_tool": effect.undo_tool or (tool.undo_tool if unknown or tool.undo_by_effect_id else None),
+            "undo_tool": effect.undo_tool or (tool.undo_tool if effect.unknown or tool.undo_by_effect_id else None),
             "undo_by_effect_id": tool.undo_by_effect_id,
             "verify": tool.verify,
         }

@@ -26,8 +26,7 @@ class Searches(Activities):
     @implements(calls.search_tools)
     async def search_tools(self, ask: calls.FindTools) -> calls.Found:
         """Search the catalog of the run's user and store the hits."""
-        self.store.check(ask.store)
-        await self.store.events.append(ask.run, ask.events)
+        await self.begin(ask)
         catalog = await self.catalog(ask, ask.user_id)
         hits = catalog.search(ask.query, ask.detail_level, ask.limit)
         if len(hits) < len(catalog.definitions) <= ask.limit:
@@ -45,18 +44,15 @@ class Searches(Activities):
             ]
         ref = await self.store.blobs.put_json({"hits": [hit.plain() for hit in hits]})
         text = f"searched tools: {one_line(ask.query, 60)}"
-        at = scheduled_at()
         data = {"hits": len(hits), "catalog": catalog.version}
-        await self.store.events.append(
-            ask.run, (Event(n=ask.event, name="search.run", at=at, step=ask.step, text=text, data=data),)
-        )
+        event = Event(n=ask.event, name="search.run", at=scheduled_at(), step=ask.step, text=text, data=data)
+        await self.store.events.append(ask.run, (event,))
         return calls.Found(ref=ref, catalog=catalog.version, count=len(hits))
 
     @implements(calls.read_result)
     async def read_result(self, ask: calls.ReadStored) -> ToolResult:
         """Cut a part out of a stored result; what it returns is shown form only."""
-        self.store.check(ask.store)
-        await self.store.events.append(ask.run, ask.events)
+        await self.begin(ask)
         try:
             part = cut(_at(await self.records.shown(ask.ref), ask.path), ask.offset, ask.limit)
         except ArgumentsInvalid as error:
@@ -67,8 +63,7 @@ class Searches(Activities):
     @implements(calls.digest)
     async def digest(self, ask: calls.DigestPayload) -> ToolResult:
         """Store a payload that is no tool's answer, as a digest."""
-        self.store.check(ask.store)
-        await self.store.events.append(ask.run, ask.events)
+        await self.begin(ask)
         payload = await self.store.blobs.get_json(ask.payload)
         return ToolResult(success=True, ref=await self.records.keep(ask.run, ask.label, payload, ask.label))
 

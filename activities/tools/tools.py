@@ -1,4 +1,4 @@
-"""Call tools: the model's calls, plan steps, declared checks and compensations."""
+"""Check, preview and call tools: the model's calls, plan steps, declared checks and compensations."""
 
 import time
 from typing import Any
@@ -7,15 +7,24 @@ from activities.records import Records
 from activities.resources import Activities, Resources, demand_valid, facts_of, workspace_access_of
 from activities.retrying import implements, scheduled_at, tell_progress
 from activities.tools.arguments import Arguments
-from activities.tools.compensations import Compensations
-from activities.tools.effects import Effects, Send
+from activities.tools.effects import Effects
 from activities.tools.questions import Questions
 from backstay import calls
-from backstay.canonical import digest_of
+from backstay.canonical import canonical, digest_of
 from backstay.effects.effect import EffectState
-from backstay.errors import ArgumentsInvalid, OutcomeUnknown, ToolChanged, ToolNotFound, ToolUnavailable
+from backstay.errors import (
+    ArgumentsInvalid,
+    BackstayError,
+    CompensationFailed,
+    OutcomeUnknown,
+    ToolChanged,
+    ToolNotFound,
+    ToolUnavailable,
+)
+from backstay.requests import PreviewedCall
 from backstay.shown import one_line
 from backstay.task.event import Event
+from backstay.tools.stages import Purpose, Stage, applies
 from backstay.tools.tool import ToolResult
 from store.effects.types import BoundUndo, EffectRow, Intent
 from toolbox.catalog.catalog import Catalog
@@ -24,24 +33,29 @@ from toolbox.configuration.template import holds, render
 from toolbox.providers.elicitation import InputResponse
 from toolbox.providers.provider import NotSent
 
+_PREVIEWED = 20_000
+"""Characters of all diffs of one request; every query answer must stay under 128 KiB."""
+_PREVIEWED_LINE = 400
+_PREVIEW_S = 20
+_REFUSALS = (ToolNotFound, ToolChanged, ArgumentsInvalid, CompensationFailed)
+"""What is wrong with a call before it is sent, which is an answer."""
+
 
 class Tools(Activities):
-    """Implement `check_call` and `call_tool`."""
+    """The bodies of `check_call`, `preview_calls` and `call_tool`."""
 
-    def __init__(self, resources: Resources, records: Records, effects: Effects) -> None:
-        """Share the worker's records and effects."""
+    def __init__(self, resources: Resources, records: Records) -> None:
+        """Share the worker's records."""
         super().__init__(resources)
         self.records = records
-        self.effects = effects
+        self.effects = Effects(records)
         self.arguments = Arguments(records)
         self.questions = Questions(records)
-        self.compensations = Compensations(records)
 
     @implements(calls.check_call)
     async def check_call(self, ask: calls.CheckCall) -> calls.CheckedCall:
         """Resolve and validate one call before it is ruled on."""
-        self.store.check(ask.store)
-        await self.store.events.append(ask.run, ask.events)
+        await self.begin(ask)
         try:
             catalog, definition = await self._callable(ask, ask.tool)
             whole = await self.arguments.whole(ask.arguments)
@@ -56,20 +70,44 @@ class Tools(Activities):
             error_type=None if fault is None else "ArgumentsInvalid",
         )
 
+    @implements(calls.preview_calls)
+    async def preview_calls(self, ask: calls.PreviewCalls) -> calls.Previewed:
+        """Look at each call by itself; one that cannot be looked at says why, and never fails the request."""
+        await self.begin(ask)
+        most = max(500, _PREVIEWED // len(ask.calls))
+        return calls.Previewed(diffs=tuple([await self._diff(ask, call, most) for call in ask.calls]))
+
+    async def _diff(self, ask: calls.PreviewCalls, call: PreviewedCall, most: int) -> str | None:
+        place = workspace_access_of(ask)
+        definition = (await self.catalog(ask, ask.user_id)).definitions.get(call.tool)
+        if place is None or definition is None:
+            return None
+        try:
+            arguments = await self.arguments.unfold(ask.run, call.arguments, ask.results)
+            diff = await self.toolbox.preview(definition, arguments, deadline_s=_PREVIEW_S, workspace_access=place)
+        except BackstayError as error:
+            return f"(no diff: {error})"[:most]
+        if diff is None:
+            return None
+        plain = str((await self.records.show(ask.run, diff, definition.provider)).payload)
+        # A jail computed it from files that anybody may have written.
+        shown = "\n".join(one_line(line, _PREVIEWED_LINE) for line in plain.split("\n"))
+        left = len(shown) - most
+        return shown if left <= 0 else f"{shown[:most]}\n... {left} more characters"
+
     @implements(calls.call_tool)
     async def call_tool(self, ask: calls.CallTool) -> ToolResult:
         """Call one tool; an effect is recorded before it is sent and settled after."""
-        self.store.check(ask.store)
-        await self.store.events.append(ask.run, (*ask.events, *_called(ask)))
+        await self.begin(ask, *_called(ask))
         try:
             match ask.purpose:
                 case "call":
                     return await self._call(ask)
-                case "verify":
+                case "verify" | "verify_undo":
                     return await self._verify(ask)
                 case "undo":
                     return await self._undo(ask)
-        except (ToolNotFound, ToolChanged, ArgumentsInvalid) as error:
+        except _REFUSALS as error:
             return ToolResult(success=False, error=str(error)[:500], error_type=type(error).__name__)
 
     async def _call(self, ask: calls.CallTool) -> ToolResult:
@@ -87,58 +125,60 @@ class Tools(Activities):
             return await self._read(ask, definition, arguments, reply)
         if digest_of(ask.arguments) != ask.args_digest:
             raise ArgumentsInvalid(f"{ask.tool}: the arguments are not the ones that were ruled on")
-        effect_id = f"{ask.run}/{ask.effect}"
         sealed = await self.store.blobs.seal_json(arguments)
-        intent = Intent(
-            effect_id=effect_id,
-            run=ask.run,
-            n=ask.effect,
-            tool=ask.tool,
-            args_digest=ask.args_digest,
-            step=ask.step,
-            send=ask.send,
-            lease=time.time() + ask.deadline_s,
-            user_id=ask.user_id,
-            arguments_sealed=sealed,
-        )
-
-        async def bind(result: Any) -> BoundUndo | None:
-            return await self.compensations.bound(
-                ask.run, catalog, definition, _variables(effect_id, arguments, result)
-            )
-
-        return await self._send(ask, definition, arguments, intent, bind, reply=reply)
+        intent = _intent(ask, ask.effect, ask.tool, ask.args_digest, ask.step, sealed=sealed)
+        return await self._send(ask, intent, catalog, definition, arguments, reply=reply)
 
     async def _send(
         self,
         ask: calls.CallTool,
+        intent: Intent,
+        catalog: Catalog,
         definition: Definition,
         arguments: dict[str, Any],
-        intent: Intent,
-        bind: Any,
         *,
         reply: InputResponse | None = None,
     ) -> ToolResult:
+        """Make a call that changes something, between its intent and its outcome."""
         declared = definition.declaration
         ttl = None if not declared.idempotent else declared.idempotency_ttl or float("inf")
-        send = Send(
-            intent=intent,
-            label=definition.name,
-            provider=definition.provider,
-            idempotency_ttl=ttl,
-            call=lambda before_send: self.toolbox.call(
-                definition,
-                arguments,
-                deadline_s=max(0.1, intent.lease - time.time()),
-                effect_id=intent.effect_id,
-                before_send=before_send,
-                on_progress=self._tell,
-                reply=reply,
-                workspace_access=workspace_access_of(ask),
-            ),
-            bind=bind,
-        )
-        return await self.effects.send(send, epoch_differs=self.store.epoch_differs(ask.store))
+        differs = self.store.epoch_differs(ask.store)
+        async with self.effects.intent(intent, idempotency_ttl=ttl, epoch_differs=differs) as send:
+            answer = await send.carry(
+                self.toolbox.call(
+                    definition,
+                    arguments,
+                    deadline_s=max(0.1, intent.lease - time.time()),
+                    effect_id=intent.effect_id,
+                    before_send=send.begin,
+                    on_progress=self._tell,
+                    reply=reply,
+                    workspace_access=workspace_access_of(ask),
+                )
+            )
+            undo: BoundUndo | None = None
+            if answer.success and applies(Purpose(ask.purpose), Stage.BIND_UNDO):
+                variables = _variables(intent.effect_id, arguments, answer.data)
+                undo = await send.stored(lambda: self._bound(ask.run, catalog, definition, variables))
+            await send.settle(answer, undo)
+        return send.result
+
+    async def _bound(
+        self, run: str, catalog: Catalog, definition: Definition, variables: dict[str, Any]
+    ) -> BoundUndo | None:
+        """Render the compensation and seal its arguments; None where the effect cannot be undone."""
+        declared, found = definition.declaration.undo, catalog.undo_of(definition)
+        if declared is None or found is None:
+            return None
+        try:
+            arguments = render(declared.arguments, variables)
+            demand_valid(found, arguments)
+        except ArgumentsInvalid:
+            return None
+        shown = await self.records.show(run, arguments, found.provider)
+        line = f"{found.name}({', '.join(f'{key}={canonical(value)}' for key, value in shown.payload.items())})"
+        sealed_ref = await self.store.blobs.seal_json(arguments)
+        return BoundUndo(tool=found.name, sealed_ref=sealed_ref, shown=one_line(line, 300))
 
     def _tell(self, progress: str) -> None:
         tell_progress(self.records.redactor.text(progress))
@@ -147,21 +187,21 @@ class Tools(Activities):
         self, ask: calls.CallTool, definition: Definition, arguments: dict[str, Any], reply: InputResponse | None
     ) -> ToolResult:
         """Call a read-only tool; a lost connection is retried, a timeout is an answer."""
-        run, deadline_s = ask.run, ask.deadline_s
+        run = ask.run
         try:
             answer = await self.toolbox.call(
                 definition,
                 arguments,
-                deadline_s=deadline_s,
+                deadline_s=ask.deadline_s,
                 on_progress=self._tell,
                 reply=reply,
                 workspace_access=workspace_access_of(ask),
             )
         except NotSent as error:
-            raise ToolUnavailable(str(error), retry_after=getattr(error, "retry_after_s", None)) from error
+            raise ToolUnavailable(str(error), retry_after=error.retry_after_s) from error
         except OutcomeUnknown as error:
             if error.facts.get("timed_out"):
-                return ToolResult(success=False, error=f"no answer within {deadline_s:g} s", error_type="ToolError")
+                return ToolResult(success=False, error=f"no answer within {ask.deadline_s:g} s", error_type="ToolError")
             raise ToolUnavailable(f"{definition.name}: {error}") from error
         if answer.question is not None:
             question = await self.questions.keep(run, definition.provider, answer.question)
@@ -173,20 +213,29 @@ class Tools(Activities):
         return ToolResult(success=True, ref=ref)
 
     async def _verify(self, ask: calls.CallTool) -> ToolResult:
-        """Run the declared check of an effect; a positive one records the effect as applied."""
-        row = await self._row(ask)
+        """Run the check that the tool of an effect, or of its compensation, declares.
+
+        A positive check records the effect, or the compensation, as applied.
+        """
+        undo = ask.purpose == "verify_undo"
+        row = await self._row(ask, undo=undo)
         catalog, definition = await self._definition(ask, row.tool)
         declared, checker = definition.declaration.verify, catalog.verify_of(definition)
         if declared is None or checker is None:
-            return ToolResult(success=False, error=f"{row.tool} declares no check", error_type="ToolNotFound")
-        arguments = await self._sent_arguments(row)
+            raise ToolNotFound(f"{row.tool} declares no check")
+        arguments = (await self._compensation(ask))[1] if undo else await self._sent_arguments(row)
+        if undo and digest_of(arguments) != row.args_digest:
+            # What takes the effect back was declared anew since it was sent, so nothing is known of that call.
+            return ToolResult(success=True)
         variables = _variables(row.effect_id, arguments, None)
         answer = await self._checked(ask, checker, render(declared.arguments, variables))
-        if answer is None or not holds(declared.applied_if, variables | {"result": answer}):
-            return ToolResult(success=True, verified=None if answer is None else False)
+        if answer is None:
+            return ToolResult(success=True)
+        if not holds(declared.applied_if, variables | {"result": answer}):
+            return ToolResult(success=True, verified=False, verify_is_final=declared.verify_is_final)
         data = answer if declared.result is None else render(declared.result, variables | {"result": answer})
         ref = await self.records.keep(ask.run, row.tool, data, definition.provider)
-        bound = await self.compensations.bound(ask.run, catalog, definition, variables | {"result": data})
+        bound = None if undo else await self._bound(ask.run, catalog, definition, variables | {"result": data})
         settled = await self.store.effects.resolve(
             row.effect_id,
             state=EffectState.APPLIED,
@@ -210,38 +259,29 @@ class Tools(Activities):
     async def _undo(self, ask: calls.CallTool) -> ToolResult:
         """Make the declared compensation of an effect; it is an effect of its own, under `<effect>/undo`."""
         row = await self._row(ask)
-        catalog, definition = await self._definition(ask, row.tool)
-        tool, sealed = row.undo_tool, row.undo_sealed
-        if tool is not None and sealed is not None:
-            arguments = await self.store.blobs.unseal_json(sealed)
-        else:
-            declared, found = definition.declaration.undo_by_effect_id, catalog.undo_by_effect_id_of(definition)
-            if declared is None or found is None:
-                return ToolResult(
-                    success=False, error="no compensation was recorded for it", error_type="CompensationFailed"
-                )
-            tool = found.name
-            arguments = render(declared.arguments, _variables(row.effect_id, await self._sent_arguments(row), None))
-        _, compensation = await self._definition(ask, tool)
-        demand_valid(compensation, arguments)
-        intent = Intent(
-            effect_id=f"{row.effect_id}/undo",
-            run=ask.run,
-            n=row.n,
-            undo=True,
-            tool=tool,
-            args_digest=digest_of(arguments),
-            step=row.step,
-            send=ask.send,
-            lease=time.time() + ask.deadline_s,
-            user_id=ask.user_id,
-        )
-        return await self._send(ask, compensation, arguments, intent, _nothing)
+        tool, arguments = await self._compensation(ask)
+        catalog, definition = await self._definition(ask, tool)
+        demand_valid(definition, arguments)
+        intent = _intent(ask, row.n, tool, digest_of(arguments), row.step)
+        return await self._send(ask, intent, catalog, definition, arguments)
 
-    async def _row(self, ask: calls.CallTool) -> EffectRow:
-        row = await self.store.effects.get(f"{ask.run}/{ask.effect}")
+    async def _compensation(self, ask: calls.CallTool) -> tuple[str, dict[str, Any]]:
+        """Return the tool that takes an effect back, and the arguments it is called with."""
+        row = await self._row(ask)
+        if row.undo_tool is not None and row.undo_sealed is not None:
+            return row.undo_tool, await self.store.blobs.unseal_json(row.undo_sealed)
+        catalog, definition = await self._definition(ask, row.tool)
+        declared, found = definition.declaration.undo_by_effect_id, catalog.undo_by_effect_id_of(definition)
+        if declared is None or found is None:
+            raise CompensationFailed("no compensation was recorded for it")
+        variables = _variables(row.effect_id, await self._sent_arguments(row), None)
+        return found.name, render(declared.arguments, variables)
+
+    async def _row(self, ask: calls.CallTool, *, undo: bool = False) -> EffectRow:
+        effect_id = f"{ask.run}/{ask.effect}{'/undo' if undo else ''}"
+        row = await self.store.effects.get(effect_id)
         if row is None:
-            raise ArgumentsInvalid(f"no effect {ask.effect} is recorded in this store")
+            raise ArgumentsInvalid(f"no effect {effect_id} is recorded in this store")
         return row
 
     async def _sent_arguments(self, row: EffectRow) -> dict[str, Any]:
@@ -268,14 +308,27 @@ class Tools(Activities):
 def _called(ask: calls.CallTool) -> tuple[Event, ...]:
     if not ask.event:
         return ()
-    data = {"tool": ask.tool, "effect": ask.effect}
-    at = scheduled_at()
-    return (Event(n=ask.event, name="action.called", at=at, step=ask.step, text=one_line(ask.tool, 80), data=data),)
+    text, data = one_line(ask.tool, 80), {"tool": ask.tool, "effect": ask.effect}
+    return (Event(n=ask.event, name="action.called", at=scheduled_at(), step=ask.step, text=text, data=data),)
 
 
-async def _nothing(_result: Any) -> BoundUndo | None:
-    """Bind no compensation to a compensation."""
-    return None
+def _intent(
+    ask: calls.CallTool, n: int, tool: str, args_digest: str, step: int, *, sealed: str | None = None
+) -> Intent:
+    undo = ask.purpose == "undo"
+    return Intent(
+        effect_id=f"{ask.run}/{n}{'/undo' if undo else ''}",
+        run=ask.run,
+        n=n,
+        undo=undo,
+        tool=tool,
+        args_digest=args_digest,
+        step=step,
+        send=ask.send,
+        lease=time.time() + ask.deadline_s,
+        user_id=ask.user_id,
+        arguments_sealed=sealed,
+    )
 
 
 def _variables(effect_id: str, arguments: dict[str, Any], result: Any) -> dict[str, Any]:

@@ -52,7 +52,8 @@ class RequestedCall(Frozen):
 class ApprovalRequest(Frozen):
     """Ask people something; the engine's facts are apart from what the model says."""
 
-    id: str
+    id: str = ""
+    """Given when the request is opened."""
     kind: RequestKind
     question: str
     calls: tuple[RequestedCall, ...] = ()

@@ -3,6 +3,7 @@
 from enum import StrEnum
 
 from backstay.frozen import Frozen
+from backstay.tools.tool import ToolResult
 
 
 class EffectState(StrEnum):
@@ -59,3 +60,30 @@ class Effect(Frozen):
     """Ref of the stored result record."""
     settle_in_s: float = 0
     """For a dispatched effect: how long until its request can no longer be under way."""
+
+    @property
+    def unknown(self) -> bool:
+        """Return whether nobody knows if the effect took place."""
+        return self.state in {EffectState.DISPATCHED, EffectState.UNKNOWN}
+
+    @property
+    def recorded(self) -> ToolResult | None:
+        """Return the outcome that is recorded, as if it had just come; None when none is."""
+        match self.state:
+            case EffectState.APPLIED | EffectState.COMPENSATED | EffectState.KEPT:
+                note = None if self.result else self.outcome
+                return ToolResult(success=True, ref=self.result, error=note, undo=self.undo, recorded=True)
+            case EffectState.FAILED:
+                return ToolResult(
+                    success=False, ref=self.result, error=self.outcome, error_type="ToolError", recorded=True
+                )
+            case EffectState.NOT_SENT:
+                why = self.outcome or "it did not happen"
+                return ToolResult(success=False, error=why, error_type="DidNotHappen", recorded=True)
+            case _:
+                return None
+
+    @property
+    def sends_settled(self) -> int:
+        """Return how many of its sends have a known outcome."""
+        return self.send - 1 if self.unknown else 0 if self.state is EffectState.PLANNED else self.send

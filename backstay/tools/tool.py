@@ -102,6 +102,8 @@ class ToolResult(Frozen):
     """What the tool's server asks before it goes on; the call is made again with the answer."""
     verified: bool | None = None
     """For a verify: whether the check says that the effect took place."""
+    verify_is_final: bool = False
+    """For a verify: whether its "no" proves that the effect did not take place."""
 
 
 class Hit(Frozen):

@@ -8,7 +8,7 @@ import pytest
 from temporalio.testing import ActivityEnvironment
 
 from activities.tools import effects
-from activities.tools.effects import Effects, Send
+from activities.tools.effects import Effects
 from backstay.canonical import digest_of
 from backstay.effects.effect import EffectState
 from store.effects.types import Intent
@@ -27,12 +27,10 @@ def intent_of(lease_s):
     )
 
 
-async def nothing(_):
-    return None
-
-
-def send_of(intent, call):
-    return Send(intent=intent, label="desk.send", provider="desk", idempotency_ttl=None, call=call, bind=nothing)
+async def sent(sender, intent, call):
+    async with sender.intent(intent, idempotency_ttl=None, epoch_differs=False) as send:
+        await send.settle(await send.carry(call(send.begin)), None)
+    return send.result
 
 
 @pytest.mark.parametrize(
@@ -50,7 +48,7 @@ async def test_an_outcome_that_comes_after_a_persons_word_is_an_event_and_change
             await store.effects.resolve("w/r/1", state=EffectState.NOT_SENT, outcome="ann says so")
             return answer
 
-        await ActivityEnvironment().run(Effects(store, records).send, send_of(intent_of(1), call), epoch_differs=False)
+        await ActivityEnvironment().run(sent, Effects(records), intent_of(1), call)
 
         row = await store.effects.get("w/r/1")
         assert (row.state, row.outcome) == (EffectState.NOT_SENT, "ann says so")
@@ -67,8 +65,7 @@ async def test_a_send_that_may_still_be_under_way_for_long_is_left_to_the_workfl
             await before_send()
             raise AssertionError("sent twice")
 
-        send = send_of(intent_of(120), call)
-        result = await ActivityEnvironment().run(Effects(records.store, records).send, send, epoch_differs=False)
+        result = await ActivityEnvironment().run(sent, Effects(records), intent_of(120), call)
 
         assert result.error_type == "OutcomeUnknown"
         assert 100 < result.settle_in_s <= 120
@@ -86,9 +83,9 @@ async def test_an_outcome_that_cannot_be_written_is_returned_and_the_row_repaire
 
         # The wait of some seconds past the lease is the same, only shorter.
         monkeypatch.setattr(effects, "_until", lambda _: time.time())
-        sender = Effects(store, records)
+        sender = Effects(records)
         try:
-            result = await ActivityEnvironment().run(sender.send, send_of(intent_of(2), call), epoch_differs=False)
+            result = await ActivityEnvironment().run(sent, sender, intent_of(2), call)
         finally:
             blocker.rollback()
             blocker.close()

@@ -121,13 +121,15 @@ async def open_case(
     notify: str = "",
     faults: Faults | None = None,
     declared: dict[str, Any] | None = None,
+    declared_undo: dict[str, Any] | None = None,
     ceiling_usd: float = 0.5,
     rules: Any = None,
     **settings: str,
 ) -> AsyncGenerator[Case]:
     """Lay out one run; at the end no worker of it is left.
 
-    `declared` replaces what is declared of `send_email`, and `rules` the script of the model.
+    `declared` replaces what is declared of `send_email`, `declared_undo` what is declared of `recall_email`, and
+    `rules` the script of the model.
     """
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
     database = folder / "mailbox.db"
@@ -140,8 +142,9 @@ async def open_case(
         dying = {"MAILBOX_DIE_AFTER_SEND": "2"} if shape == "lost" else {}
         toolbox = toolbox_of(folder, database, address=address, **dying)
         data = json.loads(toolbox.read_text(encoding="utf-8"))
-        if declared is not None:
-            data["providers"]["mail"]["tools"]["send_email"] = declared
+        for tool, said in {"send_email": declared, "recall_email": declared_undo}.items():
+            if said is not None:
+                data["providers"]["mail"]["tools"][tool] = said
         toolbox.write_text(json.dumps(data), encoding="utf-8")
         environment = {
             **plain_environment(),

@@ -204,14 +204,14 @@ async def test_an_idempotent_hint_of_the_server_alone_is_no_reason_to_send_again
 async def test_a_fault_of_our_own_ends_the_run_as_an_internal_error_with_its_effects_kept_and_listed(
     open_engine, monkeypatch
 ):
-    performed = ToolCalls.batch
+    performed = ToolCalls.perform
 
-    async def faulty(self, batch):
+    async def faulty(self, purpose, batch):
         if self.context.state.usage.steps > 1:
             raise KeyError("a fault of our own")
-        return await performed(self, batch)
+        return await performed(self, purpose, batch)
 
-    monkeypatch.setattr(ToolCalls, "batch", faulty)
+    monkeypatch.setattr(ToolCalls, "perform", faulty)
     script = [Reply(calls=[mail()]), READ]
     async with open_engine(script, policy=ALLOWING) as running:
         handle = await running.start("send, then break")

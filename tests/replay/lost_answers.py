@@ -12,6 +12,7 @@ SCRIPTS: dict[str, Script] = {
     "lost-denied": [[find("pay")], [pay("pay_blindly")], [FINISH]],
     "lost-again": [[find("pay")], [pay("pay_again")], [FINISH]],
     "lost-undo": [[find("pay")], [pay(), pay("pay_for_good")], [GIVE_UP]],
+    "lost-undo-settled": [[find("pay")], [pay("pay_back_at_last"), pay("pay_back")], [GIVE_UP]],
     "lost-cancelled": [[find("pay")], [pay()], [pay("pay_unheard")]],
 }
 
@@ -43,5 +44,6 @@ SHAPES: dict[str, Play] = {
     "lost-denied": partial(answered, "lost-denied", "did_not_happen"),
     "lost-again": partial(answered, "lost-again", "retry"),
     "lost-undo": partial(settled, "lost-undo"),
+    "lost-undo-settled": partial(settled, "lost-undo-settled"),
     "lost-cancelled": cancelled,
 }

@@ -41,8 +41,12 @@ BANK: dict[str, Any] = {
     "pay_proven": [LOST, PAID],
     "pay_blindly": LOST,
     "pay_for_good": PAID,
+    "pay_back": PAID,
+    "pay_back_at_last": PAID,
     "reclaim": {"data": {"id": "p1", "reclaimed": True}},
     "reclaim_blindly": LOST,
+    "reclaim_checked": LOST,
+    "reclaim_proven": [LOST, PAID],
     "find": {"data": {"payments": [{"id": "p1"}]}},
     "find_none": {"data": {"payments": []}},
 }
@@ -128,6 +132,10 @@ def _bank(folder: Path) -> ScriptedServer:
         "pay_again": reclaimed | {"verify": _check("find_none")},
         "pay_proven": reclaimed | {"verify": _check("find_none") | {"verify_is_final": True}},
         "pay_for_good": {"undo": {"tool": "reclaim_blindly", "arguments": {"id": "{{ result.id }}"}}},
+        "pay_back": {"undo": {"tool": "reclaim_checked", "arguments": {"id": "{{ result.id }}"}}},
+        "pay_back_at_last": {"undo": {"tool": "reclaim_proven", "arguments": {"id": "{{ result.id }}"}}},
+        "reclaim_checked": checked,
+        "reclaim_proven": {"verify": _check("find_none") | {"verify_is_final": True}},
     }
     tools = [(reads if name.startswith("find") else writes)(name) for name in BANK]
     return ScriptedServer(folder / "bank.json", tools, BANK, declared)

@@ -9,6 +9,7 @@ from temporalio.workflow import NondeterminismError
 
 import workflows
 from backstay.calls import DATA_CONVERTER
+from backstay.effects.effect import Effect, EffectState
 from backstay.tools.tool import ToolResult
 from tests.engine import assert_no_task_failure
 from tests.replay.shapes import SHAPES, rules
@@ -27,6 +28,11 @@ HOLDS = {
     "lost-denied": [UNKNOWN, "update decide", "settle_effect did_not_happen", "ask_model"],
     "lost-again": [UNKNOWN, "call_tool verify", "update decide", "settle_effect did_not_happen", "call_tool"],
     "lost-undo": ["call_tool undo", UNKNOWN, "call_tool undo", "close_run"],
+    "lost-undo-settled": [
+        *["call_tool undo", UNKNOWN, "patched verify-lost-undo", "settle_effect look", "call_tool verify_undo"],
+        *["call_tool undo", UNKNOWN, "settle_effect look", *["call_tool verify_undo"] * 3],
+        *["settle_effect did_not_happen", "call_tool undo", "close_run"],
+    ],
     "lost-cancelled": ["activity cancelled", UNKNOWN, "call_tool verify", *["call_tool undo"] * 2, "canceled"],
     "quorum": [*["update decide", "check_proof"] * 2, "call_tool"],
     "topped-up": ["call_tool", "update top_up", "ask_model"],
@@ -64,6 +70,9 @@ def marks_of(event):
             return "timed out"
         case "activity_task_cancel_requested_event_attributes":
             return "activity cancelled"
+        case "marker_recorded_event_attributes":
+            details = event.marker_recorded_event_attributes.details
+            return f"patched {json.loads(details['patch-data'].payloads[0].data)['id']}"
         case "workflow_execution_canceled_event_attributes":
             return "canceled"
         case "workflow_execution_update_accepted_event_attributes":
@@ -108,7 +117,7 @@ async def _hasty(self):
     return None
 
 
-async def _unchecked(self, tool, effect):
+async def _unchecked(self, tool, effect, *, undo=False):
     return None
 
 
@@ -116,29 +125,29 @@ async def _no_wait(self, seconds, tool):
     return None
 
 
-async def _presumed(self, call, effect, result):
-    return "known", ToolResult(success=False, error="it did not happen", error_type="DidNotHappen")
+async def _presumed(self, flight, result):
+    return ToolResult(success=False, error="it did not happen", error_type="DidNotHappen")
 
 
 async def _trusted(self, slot):
-    return slot, True, None
+    return slot
 
 
-async def _sent_twice(self, slot):
-    await _COMPENSATED(self, slot)
-    return await _COMPENSATED(self, slot)
+async def _sent_twice(self, slot, undo_tool):
+    await _COMPENSATED(self, slot, undo_tool)
+    return await _COMPENSATED(self, slot, undo_tool)
 
 
-async def _never_sent(self, slot):
-    return 0
+async def _never_sent(self, effect, *, undo=False):
+    return Effect(id="", n=effect, tool="", args_digest="", state=EffectState.PLANNED)
 
 
-async def _announce_first(self, batch):
+async def _search_first(self, purpose, batch, **options):
     await run_task.search(self.context, "look again", limit=1)
-    return await _BATCH(self, batch)
+    return await _PERFORM(self, purpose, batch, **options)
 
 
-_BATCH = ToolCalls.batch
+_PERFORM = ToolCalls.perform
 _COMPENSATED = Rollback._compensated
 
 
@@ -146,7 +155,7 @@ _COMPENSATED = Rollback._compensated
     ("owner", "name", "mutation", "shape"),
     [
         (run_task, "search", _no_search, "read"),
-        (ToolCalls, "batch", _announce_first, "approve"),
+        (ToolCalls, "perform", _search_first, "approve"),
         (asking.Asking, "closing_summary", _hasty, "budget"),
         (Reconcile, "check", _unchecked, "lost-checked"),
         (Reconcile, "check", _unchecked, "lost-proven"),
@@ -155,7 +164,7 @@ _COMPENSATED = Rollback._compensated
         (Reconcile, "_ask", _presumed, "lost-again"),
         (Rollback, "_known", _trusted, "lost-cancelled"),
         (Rollback, "_compensated", _sent_twice, "lost-undo"),
-        (Rollback, "_sends_before", _never_sent, "undo-run"),
+        (Reconcile, "look", _never_sent, "undo-run"),
     ],
     ids=[
         "an activity is left out",

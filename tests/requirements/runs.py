@@ -11,6 +11,25 @@ ROWS = (
         in_file("e2e/test_reminders.py", "test_recipients_and_total_are_those_of_an_sql_query_over_random_invoices"),
     ),
     row(
+        "loop:one-door",
+        "design 3; issue Done 4",
+        "one function orders every call of a tool, and a table gives the stages of each purpose and a reason for each "
+        "stage left out; calls of the model, of programs and plans, checks and undos leave the traces it names",
+        in_file(
+            "workflows/test_one_door.py",
+            "test_one_function_makes_the_request_for_a_call",
+            "test_one_function_orders_the_activity_that_calls_a_tool",
+            "test_nothing_else_than_perform_leads_to_that_function",
+            "test_the_table_speaks_of_every_purpose_and_every_stage_and_gives_a_reason_for_each_that_is_left_out",
+            "test_what_is_ruled_on_may_be_asked_about_and_everything_is_called",
+        ),
+        in_file(
+            "e2e/test_one_door.py",
+            "test_a_call_passes_the_stages_that_the_table_names_for_its_purpose",
+            "test_a_read_passes_the_stages_that_the_table_leaves_it",
+        ),
+    ),
+    row(
         "loop:open-once",
         "design 3; design 6",
         "store, model, policy, prompt and catalog of a run are resolved once and recorded, and a run keeps the "

@@ -73,6 +73,23 @@ ROWS = (
         in_file("e2e/test_undo.py", "test_an_effect_of_unknown_outcome_is_checked_before_it_is_taken_back"),
     ),
     row(
+        "undo:lost",
+        "issue Done 4; design 4.5; design 9",
+        "a compensation whose answer is lost, by a server or by a killed worker, is settled by its own tool's check; "
+        "it is sent again only where that check is final, and parked without a check",
+        in_file(
+            "crash/test_lost_undo.py",
+            "test_a_compensation_whose_answer_died_with_its_worker_is_settled_by_its_own_check",
+            "test_a_compensation_that_provably_was_not_made_is_sent_again",
+            "test_a_compensation_that_a_check_does_not_find_is_parked_where_that_is_no_proof",
+            "test_a_lost_compensation_without_a_check_is_parked_and_never_sent_again",
+        ),
+        in_file(
+            "e2e/test_one_door.py",
+            "test_a_payment_and_its_compensation_whose_answers_are_lost_are_settled_each_by_its_own_check",
+        ),
+    ),
+    row(
         "undo:by-id",
         "design 9",
         "an effect that stays unknown is undone by its id, or parked",

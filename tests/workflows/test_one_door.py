@@ -1,0 +1,106 @@
+"""Every call takes one way: one function orders it, and one table says which stages it passes."""
+
+import ast
+from functools import cache
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from backstay.calls import CallTool
+from backstay.tools.stages import READS, TABLE, Purpose, Stage
+
+HOUSE = Path(__file__).resolve().parents[2]
+PRODUCT = ("backstay", "workflows", "activities", "toolbox", "sandbox", "store", "system", "worker.py", "starter.py")
+DOOR = ("workflows/tool_calls.py", "ToolCalls._order")
+
+
+@cache
+def modules():
+    """Every module of the product, by its name."""
+    paths = [path for root in PRODUCT for path in sorted((HOUSE / root).rglob("*.py")) or [HOUSE / root]]
+    return {path.relative_to(HOUSE).as_posix(): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+
+
+def places(wanted):
+    """Every module and function in which a node is what is wanted."""
+    found = set()
+
+    def walk(node, name, owner):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            for decorator in node.decorator_list:
+                walk(decorator, name, (*owner, f"@{node.name}"))
+            owner = (*owner, node.name)
+        elif wanted(node):
+            found.add((name, ".".join(owner)))
+        for child in ast.iter_child_nodes(node):
+            if child not in getattr(node, "decorator_list", []):
+                walk(child, name, owner)
+
+    for name, module in modules().items():
+        walk(module, name, ())
+    return found
+
+
+def named(node, name):
+    return (isinstance(node, ast.Name) and node.id == name) or (isinstance(node, ast.Attribute) and node.attr == name)
+
+
+def test_one_function_makes_the_request_for_a_call():
+    assert places(lambda node: isinstance(node, ast.Call) and named(node.func, "CallTool")) == {DOOR}
+
+
+def is_menu_entry(node):
+    """Whether a node is the activity `call_tool` as others than the menu itself name it."""
+    match node:
+        case ast.Attribute(value=ast.Name(id="calls"), attr="call_tool"):
+            return True
+        case ast.ImportFrom(module="backstay.calls", names=names):
+            return any(name.name in {"call_tool", "*"} for name in names)
+        case _:
+            return False
+
+
+def test_one_function_orders_the_activity_that_calls_a_tool():
+    # The body that implements the activity names it too, and orders nothing.
+    assert places(is_menu_entry) == {DOOR, ("activities/tools/tools.py", "Tools.@call_tool")}
+    assert places(lambda node: named(node, "execute_activity") or named(node, "start_activity")) == {
+        ("workflows/activity_calls.py", "ActivityCalls.execute_once")
+    }
+
+
+def test_nothing_else_than_perform_leads_to_that_function():
+    door, own = modules()[DOOR[0]], {}
+    (tool_calls,) = [node for node in door.body if isinstance(node, ast.ClassDef) and node.name == "ToolCalls"]
+    for method in tool_calls.body:
+        if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef):
+            own[method.name] = {node.attr for node in ast.walk(method) if isinstance(node, ast.Attribute)}
+    leading = {"_order"}
+    while (more := leading | {name for name, used in own.items() if used & leading}) != leading:
+        leading = more
+
+    assert {name for name in leading if not name.startswith("_")} == {"perform"}
+    # What is private to the class is used nowhere else.
+    private = leading - {"perform"}
+    used = places(lambda node: isinstance(node, ast.Attribute) and node.attr in private)
+    assert {name for name, _ in used if name.startswith("workflows/")} == {DOOR[0]}
+
+
+def test_the_table_speaks_of_every_purpose_and_every_stage_and_gives_a_reason_for_each_that_is_left_out():
+    assert set(TABLE) == set(Purpose)
+    for purpose, row in TABLE.items():
+        assert set(row) == set(Stage), purpose
+        assert all(why is None or len(why.split()) >= 3 for why in row.values()), purpose
+    assert all(len(why.split()) >= 3 for why in READS.values())
+
+
+@pytest.mark.parametrize("purpose", Purpose)
+def test_what_is_ruled_on_may_be_asked_about_and_everything_is_called(purpose):
+    row = TABLE[purpose]
+
+    assert (row[Stage.RULE] is None) == (row[Stage.ASK] is None)
+    assert row[Stage.CALL] is None
+    # What no limit counts is told apart on the wire; everything else is a `call` there.
+    assert (purpose.value in get_args(CallTool.model_fields["purpose"].annotation)) == (
+        purpose is Purpose.CALL or row[Stage.RESERVE] is not None
+    )
