@@ -1,4 +1,7 @@
-"""Know the tools: providers, catalog, search and calls; no workflow engine and no model in here."""
+"""Know the tools and call them: providers, catalog, search. No workflow engine and no model in here.
+
+May import: backstay.
+"""
 
 from typing import TYPE_CHECKING, Any, Literal
 

@@ -1,4 +1,8 @@
-"""The way in for programs: start runs, follow them, decide."""
+"""The Python client: connect to Temporal, start runs, follow them, decide requests.
+
+May import: backstay.approvals, backstay.calls, backstay.effects, backstay.errors, backstay.frozen, backstay.shown,
+backstay.task.
+"""
 
 from backstay.client.backstay import Backstay
 from backstay.client.connecting import connect

@@ -1,1 +1,4 @@
-"""Find secrets in payloads, texts and logs, and replace each by a handle or a mask."""
+"""Find secrets in payloads, texts and logs, and replace each by a handle or a mask.
+
+May import: backstay.clean, backstay.frozen.
+"""
