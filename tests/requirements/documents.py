@@ -145,6 +145,27 @@ ROWS = (
         in_file("docs/test_reference.py", "test_every_link_of_a_page_leads_somewhere"),
     ),
     row(
+        "docs:house",
+        "issue Done 7",
+        "the drawing of the house shows every root with the rooms inside it, and every import between roots and no "
+        "other",
+        in_file(
+            "docs/test_how_it_works.py",
+            "test_the_drawing_of_the_house_has_every_folder_and_the_rooms_inside_it",
+            "test_the_drawing_of_the_house_has_every_import_between_folders_and_no_other",
+        ),
+    ),
+    row(
+        "docs:call",
+        "issue Done 7",
+        "the drawing of a call names code that exists, each name once, and its stages are those that the page explains",
+        in_file(
+            "docs/test_how_it_works.py",
+            "test_the_drawing_of_a_call_names_code_that_exists_each_once",
+            "test_the_stages_in_the_drawing_of_a_call_are_those_of_the_list_below_it",
+        ),
+    ),
+    row(
         "docs:prose",
         "issue House",
         "a line of prose in a page holds one sentence",
