@@ -287,6 +287,20 @@ def test_no_module_is_longer_than_500_lines_and_no_function_than_40():
     assert not faults, "\n".join(faults)
 
 
+def test_no_folder_has_more_than_25_modules_or_14_rooms_inside():
+    inside: dict[Path, set[Path]] = defaultdict(set)
+    for path in modules(*ROOMS):
+        inside[path.parent].add(path)
+        if path.name == "__init__.py":
+            inside[path.parent.parent].add(path.parent)
+    counts = {
+        named(folder): (sum(place.suffix == ".py" for place in places), sum(not place.suffix for place in places))
+        for folder, places in inside.items()
+        if folder != HOUSE
+    }
+    assert {name: count for name, count in counts.items() if count[0] > 25 or count[1] > 14} == {}
+
+
 def test_no_name_says_only_where_code_is_kept():
     files = [
         named(path)

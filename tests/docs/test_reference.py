@@ -144,7 +144,7 @@ def test_every_door_of_a_run_is_in_the_table():
         if (definition := getattr(member, f"__temporal_{kind}_definition", None) or getattr(member, "_defn", None))
         and type(definition).__name__ == f"_{kind.capitalize()}Definition"
     }
-    documented = {tuple(row[0].replace("`", "").split()) for row in table(PAGE, "## The doors of a run")}
+    documented = {tuple(row[0].replace("`", "").split()) for row in table(PAGE, "## Queries, updates and signals")}
 
     assert documented == doors
 

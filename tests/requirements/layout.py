@@ -35,8 +35,12 @@ ROWS = (
     row(
         "house:sizes",
         "design 1",
-        "a module has at most 500 lines and a function at most 40",
-        in_file("test_house.py", "test_no_module_is_longer_than_500_lines_and_no_function_than_40"),
+        "a module has at most 500 lines, a function at most 40, and a folder at most 25 modules and 14 rooms inside",
+        in_file(
+            "test_house.py",
+            "test_no_module_is_longer_than_500_lines_and_no_function_than_40",
+            "test_no_folder_has_more_than_25_modules_or_14_rooms_inside",
+        ),
     ),
     row(
         "house:names",
