@@ -17,7 +17,7 @@ from backstay.settings import Settings
 from backstay.task.plan import Plan, PlanStep
 from backstay.task.result import Outcome, Result
 from backstay.task.task import Task
-from tests.docs.blocks import HOUSE, PAGES, names, table
+from tests.docs.blocks import HOUSE, PAGES, names, prose, table
 from workflows.handlers import Handlers
 
 PAGE = "docs/reference.md"
@@ -174,11 +174,10 @@ def test_every_link_of_a_page_leads_somewhere(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_a_line_of_prose_holds_one_sentence(page):
-    prose = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     crowded = [
         line
-        for line in prose.splitlines()
-        if not line.startswith("|") and re.search(r"[a-z0-9)`*][.!?] [A-Z]", line.replace("e.g. ", ""))
+        for line in prose(page).splitlines()
+        if not line.startswith("|") and re.search(r"[a-z0-9)`*][.!?] [A-Z]", re.sub(r"^\s*\d+\. ", "", line))
     ]
 
     assert crowded == []
