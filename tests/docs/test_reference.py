@@ -154,7 +154,7 @@ def test_search_attributes_are_those_that_workflows_write():
         names(row[0])[0]: row[1]
         for row in table(
             "docs/operations.md",
-            "Four search attributes find runs; the worker registers them when it may, and otherwise does without:",
+            "A worker registers them if Temporal lets it; runs work without them:",
         )
     }
     text = (HOUSE / "workflows/view.py").read_text(encoding="utf-8")
