@@ -13,11 +13,15 @@ from backstay.budgets.budget import Budget
 from backstay.cli.codes import DETACHED, DONE, ENDED, FAILED, USAGE
 from backstay.errors import BackstayError, Final, Transient
 from backstay.policies.operators import _OPERANDS
+from backstay.policies.policy import Policy
+from backstay.policies.rule import Rule
 from backstay.settings import Settings
 from backstay.task.plan import Plan, PlanStep
 from backstay.task.result import Outcome, Result
 from backstay.task.task import Task
 from tests.docs.blocks import HOUSE, PAGES, names, prose, table
+from toolbox.configuration.configuration import Configuration, ProviderEntry, ServerEntry
+from toolbox.providers.declaration import Declaration
 from workflows.handlers import Handlers
 
 PAGE = "docs/reference.md"
@@ -44,11 +48,33 @@ def test_every_field_of_a_noun_is_in_its_table(heading, noun: type[BaseModel]):
     assert sorted(column(heading)) == sorted(fields)
 
 
-def test_every_field_of_a_plan_step_is_described():
-    text = (HOUSE / PAGE).read_text(encoding="utf-8").partition("| field of a step |")[2].partition("\n\n")[0]
-    described = [name for line in text.splitlines()[2:] for name in names(line.split("|")[1])]
+@pytest.mark.parametrize(
+    ("head", "noun"),
+    [
+        ("field of a step", PlanStep),
+        ("field of an entry of `mcpServers`", ServerEntry),
+        ("field of an entry of `providers`", ProviderEntry),
+        ("field of a tool", Declaration),
+        ("field of a rule", Rule),
+    ],
+)
+def test_every_field_of_an_inner_noun_is_described(head, noun: type[BaseModel]):
+    assert sorted(described(f"| {head} |")) == sorted(noun.model_fields)
 
-    assert sorted(described) == sorted(PlanStep.model_fields)
+
+@pytest.mark.parametrize(
+    ("heading", "noun", "inner"), [("## toolbox.json", Configuration, set()), ("## policy.yaml", Policy, {"floor"})]
+)
+def test_every_field_of_an_operators_file_is_described(heading, noun: type[BaseModel], inner: set[str]):
+    fields = {field.alias or name for name, field in noun.model_fields.items()}
+
+    assert sorted(column(heading)) == sorted(fields - inner)
+
+
+def described(head: str) -> list[str]:
+    """The names in the first column of the table with this head."""
+    rows = (HOUSE / PAGE).read_text(encoding="utf-8").partition(head)[2].partition("\n\n")[0]
+    return [name for line in rows.splitlines()[2:] for name in names(line.split("|")[1])]
 
 
 @pytest.mark.parametrize(("heading", "noun"), [("## Task", Task), ("## Budget", Budget)])

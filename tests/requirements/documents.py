@@ -60,11 +60,13 @@ ROWS = (
     row(
         "house:reference",
         "issue House; design 22",
-        "the reference lists every field of Task, Budget, Plan and its steps, Result, ApprovalRequest and Approval",
+        "the reference lists every field of Task, Budget, Plan and its steps, Result, ApprovalRequest and Approval, "
+        "and every field of toolbox.json and policy.yaml",
         in_file(
             "docs/test_reference.py",
             "test_every_field_of_a_noun_is_in_its_table",
-            "test_every_field_of_a_plan_step_is_described",
+            "test_every_field_of_an_inner_noun_is_described",
+            "test_every_field_of_an_operators_file_is_described",
         ),
     ),
     row(
