@@ -76,7 +76,7 @@ def _introduce(terminal: Terminal, stage: Stage) -> None:
     terminal.say(f"Web UI      {stage.server.ui}")
     if stage.scripted:
         terminal.say(
-            "model       SCRIPTED by examples/mailbox/reminders.py and served over a real socket; everything else is real",
+            "model       SCRIPTED by examples/mailbox/reminders.py, over a real socket; everything else is real",
             "bold magenta",
         )
     else:
@@ -155,7 +155,7 @@ def main() -> int:
     parser.add_argument("--crash", action="store_true", help="kill the worker with -9 while it sends")
     parser.add_argument("--yes", action="store_true", help="approve the e-mails without asking")
     parser.add_argument(
-        "--home", type=Path, default=ROOT / ".backstay" / "demo", help="the folder of the demo; it is emptied first"
+        "--home", type=Path, default=ROOT / ".backstay" / "demo", help="the demo's folder; it is emptied first"
     )
     given = parser.parse_args()
     terminal = Terminal()

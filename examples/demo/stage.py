@@ -116,9 +116,7 @@ class Stage:
     async def _ready(self, child: Child) -> str:
         ready = await child.is_ready(_READY_S)
         if ready is None:
-            raise RuntimeError(
-                f"the {child.name} did not start; its last output: {' / '.join(child.last)} (log: {child.log})"
-            )
+            raise RuntimeError(f"the {child.name} did not start: {' / '.join(child.last)} (log: {child.log})")
         return ready
 
     def _settings_of_worker(self) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""docs/reference.md, operations.md and the other pages say what the code says."""
+"""The tables of the reference and the operations page agree with the code, and all pages with each other."""
 
 import ast
 import gc
@@ -108,7 +108,7 @@ def test_every_event_name_in_the_code_is_in_the_table_and_no_other():
 
 
 def parsed(path):
-    """Read a module's tree; Python 3.11 takes what its collector runs amid the parsing for a fault of the parser."""
+    """Parse a module without garbage collection, which Python 3.11 takes for a fault of its parser."""
     gc.disable()
     try:
         return ast.parse(path.read_text(encoding="utf-8"))
@@ -192,10 +192,18 @@ def test_search_attributes_are_those_that_workflows_write():
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_link_of_a_page_leads_somewhere(page):
     text = page.read_text(encoding="utf-8")
-    targets = [target.partition("#")[0] for target in re.findall(r"\]\(([^)\s]+)\)", text)]
-    local = [target for target in targets if target and "://" not in target]
+    links = [link for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link]
+    targets = [link.partition("#")[::2] for link in links]
+    places = [(page.parent / target if target else page, anchor) for target, anchor in targets]
 
-    assert [target for target in local if not (page.parent / target).exists()] == []
+    assert [place for place, _ in places if not place.exists()] == []
+    assert [(place.name, anchor) for place, anchor in places if anchor and anchor not in anchors(place)] == []
+
+
+def anchors(page) -> set[str]:
+    """The anchors that GitHub gives to the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
