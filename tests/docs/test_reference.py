@@ -3,6 +3,7 @@
 import ast
 import gc
 import re
+import tomllib
 
 import pytest
 from pydantic import BaseModel
@@ -173,6 +174,14 @@ def test_every_door_of_a_run_is_in_the_table():
     documented = {tuple(row[0].replace("`", "").split()) for row in table(PAGE, "## Queries, updates and signals")}
 
     assert documented == doors
+
+
+def test_every_extra_of_the_package_is_in_the_table():
+    project = tomllib.loads((HOUSE / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+    assert [names(row[0])[0] for row in table("docs/operations.md", "## Install")] == [
+        *project["optional-dependencies"]
+    ]
 
 
 def test_search_attributes_are_those_that_workflows_write():

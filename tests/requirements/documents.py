@@ -123,6 +123,12 @@ ROWS = (
         in_file("docs/test_reference.py", "test_every_door_of_a_run_is_in_the_table"),
     ),
     row(
+        "docs:extras",
+        "design 20",
+        "the operations page lists every extra of the package",
+        in_file("docs/test_reference.py", "test_every_extra_of_the_package_is_in_the_table"),
+    ),
+    row(
         "docs:attributes",
         "design 16",
         "the operations page lists the search attributes that workflows write, with their types",
