@@ -1,6 +1,6 @@
-# The two commands a newcomer needs are `make demo` and `make test`; both install what they need first.
+# Start with `make demo`, or with `make test` to change the code; both install what they need. `make help` lists the rest.
 #
-# PYTHON=python3.12 make install   picks an interpreter (>= 3.11); without it the first fitting one on the path is taken.
+# PYTHON=python3.12 make install   uses that interpreter; without it, the first one on the path that is 3.11 or newer.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -10,13 +10,13 @@ SHELL := /bin/bash
 VENV := .venv
 RUN := $(VENV)/bin/python
 STAMP := $(VENV)/installed
-# Much of a test is waiting, so three processes suit two cores; a file's tests stay together in one of them, and files
-# are begun in the order of tests/conftest.py, the short ones last.
+# Tests wait a lot, so three processes suit two cores. The tests of a file run in one process, and tests/conftest.py
+# orders the files, short ones last.
 PYTEST := env -u OPENAI_API_KEY -u OPENAI_BASE_URL $(RUN) -m pytest
 PARALLEL := -n 3 --dist loadfile --no-loadscope-reorder
 NODE := build/node/installed
 MATRIX := 3.11 3.12 3.13
-# Pure tests only: no server, no worker, no process of another program.
+# Tests that start no server, no worker and no other program.
 QUICK := $(wildcard tests/backstay tests/test_house.py tests/test_menu.py tests/test_requirements.py \
 	tests/examples/test_configuration.py tests/toolbox/test_search.py tests/toolbox/test_template.py \
 	tests/toolbox/test_arguments.py tests/toolbox/test_configuration.py)
@@ -29,34 +29,34 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-install: $(STAMP)  ## Make .venv from requirements.lock; does nothing when it is up to date
+install: $(STAMP)  ## Install the locked requirements into .venv, if they changed
 
 $(STAMP): requirements.lock pyproject.toml
 	@$(call make_venv,$(VENV),$(PYTHON))
 	@$(call fill_venv,$(VENV))
 	@touch $@
 
-demo: $(STAMP)  ## Remind the customers of an example mailbox, with a person's word, and take it back if you like
+demo: $(STAMP)  ## Run an example: remind customers by e-mail, with your approval, and undo it if you like
 	@$(RUN) -m examples.demo
 
-demo-crash: $(STAMP)  ## The same, with the worker killed amid sending
+demo-crash: $(STAMP)  ## Run the same example and kill the worker while it sends
 	@$(RUN) -m examples.demo --crash
 
-lint: $(STAMP)  ## Style, types and import rules
+lint: $(STAMP)  ## Check style, types and import rules
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) -m pyright
 	$(VENV)/bin/lint-imports
 
-test: lint $(NODE)  ## Everything but the soak matrices; what .ci/run calls
+test: lint $(NODE)  ## Run all checks and tests except soak, as CI does
 	$(PYTEST) $(PARALLEL) -m "not soak"
 
-quick: $(STAMP)  ## Style and the pure tests, in under a minute
+quick: $(STAMP)  ## Check style and run the tests that need no server, in under a minute
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(PYTEST) $(PARALLEL) -m "not soak" $(QUICK)
 
-bench: $(STAMP)  ## Measure steps and programs, most of it against a bare workflow; writes docs/performance.md
+bench: $(STAMP)  ## Run the benchmarks and rewrite the tables of docs/performance.md
 	$(RUN) -m benchmarks.steps
 	$(RUN) -m benchmarks.calls
 	$(RUN) -m benchmarks.programs
@@ -65,19 +65,19 @@ bench: $(STAMP)  ## Measure steps and programs, most of it against a bare workfl
 	$(RUN) -m benchmarks.snapshots
 	$(RUN) -m benchmarks.search
 
-soak: $(STAMP)  ## The long random matrices; their figures are in docs/reliability.md
+soak: $(STAMP)  ## Run the long random tests, whose figures are in docs/reliability.md
 	$(PYTEST) -m soak
 
-test-matrix:  ## The tests on every supported Python that is installed
+test-matrix:  ## Run the tests on every supported Python
 	@$(test_matrix)
 
-conformance: $(STAMP) $(NODE)  ## The MCP conformance suite's client scenarios against the toolbox
+conformance: $(STAMP) $(NODE)  ## Run the client scenarios of MCP's conformance suite against the toolbox
 	$(RUN) -m tests.conformance.run
 
-screenshots: $(STAMP)  ## Take the pictures in docs/images
+screenshots: $(STAMP)  ## Take the screenshots in docs/images
 	$(RUN) -m docs.screenshots
 
-# Servers and the conformance suite of others, which the tests speak with; the interpreter comes in a wheel.
+# MCP servers and the conformance suite from npm, which the tests use. Node itself comes in a wheel.
 $(NODE): tests/node/package.json tests/node/package-lock.json | $(STAMP)
 	@echo "Installing tests/node/package-lock.json"
 	@mkdir -p $(@D) && cp tests/node/package.json tests/node/package-lock.json $(@D)
@@ -85,7 +85,7 @@ $(NODE): tests/node/package.json tests/node/package-lock.json | $(STAMP)
 	PATH="$$place/bin:$$PATH" node "$$place/lib/node_modules/npm/bin/npm-cli.js" ci --prefix $(@D) --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
-# $(1) the folder, $(2) the wished interpreter or nothing. An existing environment that works is kept.
+# $(1): the folder. $(2): the interpreter to use, or nothing. An existing environment that works is kept.
 define make_venv
 if $(1)/bin/python -m pip --version >/dev/null 2>&1; then exit 0; fi; \
 fits() { "$$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }; \
@@ -95,16 +95,16 @@ for candidate in $(or $(2),python3 python3.13 python3.12 python3.11); do \
 done; \
 if [ -z "$$chosen" ]; then \
 	echo "backstay needs Python 3.11 or newer; found: $$($(or $(2),python3) --version 2>&1 || true)" >&2; \
-	echo "Install one, or name it: make install PYTHON=/path/to/python3.12" >&2; exit 1; \
+	echo "Install one, or say where it is: make install PYTHON=/path/to/python3.12" >&2; exit 1; \
 fi; \
 if ! "$$chosen" -c 'import venv, ensurepip' 2>/dev/null; then \
-	echo "$$chosen cannot make virtual environments; on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; \
+	echo "$$chosen cannot create virtual environments; on Debian and Ubuntu, run: apt install python3-venv" >&2; exit 1; \
 fi; \
 echo "Making $(1) with $$("$$chosen" --version)"; \
 "$$chosen" -m venv --clear $(1)
 endef
 
-# The lock names every file by its hash. The project itself is built by the locked hatchling, so nothing else is fetched.
+# The lock pins every file by hash, and the locked hatchling builds the project, so pip downloads nothing else.
 define fill_venv
 echo "Installing from requirements.lock"; \
 $(1)/bin/python -m pip install --quiet --require-hashes -r requirements.lock; \

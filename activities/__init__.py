@@ -1,1 +1,4 @@
-"""Do what the workflows order: one class per resource, built once per worker."""
+"""Talk to the outside world for workflows: model, tools, sandbox and store.
+
+May import: backstay, sandbox, store, toolbox.
+"""

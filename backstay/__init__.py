@@ -1,4 +1,7 @@
-"""backstay: agents that hold fast, ask first, and can be taken back."""
+"""backstay: durable tool-using agents that survive crashes, ask first, and can be undone.
+
+May import: no other room.
+"""
 
 import importlib
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,7 @@
-"""Jails, the program protocol and root images: what runs here can harm nothing."""
+"""Confine what a model writes: programs, commands and files run in jails.
+
+May import: backstay, system.
+"""
 
 from sandbox.programs.plan import SandboxResult, ToolCaller, register_tool_caller, run_python_plan
 

@@ -1,1 +1,4 @@
-"""What the engine remembers: effects, events, secrets, runs and blobs."""
+"""Keep what must outlive a process: effects, events, runs, secrets and payloads.
+
+May import: backstay, system.
+"""

@@ -1,21 +1,48 @@
 """Open the store: files, keys, migrations, identity."""
 
+import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import structlog
+from alembic import command
+from alembic.config import Config
+from alembic.util import CommandError
 from sqlalchemy import Connection
 
+from backstay.errors import SettingsInvalid
 from store.database.database import BUSY_TIMEOUT_S, Database
 from store.database.identity import StoreIdentity, find_or_make
-from store.database.migrate import migrate
 from store.database.place import make_ready, place_of
 from store.database.postgres import PostgresDatabase
 from store.database.sqlite import SqliteDatabase
 from store.secrets.seal import Seal
 from store.store import Store
+
+MIGRATIONS = Path(__file__).parent / "database" / "migrations"
+_alembic = threading.Lock()
+"""alembic keeps the current migration in module globals."""
+
+
+def migrate(connection: Connection) -> None:
+    """Run the migrations that are missing, all in the caller's transaction.
+
+    Raises SettingsInvalid when the database is newer than this code.
+    """
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    config.attributes["connection"] = connection
+    try:
+        with _alembic:
+            command.upgrade(config, "head")
+    except CommandError as error:
+        raise SettingsInvalid(
+            f"BACKSTAY_DATABASE_URL: another version of backstay made this database ({error}); update backstay"
+        ) from error
+
 
 _log = structlog.get_logger(__name__)
 

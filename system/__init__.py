@@ -1,5 +1,6 @@
-"""What touches the operating system for several rooms: durable files, locks, child processes, bounded output, frames.
+"""Use the operating system safely: durable files, locks, child processes, bounded output, frames.
 
-May import the standard library and filelock; imported by sandbox, toolbox, store, `worker.py` and `backstay.cli`, and
-never by code that runs inside a jail.
+Code in `sandbox.guest` cannot import it: the image of a jail holds the standard library and the guest only.
+
+May import: no other room.
 """

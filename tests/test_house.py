@@ -5,6 +5,7 @@ import fnmatch
 import re
 import subprocess
 import sys
+import textwrap
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
@@ -105,6 +106,7 @@ ONLY_NOUNS = ("toolbox", "sandbox", "store")
 PROGRAMS = (
     "backstay/cli/lifeline.py",
     "sandbox/guest/no_ctypes.py",
+    "sandbox/guest/programs/runner.py",
     "sandbox/images/compile.py",
     "store/database/migrations/*",
     "toolbox/actions/bundled/*",
@@ -192,6 +194,46 @@ def test_a_room_imports_only_what_the_table_allows(root):
             places = MAY_IMPORT[root].get(rule, ())
             if top(name) not in sys.stdlib_module_names and not within(path, places):
                 faults.append(f"{named(path)}:{line} {name}")
+    assert not faults, "\n".join(faults)
+
+
+def rooms() -> list[str]:
+    """Every package of the product: the roots, the rooms inside them, and the rooms inside those."""
+    return [".".join(path.relative_to(HOUSE).parts[:-1]) for path in modules(*ROOMS) if path.name == "__init__.py"]
+
+
+def imported_rooms(room: str) -> set[str]:
+    """What the modules of a room import from elsewhere in the product.
+
+    Another root counts as a whole. In the same root, rooms are told apart, and so are the modules at its top. A root
+    speaks for all rooms inside it, and names roots only.
+    """
+    root, folder, found = top(room), HOUSE.joinpath(*room.split(".")), set()
+    for path in modules(root):
+        if room != root and path.parent != folder:
+            continue
+        for _, name in imports(path):
+            if is_module(name) and top(name) != root:
+                found.add(top(name))
+            elif is_module(name) and room != root:
+                place = name if HOUSE.joinpath(*name.split(".")).is_dir() else name.rpartition(".")[0]
+                found.add(name if place == root else place)
+    return found - {room}
+
+
+def may_import(room: str) -> str:
+    """The paragraph that the docstring of a room must hold, ready to paste."""
+    found = ", ".join(sorted(imported_rooms(room))) or "no other room"
+    return textwrap.fill(f"May import: {found}.", 120, break_long_words=False, break_on_hyphens=False)
+
+
+def test_every_room_says_what_it_is_for_and_what_it_may_import():
+    faults = []
+    for room in rooms():
+        path = HOUSE.joinpath(*room.split("."), "__init__.py")
+        summary, *paragraphs = (ast.get_docstring(tree(path)) or "").split("\n\n")
+        if not summary or may_import(room) not in paragraphs:
+            faults.append(f"{named(path)}: below a line that says what it is for, write\n\n{may_import(room)}\n")
     assert not faults, "\n".join(faults)
 
 

@@ -1,4 +1,7 @@
-"""The tools: providers, catalog, search and calls, without a workflow engine and without a model."""
+"""Know the tools and call them: providers, catalog, search. No workflow engine and no model in here.
+
+May import: backstay, system.
+"""
 
 from typing import TYPE_CHECKING, Any, Literal
 

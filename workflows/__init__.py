@@ -1,4 +1,7 @@
-"""Decide, deterministically; the world is reached through the activities only."""
+"""Decide what a run does next. Deterministic: only activities touch the outside world.
+
+May import: backstay.
+"""
 
 from workflows.run_task import RunTask
 from workflows.undo_run import UndoRun

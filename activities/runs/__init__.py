@@ -1,1 +1,4 @@
-"""Open and close runs, write their events, and tell people about open requests."""
+"""Open and close runs, write their events, and announce open requests.
+
+May import: activities.model, activities.records, activities.resources, activities.retrying, activities.tools, backstay.
+"""

@@ -1,4 +1,4 @@
-"""What people are asked, what they answer, who may answer, and how they prove who they are.
+"""Requests to people, their decisions, who may decide, and signed proof of who decided.
 
-`workflows.approvals` asks, waits for verdicts, and lets requests expire.
+May import: backstay.canonical, backstay.errors, backstay.frozen, backstay.policies, backstay.tools.
 """

@@ -1,1 +1,4 @@
-"""What a run may spend and what it has spent: reservations before, charges after."""
+"""What a run may spend and what it has spent: reserved before, charged after.
+
+May import: backstay.errors, backstay.frozen.
+"""

@@ -1,4 +1,7 @@
-"""The Python client: start runs, follow them, decide their requests."""
+"""The Python client: connect to Temporal, start runs, follow them, decide requests.
+
+May import: backstay.approvals, backstay.calls, backstay.effects, backstay.errors, backstay.shown, backstay.task.
+"""
 
 from backstay.client.backstay import Backstay
 from backstay.client.connecting import connect

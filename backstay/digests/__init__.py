@@ -1,1 +1,4 @@
-"""Small stand-ins for large payloads: schema, sample and aggregates, without a model."""
+"""Summarize large payloads without a model: schema, sample and aggregates.
+
+May import: backstay.canonical, backstay.clean, backstay.shown.
+"""

@@ -1,1 +1,4 @@
-"""What a run changed in the world, and how each change is taken back."""
+"""Calls that may change the world, and the calls that undo them.
+
+May import: backstay.frozen, backstay.tools.
+"""

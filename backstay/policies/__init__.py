@@ -1,1 +1,4 @@
-"""Which calls are allowed, which need a person, and which are denied: pure rules on plain data."""
+"""Rule on a call: allow it, ask a person, or deny it. Pure functions on plain data.
+
+May import: backstay.canonical, backstay.errors, backstay.frozen, backstay.redaction, backstay.tools.
+"""

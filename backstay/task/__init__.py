@@ -1,1 +1,5 @@
-"""What a person wants and what becomes of it: task, plan, decisions, events, status and result."""
+"""A run from outside: its task, plan, decisions, events, status and result.
+
+May import: backstay.approvals, backstay.budgets, backstay.canonical, backstay.effects, backstay.errors,
+backstay.frozen, backstay.tools.
+"""

@@ -1,4 +1,7 @@
-"""What you need to test an agent without an account: a model that follows a script, over a real socket."""
+"""Test an agent without an account: a scripted model, served over a real socket.
+
+May import: no other room.
+"""
 
 from backstay.testing.conversation import Call, Conversation, payload_of
 from backstay.testing.reply import Bill, Reply, Tokens

@@ -1,1 +1,4 @@
-"""What can be called, how dangerous it is, and what a call leads to."""
+"""Tools and calls as a run knows them: name, safety class, arguments, result.
+
+May import: backstay.frozen.
+"""

@@ -1,4 +1,4 @@
-"""The demo: one task from one command, with real parts. python -m examples.demo [--crash] [--yes]."""
+"""The demo: run one task with real parts. Usage: python -m examples.demo [--crash] [--yes]."""
 
 import argparse
 import asyncio
@@ -10,7 +10,7 @@ import sys
 from collections.abc import Generator
 from pathlib import Path
 
-# Run as a script, Python looks for modules beside this file instead of in the checkout.
+# A script finds modules beside itself only; the checkout has to be added.
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from backstay.cli.follow import Follower
@@ -30,7 +30,7 @@ _WATCH_S = 0.05
 
 
 async def demo(terminal: Terminal, home: Path, *, crash: bool, yes: bool) -> int:
-    """Set the stage, run the task, show the books; return the exit code."""
+    """Start the parts, run the task, show what the mailbox recorded; return the exit code."""
     stage = Stage(home, Settings.load(), crash=crash)
     try:
         terminal.say("Starting Temporal, the model, the mailbox and a worker ...", "dim")
@@ -55,7 +55,7 @@ async def _play(terminal: Terminal, stage: Stage, *, yes: bool) -> int:
                 await Follower(terminal, run, prompt, yes=why).follow()
                 result = await run.result()
         except Detached:
-            terminal.say("You let go; the run would go on, but the demo ends its Temporal here.", "yellow")
+            terminal.say("You left the run. It would go on, but the demo stops its Temporal now.", "yellow")
             return 130
         finally:
             if crashing is not None:
@@ -76,19 +76,18 @@ def _introduce(terminal: Terminal, stage: Stage) -> None:
     terminal.say(f"Web UI      {stage.server.ui}")
     if stage.scripted:
         terminal.say(
-            "model       SCRIPTED: it follows the rules of examples/mailbox/reminders.py, over a real socket; "
-            "everything else is real",
+            "model       SCRIPTED by examples/mailbox/reminders.py, over a real socket; everything else is real",
             "bold magenta",
         )
     else:
-        terminal.say(f"model       {stage.model}, as OPENAI_API_KEY and OPENAI_BASE_URL say")
+        terminal.say(f"model       {stage.model}, from OPENAI_API_KEY and OPENAI_BASE_URL")
     terminal.say(f"mailbox     an MCP server, examples/mailbox, with the database {_near(stage.mailbox)}")
     terminal.say(f"programs    {stage.programs.removeprefix('programs ')}")
     terminal.say(f"task        {TASK}")
 
 
 async def _crash(terminal: Terminal, stage: Stage) -> None:
-    """Kill the worker amid the sending and start another."""
+    """Kill the worker while it sends, and start another."""
     books = MailboxBooks(stage.mailbox)
     while (mails := sum(sent for _, sent, _ in books.delivered())) < MAILS_BEFORE_THE_KILL:  # noqa: ASYNC110 - another process counts
         await asyncio.sleep(_WATCH_S)
@@ -100,8 +99,8 @@ async def _crash(terminal: Terminal, stage: Stage) -> None:
     await stage.worker.ended()
     await stage.start_worker()
     terminal.say(
-        f"another worker is up ({stage.worker.process.pid}); it looks up what became of the last mail before it sends "
-        "anything again, in some 20 s",
+        f"another worker is up ({stage.worker.process.pid}); it checks what happened to the last mail before it sends "
+        "anything, which takes about 20 s",
         "bold red",
     )
 
@@ -112,38 +111,38 @@ def _show_books(terminal: Terminal, stage: Stage) -> None:
 
 
 async def _leave(terminal: Terminal, stage: Stage, run: Run) -> None:
-    """Say how to look and how to take it back; at a terminal, keep everything up until the person is done."""
+    """Print how to look at the run and how to undo it; at a terminal, keep everything running until Enter."""
     elsewhere = "" if stage.is_at_home else f"TEMPORAL_ADDRESS={stage.server.address} TEMPORAL_NAMESPACE=default "
     terminal.say()
     terminal.say(f"Look at it:    {stage.server.page_of(run.id)}")
     terminal.say(f"Take it back:  {elsewhere}{_near(Path(sys.executable))} -m backstay undo {run.id}")
     if not terminal.interactive:
-        terminal.say("There is no terminal, so the demo ends here, and Temporal with it.", "dim")
+        terminal.say("There is no terminal, so the demo stops here, with its Temporal.", "dim")
         return
-    await terminal.ask("Everything stays up until you press Enter, so try both, the second in another terminal.")
+    await terminal.ask("Everything stays up until you press Enter. Try both now; run the second in another terminal.")
     if any(recalled for _, _, recalled in MailboxBooks(stage.mailbox).delivered()):
         _show_books(terminal, stage)
 
 
 def _near(path: Path) -> str:
-    """Return a path as short as it can be typed in the checkout."""
+    """Return a path relative to the checkout, if it is inside."""
     return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
 
 
 @contextlib.contextmanager
 def _alone(home: Path) -> Generator[None]:
-    """Keep two demos from sharing one folder; raises BackstayError."""
+    """Keep two demos out of one folder. Raises BackstayError."""
     home.parent.mkdir(parents=True, exist_ok=True)
     with home.with_suffix(".lock").open("w", encoding="utf-8") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise BackstayError(f"--home: another demo uses {home}; end it first, or give another folder") from None
+            raise BackstayError(f"--home: another demo uses {home}; stop it first, or give another folder") from None
         yield
 
 
 async def _until_told(terminal: Terminal, home: Path, *, crash: bool, yes: bool) -> int:
-    """Take everything down on SIGTERM and SIGHUP as well."""
+    """Run the demo, and stop everything on SIGTERM and SIGHUP too."""
     playing = asyncio.ensure_future(demo(terminal, home, crash=crash, yes=yes))
     for number in (signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, playing.cancel)
@@ -152,10 +151,12 @@ async def _until_told(terminal: Terminal, home: Path, *, crash: bool, yes: bool)
 
 def main() -> int:
     """Read the arguments and run the demo."""
-    parser = argparse.ArgumentParser(prog="python -m examples.demo", description="One task from one command.")
-    parser.add_argument("--crash", action="store_true", help="kill the worker with -9 amid the sending")
+    parser = argparse.ArgumentParser(prog="python -m examples.demo", description="Run one task with real parts.")
+    parser.add_argument("--crash", action="store_true", help="kill the worker with -9 while it sends")
     parser.add_argument("--yes", action="store_true", help="approve the e-mails without asking")
-    parser.add_argument("--home", type=Path, default=ROOT / ".backstay" / "demo", help="emptied first")
+    parser.add_argument(
+        "--home", type=Path, default=ROOT / ".backstay" / "demo", help="the demo's folder; it is emptied first"
+    )
     given = parser.parse_args()
     terminal = Terminal()
     try:
@@ -168,7 +169,7 @@ def main() -> int:
         terminal.say(f"demo: {error}", "red")
         return 1
     except (KeyboardInterrupt, asyncio.CancelledError):
-        terminal.say("ended; nothing is left running", "dim")
+        terminal.say("stopped; nothing is left running", "dim")
         return 130
 
 
@@ -176,5 +177,5 @@ if __name__ == "__main__":
     code = main()
     sys.stdout.flush()
     sys.stderr.flush()
-    # The Temporal client's own threads may still wait for an answer; an interpreter that ends under them aborts.
+    # Threads of the Temporal client may still wait for an answer, and a normal exit would abort under them.
     os._exit(code)

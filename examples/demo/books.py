@@ -1,4 +1,4 @@
-"""What the mailbox's own database says, for people who do not want to take our word for it."""
+"""Read what was sent from the mailbox's own database, so that nobody has to trust backstay about it."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -9,21 +9,21 @@ _HERE = Path(__file__).parent
 
 
 class MailboxBooks:
-    """Read the mailbox's database without the mailbox, and without backstay."""
+    """Read the mailbox's database, without the mailbox server and without backstay."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def delivered(self) -> list[tuple[str, int, int]]:
-        """Return recipient, how many mails were sent to them, and how many of those were recalled."""
+        """Return each recipient with the numbers of mails sent to them and recalled."""
         return [(str(to), int(sent), int(recalled)) for to, sent, recalled in self._rows("delivered.sql")]
 
     def counted(self) -> dict[str, int]:
-        """Return how many requests came in, by tool."""
+        """Return the number of requests by tool."""
         return {str(tool): int(requests) for tool, requests in self._rows("counted.sql")}
 
     def lines(self) -> Iterator[str]:
-        """Yield the books line by line."""
+        """Yield what the database says, line by line."""
         rows = self.delivered()
         yield "The mailbox's own database says:"
         for to, sent, recalled in rows:
@@ -40,4 +40,4 @@ class MailboxBooks:
             try:
                 return connection.execute((_HERE / name).read_text(encoding="utf-8")).fetchall()
             except sqlite3.OperationalError:
-                return []  # the mailbox has not made its tables yet
+                return []  # the mailbox has not created its tables yet

@@ -1,2 +1,2 @@
--- What the mailbox counted as it came in, before it did anything about it.
+-- The requests that the mailbox recorded, each before it acted on it.
 SELECT tool, count(*) AS requests FROM requests GROUP BY tool ORDER BY tool

@@ -1,4 +1,4 @@
--- What the mailbox itself holds: how often each person was written to, and what of it was recalled.
+-- For each recipient, how many mails the mailbox sent and how many were recalled.
 SELECT
     recipient,
     count(*) AS sent,

@@ -1,4 +1,4 @@
-"""Everything the demo runs on: Temporal, a model, the mailbox, and a worker that can be killed."""
+"""The parts of the demo: Temporal, a model, the mailbox, and a worker that can be killed."""
 
 import json
 import shutil
@@ -20,11 +20,11 @@ _KEPT = ("BACKSTAY_MODEL", "BACKSTAY_PRICES", "BACKSTAY_MAX_COMPLETION_TOKENS", 
 _READY_S = 60.0
 _END_S = 5.0
 _CRASH_DEADLINE_S = "8"
-"""How long a request may take in the crash demo; what was lost is looked into after that."""
+"""The request deadline of the crash demo; a lost answer is checked after it."""
 
 
 class Stage:
-    """Set up the parts, and take all of them down again."""
+    """Start all parts, and stop them again."""
 
     def __init__(self, home: Path, settings: Settings, *, crash: bool) -> None:
         self.home = home.absolute()
@@ -38,16 +38,16 @@ class Stage:
         self.server: Embedded
         self.worker: Child
         self.programs = ""
-        """What the worker says of programs: in jails, or why there are none."""
+        """What the worker says about programs: that they run in jails, or why they cannot."""
 
     async def set_up(self) -> None:
-        """Start everything; the worker is ready afterwards."""
+        """Start everything, and return when the worker is ready."""
         self._empty()
         model = await self._start_model()
         try:
             self.server = await self._start_temporal(free_port(7233), free_port(8233))
         except SettingsInvalid:
-            # Somebody else may have taken a port since it was looked at.
+            # Another process may have taken a port since it was checked.
             self.server = await self._start_temporal(free_port(), free_port())
         self._children.append(self.server.child)
         self._environment = self._settings_of_worker()
@@ -57,7 +57,7 @@ class Stage:
         await self.start_worker()
 
     def _empty(self) -> None:
-        """Begin anew, but keep the images of jails: they are named by their content."""
+        """Empty the folder, but keep the images of jails, which are named by their content."""
         self.home.mkdir(parents=True, exist_ok=True)
         for left in self.home.iterdir():
             if left.name == "images":
@@ -69,12 +69,12 @@ class Stage:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Return the settings of the worker, for commands that look at the same run."""
+        """Return the worker's environment, for commands that look at the same run."""
         return dict(self._environment)
 
     @property
     def is_at_home(self) -> bool:
-        """Say whether commands find this Temporal without being told where it is."""
+        """Return whether commands find this Temporal by its default address."""
         told = any(name.startswith("TEMPORAL_") for name in self._given)
         return self.server.address == "127.0.0.1:7233" and not told
 
@@ -94,7 +94,7 @@ class Stage:
         self.programs = (await self._ready(self.worker)).partition(", store ")[2].partition(", ")[2]
 
     async def take_down(self) -> None:
-        """End every part by its own id, the worker first."""
+        """Stop every part by its own process id, the worker first."""
         for child in reversed(self._children):
             await child.stop(_END_S)
 
@@ -116,7 +116,7 @@ class Stage:
     async def _ready(self, child: Child) -> str:
         ready = await child.is_ready(_READY_S)
         if ready is None:
-            raise RuntimeError(f"the {child.name} did not start; it said: {' / '.join(child.last)} (log: {child.log})")
+            raise RuntimeError(f"the {child.name} did not start: {' / '.join(child.last)} (log: {child.log})")
         return ready
 
     def _settings_of_worker(self) -> dict[str, str]:
@@ -135,10 +135,10 @@ class Stage:
         toolbox = json.loads((ROOT / "examples" / "toolbox.json").read_text(encoding="utf-8"))
         environment = {"MAILBOX_DB": str(self.mailbox)}
         if self.crash:
-            # The worker is killed after that mail has left and before the mailbox has said so: the hardest moment.
+            # The worker is killed after this mail was sent and before the mailbox has answered: the hardest moment.
             environment |= {"MAILBOX_HANG_ON_SEND": str(MAILS_BEFORE_THE_KILL), "MAILBOX_SLOW_SECONDS": "0.3"}
         server = str(ROOT / "examples" / "mailbox" / "server.py")
         toolbox["mcpServers"]["mail"] = {"command": "python", "args": [server], "env": environment}
-        # One mail after the other, so that the crash finds some sent, one under way, and some to come.
+        # Mails are sent one by one, so that at the crash some are sent, one is under way, and some are still to send.
         toolbox["providers"]["mail"]["serial"] = self.crash
         (self.home / "toolbox.json").write_text(json.dumps(toolbox, indent=2), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The mailbox's database: SQLite in write-ahead mode, one short connection for each use."""
+"""The mailbox's database: SQLite in write-ahead mode, with a short connection for each statement."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ _OPENING_TRIES = 50
 
 
 def now() -> str:
-    """Return the time of now as the database keeps it."""
+    """Return the current time in the format of the database."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
@@ -30,7 +30,7 @@ class Database:
         self.path = Path(path)
 
     async def create(self) -> None:
-        """Create the file and its tables where they are missing."""
+        """Create the file and its tables if they do not exist."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         for attempt in range(_OPENING_TRIES):
             try:
@@ -40,14 +40,14 @@ class Database:
                         await connection.execute(statement)
                 return
             except sqlite3.OperationalError:
-                # SQLite does not wait for its busy timeout while another process switches the journal mode.
+                # SQLite ignores its busy timeout while another process switches the journal mode.
                 if attempt == _OPENING_TRIES - 1:
                     raise
                 await asyncio.sleep(0.1)
 
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[aiosqlite.Connection]:
-        """Open a connection in autocommit mode, so that a statement is durable when it returns."""
+        """Open a connection in autocommit mode, so that a statement is durable once it returns."""
         async with aiosqlite.connect(self.path, isolation_level=None) as connection:
             connection.row_factory = sqlite3.Row
             await connection.execute(SQL["wait_for_locks"])
@@ -59,13 +59,13 @@ class Database:
             return list(await connection.execute_fetchall(SQL[name], dict(values or {})))
 
     async def write(self, name: str, values: Mapping[str, Any]) -> tuple[int, int]:
-        """Run one writing statement; return the new row's id and how many rows changed."""
+        """Run one writing statement; return the id of the new row and the number of changed rows."""
         async with self.open() as connection:
             cursor = await connection.execute(SQL[name], dict(values))
             return cursor.lastrowid or 0, cursor.rowcount
 
     async def record(self, tool: str, arguments: dict[str, Any], effect_id: str | None) -> int:
-        """Record that a request arrived, before anything is done; return how many of this tool have arrived by now."""
+        """Record a request before anything is done; return the number of requests of this tool so far."""
         values = {"tool": tool, "arguments": json.dumps(arguments), "effect_id": effect_id, "at": now()}
         async with self.open() as connection:
             await connection.execute(SQL["begin"])

@@ -1,12 +1,12 @@
-"""Faults on demand, for tests of what calls this server; each happens once in the life of a database, or is bounded.
+"""Make the mailbox fail on demand, to test its clients. Each fault happens once per database, or is bounded.
 
 MAILBOX_DIE_BEFORE_SEND=n   record the n-th request to send, then die before the mail is sent
 MAILBOX_DIE_AFTER_SEND=n    send the n-th mail, then die before answering
-MAILBOX_HANG_ON_SEND=n      send the n-th mail, then say nothing for ten minutes
-MAILBOX_SLOW_SECONDS=x      let every call take x seconds longer, at most 60
-MAILBOX_TODAY=2026-01-31    what day it is, so that a test does not depend on midnight
+MAILBOX_HANG_ON_SEND=n      send the n-th mail, then do not answer for ten minutes
+MAILBOX_SLOW_SECONDS=x      delay every call by x seconds, at most 60
+MAILBOX_TODAY=2026-01-31    use this date as today, so that a test does not depend on midnight
 
-Requests and mails are counted in the database, from 1, so a fault does not come back when the server is started again.
+Requests and mails are counted in the database from 1, so a restarted server does not fail again.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ _LONGEST_DELAY_S = 60
 
 @dataclass(frozen=True)
 class Faults:
-    """Hold the switches; none is on unless said so."""
+    """Hold the switches; all are off by default."""
 
     die_before_send: int = 0
     die_after_send: int = 0
@@ -31,7 +31,7 @@ class Faults:
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> "Faults":
-        """Read the switches; raises ValueError naming the variable that cannot be read."""
+        """Read the switches from the environment. Raises ValueError with the name of a variable that is not valid."""
 
         def number(name: str) -> float:
             text = environment.get(name) or "0"
@@ -50,7 +50,7 @@ class Faults:
         )
 
     def today(self) -> date:
-        """Return what day it is."""
+        """Return today's date, or the pinned one."""
         return self.pinned_day or datetime.now(UTC).date()
 
     async def on_request(self) -> None:
@@ -58,12 +58,12 @@ class Faults:
         await asyncio.sleep(self.slow_seconds)
 
     def before_send(self, request: int) -> None:
-        """Die when this is the chosen request."""
+        """Exit the process if this is the chosen request."""
         if request == self.die_before_send:
             os._exit(70)
 
     async def after_send(self, mail: int) -> None:
-        """Die or say nothing when this is the chosen mail."""
+        """Exit the process or hang if this is the chosen mail."""
         if mail == self.die_after_send:
             os._exit(71)
         if mail == self.hang_on_send:

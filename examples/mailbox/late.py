@@ -6,14 +6,14 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Late:
-    """Hold one customer and what is overdue."""
+    """Hold one customer and their overdue invoices."""
 
     customer: dict[str, Any]
     invoices: list[dict[str, Any]]
 
     @property
     def cents(self) -> int:
-        """Return the sum in cents: cents add up exactly."""
+        """Return the sum in cents, which add up exactly."""
         return sum(round(invoice["amount"] * 100) for invoice in self.invoices)
 
     def mail(self) -> dict[str, Any]:

@@ -1,16 +1,16 @@
-"""What a conversation holds of a paged tool."""
+"""Collect the pages of a paged tool from a conversation."""
 
 from typing import Any
 
 from backstay.testing import Call, Conversation, payload_of
 
 PAGE = 10
-"""Rows to ask for at once: few enough for an answer to come back whole."""
+"""Rows per page: few enough for an answer to come back whole."""
 TRIES = 3
 
 
 class Listing:
-    """Gather the rows of a paged tool from the answers so far, and say what must still be read."""
+    """Collect the rows that were read so far, and list the calls that are still needed."""
 
     def __init__(self, conversation: Conversation, tool: str, key: str, wanted: dict[str, Any]) -> None:
         self.key = key
@@ -28,11 +28,11 @@ class Listing:
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """Return all rows read so far, page after page."""
+        """Return all rows that were read so far, in order."""
         return [row for _, page in sorted(self._pages.items()) for row in page]
 
     def next_calls(self) -> list[tuple[str, dict[str, Any]]]:
-        """Return the calls that are still needed; none when everything has been read."""
+        """Return the calls that are still needed; none if everything was read."""
         if self._reads:
             return self._reads
         if self._total is not None:
@@ -45,7 +45,7 @@ class Listing:
         return [(self._tool, {**self._wanted, "offset": offset, "limit": PAGE}) for offset in offsets]
 
     def _fault(self, conversation: Conversation, call: Call) -> str | None:
-        """Take in one answered call; return what went wrong with it."""
+        """Add the rows of one answered call; return what went wrong, if anything."""
         offset = int(call.arguments.get("offset", 0))
         page = payload_of(call.answer)
         if isinstance(page, dict) and isinstance(page.get(self.key), list):
@@ -79,7 +79,7 @@ class Listing:
 
 
 def reason(answer: Any) -> str:
-    """Return in one line why an answer holds no payload."""
+    """Return in one line why an answer has no payload."""
     if isinstance(answer, dict):
         answer = answer.get("error") or answer.get("notes") or "no reason was given"
     return " ".join(str(answer).split())[:200]

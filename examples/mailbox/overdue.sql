@@ -1,5 +1,5 @@
 -- name: overdue
--- Who must be reminded, and of how much: the same question the demo answers, asked of the database.
+-- Who must be reminded, and of how much: the answer to the demo's task, from the database.
 SELECT
     customers.email AS email,
     count(*) AS invoices,

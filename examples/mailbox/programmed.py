@@ -1,4 +1,4 @@
-"""The same task as one program: the model writes it once, and reads its answer."""
+"""A script for the demo's task that lets the model write one program instead of single calls."""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ PROGRAM = Path(__file__).with_name("remind_program.py")
 
 
 def by_program(conversation: Conversation, days: int) -> Reply:
-    """Return the next reply: the program, a look at its whole answer where that came short, or the end."""
+    """Return the next reply: the program, a read of its whole answer if that was cut, or the end."""
     runs = conversation.calls("run_program")
     if not runs:
         source = PROGRAM.read_text(encoding="utf-8").replace("DAYS = 60", f"DAYS = {days}")

@@ -1,4 +1,4 @@
-"""The script of the demo's model: it decides from the tool answers in the conversation, and knows nothing else.
+"""The script of the demo's model. It decides from the tool answers in the conversation and knows nothing else.
 
 Task: "Remind every customer with an invoice overdue by more than 60 days, and tell me the total."
 """

@@ -25,7 +25,7 @@ _TRADES = (
     "Sails",
 )
 _EDGES = ((60, 0), (61, 0), (60, 0), (95, 1), (130, 0), (-14, 0), (0, 0))
-"""Days overdue and whether paid, of the first invoices: both sides of 60 days are always there."""
+"""Days overdue and paid, for the first invoices, so that both sides of 60 days always exist."""
 
 
 def _customers(dice: random.Random, count: int) -> Iterator[dict[str, Any]]:
@@ -64,7 +64,7 @@ def _messages(customers: list[dict[str, Any]], today: date) -> Iterator[dict[str
 
 
 async def _fill(connection: aiosqlite.Connection, random_seed: int, customers: int, invoices: int, today: date) -> None:
-    # Believable, not unguessable: the same seed must give the same mailbox.
+    # Not for secrets: the same seed must give the same mailbox.
     dice = random.Random(random_seed)
     people = list(_customers(dice, customers))
     await connection.executemany(SQL["add_customer"], people)
@@ -76,7 +76,7 @@ async def _fill(connection: aiosqlite.Connection, random_seed: int, customers: i
 async def seed(
     path: str | Path, random_seed: int = 7, customers: int = 12, invoices: int = 40, today: date | None = None
 ) -> None:
-    """Create the mailbox and fill it when it is empty; the same arguments give the same rows."""
+    """Create the mailbox and fill it if it is empty. The same arguments give the same rows."""
     day = today or datetime.now(UTC).date()
     database = Database(path)
     await database.create()

@@ -1,10 +1,11 @@
 """A mailbox as an MCP server: customers, invoices and e-mail over SQLite.
 
-python examples/mailbox/server.py               speaks over standard input and output
-python examples/mailbox/server.py --http 9000   speaks streamable HTTP; port 0 takes a free one
+python examples/mailbox/server.py               serves stdio
+python examples/mailbox/server.py --http 9000   serves streamable HTTP; port 0 picks a free port
 
-MAILBOX_DB names the database (default .backstay/mailbox.db), which is created and filled when it is empty. The server
-never deduplicates, and records every request in the table `requests` before it acts. Faults on demand: see faults.py.
+MAILBOX_DB is the path of the database (default .backstay/mailbox.db); it is created and filled if it is empty. The
+server never deduplicates, and records every request in the table `requests` before it acts. To make it fail on
+demand, see faults.py.
 """
 
 import argparse
@@ -14,7 +15,7 @@ import socket
 import sys
 from pathlib import Path
 
-# Run as a script, Python looks for modules beside this file instead of in the checkout.
+# A script finds modules beside itself only; the checkout has to be added.
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import uvicorn
@@ -47,14 +48,14 @@ def mailbox(path: str | Path, faults: Faults) -> MCPServer:
 
 
 async def serve(path: str, faults: Faults, port: int | None) -> None:
-    """Seed the mailbox when it is empty, then serve until the client goes or a signal comes."""
+    """Fill the mailbox if it is empty, then serve until the client leaves or a signal comes."""
     await seed(path, today=faults.today())
     server = mailbox(path, faults)
     if port is None:
         await server.run_stdio_async()
         return
     with socket.create_server(("127.0.0.1", port)) as listener:
-        # asyncio does this only for sockets that name their protocol; without it every answer waits 40 ms for an ACK.
+        # asyncio sets this only on sockets that name their protocol. Without it, every answer waits 40 ms for an ACK.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         print(f"mailbox ready: http://127.0.0.1:{listener.getsockname()[1]}/mcp", flush=True)
         config = uvicorn.Config(server.streamable_http_app(), log_level="warning", timeout_graceful_shutdown=1)
@@ -64,9 +65,9 @@ async def serve(path: str, faults: Faults, port: int | None) -> None:
 def main() -> None:
     """Read the arguments and serve."""
     parser = argparse.ArgumentParser(description="A mailbox as an MCP server over SQLite.")
-    parser.add_argument("--http", type=int, metavar="PORT", help="speak streamable HTTP on this loopback port")
+    parser.add_argument("--http", type=int, metavar="PORT", help="serve streamable HTTP on this loopback port")
     port = parser.parse_args().http
-    environment = dict(os.environ)  # noqa: TID251 - a program of its own, configured by its environment
+    environment = dict(os.environ)  # noqa: TID251 - a separate program, configured by its environment
     path = environment.get("MAILBOX_DB") or ".backstay/mailbox.db"
     asyncio.run(serve(path, Faults.read(environment), port))
 

@@ -1,4 +1,4 @@
-"""SQL lives in .sql files; this reads them."""
+"""Read SQL statements from .sql files."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ _HEADING = "-- name: "
 
 
 def statements(file: str) -> dict[str, str]:
-    """Return the statements of one .sql file beside this module, by the name in their heading."""
+    """Return the statements of a .sql file beside this module, by the names in their comments."""
     found: dict[str, str] = {}
     text = (Path(__file__).parent / file).read_text(encoding="utf-8")
     for section in text.split(_HEADING)[1:]:

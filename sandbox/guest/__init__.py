@@ -1,1 +1,4 @@
-"""Code that runs inside a jail. It imports the standard library and its own folder, nothing else."""
+"""Code that runs inside a jail, on nothing but the standard library of the jail.
+
+May import: no other room.
+"""

@@ -1,1 +1,4 @@
-"""Build the read-only root file systems that jails run in."""
+"""Build the read-only root file systems that jails run in.
+
+May import: backstay, system.
+"""

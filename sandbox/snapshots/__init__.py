@@ -1,1 +1,4 @@
-"""Record what a workspace holds, compare two records, and restore one."""
+"""Record what a workspace holds, compare two snapshots, and restore one.
+
+May import: backstay, system.
+"""

@@ -1,1 +1,4 @@
-"""Give a run a folder to work in: jails for files and commands, ownership, effects and undo."""
+"""Give a run a folder to work in: claims, file and command jails, effects and undo.
+
+May import: backstay, sandbox.images, sandbox.isolation, sandbox.limits, sandbox.programs, sandbox.snapshots, system.
+"""

@@ -1,1 +1,4 @@
-"""Keep payloads by their content, sealed or shown."""
+"""Keep payloads under the hash of their content, sealed or shown.
+
+May import: backstay, store.database, store.faults, store.secrets, system.
+"""

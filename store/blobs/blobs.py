@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from backstay.errors import StoreUnavailable
-from store.blobs.directory import Directory
-from store.blobs.shown import DAMAGED, DIGITS, ShownBlobs, decode, encode, found
+from store.blobs.shown import DAMAGED, DIGITS, Directory, ShownBlobs, decode, encode, found
 from store.database.identity import StoreIdentity
 from store.faults import disk_faults
 from store.secrets.seal import Seal

@@ -1,1 +1,4 @@
-"""Reach SQLite or Postgres: place, schema, migrations, identity, transactions."""
+"""Connect to SQLite or Postgres: location, schema, migrations, identity, transactions.
+
+May import: backstay, store.faults, system.
+"""

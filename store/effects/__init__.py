@@ -1,1 +1,4 @@
-"""Record each effect before it is sent, and settle it once: the ledger that decides whether a retry may send."""
+"""Record each effect before it is sent, and settle it once. Only one attempt may send.
+
+May import: backstay, store.database.
+"""

@@ -1,1 +1,4 @@
-"""Keep runs and their events."""
+"""Keep runs and their events.
+
+May import: backstay, store.database.
+"""

@@ -1,1 +1,4 @@
-"""Encrypt what must not be read at rest, and keep the values behind secret handles."""
+"""Encrypt what must not be readable at rest, and keep the values behind secret handles.
+
+May import: backstay, store.database.
+"""

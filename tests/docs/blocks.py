@@ -1,17 +1,18 @@
-"""The code blocks of the documents."""
+"""The code blocks, tables and prose of the documents."""
 
 import re
+import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
 HOUSE = Path(__file__).resolve().parents[2]
 PAGES = (HOUSE / "README.md", HOUSE / "CONTRIBUTING.md", HOUSE / "SECURITY.md", *sorted((HOUSE / "docs").glob("*.md")))
-_BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"^( *)```([^\n]*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Block:
-    """One fenced block: `info` is what stands behind the fence, such as `json Task`."""
+    """One fenced block; `info` is the rest of its first line, such as `json Task`."""
 
     place: str
     info: str
@@ -32,8 +33,13 @@ def blocks(*languages: str) -> list[Block]:
         text = page.read_text(encoding="utf-8")
         for match in _BLOCK.finditer(text):
             line = text.count("\n", 0, match.start()) + 1
-            found.append(Block(f"{page.relative_to(HOUSE)}:{line}", match[1].strip(), match[2]))
+            found.append(Block(f"{page.relative_to(HOUSE)}:{line}", match[2].strip(), textwrap.dedent(match[3])))
     return [block for block in found if not languages or block.language in languages]
+
+
+def prose(page: Path) -> str:
+    """The text of a page without its code blocks."""
+    return _BLOCK.sub("", page.read_text(encoding="utf-8"))
 
 
 def table(page: str, heading: str) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""One worker for all documents: what they show is run against it."""
+"""One worker that runs what the documents show."""
 
 import asyncio
 import os
@@ -19,13 +19,13 @@ QUEUE = "backstay"
 
 @dataclass(frozen=True)
 class Documented:
-    """A served task queue, and the environment that leads programs to it."""
+    """A served task queue, and the environment in which programs find it."""
 
     engine: Engine
     environment: dict[str, str]
 
     async def run(self, *command: str, folder: Path, within_s: float = 90) -> tuple[int, str, str]:
-        """Run a program as a reader would; return its exit code and what it said."""
+        """Run a program as a reader would; return its exit code, stdout and stderr."""
         process = await asyncio.create_subprocess_exec(
             *command,
             cwd=folder,
@@ -49,10 +49,10 @@ def rules(conversation: Conversation):
 
 @pytest_asyncio.fixture(scope="session")
 async def documented(temporal: Client, tmp_path_factory) -> AsyncGenerator[Documented]:
-    """Serve the task queue that programs use when nobody says otherwise."""
+    """Serve the default task queue."""
     foreign = ("BACKSTAY_", "OPENAI_", "TEMPORAL_")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
-    # Where the project is not installed, programs find it in the checkout.
+    # If the project is not installed, programs find it in the checkout.
     environment["PYTHONPATH"] = str(HOUSE)
     environment["TEMPORAL_ADDRESS"] = temporal.service_client.config.target_host
     async with engine(temporal, tmp_path_factory.mktemp("documented"), rules, task_queue=QUEUE) as opened:

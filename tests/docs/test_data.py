@@ -1,4 +1,4 @@
-"""Every JSON and YAML block of the documents is admitted by the noun it shows."""
+"""Every JSON and YAML block of the documents is accepted by the class that it names."""
 
 import json
 from typing import Any

@@ -27,7 +27,7 @@ async def test_a_program_in_the_documents_runs_to_its_end(documented, tmp_path, 
     code, said, complained = await documented.run(sys.executable, str(program), folder=tmp_path)
 
     assert "Traceback" not in complained, complained
-    # A program that ends right after Temporal's own client answered may be aborted by Python while it ends already.
+    # Python may abort a program that exits right after Temporal's own client has answered.
     aborted_at_the_end = "from backstay" not in block.text and "PyGILState_Release" in complained
     assert code == 0 or aborted_at_the_end, f"{block.place}\n{said}\n{complained}"
 
@@ -64,15 +64,15 @@ async def test_the_first_example_does_what_the_readme_promises(documented, tmp_p
 async def test_the_smallest_client_runs_and_prints_the_summary(documented):
     backstay = Backstay(documented.engine.client)
     starting = asyncio.create_task(documented.run(sys.executable, "starter.py", TASK, folder=HOUSE))
-    # The server is every test's; a run that another one left without a worker would not answer.
+    # Tests share the server, and a run that another test left without a worker would not answer.
     here = f"ExecutionStatus='Running' AND TaskQueue='{documented.engine.settings.task_queue}'"
     known = set()
     async with asyncio.timeout(80):
         while not starting.done():
-            async for one in documented.engine.client.list_workflows(here):
-                for request in await backstay.run(one.id).pending() if one.id not in known else ():
-                    known.add(one.id)
-                    await backstay.run(one.id).approve(request.id, by="ana@example.com")
+            async for found in documented.engine.client.list_workflows(here):
+                for request in await backstay.run(found.id).pending() if found.id not in known else ():
+                    known.add(found.id)
+                    await backstay.run(found.id).approve(request.id, by="ana@example.com")
             await asyncio.sleep(0.2)
     code, said, complained = await starting
 

@@ -1,8 +1,9 @@
-"""docs/reference.md, operations.md and the other pages say what the code says."""
+"""The tables of the reference and the operations page agree with the code, and all pages with each other."""
 
 import ast
 import gc
 import re
+import tomllib
 
 import pytest
 from pydantic import BaseModel
@@ -13,11 +14,15 @@ from backstay.budgets.budget import Budget
 from backstay.cli.exit_codes import DETACHED, DONE, ENDED, FAILED, USAGE
 from backstay.errors import BackstayError, Final, Transient
 from backstay.policies.operators import OPERATORS
+from backstay.policies.policy import Policy
+from backstay.policies.rule import Rule
 from backstay.settings import Settings
 from backstay.task.plan import Plan, PlanStep
 from backstay.task.result import Outcome, Result
 from backstay.task.task import Task
-from tests.docs.blocks import HOUSE, PAGES, names, table
+from tests.docs.blocks import HOUSE, PAGES, names, prose, table
+from toolbox.configuration.configuration import Configuration, ProviderEntry, ServerEntry
+from toolbox.providers.declaration import Declaration
 from workflows.handlers import Handlers
 
 PAGE = "docs/reference.md"
@@ -44,11 +49,33 @@ def test_every_field_of_a_noun_is_in_its_table(heading, noun: type[BaseModel]):
     assert sorted(column(heading)) == sorted(fields)
 
 
-def test_every_field_of_a_plan_step_is_described():
-    text = (HOUSE / PAGE).read_text(encoding="utf-8").partition("| field of a step |")[2].partition("\n\n")[0]
-    described = [name for line in text.splitlines()[2:] for name in names(line.split("|")[1])]
+@pytest.mark.parametrize(
+    ("head", "noun"),
+    [
+        ("field of a step", PlanStep),
+        ("field of an entry of `mcpServers`", ServerEntry),
+        ("field of an entry of `providers`", ProviderEntry),
+        ("field of a tool", Declaration),
+        ("field of a rule", Rule),
+    ],
+)
+def test_every_field_of_an_inner_noun_is_described(head, noun: type[BaseModel]):
+    assert sorted(described(f"| {head} |")) == sorted(noun.model_fields)
 
-    assert sorted(described) == sorted(PlanStep.model_fields)
+
+@pytest.mark.parametrize(
+    ("heading", "noun", "inner"), [("## toolbox.json", Configuration, set()), ("## policy.yaml", Policy, {"floor"})]
+)
+def test_every_field_of_an_operators_file_is_described(heading, noun: type[BaseModel], inner: set[str]):
+    fields = {field.alias or name for name, field in noun.model_fields.items()}
+
+    assert sorted(column(heading)) == sorted(fields - inner)
+
+
+def described(head: str) -> list[str]:
+    """The names in the first column of the table with this head."""
+    rows = (HOUSE / PAGE).read_text(encoding="utf-8").partition(head)[2].partition("\n\n")[0]
+    return [name for line in rows.splitlines()[2:] for name in names(line.split("|")[1])]
 
 
 @pytest.mark.parametrize(("heading", "noun"), [("## Task", Task), ("## Budget", Budget)])
@@ -82,7 +109,7 @@ def test_every_event_name_in_the_code_is_in_the_table_and_no_other():
 
 
 def parsed(path):
-    """Read a module's tree; Python 3.11 takes what its collector runs amid the parsing for a fault of the parser."""
+    """Parse a module without garbage collection, which Python 3.11 takes for a fault of its parser."""
     gc.disable()
     try:
         return ast.parse(path.read_text(encoding="utf-8"))
@@ -144,9 +171,17 @@ def test_every_door_of_a_run_is_in_the_table():
         if (definition := getattr(member, f"__temporal_{kind}_definition", None) or getattr(member, "_defn", None))
         and type(definition).__name__ == f"_{kind.capitalize()}Definition"
     }
-    documented = {tuple(row[0].replace("`", "").split()) for row in table(PAGE, "## The doors of a run")}
+    documented = {tuple(row[0].replace("`", "").split()) for row in table(PAGE, "## Queries, updates and signals")}
 
     assert documented == doors
+
+
+def test_every_extra_of_the_package_is_in_the_table():
+    project = tomllib.loads((HOUSE / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+    assert [names(row[0])[0] for row in table("docs/operations.md", "## Install")] == [
+        *project["optional-dependencies"]
+    ]
 
 
 def test_search_attributes_are_those_that_workflows_write():
@@ -154,7 +189,7 @@ def test_search_attributes_are_those_that_workflows_write():
         names(row[0])[0]: row[1]
         for row in table(
             "docs/operations.md",
-            "Four search attributes find runs; the worker registers them when it may, and otherwise does without:",
+            "A worker registers them if Temporal lets it; runs work without them:",
         )
     }
     text = (HOUSE / "workflows/view.py").read_text(encoding="utf-8")
@@ -166,19 +201,26 @@ def test_search_attributes_are_those_that_workflows_write():
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_link_of_a_page_leads_somewhere(page):
     text = page.read_text(encoding="utf-8")
-    targets = [target.partition("#")[0] for target in re.findall(r"\]\(([^)\s]+)\)", text)]
-    local = [target for target in targets if target and "://" not in target]
+    links = [link for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link]
+    targets = [link.partition("#")[::2] for link in links]
+    places = [(page.parent / target if target else page, anchor) for target, anchor in targets]
 
-    assert [target for target in local if not (page.parent / target).exists()] == []
+    assert [place for place, _ in places if not place.exists()] == []
+    assert [(place.name, anchor) for place, anchor in places if anchor and anchor not in anchors(place)] == []
+
+
+def anchors(page) -> set[str]:
+    """The anchors that GitHub gives to the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_a_line_of_prose_holds_one_sentence(page):
-    prose = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     crowded = [
         line
-        for line in prose.splitlines()
-        if not line.startswith("|") and re.search(r"[a-z0-9)`*][.!?] [A-Z]", line.replace("e.g. ", ""))
+        for line in prose(page).splitlines()
+        if not line.startswith("|") and re.search(r"[a-z0-9)`*][.!?] [A-Z]", re.sub(r"^\s*\d+\. ", "", line))
     ]
 
     assert crowded == []

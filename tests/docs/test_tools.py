@@ -1,4 +1,4 @@
-"""docs/tools-plugins.md and docs/tools-actions.md: what the pages show is put where they say, opened and called."""
+"""docs/tools-plugins.md and docs/tools-actions.md: their files are written as the pages say, opened and called."""
 
 import json
 import os
@@ -48,9 +48,9 @@ async def test_the_command_line_tool_of_the_page_is_wrapped_called_and_undone(tm
         await toolbox.call(catalog.undo_of(tools["invoices.add"]), undo, deadline_s=60, before_send=intent)
 
     assert (catalog.problems, sorted(tools)) == ([], ["invoices.add", "invoices.late", "invoices.remove"])
-    assert [one["customer"] for one in late.data["late"]] == ["Ana"]
+    assert [invoice["customer"] for invoice in late.data["late"]] == ["Ana"]
     assert added.data == {"number": 2}
-    assert [one["customer"] for one in json.loads(book.read_text(encoding="utf-8"))] == ["Ana"]
+    assert [invoice["customer"] for invoice in json.loads(book.read_text(encoding="utf-8"))] == ["Ana"]
 
 
 @pytest.mark.parametrize("block", SHAPES, ids=lambda block: block.place)

@@ -44,7 +44,7 @@ def invoices(folder):
     (folder / "book.json").write_text(json.dumps(lines), encoding="utf-8")
     return Added(
         toolbox=json.loads(configuration.text),
-        wanted="write a new invoice into the book",
+        wanted="add a new invoice",
         adds=("invoices__add", {"customer": "Ana", "amount": 12.5}),
         reads=("invoices__late", {"days": 30}),
         program='await invoices.add(customer="Bo", amount=1)\nreturn len((await invoices.late(days=30))["late"])',

@@ -60,11 +60,13 @@ ROWS = (
     row(
         "house:reference",
         "issue House; design 22",
-        "the reference lists every field of Task, Budget, Plan and its steps, Result, ApprovalRequest and Approval",
+        "the reference lists every field of Task, Budget, Plan and its steps, Result, ApprovalRequest and Approval, "
+        "and every field of toolbox.json and policy.yaml",
         in_file(
             "docs/test_reference.py",
             "test_every_field_of_a_noun_is_in_its_table",
-            "test_every_field_of_a_plan_step_is_described",
+            "test_every_field_of_an_inner_noun_is_described",
+            "test_every_field_of_an_operators_file_is_described",
         ),
     ),
     row(
@@ -121,6 +123,12 @@ ROWS = (
         in_file("docs/test_reference.py", "test_every_door_of_a_run_is_in_the_table"),
     ),
     row(
+        "docs:extras",
+        "design 20",
+        "the operations page lists every extra of the package",
+        in_file("docs/test_reference.py", "test_every_extra_of_the_package_is_in_the_table"),
+    ),
+    row(
         "docs:attributes",
         "design 16",
         "the operations page lists the search attributes that workflows write, with their types",
@@ -141,8 +149,29 @@ ROWS = (
     row(
         "view:screenshots",
         "issue Done 9",
-        "every link of a page, to a picture or a page, leads to a file",
+        "every link of a page leads to a file, and to a heading of that file where it names one",
         in_file("docs/test_reference.py", "test_every_link_of_a_page_leads_somewhere"),
+    ),
+    row(
+        "docs:house",
+        "issue Done 7",
+        "the drawing of the house shows every root with the rooms inside it, and every import between roots and no "
+        "other",
+        in_file(
+            "docs/test_how_it_works.py",
+            "test_the_drawing_of_the_house_has_every_folder_and_the_rooms_inside_it",
+            "test_the_drawing_of_the_house_has_every_import_between_folders_and_no_other",
+        ),
+    ),
+    row(
+        "docs:call",
+        "issue Done 7",
+        "the drawing of a call names code that exists, each name once, and its stages are those that the page explains",
+        in_file(
+            "docs/test_how_it_works.py",
+            "test_the_drawing_of_a_call_names_code_that_exists_each_once",
+            "test_the_stages_in_the_drawing_of_a_call_are_those_of_the_list_below_it",
+        ),
     ),
     row(
         "docs:prose",

@@ -1,1 +1,4 @@
-"""Write the Python functions by which programs call tools."""
+"""Write the Python functions through which a program calls tools.
+
+May import: toolbox.catalog.
+"""

@@ -1,1 +1,4 @@
-"""Know every tool of a user: its definition, its safety, its name for the model."""
+"""All tools that one user may see: definitions, search, and their names for the model.
+
+May import: backstay, toolbox.configuration, toolbox.providers, toolbox.schema.
+"""

@@ -1,1 +1,4 @@
-"""Read toolbox.json: servers, declarations of tools, templates, variables."""
+"""Read toolbox.json: servers, tool declarations, templates, variables.
+
+May import: backstay, toolbox.providers.
+"""

@@ -1,1 +1,4 @@
-"""Speak with MCP servers over stdio and HTTP: connect, list, call, answer their questions."""
+"""Speak to MCP servers over stdio and HTTP: connect, list, call, relay their questions.
+
+May import: backstay, system, toolbox.configuration, toolbox.processes, toolbox.providers.
+"""

@@ -1,1 +1,4 @@
-"""Programs with an argparse command line as tools: found, described by their own parser, and run."""
+"""Make tools of argparse programs: find them, read their parsers, run them.
+
+May import: backstay, toolbox.processes, toolbox.providers.
+"""

@@ -1,1 +1,4 @@
-"""Start the processes of command-line tools and stdio servers, bounded and confined."""
+"""Start the processes of command-line tools and stdio servers, with limits or in a jail.
+
+May import: backstay, system.
+"""

@@ -1,1 +1,4 @@
-"""What a provider of tools is, what it lists, what it answers, and what it may ask back."""
+"""The interface of a provider: what it lists, how it answers, what it may ask.
+
+May import: backstay, toolbox.schema.
+"""

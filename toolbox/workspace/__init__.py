@@ -1,1 +1,4 @@
-"""The builtin tools for files and shell commands in a run's workspace."""
+"""The built-in file and shell tools of a run's workspace.
+
+May import: backstay, toolbox.configuration, toolbox.providers.
+"""

@@ -1,1 +1,4 @@
-"""The file tools: what runs inside a jail to read and write one workspace. Nothing but the standard library."""
+"""The file tools, as they run inside a jail, on one workspace.
+
+May import: no other room.
+"""

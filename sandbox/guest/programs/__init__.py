@@ -1,1 +1,4 @@
-"""What runs inside a program's jail, with nothing but the standard library."""
+"""The runtime of a program inside its jail: clock, event loop, tool calls, self-test.
+
+May import: no other room.
+"""

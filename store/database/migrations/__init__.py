@@ -1,1 +1,4 @@
-"""The history of the schema, run by alembic at every opening."""
+"""The migrations of the schema; alembic runs them whenever a store is opened.
+
+May import: store.database.
+"""

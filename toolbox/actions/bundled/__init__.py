@@ -1,1 +1,4 @@
-"""Actions that come with the engine; beside each module lie the shapes of servers it is known to fit."""
+"""The actions that come with backstay. Beside each module lie the server shapes it fits.
+
+May import: toolbox.actions.
+"""

@@ -1,1 +1,4 @@
-"""One module per step; a released one is never edited."""
+"""One module per migration. Never edit a released one.
+
+May import: no other room.
+"""
