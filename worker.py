@@ -59,7 +59,7 @@ from sandbox.isolation.command_jail import CommandJail
 from sandbox.limits import Limits
 from sandbox.programs.opening import open_sandbox
 from sandbox.programs.sandbox import Sandbox
-from store.blobs.shown import ShownBlobs
+from store.blobs.shown import ShownBlobStore
 
 Role = Literal["all", "runs", "sandbox"]
 PROGRAMS_AT_ONCE = 8
@@ -163,7 +163,7 @@ def confine(settings: Settings, sandbox: Sandbox) -> Confined:
     """Return what the sandbox role works with."""
     return Confined(
         sandbox=sandbox,
-        blobs=ShownBlobs(settings.blobs or settings.home / "blobs"),
+        blobs=ShownBlobStore(settings.blobs or settings.home / "blobs"),
         redactor=Redactor(()),
         queue=f"{sandbox_queue(settings)}-{uuid.uuid4().hex}",
         transient_s=settings.transient_seconds,

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from backstay.errors import StoreMismatch
-from store.blobs.blobs import Blobs
+from store.blobs.blobs import BlobStore
 from store.database.database import Database
 from store.database.identity import StoreIdentity, next_epoch
 from store.effects.effects import Effects
@@ -23,7 +23,7 @@ class Store:
         """Use `open_store` instead; it migrates first."""
         self._database = database
         self.identity = identity
-        self.blobs = Blobs(blobs, seal, identity)
+        self.blobs = BlobStore(blobs, seal, identity)
         self.effects = Effects(database, clock)
         self.events = Events(database)
         self.secrets = SecretHandles(database, seal)

@@ -73,8 +73,8 @@ class Model(Body):
     async def _prepared(self, ask: calls.AskModel) -> Prepared:
         self.store.check(ask.store)
         catalog = await self.catalog(ask, ask.user_id)
-        transcript = await self.transcripts.load(ask.context)
-        added = await self.transcripts.items_of(ask.append)
+        transcript = await self.transcripts.load(ask.run, ask.context)
+        added = await self.transcripts.items_of(ask.run, ask.append)
         return Prepared(transcript, added, self.transcripts.ahead(transcript, added), catalog)
 
     async def _decided(
@@ -88,7 +88,7 @@ class Model(Body):
             await self.store.events.append(ask.run, ask.events)
             return Decision(context=ask.context, reason=text, usage=usage, worst_case_micro=worst)
         reply = await self._read(ask, prepared.seen, prepared.catalog, completion)
-        extended = await self.transcripts.extend(prepared.stored, [*prepared.added, *reply.items])
+        extended = await self.transcripts.extend(ask.run, prepared.stored, [*prepared.added, *reply.items])
         await self.store.events.append(ask.run, (*ask.events, _event(ask, usage, reply)))
         version = prepared.catalog.version
         return _decision(reply, extended.ref, version, usage=usage, worst=worst, dropped=dropped)
@@ -154,7 +154,7 @@ class Model(Body):
 
     def _reader(self, ask: calls.AskModel, transcript: Transcript, catalog: Catalog) -> ReplyReader:
         now = activity.info().scheduled_time.timestamp()
-        writer = ProgramWriter(self.store.blobs, catalog, run=ask.run, image=self.settings.image, now=now)
+        writer = ProgramWriter(self.store.blobs.of(ask.run), catalog, run=ask.run, image=self.settings.image, now=now)
         write = partial(writer.write, transcript.visible()) if ask.programs else None
         return ReplyReader(Arguments(self.records), catalog, ask.run, write)
 

@@ -197,7 +197,7 @@ class ReplyReader:
         source = _required(arguments, "code")
         reason = one_line(str(arguments.get("reason") or ""), 300)[0]
         ref = await self.write_program(source, call_id)
-        source_shown = (await offload(self.arguments.blobs, {"source": source}))["source"]
+        source_shown = (await offload(self.arguments.blobs.of(self.run), {"source": source}))["source"]
         begins = source[:SHOWN_SOURCE] if source_shown != source else ""
         return RunProgram(call_id=call_id, program=ref, source=source_shown, begins=begins, reason=reason)
 
@@ -205,7 +205,7 @@ class ReplyReader:
         outputs = arguments.get("outputs")
         outputs = outputs if isinstance(outputs, dict) else {}
         if len(canonical(outputs)) > OUTPUT_BYTES:
-            ref = await self.arguments.records.write("outputs", outputs)
+            ref = await self.arguments.records.write(self.run, "outputs", outputs)
             outputs = {"ref": ref, "note": f"larger than {OUTPUT_BYTES} bytes; stored whole under ref"}
         success = arguments.get("success", True)
         return Finish(

@@ -45,62 +45,62 @@ class Transcripts:
     """Load and extend transcripts; pieces read or written lately stay in memory."""
 
     records: Records
-    recent: OrderedDict[str, Transcript] = field(default_factory=OrderedDict)
+    recent: OrderedDict[tuple[str, str], Transcript] = field(default_factory=OrderedDict)
 
-    async def begin(self, items: list[Item]) -> str:
+    async def begin(self, run: str, items: list[Item]) -> str:
         """Store the first piece and return its ref."""
-        return (await self._stored(None, Transcript("", ()), items)).ref
+        return (await self._stored(run, None, Transcript("", ()), items)).ref
 
-    async def load(self, ref: str) -> Transcript:
+    async def load(self, run: str, ref: str) -> Transcript:
         """Read a chain from its last piece back to its first."""
-        found = self.recent.get(ref)
+        found = self.recent.get((run, ref))
         if found is not None:
-            self.recent.move_to_end(ref)
+            self.recent.move_to_end((run, ref))
             return found
         pieces: list[tuple[str, list[Item]]] = []
         older: str | None = ref
         known: Transcript | None = None
         while older is not None and known is None:
-            piece = await self.records.store.blobs.get_json(older)
+            piece = await self.records.store.blobs.of(run).get_json(older)
             pieces.append((older, piece["items"]))
             older = piece["older"]
-            known = self.recent.get(older) if older is not None else None
+            known = self.recent.get((run, older)) if older is not None else None
         items = list(known.items if known is not None else ())
         for _, more in reversed(pieces):
             items.extend(more)
-        return self._kept(Transcript(ref, tuple(items), weigh(items)))
+        return self._kept(run, Transcript(ref, tuple(items), weigh(items)))
 
-    async def extend(self, transcript: Transcript, more: list[Item]) -> Transcript:
+    async def extend(self, run: str, transcript: Transcript, more: list[Item]) -> Transcript:
         """Add items as a new piece."""
         if not more:
             return transcript
-        return await self._stored(transcript.ref, transcript, more)
+        return await self._stored(run, transcript.ref, transcript, more)
 
     @staticmethod
     def ahead(transcript: Transcript, more: list[Item]) -> Transcript:
         """Return the transcript with items that are not stored yet; only for rendering."""
         return Transcript(transcript.ref, (*transcript.items, *more), transcript.weight + weigh(more))
 
-    async def items_of(self, append: tuple[ContextItem, ...]) -> list[Item]:
+    async def items_of(self, run: str, append: tuple[ContextItem, ...]) -> list[Item]:
         """Turn what the workflow appends into items, resolving refs to digests and hits."""
-        return [await self._item(one) for one in append]
+        return [await self._item(run, one) for one in append]
 
-    async def _item(self, one: ContextItem) -> Item:
+    async def _item(self, run: str, one: ContextItem) -> Item:
         if one.kind == "tools":
-            hits = (await self.records.store.blobs.get_json(one.ref or ""))["hits"]
+            hits = (await self.records.store.blobs.of(run).get_json(one.ref or ""))["hits"]
             item: Item = {"kind": "tools", "tools": [hit["tool"] for hit in hits if hit["available"]]}
             return item if one.call_id is None else item | {"call_id": one.call_id, "text": canonical({"tools": hits})}
-        text = one.text if one.text is not None else canonical(await self.records.digest(one.ref or ""))
+        text = one.text if one.text is not None else canonical(await self.records.digest(run, one.ref or ""))
         if one.kind == "answer":
             return {"kind": "answer", "call_id": one.call_id, "text": text}
         return {"kind": one.kind, "text": text}
 
-    async def _stored(self, older: str | None, before: Transcript, items: list[Item]) -> Transcript:
-        ref = await self.records.store.blobs.put_json({"older": older, "items": items})
-        return self._kept(Transcript(ref, (*before.items, *items), before.weight + weigh(items)))
+    async def _stored(self, run: str, older: str | None, before: Transcript, items: list[Item]) -> Transcript:
+        ref = await self.records.store.blobs.of(run).put_json({"older": older, "items": items})
+        return self._kept(run, Transcript(ref, (*before.items, *items), before.weight + weigh(items)))
 
-    def _kept(self, transcript: Transcript) -> Transcript:
-        self.recent[transcript.ref] = transcript
+    def _kept(self, run: str, transcript: Transcript) -> Transcript:
+        self.recent[run, transcript.ref] = transcript
         while len(self.recent) > CACHED:
             self.recent.popitem(last=False)
         return transcript

@@ -23,7 +23,7 @@ from sandbox.programs.frames import RESULT
 from sandbox.programs.paused import Halted
 from sandbox.programs.sandbox import Sandbox
 from sandbox.programs.types import ProgramCall, Round
-from store.blobs.shown import ShownBlobs
+from store.blobs.shown import ShownBlobStore
 from toolbox.schema import compile_schema, fault_of
 
 
@@ -32,7 +32,7 @@ class Confined:
     """Hold the open resources of one sandbox worker."""
 
     sandbox: Sandbox
-    blobs: ShownBlobs
+    blobs: ShownBlobStore
     redactor: Redactor
     queue: str
     """This worker's own queue, on which the programs it keeps go on."""
@@ -64,34 +64,34 @@ class Programs:
     @body(calls.resume_program)
     async def resume_program(self, ask: calls.ResumeProgram) -> Halt:
         """Run a program in a jail until it waits for calls or ends."""
-        program, journal = await self._loaded(ask.program, ask.journal)
+        program, journal = await self._loaded(ask)
         answers = {answer.i: answer for answer in ask.append}
         image = ask.image or self.resources.sandbox.image_hash
         begun = time.monotonic()
         while True:
             if journal.computed_s > LONGEST_S:
                 await self.resources.sandbox.forget(f"{ask.program}/")
-                return await self._ended(_too_long(journal), journal, image)
-            frame = None if journal.last is None else await self._frame(journal, answers)
-            halted = await self._advanced(ask.program, program, image, journal, frame)
+                return await self._ended(ask.run, _too_long(journal), journal, image)
+            frame = None if journal.last is None else await self._frame(ask.run, journal, answers)
+            halted = await self._advanced(ask, program, image, journal, frame)
             try:
-                journal = await self.journals.extend(journal, halted.round, len(halted.calls))
+                journal = await self.journals.extend(ask.run, journal, halted.round, len(halted.calls))
             except BaseException:
                 self.resources.sandbox.discard(halted)
                 raise
             if halted.kind != "waiting":
-                ended = await self._ended(halted, journal, image)
+                ended = await self._ended(ask.run, halted, journal, image)
                 return ended.model_copy(update={"sampled": True}) if self._is_sampled(halted) else ended
             self.resources.sandbox.keep(_key(ask.program, journal), halted)
             # What only reads stored results is no effect and is answered here, but not for ever in one activity.
             if any(call.tool != RESULT for call in halted.calls) or time.monotonic() - begun > AT_A_TIME_S:
-                return await self._waiting(program, halted, journal, image)
+                return await self._waiting(ask.run, program, halted, journal, image)
 
     @body(calls.verify_program)
     async def verify_program(self, ask: calls.VerifyProgram) -> calls.Reproduced:
         """Run a program again from its journal, and compare."""
-        program = Program.model_validate(await self.resources.blobs.get_json(ask.program))
-        *before, last = await self.journals.rounds(ask.journal)
+        program = Program.model_validate(await self.resources.blobs.of(ask.run).get_json(ask.program))
+        *before, last = await self.journals.rounds(ask.run, ask.journal)
         try:
             await self.resources.sandbox.verify(
                 ask.image, _start(program), before, tools=program.tools.keys(), last=last
@@ -113,34 +113,36 @@ class Programs:
         self._ended_live += 1
         return self._ended_live % self.resources.sample_every == 0
 
-    async def _advanced(self, ref: str, program: Program, image: str, journal: Journal, frame: bytes | None) -> Halted:
+    async def _advanced(
+        self, ask: calls.ResumeProgram, program: Program, image: str, journal: Journal, frame: bytes | None
+    ) -> Halted:
         return await self.resources.sandbox.advance(
             image,
             _start(program),
-            key=_key(ref, journal) if journal.ref else None,
+            key=_key(ask.program, journal) if journal.ref else None,
             frame=frame,
-            rounds=lambda: self.journals.rounds(journal.ref),
+            rounds=lambda: self.journals.rounds(ask.run, journal.ref),
             tools=program.tools.keys(),
             first_call=journal.calls,
         )
 
-    async def _loaded(self, program: str, journal: str) -> tuple[Program, Journal]:
+    async def _loaded(self, ask: calls.ResumeProgram) -> tuple[Program, Journal]:
         try:
-            bundle = await self.resources.blobs.get_json(program)
-            return Program.model_validate(bundle), await self.journals.load(journal)
+            bundle = await self.resources.blobs.of(ask.run).get_json(ask.program)
+            return Program.model_validate(bundle), await self.journals.load(ask.run, ask.journal)
         except ArgumentsInvalid as error:
             raise IsolationUnavailable(
                 cause=f"this sandbox worker does not find what the run has stored ({error})",
                 fix="give the sandbox role the same BACKSTAY_BLOBS, or BACKSTAY_HOME, as the runs role",
             ) from error
 
-    async def _frame(self, journal: Journal, answers: dict[int, ProgramAnswer]) -> bytes:
+    async def _frame(self, run: str, journal: Journal, answers: dict[int, ProgramAnswer]) -> bytes:
         """Return the answers to the last batch, as the program gets them."""
         asked: Sequence[dict[str, Any]] = json.loads(journal.last.came)["calls"] if journal.last is not None else ()
         results: list[bytes] = []
         left = ANSWERS_BYTES
         for call in asked:
-            answer = _encoded(await self._result(call, answers))
+            answer = _encoded(await self._result(run, call, answers))
             if len(answer) > left:
                 message = (
                     f"the answers of one batch may have {ANSWERS_BYTES} bytes, and this one {len(answer)}; read less"
@@ -151,31 +153,31 @@ class Programs:
         ordered = round(activity.info().scheduled_time.astimezone(UTC).timestamp(), 3)
         return b'{"now":%s,"results":[%s]}' % (json.dumps(ordered).encode(), b",".join(results))
 
-    async def _result(self, call: dict[str, Any], answers: dict[int, ProgramAnswer]) -> dict[str, Any]:
+    async def _result(self, run: str, call: dict[str, Any], answers: dict[int, ProgramAnswer]) -> dict[str, Any]:
         i = call["i"]
         if call["tool"] == RESULT:
-            return await self._stored(i, call["args"].get("ref"))
+            return await self._stored(run, i, call["args"].get("ref"))
         answer = answers.get(i)
         if answer is None:
             raise ArgumentsInvalid(f"append: call {i} of the program has no answer")
         if answer.error is not None:
             return {"i": i, "error": {"type": answer.error_type or "ToolError", "message": answer.error}}
-        return {"i": i, "ok": None if answer.ref is None else await self.payloads.shown(answer.ref)}
+        return {"i": i, "ok": None if answer.ref is None else await self.payloads.shown(run, answer.ref)}
 
-    async def _stored(self, i: int, ref: Any) -> dict[str, Any]:
+    async def _stored(self, run: str, i: int, ref: Any) -> dict[str, Any]:
         try:
-            return {"i": i, "ok": await self.payloads.shown(str(ref))}
+            return {"i": i, "ok": await self.payloads.shown(run, str(ref))}
         except ArgumentsInvalid as error:
             return {"i": i, "error": {"type": "ArgumentsInvalid", "message": str(error)}}
 
-    async def _waiting(self, program: Program, halted: Halted, journal: Journal, image: str) -> Halt:
+    async def _waiting(self, run: str, program: Program, halted: Halted, journal: Journal, image: str) -> Halt:
         made: list[ToolCall] = []
         refused: dict[int, str] = {}
         left = CALLS_BYTES
         for call in halted.calls:
             if call.tool == RESULT:
                 continue
-            arguments, fault = await self._arguments(program, call)
+            arguments, fault = await self._arguments(run, program, call)
             size = len(canonical(arguments).encode())
             if fault is None and size > left:
                 fault = (
@@ -197,7 +199,7 @@ class Programs:
             **more,
         )
 
-    async def _arguments(self, program: Program, call: ProgramCall) -> tuple[dict[str, Any], str | None]:
+    async def _arguments(self, run: str, program: Program, call: ProgramCall) -> tuple[dict[str, Any], str | None]:
         """Return the arguments as history holds them, or what is wrong with them."""
         try:
             refuse_unfit(call.arguments)
@@ -209,16 +211,16 @@ class Programs:
             fault = LITERAL
         if fault is not None:
             return {}, f"{call.tool}: {fault}"
-        return await offload(self.resources.blobs, call.arguments), None
+        return await offload(self.resources.blobs.of(run), call.arguments), None
 
-    async def _ended(self, halted: Halted, journal: Journal, image: str) -> Halt:
+    async def _ended(self, run: str, halted: Halted, journal: Journal, image: str) -> Halt:
         printed = {"output": halted.output} if halted.output else {}
         if halted.kind == "finished":
-            payload = await self.resources.blobs.put_json({"result": halted.result, **printed})
+            payload = await self.resources.blobs.of(run).put_json({"result": halted.result, **printed})
             return Halt(kind="finished", journal=journal.ref, image=image, rounds=journal.rounds, payload=payload)
         error = halted.error or {"type": "InternalError", "message": "the program ended without a word"}
         line = self.resources.redactor.text(f"{error['type']}: {error['message']}")[:500]
-        payload = await self.resources.blobs.put_json({"error": line, **printed})
+        payload = await self.resources.blobs.of(run).put_json({"error": line, **printed})
         return Halt(
             kind="crashed",
             journal=journal.ref,

@@ -36,6 +36,6 @@ class Compensations:
         line = f"{found.name}({', '.join(f'{key}={canonical(value)}' for key, value in shown.payload.items())})"
         return BoundUndo(
             tool=found.name,
-            sealed_ref=await self.records.store.blobs.seal_json(arguments),
+            sealed_ref=await self.records.store.blobs.of(run).seal_json(arguments),
             shown=one_line(line, 300)[0],
         )

@@ -61,7 +61,7 @@ class Outcomes(Body):
         effects = [await self._with_facts(row, user_id, builtin) for row in rows]
         ref = None
         if len(effects) > 100:
-            ref = await self.store.blobs.put_json([effect.plain() for effect in effects])
+            ref = await self.store.blobs.of(run).put_json([effect.plain() for effect in effects])
         return calls.LoadedEffects(
             run=run,
             user_id=user_id,

@@ -43,7 +43,7 @@ class Searches(Body):
                 *(hit for some in own for hit in some if hit.provider in ask.builtin and hit.tool not in found),
                 *hits,
             ]
-        ref = await self.store.blobs.put_json({"hits": [hit.plain() for hit in hits]})
+        ref = await self.store.blobs.of(ask.run).put_json({"hits": [hit.plain() for hit in hits]})
         text = f"searched tools: {one_line(ask.query, 60)[0]}"
         at = ordered_at()
         data = {"hits": len(hits), "catalog": catalog.version}
@@ -58,18 +58,18 @@ class Searches(Body):
         self.store.check(ask.store)
         await self.store.events.append(ask.run, ask.events)
         try:
-            part = cut(_at(await self.records.shown(ask.ref), ask.path), ask.offset, ask.limit)
+            part = cut(_at(await self.records.shown(ask.run, ask.ref), ask.path), ask.offset, ask.limit)
         except ArgumentsInvalid as error:
             return ToolResult(success=False, error=str(error), error_type="ArgumentsInvalid")
         label = f"{ask.ref[:12]} {ask.path}".strip()
-        return ToolResult(success=True, ref=await self.records.write(label, part, whole_under=PART_BYTES))
+        return ToolResult(success=True, ref=await self.records.write(ask.run, label, part, whole_under=PART_BYTES))
 
     @body(calls.digest)
     async def digest(self, ask: calls.DigestPayload) -> ToolResult:
         """Store a payload that is no tool's answer, as a digest."""
         self.store.check(ask.store)
         await self.store.events.append(ask.run, ask.events)
-        payload = await self.store.blobs.get_json(ask.payload)
+        payload = await self.store.blobs.of(ask.run).get_json(ask.payload)
         return ToolResult(success=True, ref=await self.records.keep(ask.run, ask.label, payload, ask.label))
 
 

@@ -44,7 +44,7 @@ class Tools(Body):
         await self.store.events.append(ask.run, ask.events)
         try:
             catalog, definition = await self._callable(ask, ask.tool)
-            whole = await self.arguments.whole(ask.arguments)
+            whole = await self.arguments.whole(ask.run, ask.arguments)
             folded = await self.arguments.fold(ask.run, definition.provider, whole)
         except (ToolNotFound, ArgumentsInvalid) as error:
             return calls.CheckedCall(error=str(error), error_type=type(error).__name__)
@@ -88,7 +88,7 @@ class Tools(Body):
         if digest_of(ask.arguments) != ask.args_digest:
             raise ArgumentsInvalid(f"{ask.tool}: the arguments are not the ones that were ruled on")
         effect_id = f"{ask.run}/{ask.effect}"
-        sealed = await self.store.blobs.seal_json(arguments)
+        sealed = await self.store.blobs.of(ask.run).seal_json(arguments)
         intent = Intent(
             effect_id=effect_id,
             run=ask.run,
@@ -211,7 +211,7 @@ class Tools(Body):
         catalog, definition = await self._definition(ask, row.tool)
         tool, sealed = row.undo_tool, row.undo_sealed
         if tool is not None and sealed is not None:
-            arguments = await self.store.blobs.unseal_json(sealed)
+            arguments = await self.store.blobs.of(ask.run).unseal_json(sealed)
         else:
             declared, found = definition.declaration.undo_by_effect_id, catalog.undo_by_effect_id_of(definition)
             if declared is None or found is None:
@@ -243,7 +243,9 @@ class Tools(Body):
         return row
 
     async def _sent_arguments(self, row: EffectRow) -> dict[str, Any]:
-        return {} if row.arguments_sealed is None else await self.store.blobs.unseal_json(row.arguments_sealed)
+        return (
+            {} if row.arguments_sealed is None else await self.store.blobs.of(row.run).unseal_json(row.arguments_sealed)
+        )
 
     async def _callable(self, ask: calls.CheckCall | calls.CallTool, tool: str) -> tuple[Catalog, Definition]:
         catalog, definition = await self._definition(ask, tool)
