@@ -8,6 +8,7 @@ from store.blobs.blobs import BlobStore
 from store.database.database import Database
 from store.database.identity import StoreIdentity, next_epoch
 from store.effects.effects import Effects
+from store.pruning import Pruning
 from store.runs.events import Events
 from store.runs.runs import Runs
 from store.secrets.handles import SecretHandles
@@ -24,10 +25,11 @@ class Store:
         self._database = database
         self.identity = identity
         self.blobs = BlobStore(blobs, seal, identity)
-        self.effects = Effects(database, clock)
+        self.effects = Effects(database, clock, lambda: self.identity)
         self.events = Events(database)
         self.secrets = SecretHandles(database, seal)
-        self.runs = Runs(database, clock, lambda: self.stamp)
+        self.runs = Runs(database, clock, lambda: self.identity)
+        self.pruning = Pruning(database, blobs, clock)
 
     @property
     def stamp(self) -> str:

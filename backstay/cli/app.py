@@ -10,7 +10,7 @@ from typing import NoReturn
 from cyclopts import App, CycloptsError
 from pydantic import ValidationError
 
-from backstay.cli import control, decide, dev, doctor, show, tool_files, tools
+from backstay.cli import control, decide, dev, doctor, show, store, tool_files, tools
 from backstay.cli import run as runs
 from backstay.cli.codes import DETACHED, FAILED, USAGE, code_of
 from backstay.errors import BackstayError
@@ -32,6 +32,7 @@ _COMMANDS = {
     "pause": control.pause,
     "resume": control.resume,
     "cancel": control.cancel,
+    "prune": store.prune,
     "doctor": doctor.doctor,
 }
 
@@ -54,6 +55,9 @@ def build() -> App:
     group.command(tools.show, name="show")
     group.command(tool_files.refresh, name="refresh")
     group.command(tool_files.docs, name="docs")
+    app.command(group)
+    group = App(name="store", help="Look after what the worker remembers.")
+    group.command(store.new_epoch, name="new-epoch")
     app.command(group)
     group = App(name="image", help="Build what programs run in.")
     group.command(dev.build_image, name="build")

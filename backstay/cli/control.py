@@ -112,6 +112,8 @@ async def _preview(terminal: Terminal, settings: Settings, backstay: Backstay, w
     if has_books(settings):
         async with books(settings) as store:
             row = await store.runs.get(workflow)
+            if row is not None:
+                row.demand_kept()
             effects = [] if row is None else await store.effects.of_run(row.run)
         rows = [(e.n, e.tool, e.undo_shown) for e in effects if not e.undo and e.state.value in STANDING]
     if not rows:

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from backstay.client import Backstay, connect
+from backstay.errors import SettingsInvalid
 from backstay.library import room
 from backstay.logs import configure_logs
 from backstay.redaction.redactor import Redactor
@@ -38,6 +39,12 @@ async def books(settings: Settings) -> AsyncGenerator[Any]:
 def has_books(settings: Settings) -> bool:
     """Say whether there is a store to read; looking must not create one."""
     return settings.database_url is not None or (settings.home / "backstay.db").exists()
+
+
+def demand_books(settings: Settings) -> None:
+    """Raise SettingsInvalid where there is no store; a command that keeps one in order must not create one."""
+    if not has_books(settings):
+        raise SettingsInvalid(f"BACKSTAY_HOME: there is no store in {settings.home}; name the worker's home")
 
 
 def quiet(settings: Settings) -> None:

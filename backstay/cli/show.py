@@ -35,6 +35,7 @@ async def list_runs(*, limit: int = 20, output: Output = "text") -> int:
     try:
         async with session(settings) as backstay:
             rows = await _visible(backstay, limit)
+        await _mark_pruned(settings, rows)
     except Unreachable as error:
         if not has_books(settings):
             raise
@@ -59,6 +60,9 @@ async def show(workflow: Workflow, *, output: Output = "text") -> int:
     try:
         async with session(settings) as backstay:
             seen = await _seen(backstay.run(workflow))
+        if not seen["open"] and (row := await _recorded(settings, workflow)) is not None and row.pruned_at is not None:
+            # What the run itself still shows can no longer be taken back.
+            seen = seen | {"undo": {}, "pruned": _moment(row.pruned_at)}
     except (RunNotFound, Unreachable) as error:
         seen = await _remembered(settings, workflow)
         if seen is None:
@@ -88,6 +92,7 @@ async def _row(backstay: Backstay, one: WorkflowExecution) -> dict[str, Any]:
         text = await (await backstay.client.get_workflow_handle(one.id, run_id=one.run_id).describe()).static_summary()
     return {
         "id": one.id,
+        "run_id": one.run_id,
         "state": known.get("BackstayState", status) if status == "running" else status,
         "pending": known.get("BackstayPending", 0) if status == "running" else 0,
         "started": one.start_time.astimezone(UTC).strftime("%Y-%m-%d %H:%M"),
@@ -98,9 +103,10 @@ async def _row(backstay: Backstay, one: WorkflowExecution) -> dict[str, Any]:
 def _kept(row: Any) -> dict[str, Any]:
     return {
         "id": row.workflow_id,
-        "state": row.result["outcome"] if row.result else row.state,
+        "run_id": row.workflow_run_id,
+        "state": "pruned" if row.pruned_at else row.result["outcome"] if row.result else row.state,
         "pending": 0,
-        "started": datetime.fromtimestamp(row.opened_at, UTC).strftime("%Y-%m-%d %H:%M"),
+        "started": _moment(row.opened_at),
         "text": row.text,
     }
 
@@ -120,17 +126,39 @@ async def _seen(run: Run) -> dict[str, Any]:
 
 
 async def _remembered(settings: Settings, workflow: str) -> dict[str, Any] | None:
+    row = await _recorded(settings, workflow)
+    if row is None:
+        return None
+    if row.pruned_at is not None:
+        return {"open": False, "pruned": _moment(row.pruned_at)}
+    return {"open": row.state == "open", "result": Result.model_validate(row.result) if row.result else None}
+
+
+async def _recorded(settings: Settings, workflow: str) -> Any | None:
     if not has_books(settings):
         return None
     async with books(settings) as store:
-        row = await store.runs.get(workflow)
-    if row is None:
-        return None
-    return {"open": row.state == "open", "result": Result.model_validate(row.result) if row.result else None}
+        return await store.runs.get(workflow)
+
+
+async def _mark_pruned(settings: Settings, rows: list[dict[str, Any]]) -> None:
+    if not has_books(settings):
+        return
+    async with books(settings) as store:
+        for row in rows:
+            known = await store.runs.get(row["id"], row["run_id"])
+            if known is not None and known.pruned_at is not None:
+                row["state"] = "pruned"
+
+
+def _moment(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M")
 
 
 def _lines(workflow: str, seen: dict[str, Any]) -> Iterator[str]:
     yield f"{workflow}: {'open' if seen['open'] else 'ended'}"
+    if pruned := seen.get("pruned"):
+        yield f"pruned {pruned}: what it recorded is gone, and it can no longer be taken back"
     if status := seen.get("status"):
         yield f"state {status.state}, step {status.step}"
         yield "  ".join(f"{name} {text}" for name, _, _, text in budget_rows(seen["budget"]["budget"], status.usage))

@@ -79,11 +79,9 @@ class SnapshotBlobs:
             while view:
                 view = view[os.write(into, view) :]
 
-    def sweep(self, reachable: Collection[str]) -> None:
-        """Remove every blob that is not among the reachable ones."""
-        for blob in self._blobs.iterdir():
-            if blob.name not in reachable:
-                blob.unlink()
+    def unreachable(self, reachable: Collection[str]) -> list[Path]:
+        """Return every blob that is not among the reachable ones."""
+        return [blob for blob in self._blobs.iterdir() if blob.name not in reachable]
 
     def _has(self, digest: str, size: int) -> bool:
         if digest in self._pending:

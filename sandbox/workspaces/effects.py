@@ -43,6 +43,14 @@ class WrittenEffects:
         said = read_json(self._folder / "unfinished")
         return None if said is None else Written.model_validate(said)
 
+    def all(self) -> list[Written]:
+        """Return what is recorded of every effect that has ended."""
+        return [Written.model_validate(read_json(place)) for place in sorted(self._folder.glob("*.json"))]
+
+    def remove(self, effect: str) -> None:
+        """Remove what is recorded of an effect; it can no longer be taken back."""
+        remove_durably(self._place(effect))
+
     def begin(self, written: Written) -> None:
         """Record that an effect begins."""
         write_durably(self._folder / "unfinished", written.plain())
