@@ -242,7 +242,6 @@ async def test_a_run_that_nobody_saw_end_goes_only_where_temporal_is_the_right_o
     doubted = await command("prune")
     await ended(await opened.start(plan("a@free.example")))
     known = await command("prune")
-    print("DBG", rows(opened, "SELECT run, workflow_id, workflow_run_id, opened_at FROM runs"), known.err)
 
     assert "this Temporal knows no run of the store; check TEMPORAL_ADDRESS" in doubted.err
     assert doubted.out.startswith("pruned 0 runs: ")
