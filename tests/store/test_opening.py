@@ -255,3 +255,16 @@ async def test_a_database_on_a_network_filesystem_is_refused(tmp_path, monkeypat
             pass
     assert "nfs4" in str(refused.value)
     assert not (tmp_path / "backstay.db").exists()
+
+
+async def test_a_process_that_opens_its_store_twice_keeps_its_locks(tmp_path):
+    """Else another process that closes the database takes the log of the writes away under this one."""
+    source = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute('select * from runs'); c.close()"
+    async with open_store(database_url=None, home=tmp_path) as store:
+        async with open_store(database_url=None, home=tmp_path):
+            pass
+        command = (sys.executable, "-c", source, str(tmp_path / "backstay.db"))
+        other = await asyncio.create_subprocess_exec(*command)
+        assert await asyncio.wait_for(other.wait(), 60) == 0
+        assert (tmp_path / "backstay.db-wal").exists()
+        assert await store.runs.newest(1) == []
