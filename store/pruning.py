@@ -8,6 +8,7 @@ whose run is marked: the next pruning removes it. No payload of another run is e
 import asyncio
 import shutil
 from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -124,8 +125,9 @@ class Pruning:
             for folder in (folder_of(self._blobs, run) for run in marked):
                 if folder.name not in there:
                     continue
-                sizes = [file.stat().st_size for file in folder.iterdir()]
-                freed += Freed(files=len(sizes), bytes=sum(sizes))
+                with suppress(FileNotFoundError):  # another pruning was faster
+                    sizes = [file.stat().st_size for file in folder.iterdir()]
+                    freed += Freed(files=len(sizes), bytes=sum(sizes))
                 if not dry_run:
                     # A last attempt of the run may write meanwhile; then the next pruning removes the rest.
                     shutil.rmtree(folder, ignore_errors=True)

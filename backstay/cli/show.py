@@ -15,7 +15,7 @@ from backstay.cli.session import books, has_books, session
 from backstay.cli.terminal import Terminal
 from backstay.client import Backstay, Run
 from backstay.client.failures import of_rpc
-from backstay.errors import BackstayError, RunNotFound, Unreachable
+from backstay.errors import BackstayError, RunNotFound, StoreUnavailable, Unreachable
 from backstay.settings import Settings
 from backstay.task.result import Result
 
@@ -60,9 +60,12 @@ async def show(workflow: Workflow, *, output: Output = "text") -> int:
     try:
         async with session(settings) as backstay:
             seen = await _seen(backstay.run(workflow))
-        if not seen["open"] and (row := await _recorded(settings, workflow)) is not None and row.pruned_at is not None:
-            # What the run itself still shows can no longer be taken back.
-            seen = seen | {"undo": {}, "pruned": _moment(row.pruned_at)}
+        if not seen["open"]:
+            with contextlib.suppress(StoreUnavailable):
+                row = await _recorded(settings, workflow)
+                if row is not None and row.pruned_at is not None:
+                    # What the run itself still shows can no longer be taken back.
+                    seen = seen | {"undo": {}, "pruned": _moment(row.pruned_at)}
     except (RunNotFound, Unreachable) as error:
         seen = await _remembered(settings, workflow)
         if seen is None:
@@ -142,11 +145,13 @@ async def _recorded(settings: Settings, workflow: str) -> Any | None:
 
 
 async def _mark_pruned(settings: Settings, rows: list[dict[str, Any]]) -> None:
+    """Add what only the store knows; a store that does not answer takes nothing from what Temporal says."""
     if not has_books(settings):
         return
-    async with books(settings) as store:
-        for row in rows:
-            known = await store.runs.get(row["id"], row["run_id"])
+    with contextlib.suppress(StoreUnavailable):
+        async with books(settings) as store:
+            recorded = [await store.runs.get(row["id"], row["run_id"]) for row in rows]
+        for row, known in zip(rows, recorded, strict=True):
             if known is not None and known.pruned_at is not None:
                 row["state"] = "pruned"
 

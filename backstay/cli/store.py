@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated, Any
@@ -18,7 +18,7 @@ from backstay.cli.flags import Output
 from backstay.cli.session import books, demand_books, session
 from backstay.cli.terminal import Terminal
 from backstay.client.failures import ours
-from backstay.errors import SettingsInvalid, SnapshotDamaged
+from backstay.errors import SettingsInvalid
 from backstay.library import room
 from backstay.policies.rule import parse_duration
 from backstay.settings import Settings
@@ -55,12 +55,7 @@ async def prune(
             standings = await _standings(backstay.client, found)
             doubted = await _doubted(backstay.client, store, standings)
         ended = [standing.run for standing in standings if standing.has_ended(before) and standing not in doubted]
-        freed: Any = room("store.pruning").Freed()
-        for run in ended:
-            freed += await store.pruning.prune(run, before, dry_run=dry_run) or room("store.pruning").Freed()
-        marked = await store.pruning.pruned() | (frozenset(run.run for run in ended) if dry_run else frozenset())
-        freed += await store.pruning.free_payloads(marked, dry_run=dry_run)
-        snapshots, damaged = await _snapshots(settings, marked, dry_run=dry_run)
+        freed, damaged = await _removed(settings, store, ended, before, dry_run=dry_run)
     unanswered = [standing for standing in standings if standing.fault]
     for standing in unanswered:
         terminal.say(f"{standing.run.run} is kept, because Temporal gives no answer: {standing.fault}", "red")
@@ -70,10 +65,26 @@ async def prune(
             "check TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE",
             "yellow",
         )
-    if damaged:
-        terminal.say(f"snapshots are kept: {damaged}", "red")
-    _report(terminal, freed.plain() | {"snapshots": len(snapshots), "snapshot_bytes": sum(snapshots)}, dry_run, output)
+    for fault in damaged:
+        terminal.say(f"all snapshots of one workspace are kept: {fault}", "red")
+    _report(terminal, {"dry_run": dry_run, **freed}, output)
     return 1 if unanswered or damaged else 0
+
+
+async def _removed(
+    settings: Settings, store: Any, ended: Sequence[Any], before: float, *, dry_run: bool
+) -> tuple[dict[str, int], list[str]]:
+    """Remove rows, then payloads, then snapshots; return what was freed, and why snapshots had to stay."""
+    freed: Any = room("store.pruning").Freed()
+    for run in ended:
+        rows = await store.pruning.prune(run, before, dry_run=dry_run)
+        freed = freed if rows is None else freed + rows
+    # What a killed pruning left of runs that it had marked goes, too.
+    marked = await store.pruning.pruned() | (frozenset(run.run for run in ended) if dry_run else frozenset())
+    freed += await store.pruning.free_payloads(marked, dry_run=dry_run)
+    prune_workspaces = room("sandbox.workspaces.pruning").prune_workspaces
+    sizes, damaged = await asyncio.to_thread(prune_workspaces, settings.home, marked, dry_run=dry_run)
+    return freed.plain() | {"snapshots": len(sizes), "snapshot_bytes": sum(sizes)}, damaged
 
 
 async def new_epoch(
@@ -174,14 +185,6 @@ async def _doubted(client: Client, store: Any, standings: Sequence[_Standing]) -
     return unseen if all(info is None for info in known) else []
 
 
-async def _snapshots(settings: Settings, runs: Collection[str], *, dry_run: bool) -> tuple[list[int], str]:
-    work = room("sandbox.workspaces.pruning").prune_workspaces
-    try:
-        return await asyncio.to_thread(work, settings.home, runs, dry_run=dry_run), ""
-    except SnapshotDamaged as error:
-        return [], str(error)
-
-
 def _window(older_than: str) -> float:
     try:
         return parse_duration(older_than)
@@ -189,13 +192,12 @@ def _window(older_than: str) -> float:
         raise SettingsInvalid(f"--older-than: {error}") from None
 
 
-def _report(terminal: Terminal, freed: dict[str, Any], dry_run: bool, output: str) -> None:  # noqa: FBT001 - the flag
+def _report(terminal: Terminal, freed: dict[str, int], output: str) -> None:
     if output == "json":
-        terminal.result_json({"dry_run": dry_run, **freed})
+        terminal.result_json(freed)
         return
-    done = "would prune" if dry_run else "pruned"
     terminal.result(
-        f"{done} {freed['runs']} runs: "
+        f"{'would prune' if freed['dry_run'] else 'pruned'} {freed['runs']} runs: "
         f"{freed['effects']} effects, {freed['events']} events, {freed['secrets']} secrets, "
         f"{freed['files']} payloads ({freed['bytes']} bytes), "
         f"{freed['snapshots']} snapshot files ({freed['snapshot_bytes']} bytes)"

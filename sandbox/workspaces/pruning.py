@@ -3,23 +3,29 @@
 from collections.abc import Collection
 from pathlib import Path
 
+from backstay.errors import SnapshotDamaged
 from sandbox.snapshots.snapshots import Snapshots
 from sandbox.workspaces.durable_file import held
 from sandbox.workspaces.effects import WrittenEffects
 
 
-def prune_workspaces(home: Path, runs: Collection[str], *, dry_run: bool = False) -> list[int]:
-    """Remove the records of these runs, and all snapshots that no other run needs; return the sizes of what goes.
+def prune_workspaces(home: Path, runs: Collection[str], *, dry_run: bool = False) -> tuple[list[int], list[str]]:
+    """Remove the records of these runs, and all snapshots that no other run needs.
 
-    Each workspace is locked meanwhile, so that no call is under way in it. Raises SnapshotDamaged when a snapshot that
-    must stay cannot be read.
+    Each workspace is locked meanwhile, so that no call is under way in it. Return the sizes of what goes, and why a
+    workspace keeps all of its snapshots: one that must stay cannot be read.
     """
     state = home / "workspace-state"
     sizes: list[int] = []
+    faults: list[str] = []
     for folder in sorted((state / "written").glob("*")):
         with held(state / f"{folder.name}.lock"):
-            sizes += _prune_workspace(WrittenEffects(folder), home / "snapshots" / folder.name, runs, dry_run=dry_run)
-    return sizes
+            try:
+                snapshots = home / "snapshots" / folder.name
+                sizes += _prune_workspace(WrittenEffects(folder), snapshots, runs, dry_run=dry_run)
+            except SnapshotDamaged as error:
+                faults.append(str(error))
+    return sizes, faults
 
 
 def _prune_workspace(records: WrittenEffects, snapshots: Path, runs: Collection[str], *, dry_run: bool) -> list[int]:
