@@ -131,7 +131,7 @@ async def test_with_a_model_of_ones_own_the_demo_uses_that_and_does_not_call_it_
                 seen.append((await process.stderr.readline()).decode())
                 assert seen[-1]
 
-    assert any("as OPENAI_API_KEY and OPENAI_BASE_URL say" in line for line in seen)
+    assert any("from OPENAI_API_KEY and OPENAI_BASE_URL" in line for line in seen)
     assert not any("SCRIPTED" in line for line in seen)
     assert [file.name for file in (tmp_path / "demo" / "logs").glob("model*")] == []
 
