@@ -461,6 +461,36 @@ def test_every_library_that_is_imported_is_declared():
     assert libraries - declared == set()
 
 
+def test_every_module_and_name_that_the_command_line_loads_by_its_name_exists():
+    faults = []
+    for path in modules("backstay"):
+        for node in ast.walk(tree(path)):
+            match node:
+                case ast.Call(func=ast.Name(id="room"), args=[ast.Constant(value=str(name))]) if not is_module(name):
+                    faults.append(f"{named(path)}:{node.lineno} {name}")
+                case ast.Attribute(
+                    value=ast.Call(func=ast.Name(id="room"), args=[ast.Constant(value=str(name))]), attr=wanted
+                ) if is_module(name) and wanted not in names_of(HOUSE.joinpath(*name.split(".")).with_suffix(".py")):
+                    faults.append(f"{named(path)}:{node.lineno} {name}.{wanted}")
+                case _:
+                    pass
+    assert not faults, "\n".join(faults)
+
+
+def names_of(path: Path) -> set[str]:
+    """Names that a module defines or imports at its top level."""
+    found = set()
+    for node in tree(path).body:
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                found.add(name)
+            case ast.ImportFrom(names=names):
+                found |= {alias.asname or alias.name for alias in names}
+            case _:
+                pass
+    return found
+
+
 def test_import_contracts_hold_through_every_chain():
     linter = Path(sys.executable).with_name("lint-imports")
     checked = subprocess.run(

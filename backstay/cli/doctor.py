@@ -126,7 +126,7 @@ async def _price(settings: Settings) -> AsyncGenerator[Finding]:
 async def _jails(settings: Settings) -> AsyncGenerator[Finding]:
     """Prove every property of a jail through a jail."""
     try:
-        proof = await room("sandbox.programs.opening").examine(
+        proof = await room("sandbox.programs.sandbox").examine(
             nsjail=settings.nsjail, home=settings.home, image=settings.image
         )
     except (IsolationUnavailable, ImageMissing) as error:
