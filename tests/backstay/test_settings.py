@@ -76,7 +76,7 @@ def test_prices_are_read_by_model(monkeypatch):
         ("BACKSTAY_MAX_COMPLETION_TOKENS", "many", "integer"),
         ("BACKSTAY_SYSTEM_ROLE", "user", "'system' or 'developer'"),
         ("BACKSTAY_TRANSIENT_SECONDS", "inf", "finite"),
-        ("BACKSTAY_PRICES", "{", "no JSON"),
+        ("BACKSTAY_PRICES", "{", "invalid JSON"),
         ("BACKSTAY_PRICES", '{"m": {"input": -1, "output": 1}}', "m.input"),
         ("BACKSTAY_PRICES", '{"m": {"input": 1, "output": 1, "reasoning": 1}}', "m.reasoning"),
         ("BACKSTAY_NOTIFY_URLS", "https://ok.example,ftp://secret-value", "http://"),
