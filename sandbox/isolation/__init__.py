@@ -1,4 +1,4 @@
 """Start nsjail with a profile, and prove that the profile confines.
 
-May import: backstay, sandbox.images, sandbox.limits.
+May import: backstay, sandbox.images, sandbox.limits, system.
 """

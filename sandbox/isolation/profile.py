@@ -3,7 +3,6 @@
 import hashlib
 import os
 import platform
-import secrets
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from sandbox.images.image import Image
 from sandbox.isolation.cgroups import Cgroups
 from sandbox.isolation.nsjail import Nsjail
 from sandbox.limits import Limits, shell_limits
+from system.files import write_whole
 
 ProfileKind = Literal["code", "shell"]
 """`code` confines programs of the model, `shell` commands that start other programs."""
@@ -109,9 +109,7 @@ class Profile:
         with suppress(OSError):
             if place.read_text(encoding="utf-8") == text:
                 return place
-        beside = place.with_name(f".{place.name}-{secrets.token_hex(4)}")
-        beside.write_text(text, encoding="utf-8")
-        beside.rename(place)
+        write_whole(place, text.encode(), durable=False, mode=0o644)
         return place
 
 
