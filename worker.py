@@ -62,7 +62,7 @@ from backstay.version import version
 from sandbox.isolation.command_jail import CommandJail
 from sandbox.limits import Limits
 from sandbox.programs.sandbox import Sandbox, open_sandbox
-from store.blobs.shown import ShownBlobs
+from store.blobs.shown import ShownBlobStore
 
 Role = Literal["all", "runs", "sandbox"]
 PROGRAMS_AT_ONCE = 8
@@ -209,7 +209,7 @@ async def open_sandbox_worker(client: Client, settings: Settings, sandbox: Sandb
     queue = sandbox_queue(settings)
     resources = SandboxResources(
         sandbox=sandbox,
-        blobs=ShownBlobs(settings.blobs or settings.home / "blobs"),
+        blobs=ShownBlobStore(settings.blobs or settings.home / "blobs"),
         redactor=Redactor(()),
         queue=f"{queue}-{uuid.uuid4().hex}",
         transient_s=settings.transient_seconds,

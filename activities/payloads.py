@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from backstay.digests.digest import digest_of_result
 from backstay.errors import ArgumentsInvalid
-from store.blobs.shown import ShownBlobs
+from store.blobs.shown import ShownBlobStore
 
 KIND = "backstay/result"
 SMALL_LEAVES = 300
@@ -17,36 +17,36 @@ Value = TypeVar("Value")
 class Payloads:
     """Write and read the part of result records that may be shown."""
 
-    def __init__(self, blobs: ShownBlobs) -> None:
+    def __init__(self, blobs: ShownBlobStore) -> None:
         """Keep everything in the blob store."""
         self.blobs = blobs
 
-    async def write(self, label: str, shown: Any, raw: str | None = None, *, whole_under: int = 2048) -> str:
+    async def write(self, run: str, label: str, shown: Any, raw: str | None = None, *, whole_under: int = 2048) -> str:
         """Store a payload that may be shown, with its digest."""
         digest = await apart(shown, lambda: digest_of_result(label, shown, "", whole_under))
         record = {"kind": KIND, "label": label, "digest": digest}
         if "data" not in digest:
             # What passes whole stands in the digest already.
-            record["shown"] = await self.blobs.put_json(shown)
-        return await self.blobs.put_json(record | ({"raw": raw} if raw else {}))
+            record["shown"] = await self.blobs.of(run).put_json(shown)
+        return await self.blobs.of(run).put_json(record | ({"raw": raw} if raw else {}))
 
-    async def record(self, ref: str) -> dict[str, Any]:
+    async def record(self, run: str, ref: str) -> dict[str, Any]:
         """Return a record; raises ArgumentsInvalid when the ref names none."""
-        record = await self.blobs.get_json(ref)
+        record = await self.blobs.of(run).get_json(ref)
         if not isinstance(record, dict) or record.get("kind") != KIND:
             raise ArgumentsInvalid(f"ref: {ref[:80]!r} names no stored result; use the ref of an earlier answer")
         return record
 
-    async def digest(self, ref: str) -> dict[str, Any]:
+    async def digest(self, run: str, ref: str) -> dict[str, Any]:
         """Return the digest of a record, with the record's own ref in it."""
-        digest = dict((await self.record(ref))["digest"])
+        digest = dict((await self.record(run, ref))["digest"])
         return {**digest, "ref" if "data" in digest else "storage_ref": ref}
 
-    async def shown(self, ref: str) -> Any:
+    async def shown(self, run: str, ref: str) -> Any:
         """Return the full shown form of a record."""
-        record = await self.record(ref)
+        record = await self.record(run, ref)
         digest = record["digest"]
-        return digest["data"] if "data" in digest else await self.blobs.get_json(record["shown"])
+        return digest["data"] if "data" in digest else await self.blobs.of(run).get_json(record["shown"])
 
 
 async def apart(payload: Any, work: Callable[[], Value]) -> Value:

@@ -36,12 +36,13 @@ class Records(Payloads):
 
         What stands for a file in the payload gets the ref of the sealed file beside its hash.
         """
-        refs = {name: await self.store.blobs.seal(data) for name, data in (files or {}).items()}
+        blobs = self.store.blobs.of(run)
+        refs = {name: await blobs.seal(data) for name, data in (files or {}).items()}
         whole = payload if not refs else [_with_ref(part, refs) for part in payload]
         clean = await apart(whole, lambda: clean_json(whole))
         shown = await self.show(run, clean, provider)
-        raw = await self.store.blobs.seal_json(clean) if shown.secrets else None
-        return await self.write(label, shown.payload, raw)
+        raw = await blobs.seal_json(clean) if shown.secrets else None
+        return await self.write(run, label, shown.payload, raw)
 
     async def show(self, run: str, payload: Any, provider: str) -> Shown:
         """Replace every secret in a payload by a handle and remember what the handles stand for."""

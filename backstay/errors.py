@@ -8,6 +8,7 @@ BackstayError
 |   +-- ToolNotFound          ToolChanged          ArgumentsInvalid
 |   +-- OutcomeUnknown        EffectConflict       CompensationFailed
 |   +-- DecisionRefused       ModelRefused         RunOpen             RunNotFound
+|   +-- Pruned
 |   +-- IsolationUnavailable  ImageMissing         ProgramDiverged
 |   +-- WorkspaceInvalid      WorkspaceBusy
 |   +-- SnapshotRefused       SnapshotDamaged
@@ -119,6 +120,10 @@ class RunOpen(Final):
 
 class RunNotFound(Final):
     """There is no such run."""
+
+
+class Pruned(Final):
+    """The run was pruned: what it recorded is gone."""
 
 
 class Unfinished(Final):

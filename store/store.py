@@ -4,11 +4,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from backstay.errors import StoreMismatch
-from store.blobs.blobs import Blobs
+from store.blobs.blobs import BlobStore
 from store.database.database import Database
 from store.database.identity import StoreIdentity, next_epoch
 from store.effects.effects import Effects
 from store.runs.events import Events
+from store.runs.pruning import Pruning
 from store.runs.runs import Runs
 from store.secrets.handles import SecretHandles
 from store.secrets.seal import Seal
@@ -23,11 +24,12 @@ class Store:
         """Use `open_store` instead; it migrates first."""
         self._database = database
         self.identity = identity
-        self.blobs = Blobs(blobs, seal, identity)
-        self.effects = Effects(database, clock)
+        self.blobs = BlobStore(blobs, seal, identity)
+        self.effects = Effects(database, clock, lambda: self.identity)
         self.events = Events(database)
         self.secrets = SecretHandles(database, seal)
-        self.runs = Runs(database, clock, lambda: self.stamp)
+        self.runs = Runs(database, clock, lambda: self.identity)
+        self.pruning = Pruning(database, blobs, clock)
 
     @property
     def stamp(self) -> str:

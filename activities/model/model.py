@@ -64,8 +64,8 @@ class Model(Activities):
     async def _load(self, ask: calls.AskModel) -> tuple[Transcript, Catalog]:
         self.store.check(ask.store)
         catalog = await self.catalog(ask, ask.user_id)
-        transcript = await self.transcripts.load(ask.context)
-        return transcript.with_items(await self.transcripts.items_of(ask.append)), catalog
+        transcript = await self.transcripts.load(ask.run, ask.context)
+        return transcript.with_items(await self.transcripts.items_of(ask.run, ask.append)), catalog
 
     async def _send(self, ask: calls.AskModel, transcript: Transcript, catalog: Catalog, price: Price | None) -> Sent:
         """Send once; only a request that was refused as too long, and so not billed, is sent again, shorter."""
@@ -98,7 +98,7 @@ class Model(Activities):
             text = str(shown.payload)[:4000]
             return Decision(context=ask.context, reason=text, usage=usage, worst_case_micro=worst)
         parser = await self._parse(ask, transcript, catalog, completion)
-        extended = await self.transcripts.extend(transcript, parser.items)
+        extended = await self.transcripts.extend(ask.run, transcript, parser.items)
         await self.store.events.append(ask.run, (*ask.events, _event(ask, usage, parser.actions)))
         reason = next((item["text"] for item in parser.items if item["kind"] == "said"), "")
         more: dict[str, Any] = {"reason": one_line(reason, 200), "refused": parser.refused, "dropped": dropped}
@@ -136,7 +136,7 @@ class Model(Activities):
         self, ask: calls.AskModel, transcript: Transcript, catalog: Catalog, call_id: str, source: str
     ) -> str:
         return await store_program(
-            self.store.blobs,
+            self.store.blobs.of(ask.run),
             catalog,
             transcript.visible(),
             source,

@@ -166,7 +166,7 @@ class CompletionParser:
         source = _required(arguments, "code")
         reason = one_line(str(arguments.get("reason") or ""), 300)
         ref = await self.store_program(call_id, source)
-        shown = await offload(self.arguments.blobs, source)
+        shown = await offload(self.arguments.blobs.of(self.run), source)
         begins = source[:SHOWN_SOURCE] if shown != source else ""
         return RunProgram(call_id=call_id, program=ref, source=shown, begins=begins, reason=reason)
 
@@ -174,7 +174,7 @@ class CompletionParser:
         outputs = arguments.get("outputs")
         outputs = outputs if isinstance(outputs, dict) else {}
         if len(canonical(outputs)) > OUTPUT_BYTES:
-            ref = await self.arguments.records.write("outputs", outputs)
+            ref = await self.arguments.records.write(self.run, "outputs", outputs)
             outputs = {"ref": ref, "note": f"larger than {OUTPUT_BYTES} bytes; stored whole under ref"}
         summary = str(arguments.get("summary") or "")[:8000]
         success = arguments.get("success", True) is True

@@ -59,55 +59,55 @@ class Transcripts:
     """Load and extend transcripts; pieces read or written lately stay in memory."""
 
     records: Records
-    recent: OrderedDict[str, Transcript] = field(default_factory=OrderedDict)
+    recent: OrderedDict[tuple[str, str], Transcript] = field(default_factory=OrderedDict)
 
-    async def begin(self, items: list[Item]) -> str:
+    async def begin(self, run: str, items: list[Item]) -> str:
         """Store the first piece and return its ref."""
-        return (await self.extend(Transcript("", ()), items)).ref
+        return (await self.extend(run, Transcript("", ()), items)).ref
 
-    async def load(self, ref: str) -> Transcript:
+    async def load(self, run: str, ref: str) -> Transcript:
         """Read a chain from its last piece back to its first."""
-        found = self.recent.get(ref)
+        found = self.recent.get((run, ref))
         if found is not None:
-            self.recent.move_to_end(ref)
+            self.recent.move_to_end((run, ref))
             return found
         pieces: list[list[Item]] = []
         older: str | None = ref
-        while older is not None and older not in self.recent:
-            piece = await self.records.store.blobs.get_json(older)
+        while older is not None and (run, older) not in self.recent:
+            piece = await self.records.store.blobs.of(run).get_json(older)
             pieces.append(piece["items"])
             older = piece["older"]
-        known = () if older is None else self.recent[older].items
+        known = () if older is None else self.recent[run, older].items
         items = (*known, *(item for piece in reversed(pieces) for item in piece))
-        return self._kept(Transcript(ref, items, weigh(items)))
+        return self._kept(run, Transcript(ref, items, weigh(items)))
 
-    async def extend(self, transcript: Transcript, more: list[Item]) -> Transcript:
+    async def extend(self, run: str, transcript: Transcript, more: list[Item]) -> Transcript:
         """Store the items that are not stored yet, and more, as a new piece."""
         extended = transcript.with_items(more)
         if not extended.unstored:
             return transcript
         piece = {"older": transcript.ref or None, "items": extended.unstored}
-        ref = await self.records.store.blobs.put_json(piece)
-        return self._kept(replace(extended, ref=ref, unstored=()))
+        ref = await self.records.store.blobs.of(run).put_json(piece)
+        return self._kept(run, replace(extended, ref=ref, unstored=()))
 
-    async def items_of(self, append: tuple[ContextItem, ...]) -> list[Item]:
+    async def items_of(self, run: str, append: tuple[ContextItem, ...]) -> list[Item]:
         """Turn what the workflow appends into items, resolving refs to digests and hits."""
-        return [await self._item(added) for added in append]
+        return [await self._item(run, added) for added in append]
 
-    async def _item(self, added: ContextItem) -> Item:
+    async def _item(self, run: str, added: ContextItem) -> Item:
         if added.kind == "tools":
-            hits = (await self.records.store.blobs.get_json(added.ref or ""))["hits"]
+            hits = (await self.records.store.blobs.of(run).get_json(added.ref or ""))["hits"]
             item: Item = {"kind": "tools", "tools": [hit["tool"] for hit in hits if hit["available"]]}
             return (
                 item if added.call_id is None else item | {"call_id": added.call_id, "text": canonical({"tools": hits})}
             )
-        text = added.text if added.text is not None else canonical(await self.records.digest(added.ref or ""))
+        text = added.text if added.text is not None else canonical(await self.records.digest(run, added.ref or ""))
         if added.kind == "answer":
             return {"kind": "answer", "call_id": added.call_id, "text": text}
         return {"kind": added.kind, "text": text}
 
-    def _kept(self, transcript: Transcript) -> Transcript:
-        self.recent[transcript.ref] = transcript
+    def _kept(self, run: str, transcript: Transcript) -> Transcript:
+        self.recent[run, transcript.ref] = transcript
         while len(self.recent) > CACHED:
             self.recent.popitem(last=False)
         return transcript

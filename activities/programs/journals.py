@@ -6,7 +6,7 @@ from typing import Any
 
 from backstay.errors import ArgumentsInvalid
 from sandbox.programs.types import Round
-from store.blobs.shown import ShownBlobs
+from store.blobs.shown import ShownBlobStore
 
 KIND = "backstay/round"
 
@@ -27,27 +27,27 @@ class Journal:
 class Journals:
     """Read and extend journals in the blob store."""
 
-    def __init__(self, blobs: ShownBlobs) -> None:
+    def __init__(self, blobs: ShownBlobStore) -> None:
         """Keep every round as a blob of its own, with the exact bytes of its frames."""
         self._blobs = blobs
 
-    async def load(self, ref: str) -> Journal:
+    async def load(self, run: str, ref: str) -> Journal:
         """Return the chain that ends at `ref`; an empty ref is an empty journal."""
         if not ref:
             return Journal()
-        link = await self._link(ref)
+        link = await self._link(run, ref)
         return Journal(ref, link["rounds"], link["calls"], link["computed_s"], _round(link))
 
-    async def rounds(self, ref: str) -> Sequence[Round]:
+    async def rounds(self, run: str, ref: str) -> Sequence[Round]:
         """Return all rounds, oldest first."""
         found: list[Round] = []
         while ref:
-            link = await self._link(ref)
+            link = await self._link(run, ref)
             found.append(_round(link))
             ref = link["older"]
         return found[::-1]
 
-    async def extend(self, journal: Journal, done: Round, calls: int) -> Journal:
+    async def extend(self, run: str, journal: Journal, done: Round, calls: int) -> Journal:
         """Add one round, in which the program made so many calls."""
         link: dict[str, Any] = {
             "kind": KIND,
@@ -60,11 +60,11 @@ class Journals:
             "cpu_s": done.cpu_s,
             "wall_s": done.wall_s,
         }
-        ref = await self._blobs.put_json(link)
+        ref = await self._blobs.of(run).put_json(link)
         return Journal(ref, link["rounds"], link["calls"], link["computed_s"], done)
 
-    async def _link(self, ref: str) -> dict[str, Any]:
-        link = await self._blobs.get_json(ref)
+    async def _link(self, run: str, ref: str) -> dict[str, Any]:
+        link = await self._blobs.of(run).get_json(ref)
         if not isinstance(link, dict) or link.get("kind") != KIND:
             raise ArgumentsInvalid(f"journal: {ref[:80]!r} names no round of a program")
         return link

@@ -22,7 +22,7 @@ from backstay.tools.tool import ToolCall
 from sandbox.programs.frames import RESULT
 from sandbox.programs.sandbox import RoundOutcome, Sandbox
 from sandbox.programs.types import ProgramCall, Round
-from store.blobs.shown import ShownBlobs
+from store.blobs.shown import ShownBlobStore
 from toolbox.schema import compile_schema, fault_of
 
 
@@ -31,7 +31,7 @@ class SandboxResources:
     """Hold the open resources of one sandbox worker."""
 
     sandbox: Sandbox
-    blobs: ShownBlobs
+    blobs: ShownBlobStore
     redactor: Redactor
     queue: str
     """This worker's own queue, on which the programs it keeps go on."""
@@ -63,34 +63,34 @@ class Programs:
     @implements(calls.resume_program)
     async def resume_program(self, ask: calls.ResumeProgram) -> Halt:
         """Run a program in a jail until it waits for calls or ends."""
-        program, journal = await self._loaded(ask.program, ask.journal)
+        program, journal = await self._loaded(ask)
         answers = {answer.i: answer for answer in ask.append}
         image = ask.image or self.resources.sandbox.image_hash
         begun = time.monotonic()
         while True:
             if journal.computed_s > LONGEST_S:
                 await self.resources.sandbox.forget(f"{ask.program}/")
-                return await self._ended(_too_long(journal), journal, image)
-            frame = None if journal.last is None else await self._frame(journal, answers)
-            halted = await self._advanced(ask.program, program, image, journal, frame)
+                return await self._ended(ask.run, _too_long(journal), journal, image)
+            frame = None if journal.last is None else await self._frame(ask.run, journal, answers)
+            halted = await self._advanced(ask, program, image, journal, frame)
             try:
-                journal = await self.journals.extend(journal, halted.round, len(halted.calls))
+                journal = await self.journals.extend(ask.run, journal, halted.round, len(halted.calls))
             except BaseException:
                 self.resources.sandbox.discard(halted)
                 raise
             if halted.kind != "waiting":
-                ended = await self._ended(halted, journal, image)
+                ended = await self._ended(ask.run, halted, journal, image)
                 return ended.model_copy(update={"sampled": True}) if self._is_sampled(halted) else ended
             self.resources.sandbox.keep(_key(ask.program, journal), halted)
             # Reads of stored results are no effects and are answered here, but not for ever in one activity.
             if any(call.tool != RESULT for call in halted.calls) or time.monotonic() - begun > AT_A_TIME_S:
-                return await self._waiting(program, halted, journal, image)
+                return await self._waiting(ask.run, program, halted, journal, image)
 
     @implements(calls.verify_program)
     async def verify_program(self, ask: calls.VerifyProgram) -> calls.Reproduced:
         """Run a program again from its journal, and compare."""
-        program = Program.model_validate(await self.resources.blobs.get_json(ask.program))
-        rounds = await self.journals.rounds(ask.journal)
+        program = Program.model_validate(await self.resources.blobs.of(ask.run).get_json(ask.program))
+        rounds = await self.journals.rounds(ask.run, ask.journal)
         try:
             await self.resources.sandbox.verify(ask.image, _first_frame(program), rounds, tools=program.tools.keys())
         except ProgramDiverged as error:
@@ -111,35 +111,35 @@ class Programs:
         return self._ended_live % self.resources.sample_every == 0
 
     async def _advanced(
-        self, ref: str, program: Program, image: str, journal: Journal, frame: bytes | None
+        self, ask: calls.ResumeProgram, program: Program, image: str, journal: Journal, frame: bytes | None
     ) -> RoundOutcome:
         return await self.resources.sandbox.advance(
             image,
             _first_frame(program),
-            key=_key(ref, journal) if journal.ref else None,
+            key=_key(ask.program, journal) if journal.ref else None,
             frame=frame,
-            rounds=lambda: self.journals.rounds(journal.ref),
+            rounds=lambda: self.journals.rounds(ask.run, journal.ref),
             tools=program.tools.keys(),
             first_call=journal.calls,
         )
 
-    async def _loaded(self, program: str, journal: str) -> tuple[Program, Journal]:
+    async def _loaded(self, ask: calls.ResumeProgram) -> tuple[Program, Journal]:
         try:
-            bundle = await self.resources.blobs.get_json(program)
-            return Program.model_validate(bundle), await self.journals.load(journal)
+            bundle = await self.resources.blobs.of(ask.run).get_json(ask.program)
+            return Program.model_validate(bundle), await self.journals.load(ask.run, ask.journal)
         except ArgumentsInvalid as error:
             raise IsolationUnavailable(
                 cause=f"this sandbox worker does not find what the run has stored ({error})",
                 fix="give the sandbox role the same BACKSTAY_BLOBS, or BACKSTAY_HOME, as the runs role",
             ) from error
 
-    async def _frame(self, journal: Journal, answers: dict[int, ProgramAnswer]) -> bytes:
+    async def _frame(self, run: str, journal: Journal, answers: dict[int, ProgramAnswer]) -> bytes:
         """Return the answers to the last batch, as the program gets them."""
         asked: Sequence[dict[str, Any]] = json.loads(journal.last.came)["calls"] if journal.last is not None else ()
         results: list[bytes] = []
         left = ANSWERS_BYTES
         for call in asked:
-            answer = _encoded(await self._result(call, answers))
+            answer = _encoded(await self._result(run, call, answers))
             if len(answer) > left:
                 message = (
                     f"the answers of one batch may have {ANSWERS_BYTES} bytes, and this one {len(answer)}; read less"
@@ -150,11 +150,11 @@ class Programs:
         ordered = round(activity.info().scheduled_time.astimezone(UTC).timestamp(), 3)
         return b'{"now":%s,"results":[%s]}' % (json.dumps(ordered).encode(), b",".join(results))
 
-    async def _result(self, call: dict[str, Any], answers: dict[int, ProgramAnswer]) -> dict[str, Any]:
+    async def _result(self, run: str, call: dict[str, Any], answers: dict[int, ProgramAnswer]) -> dict[str, Any]:
         i = call["i"]
         if call["tool"] == RESULT:
             try:
-                return {"i": i, "ok": await self.payloads.shown(str(call["args"].get("ref")))}
+                return {"i": i, "ok": await self.payloads.shown(run, str(call["args"].get("ref")))}
             except ArgumentsInvalid as error:
                 return {"i": i, "error": {"type": "ArgumentsInvalid", "message": str(error)}}
         answer = answers.get(i)
@@ -162,16 +162,16 @@ class Programs:
             raise ArgumentsInvalid(f"append: call {i} of the program has no answer")
         if answer.error is not None:
             return {"i": i, "error": {"type": answer.error_type or "ToolError", "message": answer.error}}
-        return {"i": i, "ok": None if answer.ref is None else await self.payloads.shown(answer.ref)}
+        return {"i": i, "ok": None if answer.ref is None else await self.payloads.shown(run, answer.ref)}
 
-    async def _waiting(self, program: Program, halted: RoundOutcome, journal: Journal, image: str) -> Halt:
+    async def _waiting(self, run: str, program: Program, halted: RoundOutcome, journal: Journal, image: str) -> Halt:
         made: list[ToolCall] = []
         refused: dict[int, str] = {}
         left = CALLS_BYTES
         for call in halted.calls:
             if call.tool == RESULT:
                 continue
-            arguments, fault = await self._arguments(program, call)
+            arguments, fault = await self._arguments(run, program, call)
             size = len(canonical(arguments).encode())
             if fault is None and size > left:
                 fault = (
@@ -185,7 +185,7 @@ class Programs:
         more: dict[str, Any] = _position(journal, image) | ({"refused": refused} if refused else {})
         return Halt(kind="waiting", calls=tuple(made), queue=self.resources.queue, **more)
 
-    async def _arguments(self, program: Program, call: ProgramCall) -> tuple[dict[str, Any], str | None]:
+    async def _arguments(self, run: str, program: Program, call: ProgramCall) -> tuple[dict[str, Any], str | None]:
         """Return the arguments as history holds them, or what is wrong with them."""
         try:
             refuse_unfit(call.arguments)
@@ -197,16 +197,16 @@ class Programs:
             fault = LITERAL
         if fault is not None:
             return {}, f"{call.tool}: {fault}"
-        return await offload(self.resources.blobs, call.arguments), None
+        return await offload(self.resources.blobs.of(run), call.arguments), None
 
-    async def _ended(self, halted: RoundOutcome, journal: Journal, image: str) -> Halt:
+    async def _ended(self, run: str, halted: RoundOutcome, journal: Journal, image: str) -> Halt:
         printed = {"output": halted.output} if halted.output else {}
         if halted.kind == "finished":
-            payload = await self.resources.blobs.put_json({"result": halted.result, **printed})
+            payload = await self.resources.blobs.of(run).put_json({"result": halted.result, **printed})
             return Halt(kind="finished", payload=payload, **_position(journal, image))
         error = halted.error or {"type": "InternalError", "message": "the program ended without a word"}
         line = self.resources.redactor.text(f"{error['type']}: {error['message']}")[:500]
-        payload = await self.resources.blobs.put_json({"error": line, **printed})
+        payload = await self.resources.blobs.of(run).put_json({"error": line, **printed})
         return Halt(kind="crashed", payload=payload, error=line, error_type=error["type"], **_position(journal, image))
 
 

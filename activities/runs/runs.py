@@ -60,7 +60,7 @@ class Runs(Activities):
             policy_hash=policy.policy_hash,
             prompt_hash=prompt_hash(),
             catalog=catalog.version,
-            context=await self.transcripts.begin(items),
+            context=await self.transcripts.begin(ask.run, items),
             reserve_micro=0 if price is None else price.worst(size, most),
             finalize_micro=0
             if price is None
@@ -139,8 +139,8 @@ class Runs(Activities):
         rows = [row for row in await self.store.effects.of_run(ask.run) if not row.undo]
         effects = [shown(row).model_copy(update={"settle_in_s": 0}) for row in rows]
         events = await self.store.events.of_run(ask.run)
-        effects_ref = await self.records.write("effects", [effect.plain() for effect in effects])
-        events_ref = await self.records.write("events", [event.plain() for event in events])
+        effects_ref = await self.records.write(ask.run, "effects", [effect.plain() for effect in effects])
+        events_ref = await self.records.write(ask.run, "events", [event.plain() for event in events])
         update = {
             "effects": tuple(effects[-100:]),
             "effects_ref": effects_ref,

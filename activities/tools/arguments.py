@@ -27,20 +27,20 @@ class Arguments:
 
     async def fold(self, run: str, provider: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments as a Decision carries them. Raises as `show`."""
-        return await offload(self.blobs, await self.show(run, provider, arguments))
+        return await offload(self.blobs.of(run), await self.show(run, provider, arguments))
 
-    async def whole(self, arguments: dict[str, Any]) -> dict[str, Any]:
+    async def whole(self, run: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return offload arguments with their big leaves put back; ArgumentsInvalid for a ref that names none."""
-        return {key: await self._unfolded(value) for key, value in arguments.items()}
+        return {key: await self._unfolded(run, value) for key, value in arguments.items()}
 
     async def unfold(self, run: str, arguments: dict[str, Any], results: dict[int, str]) -> dict[str, Any]:
         """Return the arguments as the tool receives them: refs, references and handles resolved."""
-        whole = await self.whole(arguments)
+        whole = await self.whole(run, arguments)
         if results:
             last = max(results)
             steps: list[Any] = [None] * (last + 1)
             for index, ref in results.items():
-                steps[index] = {"result": await self.records.shown(ref)}
+                steps[index] = {"result": await self.records.shown(run, ref)}
             whole = resolve(whole, {"steps": steps})
         handles = handles_in(whole)
         if not handles:
@@ -53,16 +53,16 @@ class Arguments:
             )
         return replace_handles(whole, {handle: secret.value for handle, secret in known.items()})
 
-    async def _unfolded(self, value: Any) -> Any:
+    async def _unfolded(self, run: str, value: Any) -> Any:
         match value:
             case {"$ref": str(ref), **rest} if {"bytes"} <= set(rest) <= {"bytes", "handles"}:
-                leaf = await self.blobs.get_json(ref)
+                leaf = await self.blobs.of(run).get_json(ref)
                 if not isinstance(leaf, dict) or set(leaf) != {"leaf"}:
                     raise ArgumentsInvalid(f"arguments: {ref[:80]!r} names no stored argument")
                 return leaf["leaf"]
             case dict():
-                return {key: await self._unfolded(item) for key, item in value.items()}
+                return {key: await self._unfolded(run, item) for key, item in value.items()}
             case list():
-                return [await self._unfolded(item) for item in value]
+                return [await self._unfolded(run, item) for item in value]
             case _:
                 return value

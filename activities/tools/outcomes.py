@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterable
 
+from temporalio import activity
 from temporalio.client import WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
 
@@ -51,6 +52,10 @@ class Outcomes(Activities):
             if row is None:
                 raise RunNotFound(f"workflow_id: this store knows no run of {ask.workflow_id[:100]!r}")
             await self._refuse_open(ask.workflow_id, row.run)
+            info = activity.info()
+            await self.store.runs.undoing(
+                row.run, workflow_id=info.workflow_id or "", workflow_run_id=info.workflow_run_id or ""
+            )
             run, user_id, opened = row.run, row.user_id, calls.Opened.model_validate(row.opened)
             builtin = opened.builtin
         rows = [row for row in await self.store.effects.of_run(run) if not row.undo]
@@ -59,7 +64,7 @@ class Outcomes(Activities):
         effects = [await self._with_facts(row, user_id, builtin) for row in rows]
         ref = None
         if len(effects) > 100:
-            ref = await self.store.blobs.put_json([effect.plain() for effect in effects])
+            ref = await self.store.blobs.of(run).put_json([effect.plain() for effect in effects])
         return calls.LoadedEffects(
             run=run,
             user_id=user_id,

@@ -24,7 +24,7 @@ class Questions:
 
     async def keep(self, run: str, provider: str, question: InputRequired) -> Elicitation:
         """Store a question and return what people may see of it; raises ArgumentsInvalid when it cannot be shown."""
-        sealed = await self.records.store.blobs.seal_json(question.plain())
+        sealed = await self.records.store.blobs.of(run).seal_json(question.plain())
         shown: Any = (await self.records.show(run, question.plain(), provider)).payload
         forms = [one["form"] for one in shown["asked"]]
         if len(json.dumps(forms)) > _FORM_BYTES:
@@ -42,7 +42,7 @@ class Questions:
         """Return the answer that goes with a call; raises ArgumentsInvalid when it is not what was asked for."""
         if not ask.question:
             return None
-        question = input_required_of(await self.records.store.blobs.unseal_json(ask.question))
+        question = input_required_of(await self.records.store.blobs.of(ask.run).unseal_json(ask.question))
         declined = ask.reply is None
         fault = None if declined else question.fault(ask.reply)
         if fault is not None:
@@ -51,7 +51,7 @@ class Questions:
 
     async def again(self, ask: CallTool, provider: str) -> Elicitation:
         """Return the question of a call once more, for the next answer."""
-        question = input_required_of(await self.records.store.blobs.unseal_json(ask.question))
+        question = input_required_of(await self.records.store.blobs.of(ask.run).unseal_json(ask.question))
         return await self.keep(ask.run, provider, question)
 
 

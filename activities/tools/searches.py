@@ -42,7 +42,7 @@ class Searches(Activities):
                 *(hit for some in own for hit in some if hit.provider in ask.builtin and hit.tool not in found),
                 *hits,
             ]
-        ref = await self.store.blobs.put_json({"hits": [hit.plain() for hit in hits]})
+        ref = await self.store.blobs.of(ask.run).put_json({"hits": [hit.plain() for hit in hits]})
         text = f"searched tools: {one_line(ask.query, 60)}"
         data = {"hits": len(hits), "catalog": catalog.version}
         event = Event(n=ask.event, name="search.run", at=scheduled_at(), step=ask.step, text=text, data=data)
@@ -54,17 +54,17 @@ class Searches(Activities):
         """Cut a part out of a stored result; what it returns is shown form only."""
         await self.begin(ask)
         try:
-            part = cut(_at(await self.records.shown(ask.ref), ask.path), ask.offset, ask.limit)
+            part = cut(_at(await self.records.shown(ask.run, ask.ref), ask.path), ask.offset, ask.limit)
         except ArgumentsInvalid as error:
             return ToolResult(success=False, error=str(error), error_type="ArgumentsInvalid")
         label = f"{ask.ref[:12]} {ask.path}".strip()
-        return ToolResult(success=True, ref=await self.records.write(label, part, whole_under=PART_BYTES))
+        return ToolResult(success=True, ref=await self.records.write(ask.run, label, part, whole_under=PART_BYTES))
 
     @implements(calls.digest)
     async def digest(self, ask: calls.DigestPayload) -> ToolResult:
         """Store a payload that is no tool's answer, as a digest."""
         await self.begin(ask)
-        payload = await self.store.blobs.get_json(ask.payload)
+        payload = await self.store.blobs.of(ask.run).get_json(ask.payload)
         return ToolResult(success=True, ref=await self.records.keep(ask.run, ask.label, payload, ask.label))
 
 

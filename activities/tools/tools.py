@@ -58,7 +58,7 @@ class Tools(Activities):
         await self.begin(ask)
         try:
             catalog, definition = await self._callable(ask, ask.tool)
-            whole = await self.arguments.whole(ask.arguments)
+            whole = await self.arguments.whole(ask.run, ask.arguments)
             folded = await self.arguments.fold(ask.run, definition.provider, whole)
         except (ToolNotFound, ArgumentsInvalid) as error:
             return calls.CheckedCall(error=str(error), error_type=type(error).__name__)
@@ -125,7 +125,7 @@ class Tools(Activities):
             return await self._read(ask, definition, arguments, reply)
         if digest_of(ask.arguments) != ask.args_digest:
             raise ArgumentsInvalid(f"{ask.tool}: the arguments are not the ones that were ruled on")
-        sealed = await self.store.blobs.seal_json(arguments)
+        sealed = await self.store.blobs.of(ask.run).seal_json(arguments)
         intent = _intent(ask, ask.effect, ask.tool, ask.args_digest, ask.step, sealed=sealed)
         return await self._send(ask, intent, catalog, definition, arguments, reply=reply)
 
@@ -177,7 +177,7 @@ class Tools(Activities):
             return None
         shown = await self.records.show(run, arguments, found.provider)
         line = f"{found.name}({', '.join(f'{key}={canonical(value)}' for key, value in shown.payload.items())})"
-        sealed_ref = await self.store.blobs.seal_json(arguments)
+        sealed_ref = await self.store.blobs.of(run).seal_json(arguments)
         return BoundUndo(tool=found.name, sealed_ref=sealed_ref, shown=one_line(line, 300))
 
     def _tell(self, progress: str) -> None:
@@ -269,7 +269,7 @@ class Tools(Activities):
         """Return the tool that takes an effect back, and the arguments it is called with."""
         row = await self._row(ask)
         if row.undo_tool is not None and row.undo_sealed is not None:
-            return row.undo_tool, await self.store.blobs.unseal_json(row.undo_sealed)
+            return row.undo_tool, await self.store.blobs.of(ask.run).unseal_json(row.undo_sealed)
         catalog, definition = await self._definition(ask, row.tool)
         declared, found = definition.declaration.undo_by_effect_id, catalog.undo_by_effect_id_of(definition)
         if declared is None or found is None:
@@ -285,7 +285,9 @@ class Tools(Activities):
         return row
 
     async def _sent_arguments(self, row: EffectRow) -> dict[str, Any]:
-        return {} if row.arguments_sealed is None else await self.store.blobs.unseal_json(row.arguments_sealed)
+        return (
+            {} if row.arguments_sealed is None else await self.store.blobs.of(row.run).unseal_json(row.arguments_sealed)
+        )
 
     async def _callable(self, ask: calls.CheckCall | calls.CallTool, tool: str) -> tuple[Catalog, Definition]:
         catalog, definition = await self._definition(ask, tool)

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from cyclopts import App, CycloptsError
 from pydantic import ValidationError
 
-from backstay.cli import control, decide, dev, doctor, show, tools
+from backstay.cli import control, decide, dev, doctor, show, store, tools
 from backstay.cli import run as runs
 from backstay.cli.exit_codes import DETACHED, FAILED, USAGE, code_of
 from backstay.errors import BackstayError
@@ -32,6 +32,7 @@ _COMMANDS = {
     "pause": control.pause,
     "resume": control.resume,
     "cancel": control.cancel,
+    "prune": store.prune,
     "doctor": doctor.doctor,
 }
 _TOOLS = {
@@ -55,6 +56,7 @@ def build() -> App:
     )
     _add(app, _COMMANDS)
     app.command(_add(App(name="tools", help="List, search and document the tools that runs may call."), _TOOLS))
+    app.command(_add(App(name="store", help="Maintain the worker's store."), {"new-epoch": store.new_epoch}))
     app.command(_add(App(name="image", help="Build the image that programs run in."), {"build": dev.build_image}))
     return app
 

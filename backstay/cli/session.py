@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 from backstay.client import Backstay, connect
+from backstay.errors import SettingsInvalid
 from backstay.library import room
 from backstay.logs import configure_logs
 from backstay.redaction.redactor import Redactor
@@ -33,6 +34,12 @@ def open_store(settings: Settings) -> AbstractAsyncContextManager[Any]:
 def has_store(settings: Settings) -> bool:
     """Return whether there is a store to read; a command that only looks must not create one."""
     return settings.database_url is not None or (settings.home / "backstay.db").exists()
+
+
+def demand_store(settings: Settings) -> None:
+    """Raise SettingsInvalid where there is no store; a command that maintains a store must not create one."""
+    if not has_store(settings):
+        raise SettingsInvalid(f"BACKSTAY_HOME: there is no store in {settings.home}; name the worker's home")
 
 
 @asynccontextmanager

@@ -15,7 +15,7 @@ from backstay.cli.session import has_store, open_store, session, stored_run
 from backstay.cli.terminal import Terminal
 from backstay.client import Backstay, Run
 from backstay.client.failures import error_from_rpc
-from backstay.errors import BackstayError, RunNotFound, Unreachable
+from backstay.errors import BackstayError, RunNotFound, StoreUnavailable, Unreachable
 from backstay.frozen import Frozen
 from backstay.settings import Settings
 from backstay.task.result import Result
@@ -35,6 +35,7 @@ async def list_runs(*, limit: int = 20, output: Output = "text") -> int:
     try:
         async with session(settings) as backstay:
             rows = await _visible(backstay, limit)
+        await _mark_pruned(settings, rows)
     except Unreachable as error:
         if not has_store(settings):
             raise
@@ -53,12 +54,20 @@ async def show(workflow: Workflow, *, output: Output = "text") -> int:
     try:
         async with session(settings) as backstay:
             seen = await _seen(backstay.run(workflow))
+        if not seen["open"]:
+            with contextlib.suppress(StoreUnavailable):
+                async with stored_run(settings, workflow) as (_, row):
+                    if row is not None and row.pruned_at is not None:
+                        # What the run itself still shows can no longer be undone.
+                        seen = seen | {"undo": {}, "pruned": _minute(row.pruned_at)}
     except (RunNotFound, Unreachable) as error:
         async with stored_run(settings, workflow) as (_, row):
             if row is None:
                 raise error from None
         result = Result.model_validate(row.result) if row.result else None
         seen: dict[str, Any] = {"open": row.state == "open", "result": result}
+        if row.pruned_at is not None:
+            seen = {"open": False, "pruned": _minute(row.pruned_at)}
         terminal.say(f"{error}; shown from the store", "yellow")
     plain = {name: value.plain() if isinstance(value, Frozen) else value for name, value in seen.items()}
     terminal.results(output, plain, _lines(workflow, seen))
@@ -82,9 +91,10 @@ async def _row(backstay: Backstay, execution: WorkflowExecution) -> dict[str, An
         text = await (await handle.describe()).static_summary()
     return {
         "id": execution.id,
+        "run_id": execution.run_id,
         "state": known.get("BackstayState", status) if status == "running" else status,
         "pending": known.get("BackstayPending", 0) if status == "running" else 0,
-        "started": _minute(execution.start_time),
+        "started": _minute(execution.start_time.timestamp()),
         "text": text or "",
     }
 
@@ -92,15 +102,28 @@ async def _row(backstay: Backstay, execution: WorkflowExecution) -> dict[str, An
 def _stored(row: Any) -> dict[str, Any]:
     return {
         "id": row.workflow_id,
-        "state": row.result["outcome"] if row.result else row.state,
+        "run_id": row.workflow_run_id,
+        "state": "pruned" if row.pruned_at else row.result["outcome"] if row.result else row.state,
         "pending": 0,
-        "started": _minute(datetime.fromtimestamp(row.opened_at, UTC)),
+        "started": _minute(row.opened_at),
         "text": row.text,
     }
 
 
-def _minute(time: datetime) -> str:
-    return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
+async def _mark_pruned(settings: Settings, rows: list[dict[str, Any]]) -> None:
+    """Add what only the store knows; a store that does not answer takes nothing from what Temporal says."""
+    if not has_store(settings):
+        return
+    with contextlib.suppress(StoreUnavailable):
+        async with open_store(settings) as store:
+            recorded = [await store.runs.get(row["id"], row["run_id"]) for row in rows]
+        for row, known in zip(rows, recorded, strict=True):
+            if known is not None and known.pruned_at is not None:
+                row["state"] = "pruned"
+
+
+def _minute(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M")
 
 
 def _line(row: dict[str, Any]) -> str:
@@ -124,6 +147,8 @@ async def _seen(run: Run) -> dict[str, Any]:
 
 def _lines(workflow: str, seen: dict[str, Any]) -> Iterator[str]:
     yield f"{workflow}: {'open' if seen['open'] else 'ended'}"
+    if pruned := seen.get("pruned"):
+        yield f"pruned {pruned}: its records were removed, and it can no longer be undone"
     if status := seen.get("status"):
         yield f"state {status.state}, step {status.step}"
         yield "  ".join(f"{name} {text}" for name, _, _, text in budget_rows(seen["budget"]["budget"], status.usage))

@@ -89,11 +89,9 @@ class SnapshotBlobs:
         if total.hexdigest() != digest:
             raise SnapshotDamaged(f"blob {digest} of a snapshot holds other bytes; bring it back from a backup")
 
-    def sweep(self, reachable: Collection[str]) -> None:
-        """Remove every blob that is not among the reachable ones."""
-        for blob in self._blobs.iterdir():
-            if blob.name not in reachable:
-                blob.unlink()
+    def unreachable(self, reachable: Collection[str]) -> list[Path]:
+        """Return every blob that is not among the reachable ones."""
+        return [blob for blob in self._blobs.iterdir() if blob.name not in reachable]
 
     def _has(self, digest: str, size: int) -> bool:
         if digest in self._pending:

@@ -56,6 +56,10 @@ class Snapshots:
         files = [node.size for node in walk.nodes.values() if node.kind == "file"]
         return Snapshot(id=snapshot_id, files=len(files), size=sum(files))
 
+    def has(self, snapshot_id: str) -> bool:
+        """Return whether there is such a snapshot."""
+        return self._path(checked_id(snapshot_id)).is_file()
+
     def changes(self, before_id: str, after_id: str) -> list[SnapshotChange]:
         """List what differs between two snapshots, by path. Raises SnapshotDamaged when one is gone or altered."""
         before, after = self._manifest(before_id).nodes, self._manifest(after_id).nodes
@@ -86,18 +90,24 @@ class Snapshots:
             restoring.run()
         return Restored(snapshot_id, tuple(restoring.done), tuple(restoring.conflicts), tuple(restoring.failed))
 
-    def forget(self, keep: Collection[str]) -> None:
-        """Remove all snapshots but these, and every blob that none of these needs."""
+    def forget(self, keep: Collection[str], *, dry_run: bool = False) -> list[int]:
+        """Remove all snapshots but these, and every blob that none of these needs; return the sizes of what goes."""
         kept = {checked_id(snapshot_id) for snapshot_id in keep}
         with self._alone():
             nodes = [node for snapshot_id in sorted(kept) for node in self._manifest(snapshot_id).nodes.values()]
             reachable = {node.content for node in nodes if node.kind == "file"}
-            for manifest in (self._folder / "manifests").iterdir():
-                if manifest.name not in kept:
+            manifests = [file for file in (self._folder / "manifests").iterdir() if file.name not in kept]
+            blobs = self._blobs.unreachable(reachable)
+            sizes = [file.stat().st_size for file in (*manifests, *blobs)]
+            if not dry_run:
+                for manifest in manifests:
                     manifest.unlink()
-            # The index promises blobs for what it knows, so it goes before they do.
-            (self._folder / _INDEX).unlink(missing_ok=True)
-            self._blobs.sweep(reachable)
+                if blobs:
+                    # The index promises blobs for what it knows, so it goes before they do.
+                    (self._folder / _INDEX).unlink(missing_ok=True)
+                for blob in blobs:
+                    blob.unlink()
+        return sizes
 
     def _record(self, top: int, walk: Walk, started: int) -> str:
         """Write the manifest, and then the index that refers to it."""

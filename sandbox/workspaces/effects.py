@@ -3,17 +3,19 @@
 import asyncio
 import hashlib
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
 from typing import Any
 
-from backstay.errors import ArgumentsInvalid, Final, SnapshotRefused
+from backstay.errors import ArgumentsInvalid, Final, SnapshotDamaged, SnapshotRefused
 from backstay.frozen import Frozen
 from sandbox.snapshots.snapshots import Snapshots
 from sandbox.snapshots.types import Restored
 from sandbox.workspaces.workspace import WorkspaceCall
 from system.files import read_json, remove_durably, write_whole
+from system.locks import file_lock
 
+_UNFINISHED = "unfinished"
 _MOST_CHANGES = 200
 _MOST_ARTIFACTS = 1000
 _MOST_RESTORED = 200
@@ -41,7 +43,7 @@ class WorkspaceEffects:
         self._root = root
         self._snapshots = snapshots
         self._folder = folder
-        self._unfinished = folder / "unfinished"
+        self._unfinished = folder / _UNFINISHED
         folder.mkdir(parents=True, exist_ok=True)
 
     async def write(self, call: WorkspaceCall, do: Callable[[], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
@@ -68,10 +70,9 @@ class WorkspaceEffects:
 
     def revert_unfinished(self) -> None:
         """Revert an effect that began and never ended because its host died; there is at most one."""
-        found = read_json(self._unfinished)
-        if found is None:
+        begun = _read(self._unfinished)
+        if begun is None:
             return
-        begun = EffectRecord.model_validate(found)
         if self._recorded(begun.effect) is None:
             self._snapshots.restore(self._root, begun.before)
         remove_durably(self._unfinished)
@@ -141,11 +142,48 @@ class WorkspaceEffects:
         return f"; {len(left)} things could not be brought back, such as {left[0]}" if left else ""
 
     def _recorded(self, effect: str) -> EffectRecord | None:
-        found = read_json(self._path(effect))
-        return None if found is None else EffectRecord.model_validate(found)
+        return _read(self._path(effect))
 
     def _path(self, effect: str) -> Path:
         return self._folder / f"{hashlib.sha256(effect.encode()).hexdigest()}.json"
+
+
+def prune_workspaces(home: Path, runs: Collection[str], *, dry_run: bool = False) -> tuple[list[int], list[str]]:
+    """Remove what these runs recorded in the workspaces of a home, and all snapshots that no other run needs.
+
+    Each workspace is locked meanwhile, so that no call is under way in it. Return the sizes of what goes, and for each
+    workspace that keeps all of its snapshots the reason: a snapshot that must stay cannot be read.
+    """
+    state = home / "workspace-state"
+    sizes: list[int] = []
+    faults: list[str] = []
+    for folder in sorted((state / "written").glob("*")):
+        with file_lock(state / f"{folder.name}.lock"):
+            try:
+                sizes += _prune(folder, Snapshots(home / "snapshots" / folder.name), runs, dry_run=dry_run)
+            except SnapshotDamaged as error:
+                faults.append(str(error))
+    return sizes, faults
+
+
+def _prune(folder: Path, snapshots: Snapshots, runs: Collection[str], *, dry_run: bool) -> list[int]:
+    records = {path: record for path in sorted(folder.glob("*.json")) if (record := _read(path)) is not None}
+    ended = [path for path, record in records.items() if record.effect.rpartition("/")[0] in runs]
+    kept = [record for path, record in records.items() if path not in ended]
+    if (begun := _read(folder / _UNFINISHED)) is not None:
+        # It is reverted before the next call in the workspace, whoever's effect it was.
+        kept.append(begun)
+    if not dry_run:
+        for path in ended:
+            remove_durably(path)
+    needed = {snapshot_id for record in kept for snapshot_id in (record.before, record.after) if snapshot_id}
+    # A record may name a snapshot that is already gone.
+    return snapshots.forget({snapshot_id for snapshot_id in needed if snapshots.has(snapshot_id)}, dry_run=dry_run)
+
+
+def _read(path: Path) -> EffectRecord | None:
+    found = read_json(path)
+    return None if found is None else EffectRecord.model_validate(found)
 
 
 def _write(path: Path, record: EffectRecord) -> None:

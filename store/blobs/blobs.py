@@ -7,21 +7,21 @@ from pathlib import Path
 from typing import Any
 
 from backstay.errors import StoreUnavailable
-from store.blobs.shown import DAMAGED, DIGITS, Directory, ShownBlobs, decode, encode, found
+from store.blobs.shown import DAMAGED, DIGITS, Recent, RunDirectory, ShownBlobs, ShownBlobStore, decode, encode
 from store.database.identity import StoreIdentity
 from store.faults import disk_faults
 from store.secrets.seal import Seal
 
 
 class Blobs(ShownBlobs):
-    """Keep bytes under a ref: shown payloads under their hash, sealed ones under a keyed hash."""
+    """Keep bytes of one run under a ref: shown payloads under their hash, sealed ones under a keyed hash."""
 
-    def __init__(self, root: Path, seal: Seal, identity: StoreIdentity) -> None:
-        """Name the directory; it is made when something is written."""
-        super().__init__(root)
-        self._sealed = Directory(root / "sealed")
+    def __init__(self, root: Path, run: str, recent: Recent, seal: Seal, key: bytes) -> None:
+        """Use `BlobStore.of` instead."""
+        super().__init__(root, run, recent)
+        self._sealed = RunDirectory(root, run, ".sealed")
         self._seal = seal
-        self._key = identity.key("\0sealed payloads")
+        self._key = key
 
     async def seal(self, data: bytes) -> str:
         """Store a raw payload, encrypted when there are keys; the ref does not reveal a hash of it."""
@@ -49,7 +49,7 @@ class Blobs(ShownBlobs):
 
     def _open(self, ref: str) -> bytes:
         with disk_faults():
-            sealed = found(self._sealed.read(ref), ref)
+            sealed = self._sealed.find(ref)
         data = self._seal.open(sealed)
         if not hmac.compare_digest(self._keyed_hash(data), ref):
             raise StoreUnavailable(DAMAGED.format(ref))
@@ -64,3 +64,17 @@ class Blobs(ShownBlobs):
 
     def _keyed_hash(self, data: bytes) -> str:
         return hmac.new(self._key, data, hashlib.sha256).hexdigest()[:DIGITS]
+
+
+class BlobStore(ShownBlobStore):
+    """Hold the payloads of all runs, shown and sealed."""
+
+    def __init__(self, root: Path, seal: Seal, identity: StoreIdentity) -> None:
+        """Name the directory; it is made when something is written."""
+        super().__init__(root)
+        self._seal = seal
+        self._key = identity.key("\0sealed payloads")
+
+    def of(self, run: str) -> Blobs:
+        """Return the payloads of one run."""
+        return Blobs(self.root, run, self._recent, self._seal, self._key)

@@ -1,4 +1,8 @@
-"""Payloads that may be shown, under the hash of their content."""
+"""Payloads that may be shown, under the hash of their content, in one folder per run.
+
+Runs share no file, also where they write the same bytes. So one run can be pruned while others write, without a lock, a
+count of references, or a search for who still refers to what.
+"""
 
 import asyncio
 import hashlib
@@ -46,22 +50,26 @@ class Directory:
         return self._root / ref[:2] / ref[2:]
 
 
+RunRef = tuple[str, str]
+"""A run and a ref: what one run has written says nothing about another run's files."""
+
+
 class Recent:
     """Keep the most recently used bytes, up to a total size; one blob may take a quarter of it."""
 
     def __init__(self, limit: int = 32 * 1024 * 1024) -> None:
         """Start empty."""
         self._limit = limit
-        self._kept: OrderedDict[str, bytes] = OrderedDict()
+        self._kept: OrderedDict[RunRef, bytes] = OrderedDict()
         self._size = 0
 
-    def get(self, ref: str) -> bytes | None:
+    def get(self, ref: RunRef) -> bytes | None:
         """Return the bytes, now the most recent, or None."""
         if ref in self._kept:
             self._kept.move_to_end(ref)
         return self._kept.get(ref)
 
-    def put(self, ref: str, data: bytes) -> None:
+    def put(self, ref: RunRef, data: bytes) -> None:
         """Keep the bytes and let the oldest go."""
         if len(data) > self._limit // 4 or ref in self._kept:
             return
@@ -75,20 +83,48 @@ DIGITS = 40
 DAMAGED = "store: the payload {} is not what was written; restore it from a backup"
 
 
-class ShownBlobs:
-    """Keep bytes under a ref that is their hash; no key and no database is needed."""
+def folder_of(root: Path, run: str) -> Path:
+    """Return the one folder that holds everything a run has written."""
+    return root / hashlib.sha256(run.encode("utf-8", "surrogatepass")).hexdigest()[:DIGITS]
 
-    def __init__(self, root: Path) -> None:
-        """Name the directory; it is made when something is written."""
-        self._shown = Directory(root)
-        self._recent = Recent()
+
+class RunDirectory(Directory):
+    """Keep payloads of one run in the run's folder, so that pruning a run takes nothing from another one."""
+
+    def __init__(self, root: Path, run: str, suffix: str = "") -> None:
+        """Name the folder; it is made when something is written."""
+        super().__init__(folder_of(root, run))
+        self._suffix = suffix
+        self._before_folders = Directory(root / "sealed" if suffix else root)
+
+    def find(self, ref: str) -> bytes:
+        """Return the bytes, also when they were written before runs had folders; raises ArgumentsInvalid."""
+        data = self.read(ref)
+        data = self._before_folders.read(ref) if data is None else data
+        if data is None:
+            raise ArgumentsInvalid(f"no stored result {ref}")
+        return data
+
+    def _path(self, ref: str) -> Path:
+        two, rest = super()._path(ref).parts[-2:]
+        return self._root / f"{two}{rest}{self._suffix}"
+
+
+class ShownBlobs:
+    """Keep bytes of one run under a ref that is their hash."""
+
+    def __init__(self, root: Path, run: str, recent: Recent) -> None:
+        """Use `ShownBlobStore.of` instead."""
+        self._shown = RunDirectory(root, run)
+        self._run = run
+        self._recent = recent
 
     async def put(self, data: bytes) -> str:
         """Store bytes durably and return their ref; the same bytes have the same ref."""
         ref = _hash(data)
-        if self._recent.get(ref) is None:
+        if self._recent.get((self._run, ref)) is None:
             await asyncio.to_thread(self._put, ref, data)
-            self._recent.put(ref, data)
+            self._recent.put((self._run, ref), data)
         return ref
 
     async def get(self, ref: str) -> bytes:
@@ -96,10 +132,10 @@ class ShownBlobs:
 
         Raises ArgumentsInvalid when nothing is stored under `ref`, StoreUnavailable when it was changed on disk.
         """
-        data = self._recent.get(ref)
+        data = self._recent.get((self._run, ref))
         if data is None:
             data = await asyncio.to_thread(self._get, ref)
-            self._recent.put(ref, data)
+            self._recent.put((self._run, ref), data)
         return data
 
     async def put_json(self, value: Any) -> str:
@@ -117,21 +153,27 @@ class ShownBlobs:
 
     def _get(self, ref: str) -> bytes:
         with disk_faults():
-            data = found(self._shown.read(ref), ref)
+            data = self._shown.find(ref)
         if _hash(data) != ref:
             raise StoreUnavailable(DAMAGED.format(ref))
         return data
 
 
+class ShownBlobStore:
+    """Hold the shown payloads of all runs; no key and no database is needed."""
+
+    def __init__(self, root: Path) -> None:
+        """Name the directory; it is made when something is written."""
+        self.root = root
+        self._recent = Recent()
+
+    def of(self, run: str) -> ShownBlobs:
+        """Return the payloads of one run."""
+        return ShownBlobs(self.root, run, self._recent)
+
+
 def _hash(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:DIGITS]
-
-
-def found(data: bytes | None, ref: str) -> bytes:
-    """Return stored bytes; raises ArgumentsInvalid when there are none."""
-    if data is None:
-        raise ArgumentsInvalid(f"no stored result {ref}")
-    return data
 
 
 def encode(value: Any) -> bytes:

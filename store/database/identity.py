@@ -10,8 +10,11 @@ from typing import Any
 from pydantic import Field, SecretBytes
 from sqlalchemy import Connection, insert, select, update
 
+from backstay.errors import StoreMismatch
 from backstay.frozen import Frozen
 from store.database.schema import identity
+
+_EPOCH = select(identity.c.epoch).with_for_update(read=True)
 
 
 class StoreIdentity(Frozen):
@@ -52,6 +55,20 @@ def next_epoch(connection: Connection) -> StoreIdentity:
     epoch = max(int(row["epoch"]) + 1, int(time.time()))
     connection.execute(update(identity).values(epoch=epoch))
     return _read({**row, "epoch": epoch})
+
+
+def demand_epoch(connection: Connection, known: StoreIdentity) -> None:
+    """Raise StoreMismatch when another epoch began; until the transaction ends none can, and no run can be pruned."""
+    epoch = connection.execute(_EPOCH).scalar_one()
+    if epoch != known.epoch:
+        raise StoreMismatch(
+            f"store {known.id} is in epoch {epoch} now, and this process still in {known.epoch}; restart the worker"
+        )
+
+
+def keep_others_waiting(connection: Connection) -> None:
+    """Let no transaction that calls `demand_epoch` run beside this one."""
+    connection.execute(select(identity.c.epoch).with_for_update())
 
 
 def _read(row: Any) -> StoreIdentity:

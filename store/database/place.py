@@ -2,6 +2,7 @@
 
 import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -139,6 +140,9 @@ def make_ready(file: Path) -> None:
         )
     try:
         make_private_directory(file.parent)
-        os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
+        # Closing a file drops every lock that this process has on it, those of an open store included: so only a new
+        # file is opened here.
+        with suppress(FileExistsError):
+            os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     except OSError as error:
         raise SettingsInvalid(f"BACKSTAY_DATABASE_URL: cannot use {file}: {error.strerror}") from error

@@ -100,6 +100,7 @@ runs = Table(
     Column("opened", JSON, nullable=False),
     Column("store", Words, nullable=False),
     Column("result", JSON(none_as_null=True)),
+    Column("pruned_at", Double),
     Index("runs_of_workflow", "workflow_id", "opened_at"),
     Index("runs_by_age", "opened_at"),
 )

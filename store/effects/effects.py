@@ -11,8 +11,10 @@ from backstay.effects.effect import LEGAL, EffectState
 from backstay.errors import ArgumentsInvalid, EffectConflict
 from store.database.database import Database
 from store.database.faults import Collision
+from store.database.identity import StoreIdentity, demand_epoch
 from store.database.schema import effects
 from store.effects.types import Begun, BoundUndo, EffectRow, Go, Intent
+from store.runs.runs import demand_kept
 
 _RECORDED = frozenset({EffectState.APPLIED, EffectState.FAILED, EffectState.COMPENSATED, EffectState.KEPT})
 
@@ -68,16 +70,18 @@ _UPDATE = update(effects).where(
 class Effects:
     """Keep one row per effect; of all attempts that begin, one at a time is told to go."""
 
-    def __init__(self, database: Database, clock: Callable[[], float]) -> None:
-        """Read time from `clock`, in unix seconds."""
+    def __init__(self, database: Database, clock: Callable[[], float], identity: Callable[[], StoreIdentity]) -> None:
+        """Read time from `clock`, in unix seconds, and which store this is from `identity`."""
         self._database = database
         self._clock = clock
+        self._identity = identity
 
     async def begin(self, intent: Intent, *, idempotency_ttl: float | None, attempt: int, epoch_differs: bool) -> Begun:
         """Record that an attempt is about to send, and say whether it may.
 
         `idempotency_ttl`: how long after the first send a repeat is harmless; None when it never is. A lost row is
-        recorded as unknown, so that it can be resolved like any other.
+        recorded as unknown, so that it can be resolved like any other. Raises Pruned, and StoreMismatch when another
+        epoch began.
         """
         work = partial(self._begin, intent=intent, ttl=idempotency_ttl, attempt=attempt, epoch_differs=epoch_differs)
         return await self._database.write(work)
@@ -140,6 +144,9 @@ class Effects:
         now = self._clock()
         row = _find(connection, intent.effect_id, lock=True)
         if row is None:
+            # That there is no row proves something in this epoch only, and only as long as the run is not pruned.
+            demand_epoch(connection, self._identity())
+            demand_kept(connection, intent.run)
             kind = admit_first(intent, attempt=attempt, epoch_differs=epoch_differs)
             row = _first_row(intent, going=kind == "go", now=now)
             connection.execute(_INSERT, row.model_dump())

@@ -1,12 +1,15 @@
 """The runs this store has seen."""
 
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from typing import Any, Literal
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 
+from backstay.errors import Pruned
 from backstay.frozen import Frozen
 from store.database.database import Database
+from store.database.identity import StoreIdentity, demand_epoch
 from store.database.schema import chain, runs
 
 
@@ -26,19 +29,38 @@ class RunRow(Frozen):
     """What was resolved when the run began; empty when its beginning was never recorded."""
     store: str
     result: dict[str, Any] | None = None
+    pruned_at: float | None = None
+    """When all else that the run had recorded was removed."""
+
+    def demand_kept(self) -> None:
+        """Raise Pruned when nothing but this row is left of the run."""
+        refuse_pruned(self.run, self.pruned_at)
+
+
+def refuse_pruned(run: str, pruned_at: float | None) -> None:
+    """Raise Pruned when there is a time at which the run was pruned."""
+    if pruned_at is not None:
+        on = datetime.fromtimestamp(pruned_at, UTC).strftime("%Y-%m-%d")
+        raise Pruned(f"run {run} was pruned on {on}: its effects are no longer known and nothing of it is sent")
+
+
+def demand_kept(connection: Connection, run: str) -> None:
+    """Raise Pruned when the run is marked as pruned."""
+    refuse_pruned(run, connection.execute(_PRUNED_AT, {"run_": run}).scalar())
 
 
 _TEXT_LIMIT = 500
+_PRUNED_AT = select(runs.c.pruned_at).where(runs.c.run == bindparam("run_"))
 
 
 class Runs:
     """Keep one row per run, findable by any run id of its chain."""
 
-    def __init__(self, database: Database, clock: Callable[[], float], stamp: Callable[[], str]) -> None:
-        """Read time from `clock`, in unix seconds, and the store's own name from `stamp`."""
+    def __init__(self, database: Database, clock: Callable[[], float], identity: Callable[[], StoreIdentity]) -> None:
+        """Read time from `clock`, in unix seconds, and which store this is from `identity`."""
         self._database = database
         self._clock = clock
-        self._stamp = stamp
+        self._identity = identity
 
     async def opened(
         self,
@@ -51,7 +73,7 @@ class Runs:
         opened: Mapping[str, Any],
         store: str | None = None,
     ) -> None:
-        """Record that a run began; a repeat only adds another run id of its chain."""
+        """Record that a run began; a repeat only adds another run id of its chain. Raises Pruned."""
         row = {
             "run": run,
             "workflow_id": workflow_id,
@@ -59,19 +81,35 @@ class Runs:
             "user_id": user_id,
             "text": text[:_TEXT_LIMIT],
             "opened": dict(opened),
-            "store": store or self._stamp(),
+            "store": store or self._identity().stamp,
         }
         link = {"workflow_id": workflow_id, "workflow_run_id": workflow_run_id}
 
         def work(connection: Connection) -> None:
             self._insert(connection, row)
-            if connection.execute(select(chain).filter_by(**link)).first() is None:
-                connection.execute(insert(chain).values(**link, run=run))
+            _link(connection, link, run)
+
+        await self._database.write(work)
+
+    async def undoing(self, run: str, *, workflow_id: str, workflow_run_id: str) -> None:
+        """Record which execution takes back the run's effects, so that the run is not pruned under it.
+
+        Raises Pruned when it was already.
+        """
+        link = {"workflow_id": workflow_id, "workflow_run_id": workflow_run_id}
+
+        def work(connection: Connection) -> None:
+            demand_epoch(connection, self._identity())
+            demand_kept(connection, run)
+            _link(connection, link, run)
 
         await self._database.write(work)
 
     async def closed(self, run: str, result: Mapping[str, Any]) -> None:
-        """Store how a run ended; the last word counts, also for a run whose beginning was never recorded."""
+        """Store how a run ended; the last word counts, also for a run whose beginning was never recorded.
+
+        Raises Pruned.
+        """
         workflow_id, _, workflow_run_id = run.rpartition("/")
         row = {
             "run": run,
@@ -80,7 +118,7 @@ class Runs:
             "user_id": "",
             "text": "",
             "opened": {},
-            "store": self._stamp(),
+            "store": self._identity().stamp,
         }
         values = {"state": "closed", "closed_at": self._clock(), "result": dict(result)}
 
@@ -108,8 +146,15 @@ class Runs:
         if connection.execute(select(runs.c.run).where(runs.c.run == row["run"])).first() is None:
             connection.execute(insert(runs).values(**row, state="open", opened_at=self._clock()))
 
+        demand_kept(connection, row["run"])
+
     async def _rows(self, chosen: Any) -> list[RunRow]:
         def work(connection: Connection) -> list[RunRow]:
             return [RunRow.model_validate(dict(row)) for row in connection.execute(chosen).mappings()]
 
         return await self._database.read(work)
+
+
+def _link(connection: Connection, link: Mapping[str, str], run: str) -> None:
+    if connection.execute(select(chain).filter_by(**link)).first() is None:
+        connection.execute(insert(chain).values(**link, run=run))

@@ -36,7 +36,7 @@ async def test_unfolding_gives_back_what_was_folded_and_history_holds_no_big_lea
             assert "known-secret-value" not in canonical(folded)
             assert "y" * (BIG_LEAF_BYTES + 1) not in canonical(folded)
             assert await arguments.unfold(RUN, folded, {}) == given_arguments
-            again = await arguments.fold(RUN, "desk", await arguments.whole(folded))
+            again = await arguments.fold(RUN, "desk", await arguments.whole(RUN, folded))
             assert digest_of(again) == digest_of(folded)
 
 

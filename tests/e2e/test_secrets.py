@@ -127,7 +127,7 @@ async def everything_of(handle, opened):
     with sqlite3.connect(home / "backstay.db") as connection:
         for table in ("effects", "events", "runs"):
             tables[table] = repr(connection.execute(f"SELECT * FROM {table}").fetchall())
-    shown = [path for path in (home / "blobs").rglob("*") if path.is_file() and "sealed" not in path.parts]
+    shown = [path for path in (home / "blobs").rglob("*") if path.is_file() and path.suffix != ".sealed"]
     return {
         "history": b"".join(event.SerializeToString() for event in history.events),
         "description": described.raw_description.SerializeToString(),
@@ -158,7 +158,7 @@ async def test_a_secret_in_a_tools_answer_appears_nowhere_outside(office):
     # All of it was really there to be leaked.
     assert len(vault.calls()) == 5
     sealed = b"".join(
-        path.read_bytes() for path in (opened.settings.home / "blobs/sealed").rglob("*") if path.is_file()
+        path.read_bytes() for path in (opened.settings.home / "blobs").rglob("*.sealed") if path.is_file()
     )
     assert set(found_in(sealed)) >= {"nested", "header", "bearer", "spelling", "page", "effect"}
 

@@ -19,6 +19,7 @@ from tests.requirements import (
     programs,
     recovery,
     redaction,
+    retention,
     runs,
     snapshots,
     store,
@@ -57,6 +58,7 @@ AREAS = (
     plugins,
     actions,
     store,
+    retention,
     client_cli,
     operations,
 )

@@ -24,27 +24,27 @@ def files(home: Path) -> list[Path]:
 
 async def test_bytes_come_back_under_their_hash(tmp_path):
     async with open_store(database_url=None, home=tmp_path) as store:
-        ref = await store.blobs.put(b"a result")
+        ref = await store.blobs.of("w/r").put(b"a result")
         assert ref == hashlib.sha256(b"a result").hexdigest()[:40]
-        assert await store.blobs.get(ref) == b"a result"
-        assert await store.blobs.get(await store.blobs.put(b"")) == b""
-    assert (tmp_path / "blobs" / ref[:2] / ref[2:]).read_bytes() == b"a result"
+        assert await store.blobs.of("w/r").get(ref) == b"a result"
+        assert await store.blobs.of("w/r").get(await store.blobs.of("w/r").put(b"")) == b""
+    assert (tmp_path / "blobs" / hashlib.sha256(b"w/r").hexdigest()[:40] / ref).read_bytes() == b"a result"
 
 
 async def test_json_comes_back_equal_and_equal_values_share_a_ref(tmp_path):
     value = {"b": [1, 2.5, None, True], "a": "⟦ünï⟧ \ud800", "": {}}
     async with open_store(database_url=None, home=tmp_path) as store:
-        ref = await store.blobs.put_json(value)
-        assert ref == await store.blobs.put_json(dict(reversed(value.items())))
-        assert await store.blobs.get_json(ref) == value
-        assert await store.blobs.unseal_json(await store.blobs.seal_json(value)) == value
+        ref = await store.blobs.of("w/r").put_json(value)
+        assert ref == await store.blobs.of("w/r").put_json(dict(reversed(value.items())))
+        assert await store.blobs.of("w/r").get_json(ref) == value
+        assert await store.blobs.of("w/r").unseal_json(await store.blobs.of("w/r").seal_json(value)) == value
 
 
 @pytest.mark.parametrize("value", [float("nan"), {"x": float("inf")}, {1, 2}, b"bytes"])
 async def test_a_value_that_is_not_json_is_refused(tmp_path, value):
     async with open_store(database_url=None, home=tmp_path) as store:
         with pytest.raises(ArgumentsInvalid):
-            await store.blobs.put_json(value)
+            await store.blobs.of("w/r").put_json(value)
 
 
 async def test_json_nested_too_deep_is_refused(tmp_path):
@@ -53,17 +53,17 @@ async def test_json_nested_too_deep_is_refused(tmp_path):
         deep = [deep]
     async with open_store(database_url=None, home=tmp_path) as store:
         with pytest.raises(ArgumentsInvalid):
-            await store.blobs.put_json(deep)
-        ref = await store.blobs.put(b"[" * 100_000)
+            await store.blobs.of("w/r").put_json(deep)
+        ref = await store.blobs.of("w/r").put(b"[" * 100_000)
         with pytest.raises(ArgumentsInvalid):
-            await store.blobs.get_json(ref)
+            await store.blobs.of("w/r").get_json(ref)
 
 
 async def test_bytes_that_are_not_json_are_refused_as_json(tmp_path):
     async with open_store(database_url=None, home=tmp_path) as store:
         for data in (b"\xff\xfe", b"{", b""):
             with pytest.raises(ArgumentsInvalid):
-                await store.blobs.get_json(await store.blobs.put(data))
+                await store.blobs.of("w/r").get_json(await store.blobs.of("w/r").put(data))
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ async def test_bytes_that_are_not_json_are_refused_as_json(tmp_path):
 )
 async def test_what_is_no_ref_is_refused_before_any_file_is_touched(tmp_path, ref):
     async with open_store(database_url=None, home=tmp_path) as store:
-        for read in (store.blobs.get, store.blobs.unseal):
+        for read in (store.blobs.of("w/r").get, store.blobs.of("w/r").unseal):
             with pytest.raises(ArgumentsInvalid) as refused:
                 await read(ref)
             assert "40 hexadecimal digits" in str(refused.value)
@@ -81,7 +81,7 @@ async def test_what_is_no_ref_is_refused_before_any_file_is_touched(tmp_path, re
 
 async def test_an_unknown_ref_is_named(tmp_path):
     async with open_store(database_url=None, home=tmp_path) as store:
-        for read in (store.blobs.get, store.blobs.unseal):
+        for read in (store.blobs.of("w/r").get, store.blobs.of("w/r").unseal):
             with pytest.raises(ArgumentsInvalid) as refused:
                 await read("0" * 40)
             assert str(refused.value) == "no stored result " + "0" * 40
@@ -90,26 +90,26 @@ async def test_an_unknown_ref_is_named(tmp_path):
 @pytest.mark.parametrize("damage", [b"", b"changed"])
 async def test_a_payload_changed_on_disk_is_noticed_and_healed_when_it_is_written_again(tmp_path, damage):
     async with open_store(database_url=None, home=tmp_path) as store:
-        shown, sealed = await store.blobs.put(b"genuine"), await store.blobs.seal(b"genuine")
+        shown, sealed = await store.blobs.of("w/r").put(b"genuine"), await store.blobs.of("w/r").seal(b"genuine")
     for path in files(tmp_path):
         path.write_bytes(damage)
     async with open_store(database_url=None, home=tmp_path) as store:
         with pytest.raises(StoreUnavailable):
-            await store.blobs.get(shown)
+            await store.blobs.of("w/r").get(shown)
         with pytest.raises(StoreUnavailable):
-            await store.blobs.unseal(sealed)
-        assert await store.blobs.put(b"genuine") == shown
-        assert await store.blobs.seal(b"genuine") == sealed
-        assert await store.blobs.get(shown) == await store.blobs.unseal(sealed) == b"genuine"
+            await store.blobs.of("w/r").unseal(sealed)
+        assert await store.blobs.of("w/r").put(b"genuine") == shown
+        assert await store.blobs.of("w/r").seal(b"genuine") == sealed
+        assert await store.blobs.of("w/r").get(shown) == await store.blobs.of("w/r").unseal(sealed) == b"genuine"
 
 
 async def test_a_sealed_payload_cannot_be_swapped_for_another(tmp_path):
     async with open_store(database_url=None, home=tmp_path, encryption_keys=[NEW]) as store:
-        one, other = await store.blobs.seal(b"one"), await store.blobs.seal(b"other")
-        place = tmp_path / "blobs" / "sealed"
-        (place / one[:2] / one[2:]).write_bytes((place / other[:2] / other[2:]).read_bytes())
+        one, other = await store.blobs.of("w/r").seal(b"one"), await store.blobs.of("w/r").seal(b"other")
+        (place,) = (tmp_path / "blobs").iterdir()
+        (place / f"{one}.sealed").write_bytes((place / f"{other}.sealed").read_bytes())
         with pytest.raises(StoreUnavailable):
-            await store.blobs.unseal(one)
+            await store.blobs.of("w/r").unseal(one)
 
 
 async def test_the_same_bytes_written_at_once_are_one_file(tmp_path):
@@ -117,9 +117,32 @@ async def test_the_same_bytes_written_at_once_are_one_file(tmp_path):
         open_store(database_url=None, home=tmp_path) as one,
         open_store(database_url=None, home=tmp_path) as other,
     ):
-        refs = await asyncio.gather(*(store.blobs.put(b"same") for store in (one, other) for _ in range(10)))
+        refs = await asyncio.gather(*(store.blobs.of("w/r").put(b"same") for store in (one, other) for _ in range(10)))
     assert len(set(refs)) == 1
-    assert [path.name for path in files(tmp_path)] == [refs[0][2:]]
+    assert [path.name for path in files(tmp_path)] == [refs[0]]
+
+
+async def test_runs_share_no_file_and_find_only_what_they_wrote(tmp_path):
+    async with open_store(database_url=None, home=tmp_path) as store:
+        mine, theirs = store.blobs.of("w/1"), store.blobs.of("w/2")
+        shown, sealed = await mine.put(b"the same"), await mine.seal(b"the same")
+        with pytest.raises(ArgumentsInvalid):
+            await theirs.get(shown)
+        with pytest.raises(ArgumentsInvalid):
+            await theirs.unseal(sealed)
+        assert (await theirs.put(b"the same"), await theirs.seal(b"the same")) == (shown, sealed)
+        assert sorted(path.name for path in files(tmp_path)) == sorted([shown, f"{sealed}.sealed"] * 2)
+
+
+async def test_what_was_written_before_runs_had_folders_is_still_read(tmp_path):
+    async with open_store(database_url=None, home=tmp_path) as store:
+        shown, sealed = await store.blobs.of("w/1").put(b"old"), await store.blobs.of("w/1").seal(b"old")
+    (folder,) = (tmp_path / "blobs").iterdir()
+    for name, place in ((shown, tmp_path / "blobs"), (f"{sealed}.sealed", tmp_path / "blobs/sealed")):
+        (place / name[:2]).mkdir(parents=True)
+        (folder / name).rename(place / name[:2] / name[2:40])
+    async with open_store(database_url=None, home=tmp_path) as store:
+        assert await store.blobs.of("w/2").get(shown) == await store.blobs.of("w/2").unseal(sealed) == b"old"
 
 
 async def test_a_write_that_fails_leaves_no_file_and_says_why(tmp_path, monkeypatch):
@@ -130,20 +153,20 @@ async def test_a_write_that_fails_leaves_no_file_and_says_why(tmp_path, monkeypa
         with monkeypatch.context() as disk:
             disk.setattr(os, "fsync", full)
             with pytest.raises(StoreUnavailable) as refused:
-                await store.blobs.put(b"too much")
+                await store.blobs.of("w/r").put(b"too much")
         assert "No space left" in str(refused.value)
         assert files(tmp_path) == []
-        assert await store.blobs.get(await store.blobs.put(b"too much")) == b"too much"
+        assert await store.blobs.of("w/r").get(await store.blobs.of("w/r").put(b"too much")) == b"too much"
 
 
 async def test_a_shown_ref_cannot_read_what_is_sealed_nor_the_other_way_round(tmp_path):
     async with open_store(database_url=None, home=tmp_path) as store:
-        sealed, shown = await store.blobs.seal(b"raw"), await store.blobs.put(b"raw")
+        sealed, shown = await store.blobs.of("w/r").seal(b"raw"), await store.blobs.of("w/r").put(b"raw")
         assert sealed != shown
         with pytest.raises(ArgumentsInvalid):
-            await store.blobs.get(sealed)
+            await store.blobs.of("w/r").get(sealed)
         with pytest.raises(ArgumentsInvalid):
-            await store.blobs.unseal(shown)
+            await store.blobs.of("w/r").unseal(shown)
 
 
 async def test_the_ref_of_a_sealed_payload_does_not_reveal_its_hash_nor_the_key_of_a_run(tmp_path):
@@ -151,50 +174,50 @@ async def test_the_ref_of_a_sealed_payload_does_not_reveal_its_hash_nor_the_key_
         open_store(database_url=None, home=tmp_path / "a") as one,
         open_store(database_url=None, home=tmp_path / "b") as other,
     ):
-        ref = await one.blobs.seal(b"w/r")
-        assert ref == await one.blobs.seal(b"w/r")
-        assert ref != await other.blobs.seal(b"w/r")
+        ref = await one.blobs.of("w/r").seal(b"w/r")
+        assert ref == await one.blobs.of("w/r").seal(b"w/r")
+        assert ref != await other.blobs.of("w/r").seal(b"w/r")
         assert ref not in hashlib.sha256(b"w/r").hexdigest()
         assert ref not in one.run_key("w/r").hex()
 
 
 async def test_with_a_key_nothing_sealed_lies_on_disk_in_clear(tmp_path):
     async with open_store(database_url=None, home=tmp_path, encryption_keys=[NEW]) as store:
-        ref = await store.blobs.seal(b"the raw payload")
-        assert await store.blobs.unseal(ref) == b"the raw payload"
+        ref = await store.blobs.of("w/r").seal(b"the raw payload")
+        assert await store.blobs.of("w/r").unseal(ref) == b"the raw payload"
     assert all(b"the raw payload" not in path.read_bytes() for path in files(tmp_path))
 
 
 async def test_keys_are_rotated_by_putting_the_new_one_first(tmp_path):
     async with open_store(database_url=None, home=tmp_path, encryption_keys=[OLD]) as store:
-        ref = await store.blobs.seal(b"payload")
+        ref = await store.blobs.of("w/r").seal(b"payload")
     async with open_store(database_url=None, home=tmp_path, encryption_keys=[NEW, OLD]) as store:
-        assert await store.blobs.unseal(ref) == b"payload"
-        later = await store.blobs.seal(b"later")
+        assert await store.blobs.of("w/r").unseal(ref) == b"payload"
+        later = await store.blobs.of("w/r").seal(b"later")
     async with open_store(database_url=None, home=tmp_path, encryption_keys=[NEW]) as store:
-        assert await store.blobs.unseal(later) == b"later"
+        assert await store.blobs.of("w/r").unseal(later) == b"later"
         with pytest.raises(SettingsInvalid):
-            await store.blobs.unseal(ref)
-        assert await store.blobs.seal(b"payload") == ref
-        assert await store.blobs.unseal(ref) == b"payload"
+            await store.blobs.of("w/r").unseal(ref)
+        assert await store.blobs.of("w/r").seal(b"payload") == ref
+        assert await store.blobs.of("w/r").unseal(ref) == b"payload"
 
 
 async def test_a_missing_or_wrong_key_is_named_as_the_cause(tmp_path):
     async with open_store(database_url=None, home=tmp_path, encryption_keys=[OLD]) as store:
-        ref = await store.blobs.seal(b"payload")
+        ref = await store.blobs.of("w/r").seal(b"payload")
     for keys in ([], [OTHER]):
         async with open_store(database_url=None, home=tmp_path, encryption_keys=keys) as store:
             with pytest.raises(SettingsInvalid) as refused:
-                await store.blobs.unseal(ref)
+                await store.blobs.of("w/r").unseal(ref)
             assert "BACKSTAY_ENCRYPTION_KEYS" in str(refused.value)
 
 
 async def test_what_was_sealed_without_keys_is_readable_later_and_encrypted_when_it_is_sealed_again(tmp_path):
     async with open_store(database_url=None, home=tmp_path) as store:
-        ref = await store.blobs.seal(b"payload")
+        ref = await store.blobs.of("w/r").seal(b"payload")
     async with open_store(database_url=None, home=tmp_path, encryption_keys=[NEW]) as store:
-        assert await store.blobs.unseal(ref) == b"payload"
-        assert await store.blobs.seal(b"payload") == ref
+        assert await store.blobs.of("w/r").unseal(ref) == b"payload"
+        assert await store.blobs.of("w/r").seal(b"payload") == ref
     assert all(b"payload" not in path.read_bytes() for path in files(tmp_path))
 
 
@@ -210,10 +233,10 @@ async def test_a_bad_key_is_refused_by_its_place_and_not_shown(tmp_path, bad):
 
 async def test_a_recent_payload_is_read_from_memory(tmp_path):
     async with open_store(database_url=None, home=tmp_path) as store:
-        ref = await store.blobs.put_json({"recent": True})
+        ref = await store.blobs.of("w/r").put_json({"recent": True})
         for path in files(tmp_path):
             path.unlink()
-        assert json.loads(await store.blobs.get(ref)) == {"recent": True}
+        assert json.loads(await store.blobs.of("w/r").get(ref)) == {"recent": True}
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdefgh"), st.integers(0, 40))))

@@ -61,11 +61,11 @@ async def test_a_first_opening_makes_the_schema_that_the_code_expects(tmp_path):
 
 async def test_a_store_stays_the_same_store_when_it_is_opened_again(tmp_path):
     async with open_store(database_url=None, home=tmp_path) as first:
-        ref = await first.blobs.put(b"kept")
+        ref = await first.blobs.of("w/r").put(b"kept")
     async with open_store(database_url=None, home=tmp_path) as second:
         assert second.stamp == first.stamp
         assert second.run_key("w/r") == first.run_key("w/r")
-        assert await second.blobs.get(ref) == b"kept"
+        assert await second.blobs.of("w/r").get(ref) == b"kept"
 
 
 async def test_two_homes_are_two_stores(tmp_path):
@@ -125,8 +125,8 @@ async def test_files_and_directories_are_for_this_user_only(tmp_path):
     previous = os.umask(0)
     try:
         async with open_store(database_url=None, home=home) as store:
-            await store.blobs.put(b"shown")
-            await store.blobs.seal(b"raw")
+            await store.blobs.of("w/r").put(b"shown")
+            await store.blobs.of("w/r").seal(b"raw")
             found = list((tmp_path / "deep").rglob("*"))
     finally:
         os.umask(previous)
@@ -150,9 +150,10 @@ async def test_a_database_and_a_blob_directory_may_be_named(tmp_path, scheme):
     async with open_store(
         database_url=f"{scheme}:///{tmp_path}/elsewhere.db", home=tmp_path / "home", blobs=tmp_path / "payloads"
     ) as store:
-        ref = await store.blobs.put(b"x")
+        ref = await store.blobs.of("w/r").put(b"x")
     assert (tmp_path / "elsewhere.db").is_file()
-    assert (tmp_path / "payloads" / ref[:2] / ref[2:]).read_bytes() == b"x"
+    (folder,) = (tmp_path / "payloads").iterdir()
+    assert (folder / ref).read_bytes() == b"x"
     assert not (tmp_path / "home").exists()
 
 
@@ -254,3 +255,16 @@ async def test_a_database_on_a_network_filesystem_is_refused(tmp_path, monkeypat
             pass
     assert "nfs4" in str(refused.value)
     assert not (tmp_path / "backstay.db").exists()
+
+
+async def test_a_process_that_opens_its_store_twice_keeps_its_locks(tmp_path):
+    """Else another process that closes the database takes the log of the writes away under this one."""
+    source = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute('select * from runs'); c.close()"
+    async with open_store(database_url=None, home=tmp_path) as store:
+        async with open_store(database_url=None, home=tmp_path):
+            pass
+        command = (sys.executable, "-c", source, str(tmp_path / "backstay.db"))
+        other = await asyncio.create_subprocess_exec(*command)
+        assert await asyncio.wait_for(other.wait(), 60) == 0
+        assert (tmp_path / "backstay.db-wal").exists()
+        assert await store.runs.newest(1) == []

@@ -39,6 +39,7 @@ async def test_a_run_is_recorded_from_beginning_to_end(tmp_path):
             "opened": {"model": "m"},
             "store": store.stamp,
             "result": None,
+            "pruned_at": None,
         }
         clock.now = 160
         await store.runs.closed("w/r1", {"outcome": "completed"})

@@ -1,0 +1,204 @@
+"""The commands that maintain the store: prune and store new-epoch."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.workflow.v1 import WorkflowExecutionInfo
+from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionRequest
+from temporalio.client import Client
+from temporalio.service import RPCError, RPCStatusCode
+
+from backstay.cli.flags import Output
+from backstay.cli.session import demand_store, open_store, session
+from backstay.cli.terminal import Terminal
+from backstay.client.failures import translated_errors
+from backstay.errors import SettingsInvalid
+from backstay.library import room
+from backstay.policies.rule import parse_duration
+from backstay.settings import Settings
+
+_AT_ONCE = 10
+_NEWEST = 20
+"""How many of the store's runs are looked for before it is doubted that this Temporal is theirs."""
+_ANSWER = timedelta(seconds=10)
+_OF_ONE_RUN = frozenset({RPCStatusCode.INVALID_ARGUMENT, RPCStatusCode.INTERNAL, RPCStatusCode.DATA_LOSS})
+"""What Temporal answers about a single run that it cannot describe; anything else concerns all of them."""
+
+
+async def prune(
+    *,
+    older_than: str = "30d",
+    dry_run: Annotated[bool, Parameter(negative="")] = False,
+    output: Output = "text",
+) -> int:
+    """Remove effects, events, payloads and snapshots of runs that ended longer ago than the undo window.
+
+    Parameters
+    ----------
+    older_than
+        The undo window: how long after its end a run can still be taken back, such as 30d, 12h or 90m.
+    dry_run
+        Only say what would be removed.
+    """
+    before = time.time() - _window(older_than)
+    settings, terminal = Settings.load(), Terminal()
+    demand_store(settings)
+    async with session(settings) as backstay, open_store(settings) as store:
+        found = await store.pruning.idle(before)
+        with translated_errors(""):
+            standings = await _standings(backstay.client, found)
+            doubted = await _doubted(backstay.client, store, standings)
+        ended = [standing.run for standing in standings if standing.has_ended(before) and standing not in doubted]
+        freed, damaged = await _removed(settings, store, ended, before, dry_run=dry_run)
+    unanswered = [standing for standing in standings if standing.fault]
+    for standing in unanswered:
+        terminal.say(f"{standing.run.run} is kept, because Temporal gives no answer: {standing.fault}", "red")
+    if doubted:
+        terminal.say(
+            f"{len(doubted)} runs are kept: nobody saw them end, and this Temporal knows no run of the store; "
+            "check TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE",
+            "yellow",
+        )
+    for fault in damaged:
+        terminal.say(f"all snapshots of one workspace are kept: {fault}", "red")
+    _report(terminal, {"dry_run": dry_run, **freed}, output)
+    return 1 if unanswered or damaged else 0
+
+
+async def _removed(
+    settings: Settings, store: Any, ended: Sequence[Any], before: float, *, dry_run: bool
+) -> tuple[dict[str, int], list[str]]:
+    """Remove rows, then payloads, then snapshots; return what was freed, and why snapshots had to stay."""
+    freed: Any = room("store.runs.pruning").Freed()
+    for run in ended:
+        rows = await store.pruning.prune(run, before, dry_run=dry_run)
+        freed = freed if rows is None else freed + rows
+    # What a killed pruning left of runs that it had marked goes, too.
+    marked = await store.pruning.pruned() | (frozenset(run.run for run in ended) if dry_run else frozenset())
+    freed += await store.pruning.free_payloads(marked, dry_run=dry_run)
+    prune_workspaces = room("sandbox.workspaces.effects").prune_workspaces
+    sizes, damaged = await asyncio.to_thread(prune_workspaces, settings.home, marked, dry_run=dry_run)
+    return freed.plain() | {"snapshots": len(sizes), "snapshot_bytes": sum(sizes)}, damaged
+
+
+async def new_epoch(
+    *,
+    yes: Annotated[bool, Parameter(negative="", help="Do not ask for confirmation.")] = False,
+    output: Output = "text",
+) -> int:
+    """Begin a new epoch after a restore from a backup: calls that the store forgot are asked about, not sent."""
+    settings, terminal = Settings.load(), Terminal()
+    demand_store(settings)
+    async with open_store(settings) as store:
+        old = store.identity
+        if not yes:
+            if not terminal.interactive:
+                raise SettingsInvalid("--yes: there is no terminal to ask at; add --yes to begin a new epoch")
+            question = f"Begin a new epoch of store {old.id}, now in epoch {old.epoch}? Stop all workers first. [y/N]"
+            if (await terminal.ask(question) or "").lower() not in {"y", "yes"}:
+                terminal.say("nothing was changed")
+                return 1
+        new = await store.new_epoch()
+    if output == "json":
+        terminal.result_json({"store": old.id, "old_epoch": old.epoch, "new_epoch": new.epoch})
+    else:
+        terminal.result(f"store {old.id}: epoch {old.epoch} -> {new.epoch}")
+        terminal.say("start the workers now; one that is still running must be restarted", "green")
+    return 0
+
+
+@dataclass(frozen=True)
+class _Standing:
+    """What Temporal says of one run that the store knows."""
+
+    run: Any
+    known: bool = False
+    is_open: bool = False
+    """Whether an execution of the run, or an undo of it, is open."""
+    closed_at: float = 0.0
+    """When the last of them closed."""
+    fault: str = ""
+
+    def has_ended(self, before: float) -> bool:
+        return not self.fault and not self.is_open and self.closed_at < before
+
+
+async def _standings(client: Client, found: Sequence[Any]) -> list[_Standing]:
+    """Ask about all runs before anything is removed; raises Unreachable when Temporal goes away meanwhile."""
+    turns = asyncio.Semaphore(_AT_ONCE)
+
+    async def ask(run: Any) -> _Standing:
+        async with turns:
+            try:
+                return await _standing(client, run)
+            except RPCError as error:
+                if error.status not in _OF_ONE_RUN:
+                    raise
+                return _Standing(run, fault=error.message)
+
+    return list(await asyncio.gather(*map(ask, found)))
+
+
+async def _standing(client: Client, run: Any) -> _Standing:
+    latest = await _described(client, run.workflow_id)
+    if latest is not None and latest.first_run_id not in ("", run.first_run_id):
+        latest = None  # a later run that bears the same name
+    undo = await _described(client, f"undo-{run.workflow_id}")
+    executions = [await _described(client, execution.workflow_id, execution.run_id) for execution in run.executions]
+    theirs = [info for info in (latest, *executions) if info is not None]
+    undoing = undo is not None and not undo.HasField("close_time")
+    return _Standing(
+        run,
+        known=bool(theirs),
+        is_open=undoing or not all(info.HasField("close_time") for info in theirs),
+        closed_at=max((info.close_time.seconds + 1 for info in theirs), default=0),
+    )
+
+
+async def _described(client: Client, workflow_id: str, run_id: str = "") -> WorkflowExecutionInfo | None:
+    """Return what Temporal knows of an execution, by default of the latest one; None when it knows none."""
+    ask = DescribeWorkflowExecutionRequest(
+        namespace=client.namespace, execution=WorkflowExecution(workflow_id=workflow_id, run_id=run_id)
+    )
+    try:
+        answer = await client.workflow_service.describe_workflow_execution(ask, retry=True, timeout=_ANSWER)
+    except RPCError as error:
+        if error.status is RPCStatusCode.NOT_FOUND:
+            return None
+        raise
+    return answer.workflow_execution_info
+
+
+async def _doubted(client: Client, store: Any, standings: Sequence[_Standing]) -> list[_Standing]:
+    """Return the runs whose end nobody saw, where Temporal knows no run of the store: it may be another Temporal."""
+    unseen = [standing for standing in standings if not (standing.known or standing.run.closed or standing.fault)]
+    if not unseen or any(standing.known for standing in standings):
+        return []
+    newest = await store.runs.newest(_NEWEST)
+    known = [await _described(client, row.workflow_id, row.workflow_run_id) for row in newest]
+    return unseen if all(info is None for info in known) else []
+
+
+def _window(older_than: str) -> float:
+    try:
+        return parse_duration(older_than)
+    except ValueError as error:
+        raise SettingsInvalid(f"--older-than: {error}") from None
+
+
+def _report(terminal: Terminal, freed: dict[str, int], output: str) -> None:
+    if output == "json":
+        terminal.result_json(freed)
+        return
+    terminal.result(
+        f"{'would prune' if freed['dry_run'] else 'pruned'} {freed['runs']} runs: "
+        f"{freed['effects']} effects, {freed['events']} events, {freed['secrets']} secrets, "
+        f"{freed['files']} payloads ({freed['bytes']} bytes), "
+        f"{freed['snapshots']} snapshot files ({freed['snapshot_bytes']} bytes)"
+    )

@@ -1,0 +1,150 @@
+"""Remove what ended runs have recorded, and keep one row of each.
+
+First, in one transaction, the run's row is marked as pruned and its effects, events and secrets go. From then on every
+intent of the run is refused. Its folder of payloads goes after that, and whoever is killed in between leaves a folder
+whose run is marked: the next pruning removes it. No payload of another run is ever looked at, since runs share no file.
+"""
+
+import asyncio
+import shutil
+from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Select, delete, exists, func, select, update
+
+from backstay.frozen import Frozen
+from store.blobs.shown import folder_of
+from store.database.database import Database
+from store.database.identity import keep_others_waiting
+from store.database.schema import chain, effects, events, runs, secrets
+from store.faults import disk_faults
+
+
+class Execution(Frozen):
+    """Name one workflow execution that works on a run: of its own chain, or an undo after its end."""
+
+    workflow_id: str
+    run_id: str
+
+
+class Prunable(Frozen):
+    """Name a run of which nothing was recorded lately, with all executions that Temporal must be asked about."""
+
+    run: str
+    workflow_id: str
+    first_run_id: str
+    closed: bool
+    """Whether the store saw it end."""
+    executions: frozenset[Execution]
+
+
+class Freed(Frozen):
+    """Count what was removed."""
+
+    runs: int = 0
+    effects: int = 0
+    events: int = 0
+    secrets: int = 0
+    files: int = 0
+    bytes: int = 0
+
+    def __add__(self, other: "Freed") -> "Freed":
+        """Return both together."""
+        return Freed(**{name: value + getattr(other, name) for name, value in self})
+
+
+class Pruning:
+    """Find and remove what ended runs have recorded; only Temporal knows which ones have ended."""
+
+    def __init__(self, database: Database, blobs: Path, clock: Callable[[], float]) -> None:
+        """Work on one store."""
+        self._database = database
+        self._blobs = blobs
+        self._clock = clock
+
+    async def idle(self, before: float) -> list[Prunable]:
+        """Return the runs of which nothing was recorded since a unix time, the oldest first."""
+
+        def work(connection: Connection) -> list[Prunable]:
+            rows = connection.execute(_idle(before).order_by(runs.c.opened_at)).all()
+            return [
+                Prunable(
+                    run=row.run,
+                    workflow_id=row.workflow_id,
+                    first_run_id=row.workflow_run_id,
+                    closed=row.closed_at is not None,
+                    executions=_executions(connection, row.run),
+                )
+                for row in rows
+            ]
+
+        return await self._database.read(work)
+
+    async def prune(self, run: Prunable, before: float, *, dry_run: bool = False) -> Freed | None:
+        """Mark a run as pruned and remove its rows; None when it has moved since `idle` found it."""
+
+        def work(connection: Connection) -> Freed | None:
+            keep_others_waiting(connection)
+            # Whoever settles one of these effects right now is waited for, and seen below.
+            connection.execute(select(effects.c.effect_id).where(effects.c.run == run.run).with_for_update()).all()
+            still = connection.execute(_idle(before).where(runs.c.run == run.run)).first()
+            if still is None or _executions(connection, run.run) != run.executions:
+                return None
+            counts = {
+                table.name: connection.execute(select(func.count()).where(table.c.run == run.run)).scalar_one()
+                for table in (effects, events, secrets)
+            }
+            if not dry_run:
+                self._erase(connection, run.run)
+            return Freed(runs=1, effects=counts["effects"], events=counts["events"], secrets=counts["secret_handles"])
+
+        return await (self._database.read(work) if dry_run else self._database.write(work))
+
+    async def pruned(self) -> frozenset[str]:
+        """Return every run that is marked as pruned."""
+        chosen = select(runs.c.run).where(runs.c.pruned_at.is_not(None))
+        return await self._database.read(lambda connection: frozenset(connection.execute(chosen).scalars()))
+
+    async def free_payloads(self, marked: Collection[str], *, dry_run: bool = False) -> Freed:
+        """Remove the folders of runs that are marked as pruned."""
+        return await asyncio.to_thread(self._free, marked, dry_run)
+
+    def _erase(self, connection: Connection, run: str) -> None:
+        for table in (effects, events, secrets):
+            connection.execute(delete(table).where(table.c.run == run))
+        nothing = {"user_id": "", "text": "", "opened": {}, "result": None}
+        connection.execute(update(runs).where(runs.c.run == run).values(pruned_at=self._clock(), **nothing))
+
+    def _free(self, marked: Iterable[str], dry_run: bool) -> Freed:  # noqa: FBT001 - called in a thread, by position
+        freed = Freed()
+        with disk_faults():
+            there = {folder.name for folder in self._blobs.iterdir()} if self._blobs.is_dir() else set[str]()
+            for folder in (folder_of(self._blobs, run) for run in marked):
+                if folder.name not in there:
+                    continue
+                with suppress(FileNotFoundError):  # another pruning was faster
+                    sizes = [file.stat().st_size for file in folder.iterdir()]
+                    freed += Freed(files=len(sizes), bytes=sum(sizes))
+                if not dry_run:
+                    # A last attempt of the run may write meanwhile; then the next pruning removes the rest.
+                    shutil.rmtree(folder, ignore_errors=True)
+        return freed
+
+
+def _idle(before: float) -> Select[Any, Any, Any, Any]:
+    at = datetime.fromtimestamp(before, UTC).isoformat(timespec="milliseconds")
+    return select(runs.c.run, runs.c.workflow_id, runs.c.workflow_run_id, runs.c.closed_at).where(
+        runs.c.pruned_at.is_(None),
+        runs.c.opened_at < before,
+        runs.c.closed_at.is_(None) | (runs.c.closed_at < before),
+        ~exists().where(effects.c.run == runs.c.run, effects.c.updated_at >= before),
+        ~exists().where(events.c.run == runs.c.run, events.c.at >= at),
+    )
+
+
+def _executions(connection: Connection, run: str) -> frozenset[Execution]:
+    rows = connection.execute(select(chain.c.workflow_id, chain.c.workflow_run_id).where(chain.c.run == run))
+    return frozenset(Execution(workflow_id=row[0], run_id=row[1]) for row in rows)

@@ -1,0 +1,42 @@
+"""`backstay store new-epoch`: only on a person's word, and told in numbers."""
+
+import json
+import sys
+
+from store.opening import open_store
+from tests.cli.commands import at_terminal, bare, forked
+
+
+async def made(home):
+    async with open_store(database_url=None, home=home) as store:
+        return store.identity
+
+
+async def test_a_new_epoch_begins_only_when_it_is_confirmed(tmp_path, nursery):
+    old = await made(tmp_path)
+    environment = bare(BACKSTAY_HOME=str(tmp_path))
+
+    unasked = await forked(nursery, "store", "new-epoch", environment=environment, folder=tmp_path)
+    assert (unasked.code, "--yes: there is no terminal" in unasked.err) == (2, True)
+    for answer, code in (("n", 1), ("y", 0)):
+        assert (await made(tmp_path)).epoch == old.epoch
+        command = (sys.executable, "-m", "backstay", "store", "new-epoch")
+        async with at_terminal(*command, environment=environment, folder=tmp_path) as terminal:
+            await terminal.shows(f"Begin a new epoch of store {old.id}, now in epoch {old.epoch}?")
+            terminal.type(answer)
+            ended, out = await terminal.ended()
+        assert ended == code
+    new = await made(tmp_path)
+    assert out == f"store {old.id}: epoch {old.epoch} -> {new.epoch}\n"
+    assert new.epoch > old.epoch
+
+
+async def test_a_script_confirms_by_a_flag_and_reads_both_epochs(tmp_path, nursery):
+    old = await made(tmp_path)
+    arguments = ("store", "new-epoch", "--yes", "--output", "json")
+
+    done = await forked(nursery, *arguments, environment=bare(BACKSTAY_HOME=str(tmp_path)), folder=tmp_path)
+
+    told = {"store": old.id, "old_epoch": old.epoch, "new_epoch": (await made(tmp_path)).epoch}
+    assert (done.code, json.loads(done.out)) == (0, told)
+    assert old.epoch < told["new_epoch"]
