@@ -42,11 +42,12 @@ demo: $(STAMP)  ## Run an example: remind customers by e-mail, with your approva
 demo-crash: $(STAMP)  ## Run the same example and kill the worker while it sends
 	@$(RUN) -m examples.demo --crash
 
-lint: $(STAMP)  ## Check style, types and import rules
+lint: $(STAMP)  ## Check style, types, import rules and unused code
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) -m pyright
 	$(VENV)/bin/lint-imports
+	$(RUN) -m vulture
 
 test: lint $(NODE)  ## Run all checks and tests except soak, as CI does
 	$(PYTEST) $(PARALLEL) -m "not soak"

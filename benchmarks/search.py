@@ -49,11 +49,11 @@ class PlainBM25:
 
 
 def name_and_description(tools: list[Definition]) -> Find:
-    return PlainBM25((one.name, f"{one.mcp_name} {one.description}") for one in tools).find
+    return PlainBM25((tool.name, f"{tool.mcp_name} {tool.description}") for tool in tools).find
 
 
 def full_name_and_description(tools: list[Definition]) -> Find:
-    return PlainBM25((one.name, f"{one.name} {one.description}") for one in tools).find
+    return PlainBM25((tool.name, f"{tool.name} {tool.description}") for tool in tools).find
 
 
 def by_words(tools: list[Definition]) -> Find:
@@ -99,7 +99,7 @@ def quality() -> list[dict[str, Any]]:
 def exact(tools: list[Definition]) -> float:
     """Return the share of full names, in per cent, that lead when they are asked for."""
     catalog = build(tools, [], {})
-    return 100 * sum(catalog.search(one.name, limit=1)[0].tool == one.name for one in tools) / len(tools)
+    return 100 * sum(catalog.search(tool.name, limit=1)[0].tool == tool.name for tool in tools) / len(tools)
 
 
 def timed(find: Callable[[str], Any], asked: list[str]) -> list[float]:

@@ -68,7 +68,7 @@ def _clean(conversation: Conversation) -> Reply:
     deleted = conversation.calls("mail__delete_message")
     if not deleted:
         found = payload_of(searches[0].answer)["messages"]
-        return Reply(calls=[("mail__delete_message", {"message_id": one["message_id"]}) for one in found])
+        return Reply(calls=[("mail__delete_message", {"message_id": match["message_id"]}) for match in found])
     return _finish({"result": len(deleted)})
 
 

@@ -176,10 +176,10 @@ def differing(requests: list[dict[str, Any]], others: list[dict[str, Any]]) -> l
     assert len(requests) == len(others)
     pairs = zip(requests, others, strict=True)
     return [
-        (key, one.get(key), other.get(key))
-        for one, other in pairs
-        for key in sorted({*one, *other} - {"created_at", "expires_at"})
-        if one.get(key) != other.get(key)
+        (key, pair.get(key), other.get(key))
+        for pair, other in pairs
+        for key in sorted({*pair, *other} - {"created_at", "expires_at"})
+        if pair.get(key) != other.get(key)
     ]
 
 

@@ -452,9 +452,9 @@ def test_every_rule_that_is_switched_off_says_why():
 
 def test_every_library_that_is_imported_is_declared():
     project = tomllib.loads((HOUSE / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extras = (one for extra in project["optional-dependencies"].values() for one in extra)
+    extras = (requirement for extra in project["optional-dependencies"].values() for requirement in extra)
     every = (*project["dependencies"], *extras)
-    declared = {re.split(r"[\[><=~;]", one)[0].lower().replace("-", "_") for one in every}
+    declared = {re.split(r"[\[><=~;]", item)[0].lower().replace("-", "_") for item in every}
     by_import = {"yaml": "pyyaml", "dotenv": "python_dotenv", "re2": "google_re2", "elftools": "pyelftools"}
     used = {top(name) for path in modules(*PRODUCT) for _, name in imports(path)} - sys.stdlib_module_names
     libraries = {by_import.get(name, name) for name in used - set(ROOMS) - {"worker", "starter"}}
@@ -497,6 +497,22 @@ def test_import_contracts_hold_through_every_chain():
         (linter, "--no-cache"), cwd=HOUSE, capture_output=True, text=True, check=False, timeout=100
     )
     assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_no_code_is_unused():
+    done = subprocess.run([sys.executable, "-m", "vulture"], cwd=HOUSE, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr
+
+
+def test_no_variable_is_called_one():
+    faults = [
+        f"{named(path)}:{node.lineno}"
+        for path in tracked()
+        if path.suffix == ".py" and not within(path, ("tests/hostile/corpus/*",))
+        for node in ast.walk(tree(path))
+        if (isinstance(node, ast.Name) and node.id == "one") or (isinstance(node, ast.arg) and node.arg == "one")
+    ]
+    assert not faults, "\n".join(faults)
 
 
 def test_every_word_of_the_glossary_is_a_class_or_says_that_it_is_none():

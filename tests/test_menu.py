@@ -27,7 +27,7 @@ def bound() -> list[Any]:
     """The bodies of both roles, in the order of the menu."""
     found = [*run_activities(cast("Resources", Unopened())), *sandbox_activities(cast("SandboxResources", Unopened()))]
     order = [temporal_name(entry) for entry in MENU]
-    return sorted(found, key=lambda one: order.index(temporal_name(one)))
+    return sorted(found, key=lambda match: order.index(temporal_name(match)))
 
 
 def temporal_name(call: Any) -> str | None:

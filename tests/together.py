@@ -39,6 +39,6 @@ async def started(
     try:
         yield running
     finally:
-        for one in running.values():
-            one.cancel()
+        for each in running.values():
+            each.cancel()
         await asyncio.gather(*running.values(), return_exceptions=True)

@@ -57,7 +57,7 @@ NAMES = frozenset(function["function"]["name"] for function in BUILT_IN)
 
 def functions_for(catalog: Catalog, visible: Sequence[str], *, programs: bool = False) -> list[dict[str, Any]]:
     """Return the built-in functions and those of the visible tools, in a stable order."""
-    built_in = [one for one in BUILT_IN if programs or one["function"]["name"] != "run_program"]
+    built_in = [function for function in BUILT_IN if programs or function["function"]["name"] != "run_program"]
     tools = [catalog.definitions[name] for name in visible if name in catalog.definitions]
     return [
         *built_in,

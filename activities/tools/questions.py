@@ -26,12 +26,12 @@ class Questions:
         """Store a question and return what people may see of it; raises ArgumentsInvalid when it cannot be shown."""
         sealed = await self.records.store.blobs.of(run).seal_json(question.plain())
         shown: Any = (await self.records.show(run, question.plain(), provider)).payload
-        forms = [one["form"] for one in shown["asked"]]
+        forms = [question["form"] for question in shown["asked"]]
         if len(json.dumps(forms)) > _FORM_BYTES:
             raise ArgumentsInvalid("the server asks for more than a person can be shown")
-        url = next((one["url"] for one in shown["asked"] if one["url"]), None)
+        url = next((question["url"] for question in shown["asked"] if question["url"]), None)
         return Elicitation(
-            message=one_line("; ".join(one["message"] for one in shown["asked"]), _MESSAGE),
+            message=one_line("; ".join(question["message"] for question in shown["asked"]), _MESSAGE),
             url=None if url is None else one_line(url, _MESSAGE),
             form=_form(shown["asked"]),
             sealed=sealed,
@@ -58,7 +58,7 @@ class Questions:
 def _form(asked: list[dict[str, Any]]) -> dict[str, Any] | None:
     if len(asked) == 1:
         return _lines(asked[0]["form"])
-    properties = {one["key"]: _lines(one["form"]) or {"type": "null"} for one in asked}
+    properties = {question["key"]: _lines(question["form"]) or {"type": "null"} for question in asked}
     return {"type": "object", "properties": properties, "required": sorted(properties)}
 
 

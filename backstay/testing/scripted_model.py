@@ -168,12 +168,12 @@ def _parsed(raw: bytes) -> dict[str, Any]:
     return body if isinstance(body, dict) else {}
 
 
-def _shared(one: bytes, other: bytes) -> int:
+def _shared(first: bytes, other: bytes) -> int:
     """Return how many leading bytes two requests share, as a provider's prompt cache would see it."""
-    low, high = 0, min(len(one), len(other))
+    low, high = 0, min(len(first), len(other))
     while low < high:
         middle = (low + high + 1) // 2
-        if one[:middle] == other[:middle]:
+        if first[:middle] == other[:middle]:
             low = middle
         else:
             high = middle - 1

@@ -70,11 +70,11 @@ async def main():
         print(f"{month}: EUR {cents / 100:,.2f} overdue")
 
     letters = [letter(customer, due[customer["id"]]) for customer in customers if customer["id"] in due]
-    faults = await asyncio.gather(*(send(one) for one in letters))
+    faults = await asyncio.gather(*(send(letter) for letter in letters))
     return {
         "total": sum(months.values()) / 100,
         "invoices": len(invoices),
         "by_month": {month: cents / 100 for month, cents in sorted(months.items())},
-        "sent": [one["to"] for one, fault in zip(letters, faults, strict=True) if fault is None],
+        "sent": [item["to"] for item, fault in zip(letters, faults, strict=True) if fault is None],
         "not_sent": [fault for fault in faults if fault is not None],
     }

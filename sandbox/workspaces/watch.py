@@ -30,7 +30,7 @@ class JailWatch:
 
     def __call__(self, pid: int) -> str | None:
         """Return why the jail behind this nsjail must end, or None."""
-        if sum(_memory(one) for one in descendants(pid)) > self._memory:
+        if sum(_memory(descendant) for descendant in descendants(pid)) > self._memory:
             return f"its processes took more than {self._memory // _MB} MB of memory"
         return self._overfull() if self._root is not None else None
 

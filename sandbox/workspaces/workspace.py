@@ -83,7 +83,7 @@ def _name(asked: str, folder: Path, whole: Path) -> str:
     """Return the path beneath the folder, without following anything."""
     path = Path(asked)
     if path.is_absolute():
-        inside = next((path.relative_to(one) for one in (folder.absolute(), whole) if path.is_relative_to(one)), None)
+        inside = next((path.relative_to(top) for top in (folder.absolute(), whole) if path.is_relative_to(top)), None)
         if inside is None:
             raise WorkspaceInvalid(f"workspace {asked[:_LONGEST]!r} is not beneath {whole}; name a folder there")
         path = inside

@@ -375,8 +375,8 @@ def test_a_task_may_use_but_not_redefine_the_operators_groups():
 
 
 def test_two_rulings_that_nobody_can_satisfy_are_a_denial():
-    one, other = (Ruling(verdict="ask", rule=name, approvers=(name,)) for name in ("ana", "bo"))
-    assert stricter(one, other).verdict == "deny"
+    first, other = (Ruling(verdict="ask", rule=name, approvers=(name,)) for name in ("ana", "bo"))
+    assert stricter(first, other).verdict == "deny"
 
 
 def test_a_hostile_policy_of_a_task_is_shown_as_plain_ascii():

@@ -17,8 +17,8 @@ def transcripts(draw):
     items = [{"kind": "system", "text": draw(TEXTS)}, {"kind": "task", "text": draw(TEXTS)}]
     for step in range(draw(st.integers(0, 8))):
         ids = [f"c{step}-{n}" for n in range(draw(st.integers(0, 3)))]
-        items.append({"kind": "said", "text": draw(TEXTS), "calls": [{"id": one} for one in ids]})
-        items += [{"kind": "answer", "call_id": one, "text": draw(TEXTS)} for one in ids]
+        items.append({"kind": "said", "text": draw(TEXTS), "calls": [{"id": call_id} for call_id in ids]})
+        items += [{"kind": "answer", "call_id": call_id, "text": draw(TEXTS)} for call_id in ids]
         items += [
             {"kind": kind, "text": draw(TEXTS)}
             for kind in draw(st.lists(st.sampled_from(["note", "fact"]), max_size=2))

@@ -278,5 +278,5 @@ async def test_doctor_names_cause_and_fix_of_every_part_that_is_missing(nursery,
 async def _begun(backstay, workflow_id):
     """Wait until a run exists that another process is about to start."""
     async with asyncio.timeout(45):
-        while not [one async for one in backstay.client.list_workflows(f"WorkflowId = '{workflow_id}'")]:
+        while not [workflow async for workflow in backstay.client.list_workflows(f"WorkflowId = '{workflow_id}'")]:
             await asyncio.sleep(0.1)

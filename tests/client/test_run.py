@@ -104,7 +104,7 @@ async def test_the_same_id_while_open_attaches_instead_of_starting_twice(backsta
 
     second = await backstay.start(task, id="attached")
 
-    assert [one.id for one in await second.pending()] == [request.id]
+    assert [request.id for request in await second.pending()] == [request.id]
     await second.reject(request.id, by="ana", stop=True)
     assert (await first.result()).outcome is Outcome.REJECTED
 
@@ -185,7 +185,7 @@ async def test_a_cancelled_run_takes_back_what_it_did_and_still_tells_how_it_end
     result = await run.result()
 
     assert result.outcome is Outcome.CANCELLED
-    assert [one.state for one in result.undone] == ["compensated"]
+    assert [effect.state for effect in result.undone] == ["compensated"]
     assert "one@free.example" not in made.mailbox.sent()
 
 
@@ -206,11 +206,11 @@ async def test_undo_takes_back_an_open_run_and_later_an_ended_one(backstay, scri
     (request,) = await asked(run)
 
     assert [slot["tool"] for slot in (await run.preview())["effects"]] == ["mail.send_email"]
-    assert [one.state for one in await run.undo(by="ana")] == ["compensated"]
+    assert [effect.state for effect in await run.undo(by="ana")] == ["compensated"]
     assert "first@free.example" not in made.mailbox.sent()
     await run.approve(request.id, by="ana")
     await run.result()
-    assert [one.state for one in await run.undo(by="ana")] == ["compensated"]
+    assert [effect.state for effect in await run.undo(by="ana")] == ["compensated"]
     assert "second@open.example" not in made.mailbox.sent()
     assert await run.undo(by="ana") == ()
 

@@ -42,7 +42,7 @@ async def call(toolbox: Toolbox, definition: Definition, arguments: dict[str, An
             print(definition.name, answer.success, answer.data if answer.success else answer.error)
             return
         question = answer.question
-        filled = {one.key: sample(one.form or {}) for one in question.requests}
+        filled = {request.key: sample(request.form or {}) for request in question.requests}
         reply = InputResponse(question, filled if len(filled) > 1 else next(iter(filled.values())))
 
 
@@ -55,13 +55,13 @@ async def main(address: str) -> None:
             catalog = await toolbox.catalog("singleton")
             for name, reason in catalog.unavailable.items():
                 print(name, "unavailable:", reason)
-            wanted = {f"suite.{one['name']}": one.get("arguments", {}) for one in context.get("toolCalls", [])}
-            schemas = [one.parameters for one in catalog.definitions.values()]
+            wanted = {f"suite.{call['name']}": call.get("arguments", {}) for call in context.get("toolCalls", [])}
+            schemas = [definition.parameters for definition in catalog.definitions.values()]
             for name, definition in catalog.definitions.items():
                 arguments = wanted.get(name) or sample(definition.parameters)
                 if arguments.get("schema") == {}:
                     # The suite asks for the schema of its other tool as the client has kept it.
-                    arguments["schema"] = next(one for one in schemas if one is not definition.parameters)
+                    arguments["schema"] = next(schema for schema in schemas if schema is not definition.parameters)
                 try:
                     await call(toolbox, definition, arguments)
                 except Exception as error:  # the suite judges by what it saw on the wire

@@ -14,4 +14,4 @@ def test_every_scenario_of_what_is_offered_passes(scenario):
 def test_every_other_scenario_has_a_reason():
     scenarios = offered()
     assert set(CLAIMED) <= set(scenarios)
-    assert [one for one in scenarios if one not in CLAIMED and reason_for(one) is None] == []
+    assert [scenario for scenario in scenarios if scenario not in CLAIMED and reason_for(scenario) is None] == []

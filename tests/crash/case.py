@@ -96,7 +96,7 @@ class Case:
             row[0] for row in self.mailbox.rows("SELECT arguments FROM requests WHERE tool = 'recall_email'")
         )
         assert set(asked.values()) <= {1}, asked
-        states = Counter(one["state"] for one in result["undone"])
+        states = Counter(effect["state"] for effect in result["undone"])
         assert states.total() == len(MAILS), result["undone"]
         recalled = len(MAILS) - len(self.mailbox.sent())
         assert states["compensated"] <= recalled <= states["compensated"] + states["parked"], result["undone"]
@@ -169,8 +169,8 @@ async def open_case(
         try:
             yield case
         finally:
-            ours = [one for one in nursery.known[first:] if str(one.log).startswith(f"{folder}/")]
-            await asyncio.gather(*(one.end() for one in ours))
+            ours = [process for process in nursery.known[first:] if str(process.log).startswith(f"{folder}/")]
+            await asyncio.gather(*(process.end() for process in ours))
 
 
 async def killed_at(case: Case, point: Point) -> None:

@@ -50,6 +50,6 @@ async def open_matrix(
         try:
             yield running
         finally:
-            for one in running.values():
-                one.cancel()
+            for item in running.values():
+                item.cancel()
             await asyncio.gather(*running.values(), return_exceptions=True)

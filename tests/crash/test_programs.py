@@ -55,10 +55,10 @@ class Workers:
 
     async def replace(self):
         """Kill those that live, and raise two that have kept nothing."""
-        for one in self.living:
-            one.kill()
-        for one in self.living:
-            await asyncio.wait_for(asyncio.shield(one.died), 20)
+        for item in self.living:
+            item.kill()
+        for item in self.living:
+            await asyncio.wait_for(asyncio.shield(item.died), 20)
         self.pairs += 1
         raising = (self._raise(role, said) for role, said in READY.items())
         self.living = await asyncio.gather(*raising)

@@ -23,7 +23,7 @@ WITHOUT_CHECK = {"safety": "write_safe", "idempotent": False}
 
 @pytest_asyncio.fixture(scope="module")
 async def underway(request, temporal, nursery, tmp_path_factory):
-    async with started(request, lambda one: one(temporal, nursery, tmp_path_factory.mktemp("one"))) as running:
+    async with started(request, lambda start: start(temporal, nursery, tmp_path_factory.mktemp("one"))) as running:
         yield running
 
 
@@ -97,7 +97,7 @@ async def test_an_undeclared_tool_killed_after_its_send_leads_to_a_question_neve
         await case.check(ended)
         questions = [request for request in case.person.asked.values() if request["kind"] == "outcome"]
         assert questions
-        assert all(set(one["options"]) == {"happened", "did_not_happen", "retry"} for one in questions)
+        assert all(set(question["options"]) == {"happened", "did_not_happen", "retry"} for question in questions)
         assert case.mailbox.requests("send_email") == len(MAILS)
 
 

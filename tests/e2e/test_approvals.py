@@ -58,7 +58,7 @@ async def decide(handle, **approval):
 async def request_of(handle, request_id):
     """Wait until this request is open."""
     async with asyncio.timeout(30):
-        while not (found := [one for one in await handle.query("pending") if one["id"] == request_id]):
+        while not (found := [request for request in await handle.query("pending") if request["id"] == request_id]):
             await asyncio.sleep(0.1)
     return found[0]
 

@@ -56,7 +56,7 @@ async def test_malformed_signals_become_events_and_malformed_updates_are_refused
     handle = await opened.start(scripts.task(mail()))
     (request,) = await pending(handle)
     others = ("top_up", "undo", "pause", "resume")
-    for number, given in enumerate([*([one] for one in (*MALFORMED, None)), [], [1, 2], [{}, {}, {}]]):
+    for number, given in enumerate([*([value] for value in (*MALFORMED, None)), [], [1, 2], [{}, {}, {}]]):
         await handle.signal("approval", args=given)
         # An empty request means something to the others.
         chosen = () if given in ([{}], [None], []) else others if len(given) > 1 else (others[number % 4],)

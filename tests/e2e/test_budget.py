@@ -163,7 +163,9 @@ async def test_a_call_that_may_cost_more_than_is_left_is_not_sent(open_engine):
         events = (await handle.fetch_history()).events
 
     refused = [event.activity_task_failed_event_attributes.failure for event in events]
-    kinds = [one.application_failure_info.type for one in refused if one.HasField("application_failure_info")]
+    kinds = [
+        failure.application_failure_info.type for failure in refused if failure.HasField("application_failure_info")
+    ]
     assert kinds == ["ReservationTooSmall"]
     assert (result["outcome"], result["usage"]["llm_cost_usd"]) == ("budget_exceeded", 0)
     assert engine.model.requests == []

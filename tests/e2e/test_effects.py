@@ -22,7 +22,7 @@ POLICY = "allow: ['mail.*']"
 
 @pytest_asyncio.fixture(scope="module")
 async def underway(request, temporal, tmp_path_factory):
-    async with started(request, lambda one: one(temporal, tmp_path_factory.mktemp("one"))) as running:
+    async with started(request, lambda start: start(temporal, tmp_path_factory.mktemp("one"))) as running:
         yield running
 
 
@@ -82,7 +82,7 @@ async def test_a_check_that_finds_the_mail_settles_the_effect_without_a_question
         result = await ended(handle)
 
         assert result["outcome"] == "completed"
-        assert [(one["state"], one["send"]) for one in result["effects"]] == [("applied", 1)]
+        assert [(effect["state"], effect["send"]) for effect in result["effects"]] == [("applied", 1)]
         assert opened.mailbox.requests("send_email") == 1
         assert "messages" in result["raw_outputs"]["answer"]["data"]
         assert not [event for event in result["events"] if event["name"] == "approval.asked"]
@@ -98,7 +98,7 @@ async def test_a_final_check_that_finds_nothing_sends_again_under_a_new_number(t
         assert result["outcome"] == "completed"
         assert opened.mailbox.sent() == [MAIL["to"]]
         assert opened.mailbox.requests("send_email") == 2
-        assert [(one["state"], one["send"]) for one in result["effects"]] == [("applied", 2)]
+        assert [(effect["state"], effect["send"]) for effect in result["effects"]] == [("applied", 2)]
         sends = await called_with(handle)
         assert [(ask["effect"], ask.get("send", 1)) for ask in sends] == [(1, 1), (1, 2)]
         assert not [event for event in result["events"] if event["name"] == "approval.asked"]
@@ -127,7 +127,7 @@ async def test_a_person_who_says_it_happened_ends_the_matter_without_a_second_se
         result = await ended(handle)
 
         assert result["outcome"] == "completed"
-        assert [one["state"] for one in result["effects"]] == ["applied"]
+        assert [effect["state"] for effect in result["effects"]] == ["applied"]
         assert "ana" in result["effects"][0]["outcome"]
         assert "it happened" in result["raw_outputs"]["answer"]["note"]
         assert opened.mailbox.requests("send_email") == 1
@@ -140,7 +140,7 @@ async def test_a_person_who_says_it_did_not_happen_is_believed_and_the_model_is_
         await decide(handle, await asked_about(handle), "did_not_happen")
         result = await ended(handle)
 
-        assert [one["state"] for one in result["effects"]] == ["not_sent"]
+        assert [effect["state"] for effect in result["effects"]] == ["not_sent"]
         assert result["raw_outputs"]["answer"]["type"] == "DidNotHappen"
         assert opened.mailbox.requests("send_email") == 1
         assert opened.mailbox.sent() == []
@@ -154,7 +154,7 @@ async def test_a_person_who_asks_for_another_send_gets_one_that_names_the_old(te
         result = await ended(handle)
 
         assert result["outcome"] == "completed"
-        assert [(one["state"], one["send"]) for one in result["effects"]] == [("applied", 2)]
+        assert [(effect["state"], effect["send"]) for effect in result["effects"]] == [("applied", 2)]
         ids = {row[0] for row in opened.mailbox.rows("SELECT effect_id FROM requests WHERE tool = 'send_email'")}
         assert ids == {result["effects"][0]["id"]}
         assert opened.mailbox.requests("send_email") == 2
@@ -169,7 +169,7 @@ async def test_a_tool_declared_idempotent_is_sent_again_under_the_same_id_withou
         result = await ended(handle)
 
         assert result["outcome"] == "completed"
-        assert [(one["state"], one["send"]) for one in result["effects"]] == [("applied", 1)]
+        assert [(effect["state"], effect["send"]) for effect in result["effects"]] == [("applied", 1)]
         rows = opened.mailbox.rows("SELECT effect_id, arguments FROM requests WHERE tool = 'send_email'")
         # This mailbox never deduplicates, so that both requests can be seen; a server that does sends one mail.
         assert [row[0] for row in rows] == [result["effects"][0]["id"]] * 2

@@ -130,7 +130,9 @@ async def test_a_question_about_a_call_that_only_reads_makes_no_effect(office):
 
 def told_in(opened, label):
     """All that the model was told in one run."""
-    return json.dumps([one["messages"] for one in opened.model.requests if label in json.dumps(one["messages"])])
+    return json.dumps(
+        [request["messages"] for request in opened.model.requests if label in json.dumps(request["messages"])]
+    )
 
 
 def calls_of(tool, log):

@@ -64,7 +64,7 @@ async def shared(temporal, tmp_path_factory):
 
 async def decide(handle, verdict="approve", seen=()):
     async with asyncio.timeout(60):
-        while not (found := [one for one in await handle.query("pending") if one["id"] not in seen]):
+        while not (found := [request for request in await handle.query("pending") if request["id"] not in seen]):
             await asyncio.sleep(0.1)
     request = found[0]
     await handle.execute_update("decide", {"request_id": request["id"], "verdict": verdict, "by": "ana"})
@@ -94,7 +94,10 @@ async def failing(handle, name):
     async with asyncio.timeout(40):
         while True:
             described = (await handle.describe()).raw_description
-            if any(one.activity_type.name == name and one.attempt > 1 for one in described.pending_activities):
+            if any(
+                activity.activity_type.name == name and activity.attempt > 1
+                for activity in described.pending_activities
+            ):
                 return
             await asyncio.sleep(0.1)
 
@@ -127,7 +130,7 @@ async def decide_while_locked(handle, opened):
     (request,) = await pending(handle)
     async with locked(opened), asyncio.timeout(60):
         await handle.execute_update("decide", {"request_id": request["id"], "verdict": "approve", "by": "ana"})
-        while not (found := [one for one in await handle.query("pending") if one["id"] != request["id"]]):
+        while not (found := [other for other in await handle.query("pending") if other["id"] != request["id"]]):
             await asyncio.sleep(0.1)
     return found[0]
 
@@ -179,7 +182,7 @@ async def test_a_worker_with_another_store_is_refused_naming_both(temporal, tmp_
     async with office(temporal, there, rules=rules, task_queue=queue) as (_, stranger):
         await handle.execute_update("decide", {"request_id": request["id"], "verdict": "approve", "by": "ana"})
         async with asyncio.timeout(60):
-            while not (found := [one for one in await handle.query("pending") if one["id"] != request["id"]]):
+            while not (found := [other for other in await handle.query("pending") if other["id"] != request["id"]]):
                 await asyncio.sleep(0.1)
         ids = [row[0] for folder in (home, there / "home") for row in stamp_of(folder)]
         assert all(stamp in found[0]["question"] for stamp in ids), found[0]["question"]

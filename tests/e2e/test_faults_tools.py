@@ -195,7 +195,7 @@ async def test_a_tool_that_changes_after_approval_is_asked_about_again(office):
     await ended(await opened.start("<noisy>"))
     await handle.execute_update("decide", {"request_id": first["id"], "verdict": "approve", "by": "ana"})
     async with asyncio.timeout(30):
-        while not (found := [one for one in await handle.query("pending") if one["id"] != first["id"]]):
+        while not (found := [request for request in await handle.query("pending") if request["id"] != first["id"]]):
             await asyncio.sleep(0.1)
     assert desk.calls("changing") == []
     assert "definition has changed" in found[0]["rule"]

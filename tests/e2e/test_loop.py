@@ -76,7 +76,7 @@ async def scheduled(handle):
 
 
 def requests_of(opened, task):
-    return [one for one in opened.model.requests if task["text"] in json.dumps(one["messages"])]
+    return [request for request in opened.model.requests if task["text"] in json.dumps(request["messages"])]
 
 
 async def test_what_a_run_must_not_read_again_is_resolved_once_and_recorded(opened):
@@ -99,14 +99,14 @@ async def test_one_search_of_the_task_text_comes_before_the_first_step(opened):
     searches = [given for name, given, _ in made if name == "search_tools"]
 
     assert [name for name, _, _ in made][:3] == ["open_run", "search_tools", "ask_model"]
-    assert [(one["query"], one["limit"]) for one in searches] == [(task["text"], 40)]
+    assert [(search["query"], search["limit"]) for search in searches] == [(task["text"], 40)]
     assert "mail__send_email" in [tool["function"]["name"] for tool in requests_of(opened, task)[0]["tools"]]
 
 
 async def test_the_list_of_functions_keeps_its_beginning_from_step_to_step(opened):
     task = SCRIPTS.task(READ, Reply(calls=[("search_tools", {"query": "recall a mail"})]), READ)
     await ended(await opened.start(task))
-    lists = [[tool["function"]["name"] for tool in one["tools"]] for one in requests_of(opened, task)]
+    lists = [[tool["function"]["name"] for tool in request["tools"]] for request in requests_of(opened, task)]
 
     assert len(lists) == 4
     assert all(later[: len(earlier)] == earlier for earlier, later in itertools.pairwise(lists))
@@ -117,9 +117,9 @@ async def test_the_prompt_has_the_role_that_is_set(opened, open_engine):
     await ended(await opened.start(task))
     async with open_engine(SCRIPTS) as usual:
         await ended(await usual.start(task))
-        roles = [one["messages"][0]["role"] for one in usual.model.requests]
+        roles = [request["messages"][0]["role"] for request in usual.model.requests]
 
-    assert [one["messages"][0]["role"] for one in requests_of(opened, task)] == ["developer"]
+    assert [request["messages"][0]["role"] for request in requests_of(opened, task)] == ["developer"]
     assert roles == ["system"]
 
 
@@ -142,7 +142,7 @@ async def test_searches_and_reads_then_one_batch_then_one_question_then_finish(o
     assert opened.mailbox.requests("send_email") == before
     await handle.execute_update("decide", {"request_id": batch["id"], "verdict": "approve", "by": "ana"})
     async with asyncio.timeout(45):
-        while not (question := [one for one in await handle.query("pending") if one["kind"] == "question"]):
+        while not (question := [request for request in await handle.query("pending") if request["kind"] == "question"]):
             await asyncio.sleep(0.1)
     assert opened.mailbox.requests("send_email") == before + 2
     await handle.execute_update(

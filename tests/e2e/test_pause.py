@@ -88,7 +88,7 @@ async def test_a_paused_run_can_still_be_undone_and_cancelled(open_engine):
                 await asyncio.sleep(0.1)
         await handle.execute_update("pause", {"reason": "doubt"})
         undone = await handle.execute_update("undo", {"to_step": None, "by": "ana"})
-        assert [one["state"] for one in undone["undone"]] == ["compensated"]
+        assert [effect["state"] for effect in undone["undone"]] == ["compensated"]
         assert engine.mailbox.sent() == []
         await handle.cancel()
         async with asyncio.timeout(30):

@@ -63,7 +63,7 @@ async def decide(handle, **approval):
 
 async def request_of(handle, request_id):
     async with asyncio.timeout(45):
-        while not (found := [one for one in await handle.query("pending") if one["id"] == request_id]):
+        while not (found := [request for request in await handle.query("pending") if request["id"] == request_id]):
             await asyncio.sleep(0.1)
     return found[0]
 
@@ -74,7 +74,7 @@ async def test_a_failure_after_five_effects_takes_back_five_last_first(shared):
     result = await ended(handle)
     assert (result["outcome"], result["success"]) == ("rolled_back", False)
     assert result["error"]["type"] == "StepFailed"
-    assert [(one["effect"], one["state"]) for one in result["undone"]] == [
+    assert [(effect["effect"], effect["state"]) for effect in result["undone"]] == [
         (number, "compensated") for number in (5, 4, 3, 2, 1)
     ]
     assert asked_of_mailbox(opened, handle, "send_email") == [1, 2, 3, 4, 5, 6]
@@ -131,8 +131,8 @@ async def test_an_undo_to_a_step_takes_back_what_came_after_it_and_the_run_goes_
     await request_of(handle, "r1")
     updates = [handle.execute_update("undo", {"to_step": 1, "by": "ana", "event_id": "u"}) for _ in range(2)]
     undone, other = await asyncio.gather(*updates)
-    assert {"compensated"} == {one["state"] for one in (*undone["undone"], *other["undone"])}
-    assert sorted(one["effect"] for one in (*undone["undone"], *other["undone"])) in ([2, 3], [2, 2, 3, 3])
+    assert {"compensated"} == {effect["state"] for effect in (*undone["undone"], *other["undone"])}
+    assert sorted(effect["effect"] for effect in (*undone["undone"], *other["undone"])) in ([2, 3], [2, 2, 3, 3])
     assert asked_of_mailbox(opened, handle, "recall_email") == [3, 2]
     assert standing(opened, handle) == [A]
     assert [slot["effect"] for slot in (await handle.query("undo_preview"))["effects"]] == [1]
@@ -155,7 +155,7 @@ async def test_an_effect_that_cannot_be_undone_is_kept_and_named(shared):
     await decide(handle, verdict="approve")
     result = await ended(handle)
     assert result["outcome"] == "rolled_back"
-    assert [(one["tool"], one["state"]) for one in result["undone"]] == [
+    assert [(effect["tool"], effect["state"]) for effect in result["undone"]] == [
         ("mail.delete_message", "kept"),
         ("mail.send_email", "compensated"),
     ]
@@ -174,7 +174,7 @@ async def test_a_compensation_that_fails_is_tried_again_then_parked_and_the_othe
     await decide(handle, verdict="reject", stop=True)
     result = await ended(handle)
     assert (result["outcome"], result["error"]["type"]) == ("rollback_failed", "Rejected")
-    assert [(one["effect"], one["state"]) for one in result["undone"]] == [
+    assert [(effect["effect"], effect["state"]) for effect in result["undone"]] == [
         (3, "compensated"),
         (2, "parked"),
         (1, "compensated"),
@@ -209,7 +209,7 @@ async def test_a_policy_may_ask_about_compensations(shared, decision, state):
         await decide(handle, verdict="modify", calls=changes)
     await decide(handle, **decision)
     result = await ended(handle)
-    assert [one["state"] for one in result["undone"]] == [state]
+    assert [effect["state"] for effect in result["undone"]] == [state]
     assert result["outcome"] == ("rolled_back" if state == "compensated" else "rollback_failed")
     assert standing(opened, handle) == ([] if state == "compensated" else [A])
     if state == "parked":
@@ -239,7 +239,7 @@ async def test_a_cancelled_run_ends_as_cancelled_after_taking_back_what_it_did(s
     assert_no_task_failure(await handle.fetch_history())
     result = await handle.query("result")
     assert (result["outcome"], result["error"]["type"]) == ("cancelled", "Cancelled")
-    assert [one["state"] for one in result["undone"]] == ["compensated", "compensated"]
+    assert [effect["state"] for effect in result["undone"]] == ["compensated", "compensated"]
     assert asked_of_mailbox(opened, handle, "recall_email") == [2, 1]
     assert standing(opened, handle) == []
 
@@ -262,7 +262,10 @@ async def test_a_call_under_way_when_the_run_is_cancelled_is_waited_for_and_take
         assert_no_task_failure(await handle.fetch_history())
         result = await handle.query("result")
         assert result["outcome"] == "cancelled"
-        assert [(one["effect"], one["state"]) for one in result["undone"]] == [(2, "compensated"), (1, "compensated")]
+        assert [(effect["effect"], effect["state"]) for effect in result["undone"]] == [
+            (2, "compensated"),
+            (1, "compensated"),
+        ]
         assert (opened.mailbox.requests("send_email"), opened.mailbox.requests("recall_email")) == (2, 2)
         assert standing(opened, handle) == []
 
@@ -281,7 +284,10 @@ async def test_an_effect_of_unknown_outcome_is_checked_before_it_is_taken_back(o
         assert_no_task_failure(await handle.fetch_history())
         result = await handle.query("result")
         assert result["outcome"] == "cancelled"
-        assert [(one["effect"], one["state"]) for one in result["undone"]] == [(2, "compensated"), (1, "compensated")]
+        assert [(effect["effect"], effect["state"]) for effect in result["undone"]] == [
+            (2, "compensated"),
+            (1, "compensated"),
+        ]
         assert opened.mailbox.requests("list_sent") >= 1
         assert opened.mailbox.sent() == []
         assert {effect["n"]: effect["state"] for effect in result["effects"]} == {1: "compensated", 2: "compensated"}
@@ -311,7 +317,7 @@ async def test_an_effect_that_stays_unknown_is_undone_by_its_id_or_parked(tempor
             await asyncio.wait_for(handle.result(), 60)
         assert_no_task_failure(await handle.fetch_history())
         result = await handle.query("result")
-        states = [(one["effect"], one["state"]) for one in result["undone"]]
+        states = [(effect["effect"], effect["state"]) for effect in result["undone"]]
         if not by_effect_id:
             assert result["outcome"] == "rollback_failed"
             assert states == [(2, "parked"), (1, "compensated")]

@@ -54,12 +54,15 @@ async def test_a_completed_run_is_undone_last_effect_first_to_any_step_and_only_
     handle = await opened.start(plan("a@free.example", "b@free.example", "c@free.example"))
     assert (await ended(handle))["outcome"] == "completed"
     some = await ended(await undo_run(opened, handle.id, to_step=2))
-    assert (some["outcome"], [one["effect"] for one in some["undone"]]) == ("rolled_back", [3])
+    assert (some["outcome"], [effect["effect"] for effect in some["undone"]]) == ("rolled_back", [3])
     assert standing(opened, handle.id) == ["a@free.example", "b@free.example"]
     undoing = await undo_run(opened, handle.id, run_id=handle.result_run_id)
     rest = await ended(undoing)
     assert (rest["outcome"], rest["success"]) == ("rolled_back", True)
-    assert [(one["effect"], one["state"]) for one in rest["undone"]] == [(2, "compensated"), (1, "compensated")]
+    assert [(effect["effect"], effect["state"]) for effect in rest["undone"]] == [
+        (2, "compensated"),
+        (1, "compensated"),
+    ]
     assert (rest["workflow_id"], rest["final_summary"][:17]) == (f"undo-{handle.id}", "2 effects undone,")
     assert standing(opened, handle.id) == []
     again = await ended(await undo_run(opened, handle.id))
@@ -117,10 +120,10 @@ async def test_a_compensation_that_was_parked_is_tried_again_when_undone_again(o
     mark_second("by hand")
     result = await ended(await undo_run(opened, handle.id))
     assert (result["outcome"], result["success"]) == ("rollback_failed", False)
-    assert [one["state"] for one in result["undone"]] == ["parked", "compensated"]
+    assert [effect["state"] for effect in result["undone"]] == ["parked", "compensated"]
     assert "by hand: mail.recall_email(message_id=" in result["undone"][0]["detail"]
     mark_second(None)
     result = await ended(await undo_run(opened, handle.id))
-    assert (result["outcome"], [one["state"] for one in result["undone"]]) == ("rolled_back", ["compensated"])
+    assert (result["outcome"], [effect["state"] for effect in result["undone"]]) == ("rolled_back", ["compensated"])
     assert standing(opened, handle.id) == []
     assert (await ended(await undo_run(opened, handle.id)))["final_summary"] == "already undone"

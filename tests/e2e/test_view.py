@@ -110,7 +110,7 @@ async def test_search_attributes_are_typed_and_find_the_run(opened):
 async def found(opened, query, workflow_id):
     """Wait until the server's list, which follows with a delay, holds exactly this run."""
     async with asyncio.timeout(30):
-        while [one.id async for one in opened.client.list_workflows(query)] != [workflow_id]:
+        while [workflow.id async for workflow in opened.client.list_workflows(query)] != [workflow_id]:
             await asyncio.sleep(0.1)
 
 
@@ -130,7 +130,9 @@ async def test_every_door_of_a_run_says_what_it_is_for(opened):
     await ended(handle)
     definition = (await metadata(handle)).definition
     doors = {
-        kind: {one.name: one.description for one in getattr(definition, f"{kind}_definitions") if one.name}
+        kind: {
+            handler.name: handler.description for handler in getattr(definition, f"{kind}_definitions") if handler.name
+        }
         for kind in ("query", "update", "signal")
     }
 

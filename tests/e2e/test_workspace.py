@@ -97,7 +97,7 @@ async def test_a_model_runs_a_command_in_its_workspace_and_reads_what_it_said(op
     result = await ended(handle)
     assert [effect["state"] for effect in result["effects"]] == ["applied"]
     assert (place / "sorted.txt").read_text(encoding="utf-8") == "cy\nbo\nana\n"
-    told = [one["messages"] for one in found.model.requests if "<shell>" in str(one["messages"])]
+    told = [request["messages"] for request in found.model.requests if "<shell>" in str(request["messages"])]
     assert "cy\\\\nbo\\\\nana" in str(told[-1]) or "cy\\nbo\\nana" in str(told[-1])
 
 

@@ -30,7 +30,7 @@ class Case:
     def program(self, given: dict[str, object]) -> str:
         """Return the source to run: what the harness gives it, the prefaces it uses, and itself."""
         lines = [f"{name} = {value!r}" for name, value in given.items()]
-        prefaces = [(PREFACES / f"{one}.py").read_text(encoding="utf-8") for one in ("proof", *self.uses)]
+        prefaces = [(PREFACES / f"{name}.py").read_text(encoding="utf-8") for name in ("proof", *self.uses)]
         return "\n".join([*lines, *prefaces, self.source])
 
 

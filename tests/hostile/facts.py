@@ -49,8 +49,8 @@ class Seen:
     @property
     def everything(self) -> bytes:
         parts = [
-            one.round.came + one.output.encode("utf-8", "replace") + repr(one).encode("utf-8", "replace")
-            for one in self.halts
+            halt.round.came + halt.output.encode("utf-8", "replace") + repr(halt).encode("utf-8", "replace")
+            for halt in self.halts
         ]
         return b"\n".join(parts)
 
@@ -64,22 +64,22 @@ def undeclared(halted: RoundOutcome, first: int) -> dict[str, str]:
 
 
 def outsized(seen: Seen) -> str | None:
-    for one in seen.halts:
-        message = one.error["message"] if one.error else ""
+    for halt in seen.halts:
+        message = halt.error["message"] if halt.error else ""
         if (
-            len(one.output.encode()) > 3 * LIMITS.output_kept
-            or len(one.round.came) > LIMITS.frame_bytes
+            len(halt.output.encode()) > 3 * LIMITS.output_kept
+            or len(halt.round.came) > LIMITS.frame_bytes
             or len(message) > 2000
         ):
-            return f"{len(one.output)} printed, a frame of {len(one.round.came)}, an error of {len(message)}"
+            return f"{len(halt.output)} printed, a frame of {len(halt.round.came)}, an error of {len(message)}"
     return None
 
 
 def untextual(seen: Seen) -> str | None:
-    for one in seen.halts:
+    for halt in seen.halts:
         try:
             json.dumps(
-                [one.result, one.error, one.output, [call.arguments for call in one.calls]], ensure_ascii=False
+                [halt.result, halt.error, halt.output, [call.arguments for call in halt.calls]], ensure_ascii=False
             ).encode()
         except (ValueError, TypeError, RecursionError) as error:
             return repr(error)
@@ -87,19 +87,19 @@ def untextual(seen: Seen) -> str | None:
 
 
 def unjson(seen: Seen) -> str | None:
-    for one in seen.halts:
+    for halt in seen.halts:
         try:
-            if json.loads(json.dumps(one.result, allow_nan=False)) != one.result:
-                return f"{one.result!r} is not what is read back"
+            if json.loads(json.dumps(halt.result, allow_nan=False)) != halt.result:
+                return f"{halt.result!r} is not what is read back"
         except (ValueError, TypeError, RecursionError) as error:
             return repr(error)
     return None
 
 
 def unlined(seen: Seen) -> str | None:
-    for one in seen.halts:
-        if one.kind == "crashed":
-            fine = one.error and set(one.error) == {"type", "message"} and all(one.error.values())
-            if not fine or any(len(text.splitlines()) > 1 for text in (one.error or {}).values()):
-                return f"the error is {one.error!r}"
+    for halt in seen.halts:
+        if halt.kind == "crashed":
+            fine = halt.error and set(halt.error) == {"type", "message"} and all(halt.error.values())
+            if not fine or any(len(text.splitlines()) > 1 for text in (halt.error or {}).values()):
+                return f"the error is {halt.error!r}"
     return None

@@ -48,11 +48,11 @@ async def run_corpus(area: Area, cases: Sequence[Case], *, uid: int, weak: bool 
                 for number in range(LANES)
             )
         )
-    verdicts = [one for lane in told for one in lane]
-    assert not (ill := [one["ill"] for one in verdicts if one.get("ill")]), ill
-    assert weak or not (left := [one["left"] for one in verdicts if one.get("left")]), left
-    named = sorted((one for one in verdicts if "name" in one), key=lambda one: one["name"])
-    assert [one["name"] for one in named] == sorted(case.name for case in cases)
+    verdicts = [verdict for lane in told for verdict in lane]
+    assert not (ill := [verdict["ill"] for verdict in verdicts if verdict.get("ill")]), ill
+    assert weak or not (left := [verdict["left"] for verdict in verdicts if verdict.get("left")]), left
+    named = sorted((verdict for verdict in verdicts if "name" in verdict), key=lambda verdict: verdict["name"])
+    assert [verdict["name"] for verdict in named] == sorted(case.name for case in cases)
     return named
 
 

@@ -102,7 +102,11 @@ class Targets:
     def given(self) -> dict[str, object]:
         """Return what a hostile program is told, so that its attack can be aimed well."""
         assert self.victim
-        ports = {name: one.getsockname()[1] for name, one in self._listeners.items() if name in ("tcp", "tcp6", "udp")}
+        ports = {
+            name: listener.getsockname()[1]
+            for name, listener in self._listeners.items()
+            if name in ("tcp", "tcp6", "udp")
+        }
         return {
             "TCP_PORT": ports["tcp"],
             "TCP6_PORT": ports.get("tcp6", ports["tcp"]),
@@ -121,7 +125,7 @@ class Targets:
 
     def connections(self) -> list[str]:
         """Return the listeners that were reached, and forget it."""
-        return [name for name, one in self._listeners.items() if _was_reached(one)]
+        return [name for name, listener in self._listeners.items() if _was_reached(listener)]
 
     async def watch_port(self) -> None:
         """Try, until cancelled, whether anything answers on the port that nobody should listen on."""
@@ -186,8 +190,8 @@ class Targets:
         await self.victim.wait()
 
     def close(self) -> None:
-        for one in self._listeners.values():
-            one.close()
+        for listener in self._listeners.values():
+            listener.close()
 
     def _victim_state(self) -> dict[str, Any]:
         assert self.victim

@@ -50,7 +50,11 @@ def area() -> Iterator[Area]:
 
 
 def broken(verdicts: list[dict[str, Any]]) -> dict[str, Any]:
-    return {one["name"]: {"faults": one["faults"], "error": one["error"]} for one in verdicts if one["faults"]}
+    return {
+        verdict["name"]: {"faults": verdict["faults"], "error": verdict["error"]}
+        for verdict in verdicts
+        if verdict["faults"]
+    }
 
 
 def test_there_are_enough_programs_of_every_class_and_each_says_what_must_hold():
@@ -63,7 +67,7 @@ def test_there_are_enough_programs_of_every_class_and_each_says_what_must_hold()
         assert case.holds, case.name
         assert set(case.holds) <= FACTS, case.name
         assert case.ends in ENDS, case.name
-        assert all((PREFACES / f"{one}.py").is_file() for one in case.uses), case.name
+        assert all((PREFACES / f"{name}.py").is_file() for name in case.uses), case.name
 
 
 ALL = pytest.param(1, marks=pytest.mark.soak, id="all")
@@ -91,6 +95,6 @@ async def test_a_careless_profile_is_noticed_by_the_same_programs(area, every):
     cases = [case for case in corpus() if case.control and case.kind in OF_THE_PROFILE][::every]
     verdicts = await run_corpus(area, cases, uid=os.geteuid() or NOBODY, weak=True)
     attacked = {case.name: set(case.holds) for case in cases}
-    noticed = [one["name"] for one in verdicts if attacked[one["name"]] & one["faults"].keys()]
+    noticed = [verdict["name"] for verdict in verdicts if attacked[verdict["name"]] & verdict["faults"].keys()]
     print(f"noticed: {len(noticed)} of {len(cases)}")  # noqa: T201 - the figure is of interest when it passes too
     assert len(noticed) >= NOTICED[every], noticed

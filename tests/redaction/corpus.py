@@ -115,19 +115,19 @@ def check() -> None:
     found = {half: (positives(half), negatives(half)) for half in halves()}
     check_counts(found)
     check_halves()
-    secrets = {one.secret for planted_ones, _ in found.values() for one in planted_ones}
+    secrets = {item.secret for planted_ones, _ in found.values() for item in planted_ones}
     for planted_ones, harmless in found.values():
-        for one in (*planted_ones, *harmless):
-            text = json.dumps(one.payload)
-            assert text.isascii(), one
-            assert not any(sign in text for sign in UNFILLED), one
-        for one in planted_ones:
-            assert len(one.secret) >= LEAST_SECRET, one
-            assert one.secret in json.dumps(one.payload), one
-            assert any(one.secret in part for part in strings(one.payload)), one
-        for one in harmless:
-            text = json.dumps(one.payload)
-            assert not any(secret in text for secret in secrets), one
+        for item in (*planted_ones, *harmless):
+            text = json.dumps(item.payload)
+            assert text.isascii(), item
+            assert not any(sign in text for sign in UNFILLED), item
+        for item in planted_ones:
+            assert len(item.secret) >= LEAST_SECRET, item
+            assert item.secret in json.dumps(item.payload), item
+            assert any(item.secret in part for part in strings(item.payload)), item
+        for item in harmless:
+            text = json.dumps(item.payload)
+            assert not any(secret in text for secret in secrets), item
     for half in halves():
         assert positives(half) == found[half][0]
         assert negatives(half) == found[half][1]
@@ -135,15 +135,15 @@ def check() -> None:
 
 def check_counts(found: dict[bool, tuple[list[Positive], list[Negative]]]) -> None:
     """Assert that there are as many examples and kinds as promised, and that enough of them are held out."""
-    planted_ones = [one for half, _ in found.values() for one in half]
-    harmless = [json.dumps(one.payload) for _, half in found.values() for one in half]
+    planted_ones = [sample for half, _ in found.values() for sample in half]
+    harmless = [json.dumps(sample.payload) for _, half in found.values() for sample in half]
     assert len(planted_ones) >= LEAST_POSITIVES
-    assert len({one.kind for one in planted_ones}) >= LEAST_KINDS
+    assert len({planted.kind for planted in planted_ones}) >= LEAST_KINDS
     assert len(harmless) >= LEAST_NEGATIVES
     assert len(set(harmless)) == len(harmless)
     for half, _ in found.values():
-        assert sum(one.context in embedding() for one in half) * 2 >= len(half)
-        assert len({json.dumps(one.payload) for one in half}) == len(half)
+        assert sum(sample.context in embedding() for sample in half) * 2 >= len(half)
+        assert len({json.dumps(sample.payload) for sample in half}) == len(half)
     if HAS_HELD_OUT:
         assert len(found[True][0]) >= LEAST_HELD_OUT * len(planted_ones)
         assert len(found[True][1]) >= LEAST_HELD_OUT * len(harmless)
@@ -152,10 +152,10 @@ def check_counts(found: dict[bool, tuple[list[Positive], list[Negative]]]) -> No
 def check_halves() -> None:
     """Assert that no kind, no issuer, no name of a context and no template stands in both halves."""
     # Forms without an issuer, such as a key of an RFC, may have relatives in both halves.
-    issuers = [{one.issuer for one in kinds(held_out=half)} - {"any"} for half in halves()]
+    issuers = [{kind.issuer for kind in kinds(held_out=half)} - {"any"} for half in halves()]
     assert len(set().union(*issuers)) == sum(map(len, issuers))
-    names = [one.kind for half in halves() for one in kinds(held_out=half)]
-    places = [one for half in halves() for one in contexts(held_out=half)]
+    names = [kind.kind for half in halves() for kind in kinds(held_out=half)]
+    places = [context for half in halves() for context in contexts(held_out=half)]
     assert len(set(names)) == len(names)
     assert len({place.context for place in places}) == len(places)
     assert len({json.dumps(place.payload) for place in places}) == len(places)

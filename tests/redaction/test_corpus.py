@@ -17,13 +17,15 @@ ASKED = dict.fromkeys((False, True), (RECALL, PRECISION))
 @cache
 def missed(held_out: bool) -> list[Positive]:
     """Return the secrets that can still be read."""
-    return [one for one in positives(held_out) if one.secret in json.dumps(redact_payload(one.payload))]
+    return [
+        positive for positive in positives(held_out) if positive.secret in json.dumps(redact_payload(positive.payload))
+    ]
 
 
 @cache
 def mistaken(held_out: bool) -> list[Negative]:
     """Return what was changed and holds no secret."""
-    return [one for one in negatives(held_out) if redact_payload(one.payload) != one.payload]
+    return [negative for negative in negatives(held_out) if redact_payload(negative.payload) != negative.payload]
 
 
 def test_the_corpus_is_as_large_and_as_mixed_as_it_says():
@@ -41,6 +43,6 @@ def test_most_secrets_are_found_in_every_place_and_little_else_is_taken_for_one(
 
 @pytest.mark.parametrize("held_out", halves())
 def test_redacting_again_changes_nothing(held_out):
-    for one in positives(held_out)[::7]:
-        once = redact_payload(one.payload)
+    for positive in positives(held_out)[::7]:
+        once = redact_payload(positive.payload)
         assert redact_payload(once) == once

@@ -39,6 +39,12 @@ ROWS = (
         in_file("test_house.py", "test_modules_form_no_cycle"),
     ),
     row(
+        "house:alive",
+        "issue House",
+        "no product code is unused but what the allow-list names, and no variable is called `one`",
+        in_file("test_house.py", "test_no_code_is_unused", "test_no_variable_is_called_one"),
+    ),
+    row(
         "house:sizes",
         "design 1",
         "a module has at most 500 lines and a function at most 40",

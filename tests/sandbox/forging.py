@@ -102,8 +102,8 @@ class Forger:
         return frame[: self.dice.randrange(len(frame))]
 
     def spliced(self) -> bytes:
-        one, other = self.honest(), self.honest()
-        return one[: self.dice.randrange(len(one))] + other[self.dice.randrange(len(other)) :]
+        first, other = self.honest(), self.honest()
+        return first[: self.dice.randrange(len(first))] + other[self.dice.randrange(len(other)) :]
 
     def joined(self) -> bytes:
         between = self.dice.choice((b"", b"\n", b",", b"\0\0\0\x10", b" "))
@@ -264,8 +264,8 @@ def hold_plain(value: Any) -> None:
     for _ in range(MOST_DEPTH + 1):
         level = [
             part
-            for one in level
-            for part in (one.values() if isinstance(one, dict) else one if isinstance(one, list) else ())
+            for item in level
+            for part in (item.values() if isinstance(item, dict) else item if isinstance(item, list) else ())
         ]
     assert not level
 

@@ -78,7 +78,7 @@ async def test_an_answer_with_one_byte_changed_leads_elsewhere(sandbox):
         "seen = await mail.find(n=1)\nmore = await mail.find(n=2)\nreturn [seen, more, await mail.find(after=seen)]"
     )
     live = await run(sandbox, 1, source)
-    changed = [replace(one, sent=_changed(one.sent)) if one.sent else one for one in live.rounds]
+    changed = [replace(each, sent=_changed(each.sent)) if each.sent else each for each in live.rounds]
     with pytest.raises(ProgramDiverged, match="other arguments"):
         await sandbox.verify(
             sandbox.image_hash, start_frame(source, seed="seed 1", now=NOW + 1), changed[:3], tools=TOOLS
@@ -107,8 +107,8 @@ async def test_programs_do_depend_on_what_is_held_still(sandbox):
     """Otherwise their equality would say nothing."""
     changed = 0
     for number in range(3200, 3210):
-        one, another = [await run(sandbox, number, program(number), seed=seed) for seed in ("a", "b")]
-        changed += bool(differences(one, another))
+        first, another = [await run(sandbox, number, program(number), seed=seed) for seed in ("a", "b")]
+        changed += bool(differences(first, another))
     assert changed >= 5
 
 
@@ -138,6 +138,6 @@ def _meaning(came: bytes) -> str | None:
 
 def _changed(sent: bytes) -> bytes:
     frame = json.loads(sent)
-    for one in frame["results"]:
-        one["ok"] = [one.get("ok"), 1]
+    for result in frame["results"]:
+        result["ok"] = [result.get("ok"), 1]
     return json.dumps(frame).encode()

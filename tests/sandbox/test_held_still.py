@@ -105,6 +105,6 @@ async def test_processor_times_are_those_of_the_programs_clock(sandbox):
         sum(range(10**6))
         return [list(os.times()), list(resource.getrusage(resource.RUSAGE_SELF))[:3], os.stat("/tmp").st_dev]
     """
-    one, other = [(await play(sandbox, cleandoc(source))).result for _ in range(2)]
-    assert one == other
-    assert one[0][0] > 0
+    first, other = [(await play(sandbox, cleandoc(source))).result for _ in range(2)]
+    assert first == other
+    assert first[0][0] > 0

@@ -41,7 +41,7 @@ print(json.dumps(proof.plain()))
 
 
 def unproven(proof: Proof) -> dict[str, str]:
-    return {one.name: one.cause for one in proof.properties if one.required and not one.proven}
+    return {prop.name: prop.cause for prop in proof.properties if prop.required and not prop.proven}
 
 
 def arguments(nsjail: Nsjail, built: Image, profiles: str = "profiles") -> tuple[str, ...]:
@@ -56,7 +56,7 @@ def test_every_property_is_proven_for_any_user(user, kind, reachable):
     assert done.returncode == 0, done.stderr
     proof = Proof.model_validate_json(done.stdout)
     assert unproven(proof) == {}
-    assert [one.name for one in proof.properties if one.required] == REQUIRED
+    assert [prop.name for prop in proof.properties if prop.required] == REQUIRED
     proof.demand()
 
 
@@ -197,7 +197,7 @@ async def fault(nsjail: Nsjail, built: Image, folder: Path, cgroups: Cgroups | N
     proof = await prove(nsjail, built, folder, cgroups=cgroups)
     first = proof.properties[0]
     assert (first.name, first.proven) == ("starts", False)
-    assert not [one for one in proof.properties if one.proven and one.required and one.name != REQUIRED[1]]
+    assert not [prop for prop in proof.properties if prop.proven and prop.required and prop.name != REQUIRED[1]]
     return first.cause, first.fix
 
 

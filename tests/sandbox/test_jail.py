@@ -327,7 +327,7 @@ async def test_each_jail_that_lives_is_another_user_outside_and_numbers_are_used
         pytest.skip("only root may choose users")
     async with opened(tmp_path, ready=0) as box:
         waiting = [await play(box, "await mail.find()", batches=1) for _ in range(3)]
-        users = [_user_of(one.halted.jail) for one in waiting]
+        users = [_user_of(program.halted.jail) for program in waiting]
         assert len(set(users)) == 3
         box.discard(waiting[1].halted)
         await waiting[1].halted.jail.end()

@@ -87,10 +87,10 @@ async def test_a_program_that_nobody_goes_on_with_is_ended_after_a_while(tmp_pat
 
 async def test_forgetting_a_run_ends_its_programs_and_no_others(tmp_path):
     async with opened(tmp_path, ready=0) as box:
-        one, other = await paused(box, "a/1"), await paused(box, "ab/1")
+        first, other = await paused(box, "a/1"), await paused(box, "ab/1")
         await box.forget("a/")
         assert box.kept == 1
-        await asyncio.wait_for(asyncio.shield(one.halted.jail.gone), 10)
+        await asyncio.wait_for(asyncio.shield(first.halted.jail.gone), 10)
         assert (await go_on(box, other, "ab/1")).replayed == 0
 
 

@@ -32,8 +32,8 @@ async def test_closing_ends_every_jail_and_leaves_no_process_file_or_task_behind
     mine = children()
     async with opened(tmp_path, ready=2) as box:
         paused = [await play(box, "print(1)\nawait mail.find()\nwhile True: pass", batches=1) for _ in range(3)]
-        for number, one in enumerate(paused):
-            box.keep(str(number), one.halted)
+        for number, item in enumerate(paused):
+            box.keep(str(number), item.halted)
         held = await play(box, "await mail.find()", batches=1)
         assert held.halted.kind == "waiting"
         await play(box, "return 1")
@@ -63,7 +63,7 @@ async def test_no_two_programs_share_a_jail(tmp_path):
 async def test_more_programs_than_ready_jails_all_run(tmp_path):
     async with opened(tmp_path, ready=1) as box:
         played = await asyncio.gather(*(play(box, f"return {n}") for n in range(5)))
-    assert [one.result for one in played] == list(range(5))
+    assert [program.result for program in played] == list(range(5))
 
 
 async def test_a_jail_that_died_while_it_was_ready_is_not_given_away(tmp_path):

@@ -75,8 +75,8 @@ def test_a_machine_without_a_policy_is_refused_by_name():
 
 
 def test_the_name_of_the_file_stands_for_its_content(tmp_path):
-    one = Profile(NSJAIL, IMAGE).write(tmp_path)
-    assert Profile(NSJAIL, IMAGE).write(tmp_path) == one
+    first = Profile(NSJAIL, IMAGE).write(tmp_path)
+    assert Profile(NSJAIL, IMAGE).write(tmp_path) == first
     others = [
         Profile(NSJAIL, IMAGE, limits=Limits(cpu_s=21)).write(tmp_path),
         Profile(NSJAIL, IMAGE, outside_uid=200001).write(tmp_path),
@@ -85,9 +85,9 @@ def test_the_name_of_the_file_stands_for_its_content(tmp_path):
         Profile(NSJAIL, IMAGE.model_copy(update={"hash": "d" * 64})).write(tmp_path),
         Profile(NSJAIL, IMAGE, kind="shell").write(tmp_path),
     ]
-    assert len({one, *others}) == 7
-    assert sorted(tmp_path.iterdir()) == sorted({one, *others})
-    one.write_text("half a fi", encoding="utf-8")
+    assert len({first, *others}) == 7
+    assert sorted(tmp_path.iterdir()) == sorted({first, *others})
+    first.write_text("half a fi", encoding="utf-8")
     assert Profile(NSJAIL, IMAGE).write(tmp_path).read_text(encoding="utf-8") != "half a fi"
 
 
@@ -158,12 +158,12 @@ print([math.sin(x) for x in numbers] + [math.exp(x) for x in numbers] + [abs(x) 
     weaker.write_text(re.sub("-FMA,-FMA4", f"-{words}", profile.read_text(encoding="utf-8")), encoding="utf-8")
     told = [
         subprocess.run(
-            command(nsjail, one, *interpreter_arguments()[:-1], "-c", source),
+            command(nsjail, item, *interpreter_arguments()[:-1], "-c", source),
             capture_output=True,
             check=True,
             timeout=60,
         ).stdout
-        for one in (profile, weaker)
+        for item in (profile, weaker)
     ]
     assert told[0] == told[1]
     assert len(told[0]) > 1_000_000

@@ -119,8 +119,8 @@ async def sandbox(tmp_path_factory):
 async def test_a_program_that_is_replayed_in_every_round_says_byte_for_byte_what_it_says_live(sandbox, source):
     live = await play(sandbox, source, answer)
     replayed = await play(sandbox, source, answer, replaying=True)
-    assert [one.came for one in replayed.rounds] == [one.came for one in live.rounds]
-    assert [one.sent for one in replayed.rounds] == [one.sent for one in live.rounds]
+    assert [each.came for each in replayed.rounds] == [each.came for each in live.rounds]
+    assert [each.sent for each in replayed.rounds] == [each.sent for each in live.rounds]
     assert replayed.halted.output == live.halted.output
     assert (replayed.halted.kind, replayed.halted.result, replayed.halted.error) == (
         live.halted.kind,
@@ -133,9 +133,9 @@ async def test_a_program_that_is_replayed_in_every_round_says_byte_for_byte_what
 
 async def test_another_seed_gives_other_chances_and_the_same_seed_the_same(sandbox):
     source = "import random, uuid\nreturn [random.random(), str(uuid.uuid4())]"
-    one, same, other = [(await play(sandbox, source, seed=seed)).result for seed in ("a", "a", "b")]
-    assert one == same
-    assert not set(one) & set(other)
+    first, same, other = [(await play(sandbox, source, seed=seed)).result for seed in ("a", "a", "b")]
+    assert first == same
+    assert not set(first) & set(other)
 
 
 async def test_the_first_round_holds_no_frame_and_every_later_one_exactly_what_was_sent(sandbox):
@@ -145,7 +145,7 @@ async def test_the_first_round_holds_no_frame_and_every_later_one_exactly_what_w
     assert json.loads(first.came) == {"calls": [{"i": 0, "tool": "mail.find", "args": {"n": 1}}]}
     assert json.loads(last.sent)["results"] == [{"i": 0, "ok": {"n": 1}}]
     assert json.loads(last.came) == {"done": {"ok": 2}}
-    assert all(one.wall_s > 0 and one.cpu_s >= 0 for one in played.rounds)
+    assert all(each.wall_s > 0 and each.cpu_s >= 0 for each in played.rounds)
 
 
 async def test_calls_go_on_from_the_number_in_the_start_frame(sandbox):

@@ -217,7 +217,10 @@ def test_two_snapshots_are_compared_by_path_kind_and_size(root, snapshots):
     after = snapshots.take(root)
     changes = snapshots.changes(before.id, after.id)
 
-    sizes = [(one.path, one.kind, one.before and one.before.size, one.after and one.after.size) for one in changes]
+    sizes = [
+        (change.path, change.kind, change.before and change.before.size, change.after and change.after.size)
+        for change in changes
+    ]
     assert sizes == [
         ("edited", "edited", 3, 5),
         ("gone", "removed", 13, None),
@@ -253,7 +256,7 @@ def test_what_others_changed_since_is_left_alone_and_reported(root, snapshots):
         assert (root / name).read_text() == "by somebody else"
     assert not (root / "made/run").exists()
     assert not (root / "kept").exists()
-    assert sorted(one.path for one in restored.conflicts) == ["both", "deleted", "kept/run", "made", "new"]
+    assert sorted(conflict.path for conflict in restored.conflicts) == ["both", "deleted", "kept/run", "made", "new"]
     assert restored.paths == ("made/run", "run")
 
 

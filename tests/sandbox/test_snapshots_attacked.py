@@ -47,13 +47,13 @@ def untouched(outside: Path) -> bool:
 
 
 @contextmanager
-def flipping(one, other):
+def flipping(first, other):
     """Do one thing and the other in turn, in a thread, for as long as the block runs."""
     ended, turns = threading.Event(), []
 
     def flip():
         while not ended.is_set():
-            one()
+            first()
             other()
             turns.append(1)
 
@@ -120,7 +120,10 @@ def test_a_directory_swapped_for_a_link_during_the_walk_leads_nowhere(root, outs
             try:
                 found = snapshots.take(root)
                 whole += 1
-                sizes = {one.path: one.after and one.after.size for one in snapshots.changes(nothing.id, found.id)}
+                sizes = {
+                    change.path: change.after and change.after.size
+                    for change in snapshots.changes(nothing.id, found.id)
+                }
                 assert sizes.get("sub/shadow") in (None, len("mine"))
                 assert "link/shadow" not in sizes
             except WorkspaceChanging:
@@ -164,9 +167,9 @@ def test_a_directory_swapped_for_a_link_during_a_restore_takes_nothing_outside(r
         tries = 0
         while tries < 40 or len(turns) < 40:
             tries += 1
-            for one in (before, with_file):
+            for item in (before, with_file):
                 try:
-                    snapshots.restore(root, one.id)
+                    snapshots.restore(root, item.id)
                 except WorkspaceChanging:
                     continue
 
@@ -219,13 +222,13 @@ def test_a_fifo_is_noted_and_never_opened(root, snapshots):
     os.mkfifo(root / "fifo")
     after = snapshots.take(root)
 
-    assert [(one.path, one.after and one.after.content) for one in snapshots.changes(before.id, after.id)] == [
-        ("fifo", "FIFO")
-    ]
+    assert [
+        (change.path, change.after and change.after.content) for change in snapshots.changes(before.id, after.id)
+    ] == [("fifo", "FIFO")]
     snapshots.restore(root, before.id, expect=after.id)
     assert list(root.iterdir()) == []
     snapshots.restore(root, before.id)
-    assert [one.path for one in snapshots.restore(root, after.id).failed] == ["fifo"]
+    assert [failed.path for failed in snapshots.restore(root, after.id).failed] == ["fifo"]
 
 
 def test_a_file_that_becomes_a_fifo_while_it_is_opened_stops_nobody(root, snapshots):
@@ -286,7 +289,7 @@ def test_names_that_look_like_paths_options_or_lines_are_names(root, snapshots):
     for path in root.iterdir():
         path.unlink()
     after = snapshots.take(root)
-    assert {os.fsencode(one.path) for one in snapshots.changes(before.id, after.id)} == set(names)
+    assert {os.fsencode(change.path) for change in snapshots.changes(before.id, after.id)} == set(names)
 
     snapshots.restore(root, before.id, expect=after.id)
 
@@ -337,8 +340,8 @@ def test_a_file_that_grows_and_shrinks_while_it_is_read_is_taken_whole_or_not_at
                 taken.add(snapshots.take(root).id)
             except WorkspaceChanging as error:
                 assert "file is being changed" in str(error)  # noqa: PT017 - either end of the race is right
-    for one in taken:
-        snapshots.restore(root, one)
+    for item in taken:
+        snapshots.restore(root, item)
         text = (root / "file").read_bytes()
         assert len(set(text)) <= 1
 
@@ -366,7 +369,7 @@ def test_setuid_is_seen_removed_when_a_run_set_it_and_never_given(root, snapshot
     (root / "plain").chmod(0o4755)
     (root / "rights").write_text("changed")
     after = snapshots.take(root)
-    assert ("plain", "mode") in {(one.path, one.kind) for one in snapshots.changes(before.id, after.id)}
+    assert ("plain", "mode") in {(change.path, change.kind) for change in snapshots.changes(before.id, after.id)}
 
     restored = snapshots.restore(root, before.id, expect=after.id)
 

@@ -106,9 +106,9 @@ async def test_what_a_body_binds_it_binds_as_a_module_would():
     main = body.pop("main")
     await main()
     exec(compile(SAME_AS_A_MODULE, "<module>", "exec"), module)
-    left = [{name: value for name, value in one.items() if not name.startswith("__")} for one in (body, module)]
+    left = [{name: value for name, value in names.items() if not name.startswith("__")} for names in (body, module)]
     assert left[0].keys() == left[1].keys()
-    plain = [{n: v for n, v in one.items() if isinstance(v, int | str | float | list | dict)} for one in left]
+    plain = [{n: v for n, v in names.items() if isinstance(v, int | str | float | list | dict)} for names in left]
     assert plain[0] == plain[1]
     assert body["Thing"].__qualname__ == "Thing"
     assert body["found"] == (body["Thing"], 2)

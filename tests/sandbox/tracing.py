@@ -76,8 +76,8 @@ async def run(
     start = start_frame(source, seed=seed or f"seed {number}", now=NOW + number)
     trace = Trace(len(before), list(before))
     made, frame = 0, None
-    for place, one in enumerate(before):
-        calls = read_frame(one.came, tools=TOOLS, first_call=made, limits=Limits())
+    for place, item in enumerate(before):
+        calls = read_frame(item.came, tools=TOOLS, first_call=made, limits=Limits())
         assert isinstance(calls, tuple)
         made += len(calls)
         frame = answers(number, place, calls)
@@ -99,10 +99,10 @@ async def run(
         sandbox.keep(f"{id(trace)}/{len(trace.rounds)}", trace.last)
 
 
-async def compare(one: Sandbox, other: Sandbox, number: int) -> Trace:
+async def compare(sandbox: Sandbox, other: Sandbox, number: int) -> Trace:
     """Run a program live, then replayed up to a random round in another sandbox, and demand that both are the same."""
     source = program(number)
-    live = await run(one, number, source)
+    live = await run(sandbox, number, source)
     since = random.Random(f"since {number}").randrange(len(live.rounds))
     try:
         replayed = await run(other, number, source, live.rounds[:since])
@@ -116,13 +116,13 @@ async def compare(one: Sandbox, other: Sandbox, number: int) -> Trace:
     return live
 
 
-def differences(one: Trace, other: Trace) -> list[str]:
+def differences(trace: Trace, other: Trace) -> list[str]:
     """Return where two traces differ, in words."""
-    found = [] if len(one.rounds) == len(other.rounds) else [f"{len(one.rounds)} rounds and {len(other.rounds)}"]
-    for place, (left, right) in enumerate(zip(one.rounds, other.rounds, strict=False)):
+    found = [] if len(trace.rounds) == len(other.rounds) else [f"{len(trace.rounds)} rounds and {len(other.rounds)}"]
+    for place, (left, right) in enumerate(zip(trace.rounds, other.rounds, strict=False)):
         for what in ("sent", "came"):
             found += _difference(f"round {place}, {what}", getattr(left, what), getattr(right, what))
-    for what, value in one.end().items():
+    for what, value in trace.end().items():
         found += _difference(what, value, other.end()[what])
     return found
 
@@ -130,7 +130,7 @@ def differences(one: Trace, other: Trace) -> list[str]:
 def _difference(what: str, left: Any, right: Any) -> list[str]:
     if left == right:
         return []
-    left, right = (one if isinstance(one, bytes | str) else repr(one) for one in (left, right))
+    left, right = (side if isinstance(side, bytes | str) else repr(side) for side in (left, right))
     at = next((n for n, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))
     cut = slice(max(0, at - 60), at + 60)
     return [f"{what}, at {at}: {left[cut]!r} and {right[cut]!r}"]

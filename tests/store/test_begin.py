@@ -254,13 +254,13 @@ async def test_an_old_send_finds_the_record_of_a_newer_one(tmp_path):
 
 async def test_of_many_attempts_on_two_engines_exactly_one_goes(tmp_path):
     async with (
-        open_store(database_url=None, home=tmp_path) as one,
+        open_store(database_url=None, home=tmp_path) as first,
         open_store(database_url=None, home=tmp_path) as other,
     ):
         for n in range(10):
             intent = FIRST.model_copy(update={"effect_id": f"w/r/{n}", "n": n, "lease": 1e12})
             begun = await asyncio.gather(
-                *(store.effects.begin(intent, attempt=1, **ONCE) for store in (one, other) for _ in range(8))
+                *(store.effects.begin(intent, attempt=1, **ONCE) for store in (first, other) for _ in range(8))
             )
             assert sorted(b.kind for b in begun) == ["go"] + ["wait"] * 15
             token = next(b.token for b in begun if b.kind == "go")
@@ -270,15 +270,15 @@ async def test_of_many_attempts_on_two_engines_exactly_one_goes(tmp_path):
 async def test_of_many_attempts_to_repeat_an_idempotent_effect_exactly_one_goes(tmp_path):
     clock = Clock()
     async with (
-        open_store(database_url=None, home=tmp_path, clock=clock) as one,
+        open_store(database_url=None, home=tmp_path, clock=clock) as first,
         open_store(database_url=None, home=tmp_path, clock=clock) as other,
     ):
-        await one.effects.begin(FIRST, attempt=1, **ONCE)
+        await first.effects.begin(FIRST, attempt=1, **ONCE)
         clock.now = 500
         begun = await asyncio.gather(
             *(
                 store.effects.begin(later(FIRST, clock), attempt=2, idempotency_ttl=1e6, epoch_differs=False)
-                for store in (one, other)
+                for store in (first, other)
                 for _ in range(8)
             )
         )

@@ -105,19 +105,21 @@ async def test_a_payload_changed_on_disk_is_noticed_and_healed_when_it_is_writte
 
 async def test_a_sealed_payload_cannot_be_swapped_for_another(tmp_path):
     async with open_store(database_url=None, home=tmp_path, encryption_keys=[NEW]) as store:
-        one, other = await store.blobs.of("w/r").seal(b"one"), await store.blobs.of("w/r").seal(b"other")
+        first, other = await store.blobs.of("w/r").seal(b"one"), await store.blobs.of("w/r").seal(b"other")
         (place,) = (tmp_path / "blobs").iterdir()
-        (place / f"{one}.sealed").write_bytes((place / f"{other}.sealed").read_bytes())
+        (place / f"{first}.sealed").write_bytes((place / f"{other}.sealed").read_bytes())
         with pytest.raises(StoreUnavailable):
-            await store.blobs.of("w/r").unseal(one)
+            await store.blobs.of("w/r").unseal(first)
 
 
 async def test_the_same_bytes_written_at_once_are_one_file(tmp_path):
     async with (
-        open_store(database_url=None, home=tmp_path) as one,
+        open_store(database_url=None, home=tmp_path) as first,
         open_store(database_url=None, home=tmp_path) as other,
     ):
-        refs = await asyncio.gather(*(store.blobs.of("w/r").put(b"same") for store in (one, other) for _ in range(10)))
+        refs = await asyncio.gather(
+            *(store.blobs.of("w/r").put(b"same") for store in (first, other) for _ in range(10))
+        )
     assert len(set(refs)) == 1
     assert [path.name for path in files(tmp_path)] == [refs[0]]
 
@@ -171,14 +173,14 @@ async def test_a_shown_ref_cannot_read_what_is_sealed_nor_the_other_way_round(tm
 
 async def test_the_ref_of_a_sealed_payload_does_not_reveal_its_hash_nor_the_key_of_a_run(tmp_path):
     async with (
-        open_store(database_url=None, home=tmp_path / "a") as one,
+        open_store(database_url=None, home=tmp_path / "a") as first,
         open_store(database_url=None, home=tmp_path / "b") as other,
     ):
-        ref = await one.blobs.of("w/r").seal(b"w/r")
-        assert ref == await one.blobs.of("w/r").seal(b"w/r")
+        ref = await first.blobs.of("w/r").seal(b"w/r")
+        assert ref == await first.blobs.of("w/r").seal(b"w/r")
         assert ref != await other.blobs.of("w/r").seal(b"w/r")
         assert ref not in hashlib.sha256(b"w/r").hexdigest()
-        assert ref not in one.run_key("w/r").hex()
+        assert ref not in first.run_key("w/r").hex()
 
 
 async def test_with_a_key_nothing_sealed_lies_on_disk_in_clear(tmp_path):

@@ -40,13 +40,13 @@ async def test_of_two_events_with_one_number_the_newer_stays(tmp_path):
 
 async def test_many_writers_lose_nothing(tmp_path):
     async with (
-        open_store(database_url=None, home=tmp_path) as one,
+        open_store(database_url=None, home=tmp_path) as first,
         open_store(database_url=None, home=tmp_path) as other,
     ):
         await asyncio.gather(
-            *(store.events.append("w/r", [event(n), event(n + 1)]) for n in range(1, 30) for store in (one, other))
+            *(store.events.append("w/r", [event(n), event(n + 1)]) for n in range(1, 30) for store in (first, other))
         )
-        assert [e.n for e in await one.events.of_run("w/r")] == list(range(1, 31))
+        assert [e.n for e in await first.events.of_run("w/r")] == list(range(1, 31))
 
 
 async def test_hostile_text_is_kept(tmp_path):

@@ -11,17 +11,17 @@ from store.opening import open_store
 
 async def test_another_store_is_refused_and_both_are_named(tmp_path):
     async with (
-        open_store(database_url=None, home=tmp_path / "a") as one,
+        open_store(database_url=None, home=tmp_path / "a") as first,
         open_store(database_url=None, home=tmp_path / "b") as other,
     ):
-        one.check(one.stamp)
-        one.check("")
+        first.check(first.stamp)
+        first.check("")
         with pytest.raises(StoreMismatch) as refused:
-            one.check(other.stamp)
-        assert one.stamp in str(refused.value)
+            first.check(other.stamp)
+        assert first.stamp in str(refused.value)
         assert other.stamp in str(refused.value)
         with pytest.raises(StoreMismatch):
-            one.check("nonsense")
+            first.check("nonsense")
 
 
 async def test_a_new_epoch_is_the_same_store_and_is_noticed(tmp_path):

@@ -70,11 +70,11 @@ async def test_a_store_stays_the_same_store_when_it_is_opened_again(tmp_path):
 
 async def test_two_homes_are_two_stores(tmp_path):
     async with (
-        open_store(database_url=None, home=tmp_path / "a") as one,
+        open_store(database_url=None, home=tmp_path / "a") as first,
         open_store(database_url=None, home=tmp_path / "b") as other,
     ):
-        assert one.identity.id != other.identity.id
-        assert one.run_key("w/r") != other.run_key("w/r")
+        assert first.identity.id != other.identity.id
+        assert first.run_key("w/r") != other.run_key("w/r")
 
 
 async def test_processes_that_open_an_empty_home_at_once_find_one_store(tmp_path):

@@ -57,12 +57,12 @@ async def test_an_effect_is_settled_once(tmp_path):
 
 async def test_of_many_that_settle_at_once_one_is_believed(tmp_path):
     async with (
-        open_store(database_url=None, home=tmp_path) as one,
+        open_store(database_url=None, home=tmp_path) as first,
         open_store(database_url=None, home=tmp_path) as other,
     ):
-        begun = await one.effects.begin(FIRST, **ONCE)
+        begun = await first.effects.begin(FIRST, **ONCE)
         believed = await asyncio.gather(
-            *(s.effects.settle("w/r/1", begun.token, EffectState.APPLIED) for s in (one, other) for _ in range(6))
+            *(s.effects.settle("w/r/1", begun.token, EffectState.APPLIED) for s in (first, other) for _ in range(6))
         )
     assert believed.count(True) == 1
 

@@ -73,7 +73,11 @@ async def test_one_action_fits_servers_that_name_things_differently(acting, shap
 async def test_actions_say_their_own_danger_and_how_they_are_undone(acting):
     async with acting("composio") as toolbox:
         catalog = await toolbox.catalog("anyone")
-        safety = {name: one.tool.safety for name, one in catalog.definitions.items() if one.provider != "people"}
+        safety = {
+            name: definition.tool.safety
+            for name, definition in catalog.definitions.items()
+            if definition.provider != "people"
+        }
         assert safety == {
             "gmail.search": Safety.READ_ONLY,
             "gmail.send_email": Safety.RESTRICTED_WRITE,
@@ -203,7 +207,7 @@ async def test_a_function_is_a_tool_with_the_schema_of_its_signature(own):
         refused = await call(toolbox, "own.total", {"lines": [], "tax": 3})
         failed = await call(toolbox, "own.total", {"lines": [], "tax": 0})
         slow = await call(toolbox, "own.total", {"lines": [], "tax": 4}, deadline_s=0.2)
-        assert [one.error for one in (refused, failed, slow)] == [
+        assert [answer.error for answer in (refused, failed, slow)] == [
             "no such tax",
             "the action failed: ZeroDivisionError",
             "not done within 0.2 s",

@@ -351,10 +351,10 @@ def tool_names(definitions):
 def test_signatures_say_what_may_be_left_out():
     signatures = signatures_of([SEND, OPEN])
     send, update = signatures["mail"]["send_email"], signatures["my_crm"]["update"]
-    needed = [name for name, one in send.parameters.items() if one.default is inspect.Parameter.empty]
+    needed = [name for name, parameter in send.parameters.items() if parameter.default is inspect.Parameter.empty]
     assert needed == ["to", "subject"]
-    assert {one.kind for one in send.parameters.values()} == {inspect.Parameter.KEYWORD_ONLY}
-    assert [one.kind for one in update.parameters.values()][-1] is inspect.Parameter.VAR_KEYWORD
+    assert {parameter.kind for parameter in send.parameters.values()} == {inspect.Parameter.KEYWORD_ONLY}
+    assert [parameter.kind for parameter in update.parameters.values()][-1] is inspect.Parameter.VAR_KEYWORD
     assert tool_names([SEND, OPEN]) == {
         ("mail", "send_email"): "mail.send-email",
         ("my_crm", "update"): "my crm.update",
@@ -399,8 +399,8 @@ def test_pyright_accepts_the_package_and_finds_wrong_calls(tmp_path):
     command = (sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable)
     checked = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=100)
     found = [
-        (one["file"].removeprefix(f"{tmp_path}/"), one["range"]["start"]["line"] + 1)
-        for one in json.loads(checked.stdout)["generalDiagnostics"]
+        (diagnostic["file"].removeprefix(f"{tmp_path}/"), diagnostic["range"]["start"]["line"] + 1)
+        for diagnostic in json.loads(checked.stdout)["generalDiagnostics"]
     ]
     assert found == [("wrong.py", line) for line in (5, 6, 7, 8, 9)], checked.stdout
 
@@ -432,7 +432,7 @@ async def test_whatever_a_server_says_each_source_is_one_function_that_makes_one
     names = tool_names(definitions)
     signatures = signatures_of(definitions)
     sources = bindings_of(definitions)
-    assert sorted(names.values()) == sorted({one.name for one in definitions})
+    assert sorted(names.values()) == sorted({definition.name for definition in definitions})
     assert describe(definitions).count("\n") == len(names) - 1
     for (module, function), tool in names.items():
         source = sources[module][function]
@@ -449,7 +449,9 @@ async def test_whatever_a_server_says_each_source_is_one_function_that_makes_one
         assert isinstance(returned, ast.Return)
         calls = []
         parameters = signatures[module][function].parameters
-        named = [one.name for one in parameters.values() if one.kind is inspect.Parameter.KEYWORD_ONLY]
+        named = [
+            parameter.name for parameter in parameters.values() if parameter.kind is inspect.Parameter.KEYWORD_ONLY
+        ]
         await run(source, calls)(**{name: index for index, name in enumerate(named)})
         ((called, arguments),) = calls
         assert called == tool

@@ -137,4 +137,4 @@ async def test_what_another_host_approves_by_itself_is_asked_about_here(tmp_path
     entry = raw(tools=tools, answers={}) | {"autoApprove": ["send"], "disabledTools": ["drop"]}
     async with opened(tmp_path, {"mcpServers": {"m": entry}}) as toolbox:
         definitions = (await toolbox.catalog("anyone")).definitions
-    assert {name: one.tool.safety for name, one in definitions.items()} == {"m.send": "restricted_write"}
+    assert {name: definition.tool.safety for name, definition in definitions.items()} == {"m.send": "restricted_write"}

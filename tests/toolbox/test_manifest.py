@@ -286,7 +286,7 @@ async def test_providers_and_tools_whose_names_look_alike_have_files_of_their_ow
     }
     async with opened(tmp_path, configuration) as toolbox:
         done = await ToolboxBuilder(toolbox, tmp_path).refresh_manifest()
-    paths = [one.path for one in (*done.manifest.tools.values(), *done.manifest.providers.values())]
+    paths = [entry.path for entry in (*done.manifest.tools.values(), *done.manifest.providers.values())]
     assert len(set(paths)) == len(paths) == 7
     for path in paths:
         assert (done.folder / path).resolve().is_relative_to(done.folder.resolve() / "providers")
@@ -324,7 +324,7 @@ async def test_no_secret_of_the_toolbox_stands_in_a_manifest(opened, tmp_path, r
     text = text_of(done.folder.resolve())
     for secret in (SECRET, "AKIAQ3EGRZ7TXVHW2MNP", "an-ordinary-looking-value"):
         assert secret not in text
-    assert [one.name for one in done.manifest.of("told")] == ["told.talking"]
+    assert [tool.name for tool in done.manifest.of("told")] == ["told.talking"]
     assert done.manifest.tools["told.talking"].description == "Uses [REDACTED:known] and [REDACTED:aws_key]."
     assert "its name holds a secret" in " ".join(done.manifest.problems)
 
@@ -342,15 +342,15 @@ async def test_what_cannot_be_used_says_why(opened, tmp_path, raw):
     policy = Policy.admit({"deny": ["*.delete_*", {"tool": "up.read", "when": {"x": {"gt": 1}}}]})
     async with opened(tmp_path, configuration) as toolbox:
         manifest = (await ToolboxBuilder(toolbox, tmp_path, policy=policy).refresh_manifest("bo")).manifest
-    reasons = {name: one.reason for name, one in manifest.providers.items()}
+    reasons = {name: provider.reason for name, provider in manifest.providers.items()}
     assert "exited before it answered" in reasons.pop("down")
     assert reasons == {
         "up": None,
         "off": "not connected: disabled in toolbox.json",
         "bank": "denied: users.*.providers does not name it in toolbox.json",
     }
-    assert [one.granted for one in manifest.providers.values()] == [False, True, False, True]
-    assert {name: manifest.reason(one) for name, one in manifest.tools.items()} == {
+    assert [provider.granted for provider in manifest.providers.values()] == [False, True, False, True]
+    assert {name: manifest.reason(tool) for name, tool in manifest.tools.items()} == {
         "up.delete_all": "denied: deny[0]: *.delete_*",
         "up.read": None,
     }
@@ -433,7 +433,7 @@ class Writer:
 def only_description(place):
     manifest = read_manifest(place)
     assert len(manifest.tools) == 40
-    (said,) = {one.description for one in manifest.tools.values()}
+    (said,) = {tool.description for tool in manifest.tools.values()}
     return said
 
 
@@ -514,15 +514,15 @@ async def test_the_bindings_on_disk_are_imported_and_strictly_typed(opened, tmp_
 
         client.register_tool_caller(caller)
         await servers.mail.send_email(to=["ana"])
-        for one in done.manifest.of("odd one"):
-            module, _, function = one.binding.partition(".")
-            await getattr(getattr(servers, module), function)(**{one.arguments[0].name: None})
+        for item in done.manifest.of("odd one"):
+            module, _, function = item.binding.partition(".")
+            await getattr(getattr(servers, module), function)(**{item.arguments[0].name: None})
     finally:
         for name in [name for name in sys.modules if name.partition(".")[0] == "sandbox_py"]:
             del sys.modules[name]
     assert sent == [
         ("mail.send-email", {"to": ["ana"]}),
-        *((f"odd one.{one.mcp_tool_name}", {one.mcp_tool_name: None}) for one in done.manifest.of("odd one")),
+        *((f"odd one.{item.mcp_tool_name}", {item.mcp_tool_name: None}) for item in done.manifest.of("odd one")),
     ]
     settings = {"typeCheckingMode": "strict", "pythonVersion": "3.11", "include": ["sandbox_py"]}
     (done.folder / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")

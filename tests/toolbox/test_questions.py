@@ -38,7 +38,7 @@ def kept(question):
 async def test_a_question_comes_back_instead_of_an_answer_and_the_reply_makes_the_call_go_on(office, provider):
     room = f"room of {provider}"
     asked = (await call(office, f"{provider}.give_away", {"room": room})).question
-    assert [one.message for one in asked.requests] == [f"Give away {room}?"]
+    assert [request.message for request in asked.requests] == [f"Give away {room}?"]
     assert asked.in_call is False
     answer = await call(
         office, f"{provider}.give_away", {"room": room}, reply=InputResponse(kept(asked), {"sure": True})
@@ -97,9 +97,9 @@ async def test_an_older_server_that_fails_without_an_answer_is_asked_about_all_t
 async def test_questions_of_calls_that_overlap_belong_to_nobody_and_the_calls_go_one_by_one_afterwards(older):
     async with older() as toolbox:
         both = await asyncio.gather(call(toolbox, "older.book"), call(toolbox, "older.peek"))
-        assert [one.data for one in both] == ["no day, no booking"] * 2
+        assert [item.data for item in both] == ["no day, no booking"] * 2
         later = await asyncio.gather(call(toolbox, "older.book"), call(toolbox, "older.peek"))
-    assert all(one.question is not None for one in later)
+    assert all(answer.question is not None for answer in later)
 
 
 async def test_a_question_belongs_to_the_call_that_is_left_when_others_have_ended(older, tmp_path, eventually):
@@ -131,5 +131,5 @@ async def test_every_page_of_a_list_is_read(older):
 async def test_no_more_calls_run_at_once_than_the_operator_allows(older, tmp_path):
     async with older(concurrency=1) as toolbox:
         both = await asyncio.gather(call(toolbox, "older.book"), call(toolbox, "older.book"))
-    assert all(one.question is not None for one in both)
+    assert all(item.question is not None for item in both)
     assert done(tmp_path) == ["called book", "book was told cancel"] * 2

@@ -85,7 +85,7 @@ async def test_at_its_deadline_a_command_and_all_it_started_are_killed(tmp_path,
         await run(source, tmp_path, timeout_s=3, printed=lambda _, chunk: printed.append(chunk))
     processes = b"".join(printed).split()
     assert len(processes) == 2
-    await eventually(lambda: not any(is_running(int(one)) for one in processes))
+    await eventually(lambda: not any(is_running(int(process)) for process in processes))
 
 
 async def test_what_a_command_leaves_in_the_background_ends_with_it(tmp_path, eventually):

@@ -47,9 +47,9 @@ HOSTILE = (
 
 
 def described(*tools, providers=None):
-    known = {one.provider for one in tools}
+    known = {tool.provider for tool in tools}
     made = {name: ManifestProvider(name=name, kind="mcp", tools=1, path="p") for name in known}
-    return Manifest(user_id="ana", version="v", providers=providers or made, tools={one.name: one for one in tools})
+    return Manifest(user_id="ana", version="v", providers=providers or made, tools={tool.name: tool for tool in tools})
 
 
 def manifest_tool(text, schema=None):
@@ -100,7 +100,7 @@ def an_office():
         (ListedTool(name="sent", input_schema={"type": "object"}), Declaration(safety=Safety.READ_ONLY)),
         (ListedTool(name="recall", input_schema={"type": "object"}), Declaration()),
     ]
-    catalog = build([define("mail", one, said, trusted=False, serial=False) for one, said in listed], [], {})
+    catalog = build([define("mail", tool, said, trusted=False, serial=False) for tool, said in listed], [], {})
     catalog = replace(
         catalog,
         kinds={"mail": "mcp", "down": "mcp"},
@@ -245,7 +245,7 @@ def test_nothing_that_a_server_says_acts_in_a_page(text):
     assert not re.search(r"\[[^\]]*\]\(", bare)
     assert "://" not in outside
     assert bare.count("`") == 2, "the name of the function is the only code"
-    assert all(one.isprintable() or one == "\n" for one in page)
+    assert all(character.isprintable() or character == "\n" for character in page)
     rows = [line for line in re.sub(r"\\.", "", page).splitlines() if line.startswith("|")]
     assert [line.count("|") for line in rows] == [5, 5, 5, 6, 6, 6]
     assert len([line for line in bare.splitlines() if line.startswith("#")]) == 2

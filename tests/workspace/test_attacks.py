@@ -55,16 +55,16 @@ def told(request) -> Iterator[tuple[Path, dict[str, Any]]]:
 @pytest.mark.parametrize("attack", SHOWN, ids=lambda attack: attack.name.replace(" ", "_"))
 def test_what_a_hostile_command_reaches_for_stays_out_of_reach(attack, told):
     folder, answers = told
-    one = answers[attack.name]
+    first = answers[attack.name]
     root = folder / "workspaces" / f"w{SHOWN.index(attack)}"
-    assert "raised" not in one["answer"], one["answer"]
-    assert attack.holds(one["answer"], root), one["answer"]
-    assert SECRET not in json.dumps(one["answer"])
-    assert one["left"] == []
-    assert one["connections"] == []
-    assert one["victim"]
-    assert one["outside"] == ["secret.txt"]
-    assert set(one["here"]) <= {"outside", "profiles", "rooms", "snapshots", "state", "workspaces"}
+    assert "raised" not in first["answer"], first["answer"]
+    assert attack.holds(first["answer"], root), first["answer"]
+    assert SECRET not in json.dumps(first["answer"])
+    assert first["left"] == []
+    assert first["connections"] == []
+    assert first["victim"]
+    assert first["outside"] == ["secret.txt"]
+    assert set(first["here"]) <= {"outside", "profiles", "rooms", "snapshots", "state", "workspaces"}
 
 
 def test_there_are_enough_attacks():

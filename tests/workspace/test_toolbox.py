@@ -47,7 +47,7 @@ async def test_every_writing_tool_is_known_to_be_undone_and_checked(tmp_path):
         assert verify is not None, name
         assert undo.name == by_id.name == f"{definition.provider}.restore"
         assert definition.declaration.idempotent
-    safeties = {name: one.tool.safety for name, one in catalog.definitions.items()}
+    safeties = {name: definition.tool.safety for name, definition in catalog.definitions.items()}
     assert safeties["shell.run"] is Safety.RESTRICTED_WRITE
     assert safeties["fs.write_file"] is Safety.WRITE_SAFE
     assert safeties["fs.search"] is Safety.READ_ONLY
@@ -66,7 +66,7 @@ async def test_users_get_only_what_they_are_granted_and_operators_may_raise_a_cl
         "providers": {"fs": {"tools": {"write_file": {"safety": "restricted_write"}}}},
     }
     _, catalog = await opened(tmp_path / "toolbox.json", toolbox)
-    assert {one.provider for one in catalog.definitions.values()} == {"fs"}
+    assert {definition.provider for definition in catalog.definitions.values()} == {"fs"}
     assert catalog.definitions["fs.write_file"].tool.safety is Safety.RESTRICTED_WRITE
     assert catalog.undo_of(catalog.definitions["fs.write_file"]) is not None
 
@@ -75,7 +75,9 @@ async def test_the_page_names_every_tool_and_its_class(tmp_path):
     _, catalog = await opened(tmp_path / "toolbox.json", {})
     rows = table("docs/workspace.md", "## What a model can call")
     said = {names(tool)[0]: safety for tool, safety, _ in rows}
-    assert said == {name: one.tool.safety.value for name, one in catalog.definitions.items() if not one.hidden}
+    assert said == {
+        name: definition.tool.safety.value for name, definition in catalog.definitions.items() if not definition.hidden
+    }
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ async def test_a_command_tells_what_it_wrote_and_how_it_ended(desk: Desk):
     assert ran["artifacts"] == [
         {"path": "a", "sha256": "7aa7a5359173d05b63cfd682e3c38487f3cb4f7f1d60659fe59fab1505977d4c", "size": 4}
     ]
-    assert {(one["path"], one["kind"]) for one in ran["changes"]} >= {("a", "added"), ("old", "removed")}
+    assert {(change["path"], change["kind"]) for change in ran["changes"]} >= {("a", "added"), ("old", "removed")}
 
 
 @pytest.mark.timeout(900)
@@ -49,8 +49,8 @@ async def test_a_run_that_wrote_edited_moved_and_deleted_two_hundred_files_is_ta
         await desk.ask("delete", path="n", recursive=True),
     ]
     assert desk.held() != before
-    for one in reversed(done):
-        restored = await desk.ask("restore", snapshot=one["before"], expect=one["after"])
+    for item in reversed(done):
+        restored = await desk.ask("restore", snapshot=item["before"], expect=item["after"])
         assert isinstance(restored, dict), restored
     assert desk.held() == before
 

@@ -192,7 +192,9 @@ def bound(definitions: Iterable[Definition], *, inline: bool = False) -> list[Bi
     found: list[Binding] = []
     for provider, by_name in tools.items():
         functions = unique(by_name, reserved=IN_BINDINGS, plain=True)
-        found += [bind(one, modules[provider], functions[name], inline=inline) for name, one in by_name.items()]
+        found += [
+            bind(definition, modules[provider], functions[name], inline=inline) for name, definition in by_name.items()
+        ]
     return found
 
 

@@ -40,7 +40,9 @@ class Index:
         self._lock = threading.Lock()
         self._database = sqlite3.connect(":memory:", check_same_thread=False)
         self._database.execute(_sql("index.sql"))
-        self._database.executemany(_sql("insert.sql"), ((place, *_row(one)) for place, one in enumerate(ordered)))
+        self._database.executemany(
+            _sql("insert.sql"), ((place, *_row(definition)) for place, definition in enumerate(ordered))
+        )
         self._count, self._search = _sql("count.sql"), _sql("search.sql")
         self._meaning = _meaning_of(ordered) if by_meaning and ordered else None
 

@@ -159,5 +159,7 @@ class Configuration(Strict):
         who = user_id if user_id in users else "*" if "*" in users else None
         granted = self.granted(user_id, providers)
         where = "users names neither the user nor *" if who is None else f"users.{who}.providers does not name it"
-        off = {name: "not connected: disabled in toolbox.json" for name, one in self.servers.items() if one.disabled}
+        off = {
+            name: "not connected: disabled in toolbox.json" for name, server in self.servers.items() if server.disabled
+        }
         return off | {name: f"denied: {where} in toolbox.json" for name in providers if name not in granted}

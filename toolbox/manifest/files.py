@@ -28,7 +28,10 @@ def files_of(manifest: Manifest, package: dict[str, str]) -> dict[str, bytes]:
     providers = {name: provider.plain() for name, provider in manifest.providers.items()}
     return {
         _LIST: _written(providers),
-        **{one.path: _written(one.plain() | {"tool_files": tools[name]}) for name, one in manifest.providers.items()},
+        **{
+            provider.path: _written(provider.plain() | {"tool_files": tools[name]})
+            for name, provider in manifest.providers.items()
+        },
         **{tool.path: _written(tool.plain()) for tool in manifest.tools.values()},
         **{path: source.encode() for path, source in package.items()},
     }
@@ -75,7 +78,7 @@ def _read(place: Path) -> Manifest:
     head = _parsed(place / HEAD)
     try:
         listed = _parsed(place / _LIST)
-        providers = {name: ManifestProvider.model_validate(one) for name, one in listed.items()}
+        providers = {name: ManifestProvider.model_validate(provider) for name, provider in listed.items()}
         tools = [
             ManifestTool.model_validate(_parsed(_beneath(place, path)))
             for provider in providers.values()

@@ -78,7 +78,7 @@ def own(nodes: list[ast.stmt], *, expressions: bool = True) -> Iterator[ast.AST]
             case _:
                 inside = ast.iter_child_nodes(node)
         waiting += (
-            inside if expressions else (one for one in inside if not isinstance(one, ast.expr) or _is_target(one))
+            inside if expressions else (node for node in inside if not isinstance(node, ast.expr) or _is_target(node))
         )
 
 

@@ -16,7 +16,7 @@ def perhaps(schema):
 
 
 def tool(name, description, properties, optional=(), *, reads=False):
-    required = [one for one in properties if one not in optional]
+    required = [proof for proof in properties if proof not in optional]
     schema = {"type": "object", "properties": properties, "required": required}
     listed = {"name": name, "description": description, "inputSchema": schema}
     return listed | ({"annotations": {"readOnlyHint": True}} if reads else {})
@@ -91,9 +91,9 @@ LISTED, ANSWER = {"plain": (PLAIN, plain), "composio": (COMPOSIO, composio)}[sys
 
 def check(name, given):
     """Refuse what the tool's own schema refuses."""
-    (schema,) = [one["inputSchema"] for one in LISTED if one["name"] == name]
+    (schema,) = [tool["inputSchema"] for tool in LISTED if tool["name"] == name]
     kinds = {"string": str, "integer": int, "boolean": bool, "array": list}
-    if missing := [one for one in schema["required"] if one not in given]:
+    if missing := [name for name in schema["required"] if name not in given]:
         raise Refused(f"{name} needs {', '.join(missing)}")
     for key, value in given.items():
         rule = schema["properties"].get(key)
