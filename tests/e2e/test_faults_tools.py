@@ -15,21 +15,21 @@ POLICY = "default: {read_only: allow, write_safe: allow, restricted_write: allow
 CHECK = {"tool": "journal", "arguments": {"id": "{{ effect.id }}"}}
 
 
-def one(tool, **arguments):
+def call_of(tool, **arguments):
     return [Reply(calls=[(f"desk__{tool}", arguments)]), DONE]
 
 
 SCRIPTS = Labelled(
-    huge=one("huge"),
-    slow=one("slow"),
-    stuck=one("stuck"),
-    checked=one("checked"),
-    idempotent=one("idempotent"),
-    mortal=one("mortal"),
-    dying=one("dying"),
-    killing=one("killing"),
-    noisy=one("noisy"),
-    changing=one("changing", amount=7),
+    huge=call_of("huge"),
+    slow=call_of("slow"),
+    stuck=call_of("stuck"),
+    checked=call_of("checked"),
+    idempotent=call_of("idempotent"),
+    mortal=call_of("mortal"),
+    dying=call_of("dying"),
+    killing=call_of("killing"),
+    noisy=call_of("noisy"),
+    changing=call_of("changing", amount=7),
     absent=[Reply(calls=[("absent__anything", {})]), DONE],
     missing=[Reply(calls=[("search_tools", {"query": "slow"})]), DONE],
 )
