@@ -114,7 +114,9 @@ class Handlers:
         try:
             decision = deciding.admit(approval)
             known = decision.event_id is not None and decision.event_id in self.context.state.answered
-            refused = None if known else self.context.approvals.refusal(decision)
+            approvals = self.context.approvals
+            early = approvals.may_open_soon(decision.request_id)
+            refused = None if known or early else approvals.refusal(decision)
         except errors.BackstayError as error:
             refused = error
         if refused is not None:

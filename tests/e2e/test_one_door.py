@@ -70,6 +70,10 @@ class Seen:
     handle: WorkflowHandle
     requests: dict[str, dict]
 
+    @property
+    def run(self) -> str:
+        return f"{self.handle.id}/{self.handle.first_execution_run_id}"
+
     async def stages(self, tool: str) -> set[Stage]:
         """Return the stages of which a call of this tool has left a trace."""
         asked = [request for request in self.requests.values() for call in request["calls"] if call["tool"] == tool]
@@ -92,17 +96,16 @@ class Seen:
         return {stage for stage, seen in traces.items() if seen}
 
     def rows(self) -> list[sqlite3.Row]:
-        run = f"{self.handle.id}/{self.handle.first_execution_run_id}"
         with sqlite3.connect(self.engine.settings.home / "backstay.db", timeout=10) as connection:
             connection.row_factory = sqlite3.Row
-            return connection.execute("SELECT * FROM effects WHERE run = ?", (run,)).fetchall()
+            return connection.execute("SELECT * FROM effects WHERE run = ?", (self.run,)).fetchall()
 
     async def digested(self) -> set[str]:
         """Return the tools whose answers calls of this run have digested."""
         found = set()
         async with open_store(database_url=None, home=self.engine.settings.home) as store:
             for ref in await self.refs():
-                digest = (await store.blobs.get_json(ref))["digest"]
+                digest = (await store.blobs.of(self.run).get_json(ref))["digest"]
                 found.add(digest["data"].get("answered_by"))
         return found
 

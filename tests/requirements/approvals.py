@@ -234,6 +234,17 @@ ROWS = (
         in_file("e2e/test_approvals.py", "test_the_temporal_command_line_decides"),
     ),
     row(
+        "approvals:early",
+        "design 8",
+        "a decision that arrives in the workflow task that opens its request counts; one about a request that does not"
+        " open is refused within a second, and costs a run a bounded number of events",
+        in_file(
+            "e2e/test_approvals.py",
+            "test_a_decision_that_comes_just_before_its_request_opens_counts",
+            "test_a_decision_about_a_request_that_does_not_open_is_refused",
+        ),
+    ),
+    row(
         "approval:elicitation",
         "design 8",
         "a server's question waits for a person, and the call is made once with the answer, or again where the "
