@@ -74,6 +74,10 @@ class NotVerified(Final):
     """The proof does not show who decided."""
 
 
+class QuorumPending(Final):
+    """Several people must ask for it, and too few have."""
+
+
 class BudgetExceeded(Final):
     """The budget is used up."""
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import secrets
 import time
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -23,7 +24,7 @@ from backstay.approvals.approval import Approval, ApprovalRequest, CallVerdict, 
 from backstay.approvals.deciding import admit
 from backstay.client.failures import TRANSIENT_STATUSES, error_from_failure, error_from_rpc, translated_errors
 from backstay.effects.compensation import Undone
-from backstay.errors import BackstayError, Unreachable
+from backstay.errors import BackstayError, QuorumPending, Unreachable
 from backstay.shown import one_line
 from backstay.task.event import Event, Timeline
 from backstay.task.result import Result
@@ -37,6 +38,11 @@ ANSWERED_WITHIN = timedelta(seconds=10)
 ACCEPTED_WITHIN = timedelta(seconds=20)
 PROOF_S = 300
 """How long a signed decision is valid."""
+
+
+def signed(key: bytes, binding: proof.Binding, payload: dict[str, Any], *, life_s: float = PROOF_S) -> str:
+    """Return a proof for one thing, valid from now on for so many seconds."""
+    return proof.sign(key, binding, int(time.time() + life_s), payload, secrets.token_hex(16))
 
 
 class Run:
@@ -199,11 +205,15 @@ class Run:
         """Undo effects, those after step `to_step` or all; an open run continues afterwards.
 
         For an ended run it starts `UndoRun` and waits for it; what could not be undone is in the list, as parked.
+        Raises QuorumPending when several people must ask for it and too few have.
         """
         if not await self.is_open():
             undoing = await self.start_undo(to_step, by=by)
             return (await undoing.result()).undone
         answer = await self._update("undo", {"to_step": to_step}, by=by, key=key)
+        if "undone" not in answer:
+            missing = answer["quorum"] - len(answer["by"])
+            raise QuorumPending(f"{', '.join(answer['by'])} asked for this undo; {missing} more must ask for the same")
         return tuple(Undone.model_validate(undone) for undone in answer["undone"])
 
     async def start_undo(self, to_step: int | None = None, *, by: str = "") -> "Run":
@@ -214,8 +224,7 @@ class Run:
         payload = {**payload, "by": by} if by else payload
         key = key or self._key
         if key is not None:
-            expires = int(time.time()) + PROOF_S
-            payload = {**payload, "proof": proof.sign(key, self.id, name, expires, payload)}
+            payload = {**payload, "proof": await self._signed(key, name, payload)}
         with translated_errors(self.id):
             update = await self._handle.start_update(
                 name,
@@ -225,6 +234,20 @@ class Run:
                 rpc_timeout=ACCEPTED_WITHIN,
             )
             return await update.result()
+
+    async def _signed(self, key: bytes, update: str, payload: dict[str, Any]) -> str:
+        """Return a proof for an update of this run, bound to the request as it is shown now."""
+        status = await self.status()
+        request_id = str(payload.get("request_id", ""))
+        binding = proof.Binding(
+            namespace=status.namespace,
+            workflow_id=self.id,
+            run_id=status.run_id,
+            update=update,
+            request_id=request_id,
+            digest=next((request.digest for request in status.pending if request.id == request_id), ""),
+        )
+        return signed(key, binding, payload)
 
     async def _query(self, name: str, *given: Any) -> Any:
         async with self._querying:

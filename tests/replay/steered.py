@@ -1,10 +1,9 @@
 """Runs that people steer: a quorum with proofs, more budget, a pause, a cancellation, an undo after the end."""
 
 import asyncio
-import time
 from typing import Any
 
-from backstay.approvals.proof import sign
+from tests import signing
 from tests.engine import Engine
 from tests.replay.steps import (
     FINISH,
@@ -41,8 +40,7 @@ async def quorum(engine: Engine) -> Handle:
     for by in ("bo", "cy"):
         request = await requested(handle)
         decision = {"request_id": request["id"], "verdict": "approve", "by": by}
-        proof = sign(KEY.encode(), handle.id, "decide", int(time.time()) + 600, decision)
-        await handle.execute_update("decide", {**decision, "proof": proof})
+        await handle.execute_update("decide", await signing.signed(handle, decision, key=KEY))
     return handle
 
 

@@ -143,6 +143,7 @@ ROWS = (
             "backstay/test_proof.py",
             "test_a_proof_holds_for_exactly_what_was_signed",
             "test_a_proof_lives_for_a_day_at_most",
+            "test_a_proof_of_format_1_is_refused_with_the_reason",
             "test_what_is_no_proof_is_malformed",
             "test_no_text_is_taken_for_a_proof",
             "test_without_a_key_nothing_is_signed_and_nothing_holds",
