@@ -36,8 +36,8 @@ class Handlers:
     context: RunContext
     result: dict[str, Any] | None = None
 
-    def open_doors(self) -> None:
-        """Prepare what the handlers need; called before anything else."""
+    def prepare_handlers(self) -> None:
+        """Create what the handlers need; call this before anything else."""
         self.attributes = SearchAttributes()
 
     def show(self) -> None:

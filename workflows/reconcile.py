@@ -17,7 +17,7 @@ from workflows.consent import never, shown_call
 from workflows.run_context import RunContext
 
 VERIFY_BACKOFF_S = (1, 2)
-VERIFY_PATIENCE_S = 15
+VERIFY_TIMEOUT_S = 15
 """For all tries together: a server that is silent is silent for its checks too, and a person is to be asked soon."""
 UNDO_BACKOFF_S = (1, 2)
 VERIFY_LOST_UNDO = "verify-lost-undo"
@@ -103,7 +103,7 @@ class Reconcile:
         purpose = Purpose.VERIFY_UNDO if undo else Purpose.VERIFY
         call = ToolCall(id=f"verify-{effect}", tool=Tool(name=tool, safety=Safety.READ_ONLY))
         last: ToolResult | None = None
-        ends = workflow.now() + timedelta(seconds=VERIFY_PATIENCE_S)
+        ends = workflow.now() + timedelta(seconds=VERIFY_TIMEOUT_S)
         for pause in (0, *VERIFY_BACKOFF_S):
             if pause:
                 if workflow.now() + timedelta(seconds=pause) >= ends:

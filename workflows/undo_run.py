@@ -40,7 +40,7 @@ class UndoRun(Handlers):
             self.ask = UndoRequest.admit(ask)
         except (TaskInvalid, ValidationError) as error:
             self.invalid, self.ask = TaskInvalid(str(error)), UndoRequest(workflow_id="")
-        self.open_doors()
+        self.prepare_handlers()
         self.context = RunContext("", Task(text=f"undo {self.ask.workflow_id}"), self.show)
         self.context.after_end = True
 

@@ -11,7 +11,7 @@ from temporalio import activity
 
 from activities.records import Records
 from activities.retrying import retry_while_unavailable, scheduled_at
-from activities.tools.questions import Questions
+from activities.tools.elicitations import Elicitations
 from backstay.effects.effect import EffectState
 from backstay.errors import OutcomeUnknown, StoreUnavailable, ToolUnavailable
 from backstay.shown import one_line
@@ -51,7 +51,7 @@ class Effects:
     def __init__(self, records: Records) -> None:
         """Record everything in the store."""
         self.records = records
-        self.questions = Questions(records)
+        self.elicitations = Elicitations(records)
         self.repairs: set[asyncio.Task[None]] = set()
 
     @contextlib.asynccontextmanager
@@ -85,7 +85,7 @@ class Send:
     def __init__(self, effects: Effects, intent: Intent, *, idempotency_ttl: float | None, epoch_differs: bool) -> None:
         """Prepare to send; nothing is recorded yet."""
         self.records, self.store = effects.records, effects.records.store
-        self.questions, self.repairs = effects.questions, effects.repairs
+        self.elicitations, self.repairs = effects.elicitations, effects.repairs
         self.intent = intent
         self.provider = intent.tool.partition(".")[0]
         self.idempotency_ttl = idempotency_ttl
@@ -144,7 +144,7 @@ class Send:
 
     async def _asked(self, answer: Answer, question: InputRequired, undo: BoundUndo | None) -> ToolResult:
         """Record that the server asks; what an older one did meanwhile is for a person to judge."""
-        shown = await self.stored(lambda: self.questions.keep(self.intent.run, self.provider, question))
+        shown = await self.stored(lambda: self.elicitations.keep(self.intent.run, self.provider, question))
         if not question.in_call:
             await self.record(EffectState.NOT_SENT, outcome="its server asks first")
             return ToolResult(success=False, error="its server asks first", question=shown)

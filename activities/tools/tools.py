@@ -8,7 +8,7 @@ from activities.resources import Activities, Resources, demand_valid, facts_of, 
 from activities.retrying import implements, scheduled_at, tell_progress
 from activities.tools.arguments import Arguments
 from activities.tools.effects import Effects
-from activities.tools.questions import Questions
+from activities.tools.elicitations import Elicitations
 from backstay import calls
 from backstay.canonical import canonical, digest_of
 from backstay.effects.effect import EffectState
@@ -50,7 +50,7 @@ class Tools(Activities):
         self.records = records
         self.effects = Effects(records)
         self.arguments = Arguments(records)
-        self.questions = Questions(records)
+        self.elicitations = Elicitations(records)
 
     @implements(calls.check_call)
     async def check_call(self, ask: calls.CheckCall) -> calls.CheckedCall:
@@ -117,9 +117,9 @@ class Tools(Activities):
         arguments = await self.arguments.unfold(ask.run, ask.arguments, ask.results)
         demand_valid(definition, arguments)
         try:
-            reply = await self.questions.reply(ask)
+            reply = await self.elicitations.reply(ask)
         except ArgumentsInvalid as error:
-            question = await self.questions.again(ask, definition.provider)
+            question = await self.elicitations.again(ask, definition.provider)
             return ToolResult(success=False, error=str(error)[:500], error_type="AnswerInvalid", question=question)
         if ask.effect is None:
             return await self._read(ask, definition, arguments, reply)
@@ -204,7 +204,7 @@ class Tools(Activities):
                 return ToolResult(success=False, error=f"no answer within {ask.deadline_s:g} s", error_type="ToolError")
             raise ToolUnavailable(f"{definition.name}: {error}") from error
         if answer.question is not None:
-            question = await self.questions.keep(run, definition.provider, answer.question)
+            question = await self.elicitations.keep(run, definition.provider, answer.question)
             return ToolResult(success=answer.success, error="its server asks", question=question)
         if not answer.success:
             shown = await self.records.show(run, answer.error or "", definition.provider)

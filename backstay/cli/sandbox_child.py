@@ -9,7 +9,7 @@ from functools import partial
 from backstay.cli.child import Child
 from backstay.settings import Settings
 
-_PATIENCE_S = 60
+_READY_TIMEOUT_S = 60
 _PLAIN = {"PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "VIRTUAL_ENV"}
 
 
@@ -31,7 +31,7 @@ async def sandbox_child(
     children = [await start()]
 
     async def said() -> str:
-        if await children[0].is_ready(_PATIENCE_S) is None:
+        if await children[0].is_ready(_READY_TIMEOUT_S) is None:
             return f", no programs: {children[0].last[-1] if children[0].last else 'the sandbox does not start'}"
         return ", programs in jails"
 

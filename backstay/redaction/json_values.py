@@ -3,7 +3,6 @@
 import json
 from typing import Any, NamedTuple
 
-from backstay.clean import DEEPEST, clean_json, unique_key
 from backstay.redaction.harmless import (
     EXAMPLES,
     is_doubtful,
@@ -14,6 +13,7 @@ from backstay.redaction.harmless import (
 from backstay.redaction.sensitive_names import words_of
 from backstay.redaction.tables import ROW_FIELDS, TITLE_FIELDS, is_titles, sensitive_columns
 from backstay.redaction.text import TextRedactor
+from backstay.strict_json import DEEPEST, clean_json, unique_key
 
 _NAMING = frozenset((
     "name", "key", "header", "field", "parameter", "param", "variable", "label", "title", "property", "question",

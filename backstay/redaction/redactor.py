@@ -6,12 +6,12 @@ from functools import lru_cache
 from itertools import chain
 from typing import Any
 
-from backstay.clean import clean_json, clean_text
 from backstay.redaction.json_values import JsonRedactor
 from backstay.redaction.patterns import keys_and_urls_in
 from backstay.redaction.sensitive_names import DEFAULT_SENSITIVE_KEYS, SensitiveNames
 from backstay.redaction.text import Substitute, TextRedactor, spellings_of
 from backstay.redaction.vendor_tokens import Span, tokens_in
+from backstay.strict_json import clean_json, clean_text
 
 
 def redact_payload(payload: Any, sensitive_keys: Iterable[str] = DEFAULT_SENSITIVE_KEYS) -> Any:

@@ -11,7 +11,7 @@ from sandbox.images.image import Image, ImageKind, build_image
 from sandbox.isolation.cgroups import Cgroups, find_cgroups
 from sandbox.isolation.nsjail import Nsjail
 from sandbox.isolation.profile import Profile, outside_uid
-from sandbox.isolation.proof import prove
+from sandbox.isolation.self_test import run_self_test
 
 _PYTHON = ("/usr/bin/python3", "-s", "-B", "-X", "utf8")
 
@@ -46,8 +46,8 @@ class CommandJail:
 
     async def _proven(self) -> _Parts:
         parts = await asyncio.to_thread(self._find)
-        proof = await prove(parts.nsjail, parts.image, self._home / "jails", cgroups=parts.cgroups)
-        proof.demand()
+        result = await run_self_test(parts.nsjail, parts.image, self._home / "jails", cgroups=parts.cgroups)
+        result.require_isolation()
         return parts
 
     def _find(self) -> _Parts:

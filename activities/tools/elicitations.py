@@ -15,7 +15,7 @@ _MESSAGE = 2000
 _LINE = 500
 
 
-class Questions:
+class Elicitations:
     """Seal questions, show them without secrets, and check answers before they are sent."""
 
     def __init__(self, records: Records) -> None:

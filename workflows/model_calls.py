@@ -23,7 +23,7 @@ ASKS = TRIED_AGAIN | {"ModelRefused", "StoreUnavailable", "StoreMismatch"}
 """Faults about which a person is asked; a locked store has been waited for by then."""
 
 
-class Asking:
+class ModelCalls:
     """Get the model's next decision within the budget."""
 
     def __init__(self, context: RunContext) -> None:
@@ -148,14 +148,14 @@ class Asking:
                 await workflow.sleep(timedelta(seconds=seconds), summary=f"the model asked to wait {seconds:g} s")
             return False
         pause = timedelta(seconds=2 ** min(tries - 1, 3))
-        if self._patient(kind, tries, since, pause):
+        if self._may_retry(kind, tries, since, pause):
             await workflow.sleep(pause, summary=f"before try {tries + 1} of the model")
             return False
         if not await self.context.activities.ask_about_fault(f"ask_model: {error.message}"):
             raise failure_of(error)
         return True
 
-    def _patient(self, kind: str, tries: int, since: datetime, pause: timedelta) -> bool:
+    def _may_retry(self, kind: str, tries: int, since: datetime, pause: timedelta) -> bool:
         """Return whether another try may help; a worker with another store may hand over to one with the right one."""
         if kind == "StoreMismatch":
             return workflow.now() + pause < since + timedelta(seconds=self.context.state.opened.transient_s)
