@@ -40,7 +40,7 @@ def workspace_access_of(ask: OfRun) -> WorkspaceAccess | None:
     return WorkspaceAccess(run=ask.run, workspace=ask.workspace, writable=True) if ask.workspace else None
 
 
-def demand_valid(definition: Definition, arguments: dict[str, Any]) -> None:
+def require_valid(definition: Definition, arguments: dict[str, Any]) -> None:
     """Raise ArgumentsInvalid when the arguments do not fit the tool's schema."""
     fault = definition.validate(arguments)
     if fault is not None:

@@ -19,7 +19,7 @@ from workflows.run_context import RunContext
 
 @dataclass(frozen=True)
 class Ended:
-    """Tell how the driving of a run ended."""
+    """Tell how the loop of a run ended."""
 
     outcome: Outcome
     summary: str = ""

@@ -23,7 +23,7 @@ class Rollback:
         self.reconcile = self.tool_calls.reconcile
 
     async def run(self, to_step: int | None = None) -> list[Undone]:
-        """Undo effects of steps after `to_step` (all when None); return what became of each, in order of undoing."""
+        """Undo effects of steps after `to_step` (all when None); return the outcome of each, in order of undoing."""
         with self.context.doing(State.UNDOING):
             ended = [await self._undo(slot) for slot in self.context.state.undo.to_undo(to_step)]
         return [undone for undone in ended if undone is not None]

@@ -65,7 +65,7 @@ class RunTask(Handlers):
             await workflow.wait([driving])
         self.context.activities.stopping = False
         ended = _ended(driving, cancelled=cancelled)
-        # What must be taken back does not wait for what only must be left tidy.
+        # Undoing effects must not wait for cleanup.
         tidy = ended.outcome is Outcome.COMPLETED
         leaving = asyncio.ensure_future(self.programs.leave(patient=tidy))
         if tidy:

@@ -1,4 +1,4 @@
-"""UndoRun: take back the effects of a run that has ended."""
+"""UndoRun: undo the effects of a run that has ended."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ from workflows.run_context import RunContext
 
 
 class UndoRequest(Frozen):
-    """Name the run whose effects are to be taken back."""
+    """Name the run whose effects are to be undone."""
 
     workflow_id: str
     run_id: str | None = None

@@ -1,4 +1,4 @@
-"""Send effects at most once, and record what becomes of them."""
+"""Send effects at most once, and record their outcomes."""
 
 import asyncio
 import contextlib
@@ -128,7 +128,7 @@ class Send:
         """Record what the tool answered, together with what takes the effect back."""
         question = None if self.intent.undo else answer.question
         if question is None and answer.question is not None and not answer.question.in_call:
-            answer = refused("its server asks a question, and nobody can be asked while effects are taken back")
+            answer = refused("its server asks a question, and nobody can be asked during an undo")
         if question is not None:
             self.result = await self._asked(answer, question, undo)
             return

@@ -4,7 +4,7 @@ import time
 from typing import Any
 
 from activities.records import Records
-from activities.resources import Activities, Resources, demand_valid, facts_of, workspace_access_of
+from activities.resources import Activities, Resources, facts_of, require_valid, workspace_access_of
 from activities.retrying import implements, scheduled_at, tell_progress
 from activities.tools.arguments import Arguments
 from activities.tools.effects import Effects
@@ -115,7 +115,7 @@ class Tools(Activities):
         if ask.definition and definition.tool.definition != ask.definition:
             raise ToolChanged(f"{ask.tool} is no longer the tool that was ruled on")
         arguments = await self.arguments.unfold(ask.run, ask.arguments, ask.results)
-        demand_valid(definition, arguments)
+        require_valid(definition, arguments)
         try:
             reply = await self.elicitations.reply(ask)
         except ArgumentsInvalid as error:
@@ -172,7 +172,7 @@ class Tools(Activities):
             return None
         try:
             arguments = render(declared.arguments, variables)
-            demand_valid(found, arguments)
+            require_valid(found, arguments)
         except ArgumentsInvalid:
             return None
         shown = await self.records.show(run, arguments, found.provider)
@@ -261,7 +261,7 @@ class Tools(Activities):
         row = await self._row(ask)
         tool, arguments = await self._compensation(ask)
         catalog, definition = await self._definition(ask, tool)
-        demand_valid(definition, arguments)
+        require_valid(definition, arguments)
         intent = _intent(ask, row.n, tool, digest_of(arguments), row.step)
         return await self._send(ask, intent, catalog, definition, arguments)
 
