@@ -22,7 +22,7 @@ Hearing = Callable[[str, str], None]
 
 
 class WorkspaceClient:
-    """Ask the host of workspaces; each request is answered or fails, whatever becomes of the host."""
+    """Ask the host of workspaces; each request is answered or fails, even if the host dies."""
 
     def __init__(self, settings: WorkspaceSettings, *, rooms: Path, environment: Mapping[str, str]) -> None:
         """Start the host from the folder that holds the rooms, with nothing but this environment."""
@@ -93,7 +93,7 @@ class WorkspaceClient:
         return await self._ask("holder", {"name": workspace})
 
     async def close(self) -> None:
-        """End the host, which ends its jails and takes back what was under way."""
+        """End the host, which ends its jails and undoes unfinished calls."""
         if self._beginning is not None:
             self._beginning.cancel()
             await asyncio.wait({self._beginning})
@@ -181,7 +181,7 @@ class WorkspaceClient:
 
 
 def _error(said: Any) -> BackstayError:
-    """Return the error that the host names; only names of ours are known."""
+    """Return the error that the host names; only backstay's own errors are accepted."""
     kind = getattr(errors, str(said.get("type")), None)
     known = kind if isinstance(kind, type) and issubclass(kind, BackstayError) else InternalError
     return known(str(said.get("message")), **said.get("facts", {}))

@@ -78,7 +78,7 @@ class WorkspaceEffects:
         remove_durably(self._unfinished)
 
     def outcome(self, effect: str) -> dict[str, Any]:
-        """Say whether an effect took place, and what it answered; an answer is final."""
+        """Return whether an effect took place, and what it answered; an answer is final."""
         known = self._recorded(effect)
         return {"applied": known is not None, "answer": None if known is None else known.answer}
 

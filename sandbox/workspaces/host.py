@@ -74,7 +74,7 @@ class WorkspaceServer:
         self._tasks[number] = asyncio.create_task(self._answer(number, asked))
 
     async def close(self) -> None:
-        """End all that is under way, and wait until it is taken back."""
+        """End all unfinished calls, and wait until they are undone."""
         for task in self._tasks.values():
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)

@@ -73,8 +73,8 @@ class Workspace(Frozen):
         """What files about this workspace are called."""
         return hashlib.sha256(os.fsencode(self.root)).hexdigest()[:32]
 
-    def demand_apart(self, folder: Path) -> None:
-        """Raise WorkspaceInvalid when a folder of ours is in the workspace, or around it."""
+    def require_apart(self, folder: Path) -> None:
+        """Raise WorkspaceInvalid when one of these folders is inside the workspace or contains it."""
         if folder.is_relative_to(self.root) or self.root.is_relative_to(folder):
             raise WorkspaceInvalid(f"workspace {self.name!r} and {folder} are not apart; set BACKSTAY_WORKSPACES")
 

@@ -48,7 +48,7 @@ class Workspaces:
             folder = self._state / "written" / workspace.key
             effects = WorkspaceEffects(workspace.root, self._snapshots(workspace), folder)
             if call.tool in (RESTORE, OUTCOME):
-                self._claims.demand_free(workspace, call.run)
+                self._claims.require_free(workspace, call.run)
             else:
                 self._claims.claim(workspace, call.run)
             await asyncio.to_thread(effects.revert_unfinished)
@@ -71,7 +71,7 @@ class Workspaces:
         if call.tool not in WRITING:
             return {"ok": {"diff": ""}}
         workspace = self._find(call.workspace)
-        self._claims.demand_free(workspace, call.run)
+        self._claims.require_free(workspace, call.run)
         async with self._turn(workspace):
             uid = await self._prepare(workspace)
             return _answered(
@@ -135,7 +135,7 @@ class Workspaces:
 
     def _find(self, name: str) -> Workspace:
         workspace = Workspace.find(self._folder, name)
-        workspace.demand_apart(self._state)
+        workspace.require_apart(self._state)
         return workspace
 
 
