@@ -33,7 +33,7 @@ SEED = SETTINGS.get("SOAK_SEED") or str(int(time.time()))
 SUMMARY = Path(SETTINGS.get("SOAK_SUMMARY", "build/soak.json"))
 
 SHAPES = ("reminders", "reminders", "lost", "rollback", "undo_run", "plan")
-PLACES = sorted({(point.when, point.place) for point in (*POINTS, *MORE_POINTS)} - {("amid", "model.request")})
+PLACES = sorted({(point.when, point.place) for point in (*POINTS, *MORE_POINTS)} - {("during", "model.request")})
 MOST_KILLS_A_RUN = 6
 
 
