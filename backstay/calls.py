@@ -148,7 +148,7 @@ async def check_call(ask: CheckCall) -> CheckedCall:
 
 @_entry
 async def preview_calls(ask: PreviewCalls) -> Previewed:
-    """Say what calls would change, without making them."""
+    """Return what calls would change, without making them."""
     raise NotImplementedError
 
 

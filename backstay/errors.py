@@ -103,7 +103,7 @@ class EffectConflict(Final):
 
 
 class CompensationFailed(Final):
-    """An effect could not be taken back."""
+    """An effect could not be undone."""
 
 
 class DecisionRefused(Final):

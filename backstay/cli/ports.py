@@ -19,7 +19,7 @@ def require_free(port: int, flag: str) -> None:
 
 
 def is_free(port: int) -> bool:
-    """Say whether something new can listen on a loopback port."""
+    """Return whether something new can listen on a loopback port."""
     with socket.socket() as tried:
         tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

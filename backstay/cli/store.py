@@ -15,7 +15,7 @@ from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
 from backstay.cli.flags import Output
-from backstay.cli.session import demand_store, open_store, session
+from backstay.cli.session import open_store, require_store, session
 from backstay.cli.terminal import Terminal
 from backstay.client.failures import translated_errors
 from backstay.errors import SettingsInvalid
@@ -42,13 +42,13 @@ async def prune(
     Parameters
     ----------
     older_than
-        The undo window: how long after its end a run can still be taken back, such as 30d, 12h or 90m.
+        The undo window: how long after its end a run can still be undone, such as 30d, 12h or 90m.
     dry_run
         Only say what would be removed.
     """
     before = time.time() - _window(older_than)
     settings, terminal = Settings.load(), Terminal()
-    demand_store(settings)
+    require_store(settings)
     async with session(settings) as backstay, open_store(settings) as store:
         found = await store.pruning.idle(before)
         with translated_errors(""):
@@ -94,7 +94,7 @@ async def new_epoch(
 ) -> int:
     """Begin a new epoch after a restore from a backup: calls that the store forgot are asked about, not sent."""
     settings, terminal = Settings.load(), Terminal()
-    demand_store(settings)
+    require_store(settings)
     async with open_store(settings) as store:
         old = store.identity
         if not yes:

@@ -4,7 +4,7 @@ from backstay.frozen import Frozen
 
 
 class Compensation(Frozen):
-    """Remember one dispatched effect and how it would be taken back."""
+    """Hold one dispatched effect and how it would be undone."""
 
     effect: int
     """The effect's n."""
@@ -41,7 +41,7 @@ class UndoStack(Frozen):
 
 
 class Undone(Frozen):
-    """Tell what became of one effect when it was to be taken back."""
+    """Tell how undoing one effect ended."""
 
     effect: int
     tool: str

@@ -58,7 +58,7 @@ class _Key(NamedTuple):
 
     @property
     def is_telling(self) -> bool:
-        """Say whether the key says anything of its value or of those beside it."""
+        """Return whether the key says anything of its value or of those beside it."""
         return bool(
             self.kind
             or self.describes
@@ -286,5 +286,5 @@ class JsonRedactor:
 
 
 def _is_chosen(item: Any) -> bool:
-    """Say whether a person may have chosen a text for a secret, so that it is no second name in a list of names."""
+    """Return whether a person may have chosen a text for a secret, so that it is no second name in a list of names."""
     return isinstance(item, str) and len(item) >= _LEAST_CHOSEN and any(map(str.isdecimal, item))
