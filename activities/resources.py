@@ -66,7 +66,7 @@ class Resources:
 
 
 class Activities:
-    """Give an activity class its resources and the checks that all of them make first."""
+    """Base class of activity classes: their resources, and the checks that come first in all of them."""
 
     def __init__(self, resources: Resources) -> None:
         """Share the worker's resources."""

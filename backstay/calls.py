@@ -202,7 +202,7 @@ async def digest(ask: DigestPayload) -> ToolResult:
 
 @_entry
 async def announce(ask: Announce) -> int:
-    """Tell the outside that a request waits; return how many receivers took it."""
+    """Announce that a request waits; return how many receivers accepted it."""
     raise NotImplementedError
 
 

@@ -153,7 +153,7 @@ class VerifyProgram(OfRun):
 
 
 class ForgetProgram(OfRun):
-    """End a kept program that nobody will go on with."""
+    """End a kept program that will not be continued."""
 
     program: str
     """Ref of the bundle."""
@@ -197,7 +197,7 @@ class CheckProof(OfRun):
 
 
 class Announce(OfRun):
-    """Tell the outside that a request waits."""
+    """Announce that a request waits."""
 
     workflow_id: str
     request: ApprovalRequest

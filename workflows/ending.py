@@ -1,4 +1,4 @@
-"""Say how a run ended, undo what must be undone, and close the books."""
+"""End a run: undo what must be undone, build the Result, and store it."""
 
 from dataclasses import dataclass, field
 from typing import Any

@@ -31,7 +31,7 @@ class Said(Frozen):
 
 
 class Handlers:
-    """Let people and programs look at a run and decide about it."""
+    """Define the queries, updates and the signal of a run."""
 
     context: RunContext
     result: dict[str, Any] | None = None
@@ -146,7 +146,7 @@ class Handlers:
         description='Undo and go on: {"to_step": null} undoes everything, {"to_step": 2} what came after step 2'
     )
     async def undo(self, ask: Any) -> dict[str, Any]:
-        """Take effects back, then go on."""
+        """Undo effects, then continue."""
         return await _answered(self._said("undo", ask, self._undo))
 
     @undo.validator

@@ -1,4 +1,4 @@
-"""Take effects back, last first, each as its own visible activity."""
+"""Undo effects, the last one first, each as its own visible activity."""
 
 from temporalio.exceptions import ApplicationError
 
@@ -14,7 +14,7 @@ from workflows.tool_calls import ToolCalls
 
 
 class Rollback:
-    """Run compensations in reverse order of dispatch; what cannot be undone is parked while the others go on."""
+    """Run compensations in reverse order of dispatch; what cannot be undone is parked, and the others continue."""
 
     def __init__(self, context: RunContext) -> None:
         """Undo effects of one run."""

@@ -184,7 +184,7 @@ class Send:
             log.exception("effect.unrepaired", effect=self.intent.effect_id)
 
     async def _tell_late(self, came: EffectState) -> None:
-        """Tell the timeline of an outcome that came when another was recorded already; that one stands."""
+        """Add an event for an answer that came after another outcome was recorded; that outcome does not change."""
         intent = self.intent
         row = await self.carry(self.store.effects.get(intent.effect_id))
         recorded = "nothing" if row is None else row.state.value
@@ -201,7 +201,7 @@ class Send:
             await self.stored(lambda: self.store.events.append(intent.run, [event]))
 
     def unknown(self, error: OutcomeUnknown, row: EffectRow) -> ToolResult:
-        """Return that nobody knows what the request did; raises InFlight where a repeat is harmless."""
+        """Return an unknown outcome; raises InFlight where a repeat is harmless."""
         ttl = self.idempotency_ttl
         harmless = ttl is not None and time.time() < row.first_sent_at + ttl
         wait = max(0.0, self.intent.lease - time.time())

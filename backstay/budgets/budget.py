@@ -149,7 +149,7 @@ class Ledger(Frozen):
         return self.settle(held, held.micro)
 
     def release(self, held: Reservation) -> "Ledger":
-        """Give a reservation back where it is proven that nothing was billed."""
+        """Release a reservation when it is proven that nothing was billed."""
         return self.settle(held, 0)
 
 

@@ -37,7 +37,7 @@ class Redactor:
     """Find secrets by name, by format, and by equality with secrets this process knows."""
 
     def __init__(self, known: Iterable[str], sensitive_keys: Iterable[str] = DEFAULT_SENSITIVE_KEYS) -> None:
-        """Know secrets of at least 8 bytes, wherever they stand, also in the spellings of URLs, JSON and base64."""
+        """Take known secrets of at least 8 bytes; they are found anywhere, also encoded for URLs, JSON or base64."""
         self._names = _names(tuple(sensitive_keys))
         spellings = {s for secret in known for s in spellings_of(secret)}
         ordered = sorted(spellings, key=lambda s: (-len(s), s))

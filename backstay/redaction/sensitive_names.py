@@ -73,7 +73,7 @@ _MOST_REMEMBERED = 10_000
 
 
 class SensitiveNames:
-    """Know the names of secrets in any spelling."""
+    """Recognise the names of secrets in any spelling."""
 
     def __init__(self, names: Iterable[str] = DEFAULT_SENSITIVE_KEYS) -> None:
         """Take names such as `api_key`; apiKey, API-KEY and x_api_key are then known too."""

@@ -99,7 +99,7 @@ class ToolResult(Frozen):
     recorded: bool = False
     """Whether an earlier send's recorded outcome was returned instead of sending."""
     question: Elicitation | None = None
-    """What the tool's server asks before it goes on; the call is made again with the answer."""
+    """What the tool's server asks before it continues; the call is made again with the answer."""
     verified: bool | None = None
     """For a verify: whether the check says that the effect took place."""
     verify_is_final: bool = False

@@ -33,7 +33,7 @@ _OTHERS = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundOutcome:
-    """Say how a round ended: the program waits for calls, has finished with a result, or has crashed."""
+    """Describe how a round ended: the program waits for calls, has finished with a result, or has crashed."""
 
     kind: Literal["waiting", "finished", "crashed"]
     round: Round
@@ -326,7 +326,7 @@ def _parts(nsjail: Path | None, home: Path, image: ImageKind) -> tuple[Path, Nsj
 
 
 def _held(jail: Jail) -> str:
-    """Return the key of a paused jail that nobody has named yet."""
+    """Return the key of a paused jail that has no name yet."""
     return f"\0{jail.pid}"
 
 

@@ -72,7 +72,7 @@ class WorkspaceClient:
     async def claim(
         self, workspace: str, run: str, *, is_closed: Callable[[str], Awaitable[bool]] | None = None
     ) -> str:
-        """Let the run have the workspace, also when the run that has it is known to be closed; return its whole name.
+        """Claim the workspace for the run, also from a run that is known to be closed; return the full name.
 
         Raises WorkspaceInvalid, WorkspaceBusy naming the holder, IsolationUnavailable.
         """
@@ -85,7 +85,7 @@ class WorkspaceClient:
         return await self._ask("claim", {"name": workspace, "run": run, "instead_of": holder})
 
     async def release(self, workspace: str, run: str) -> bool:
-        """Take the workspace from the run; return whether it had it."""
+        """Release the run's claim; return whether there was one."""
         return await self._ask("release", {"name": workspace, "run": run})
 
     async def holder(self, workspace: str) -> str | None:

@@ -24,7 +24,7 @@ _MB = 1 << 20
 
 
 class EffectRecord(Frozen):
-    """Tell what an effect found, and what it left and answered once it has ended."""
+    """Record the workspace before an effect, and after it together with its answer."""
 
     effect: str
     tool: str

@@ -16,7 +16,7 @@ MOST_FRAME = 64 << 20
 
 
 class WorkspaceSettings(Frozen):
-    """Say where workspaces are and how much one call may write."""
+    """Hold where workspaces are and how much one call may write."""
 
     home: Path
     workspaces: Path
@@ -25,7 +25,7 @@ class WorkspaceSettings(Frozen):
 
 
 class WorkspaceCall(Frozen):
-    """Say what is to be done, where, for which run, and within which bounds."""
+    """Describe one call: what to do, where, for which run, and within which limits."""
 
     workspace: str
     run: str

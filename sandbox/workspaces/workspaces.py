@@ -79,7 +79,7 @@ class Workspaces:
             )
 
     def claim(self, name: str, run: str, instead_of: str | None = None) -> str:
-        """Let the run have the workspace and return its whole name.
+        """Claim the workspace for the run and return the full name.
 
         Raises WorkspaceInvalid, and WorkspaceBusy naming the holder.
         """
@@ -88,7 +88,7 @@ class Workspaces:
         return workspace.name
 
     def release(self, name: str, run: str) -> bool:
-        """Take the workspace from the run; return whether it had it."""
+        """Release the run's claim; return whether there was one."""
         return self._claims.release(self._find(name), run)
 
     def holder(self, name: str) -> str | None:

@@ -50,7 +50,7 @@ class ManifestTool(Frozen):
 
 
 class ManifestProvider(Frozen):
-    """Say what a provider is, whether it can be used, and what it offers."""
+    """Describe a provider: what it is, whether it can be used, and what it offers."""
 
     name: str
     kind: str | None = None
