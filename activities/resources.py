@@ -36,7 +36,7 @@ def facts_of(catalog: Catalog, definition: Definition) -> Tool:
 
 
 def workspace_access_of(ask: OfRun) -> WorkspaceAccess | None:
-    """Return where the calls of a run work, or None when it was given no workspace."""
+    """Return the workspace that the calls of a run use, or None if it has none."""
     return WorkspaceAccess(run=ask.run, workspace=ask.workspace, writable=True) if ask.workspace else None
 
 

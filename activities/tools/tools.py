@@ -124,7 +124,7 @@ class Tools(Activities):
         if ask.effect is None:
             return await self._read(ask, definition, arguments, reply)
         if digest_of(ask.arguments) != ask.args_digest:
-            raise ArgumentsInvalid(f"{ask.tool}: the arguments are not the ones that were ruled on")
+            raise ArgumentsInvalid(f"{ask.tool}: the arguments are not the ones that the policy was applied to")
         sealed = await self.store.blobs.of(ask.run).seal_json(arguments)
         intent = _intent(ask, ask.effect, ask.tool, ask.args_digest, ask.step, sealed=sealed)
         return await self._send(ask, intent, catalog, definition, arguments, reply=reply)
@@ -292,7 +292,7 @@ class Tools(Activities):
     async def _callable(self, ask: calls.CheckCall | calls.CallTool, tool: str) -> tuple[Catalog, Definition]:
         catalog, definition = await self._definition(ask, tool)
         if definition.hidden:
-            raise ToolNotFound(f"there is no tool {tool[:100]} that others than the engine may call")
+            raise ToolNotFound(f"there is no tool {tool[:100]} that may be called here; only the engine calls it")
         return catalog, definition
 
     async def _definition(self, ask: calls.CheckCall | calls.CallTool, tool: str) -> tuple[Catalog, Definition]:

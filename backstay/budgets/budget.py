@@ -176,7 +176,7 @@ def first_limit_hit(budget: Budget, usage: Usage, wall_seconds: float, *, decisi
 
 
 def code_runs_refused(budget: Budget, usage: Usage) -> str | None:
-    """Return why there may be no further program, or None."""
+    """Return why no further program may be started, or None."""
     if usage.code_runs >= budget.max_code_runs:
         return exceeded(Limit.CODE_RUNS, usage.code_runs, budget.max_code_runs)
     return None

@@ -107,7 +107,7 @@ async def _is_open(run: Run, settings: Settings) -> bool:
 
 
 async def _preview(terminal: Terminal, settings: Settings, backstay: Backstay, workflow: str) -> int:
-    """List all effects from the store where there is one, else those that the run itself still shows."""
+    """List all effects from the store if it is reachable, else those that the run itself still shows."""
     async with stored_run(settings, workflow) as (store, row):
         if row is not None:
             row.require_not_pruned()
