@@ -41,7 +41,7 @@ class UndoStack(Frozen):
 
 
 class Undone(Frozen):
-    """Tell how undoing one effect ended."""
+    """Tell what became of one effect when it was to be taken back."""
 
     effect: int
     tool: str

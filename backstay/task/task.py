@@ -11,7 +11,7 @@ from backstay.task.plan import Plan
 
 
 class Task(Frozen):
-    """Describe what a person wants, and within which limits; give `text` or `plan`."""
+    """Say what is wanted and within which bounds; `text` alone, or `plan` alone, is enough."""
 
     text: str = Field(default="", max_length=100_000)
     input: dict[str, Any] = Field(default_factory=dict)
