@@ -94,7 +94,7 @@ class ActivityCalls:
                 raise cause_of(error) from error
 
     async def execute_in_handler(self, call: Callable[[Any], Awaitable[Answer]], ask: OfRun, *, summary: str) -> Answer:
-        """Run one activity for an update; its failure is raised as an error of ours, which refuses the update."""
+        """Run one activity for an update; its failure is raised as a BackstayError, which refuses the update."""
         try:
             return await self.execute_once(call, ask, summary=summary)
         except ApplicationError as error:
@@ -134,7 +134,7 @@ def cause_of(error: ActivityError) -> BaseException:
 
 
 def failure_of(error: ApplicationError) -> errors.BackstayError:
-    """Return the error of ours that an activity's failure stands for; an unknown type is our own bug."""
+    """Return the BackstayError for an activity's failure; an unknown type is a bug in backstay."""
     kind = getattr(errors, error.type or "", None)
     if isinstance(kind, type) and issubclass(kind, errors.BackstayError):
         return kind(error.message)

@@ -20,12 +20,12 @@ from workflows.state import RunState
 
 EXPIRED = "expired"
 EARLY_DECISIONS = "early-decisions"
-"""The patch under which a decision waits for its request; before, it was refused at once."""
+"""The patch id; runs from before this change refuse a decision whose request is not open yet."""
 _EARLY_S = 1
 """How long a decision waits for its request to open."""
 _EARLY_IDS = 16
 _EARLY_DECISIONS = 32
-"""How many decisions of a run may wait so; each costs a few events, and anybody may send one."""
+"""How many decisions of one run may wait like this; each adds events to history, and anyone can send one."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Decided:
     """Hold what was decided about a request."""
 
     verdict: Verdict | None
-    """None: it expired."""
+    """None when the request expired."""
     calls: dict[int, CallVerdict] = field(default_factory=dict)
     answer: Any = None
     stop: bool = False
@@ -44,7 +44,7 @@ class Decided:
 
 @dataclass
 class Pending:
-    """One open request and what is still missing."""
+    """Hold one open request, and its decision once it is complete."""
 
     request: ApprovalRequest
     check_changes: Callable[[dict[int, CallVerdict]], Awaitable[dict[int, CallVerdict]]] | None = None
@@ -55,7 +55,7 @@ class Approvals:
     """Open requests, accept decisions, let requests expire."""
 
     def __init__(self, state: RunState, activities: ActivityCalls, changed: Callable[[], None]) -> None:
-        """Share the run's state; `changed` is called whenever what people see has changed."""
+        """Use the run's state; `changed` is called whenever something that people see has changed."""
         self.state = state
         self.activities = activities
         self.changed = changed
@@ -75,7 +75,7 @@ class Approvals:
         check_changes: Callable[[dict[int, CallVerdict]], Awaitable[dict[int, CallVerdict]]] | None = None,
         unless: Callable[[], bool] = lambda: False,
     ) -> Decided:
-        """Open a request and wait, days if it must, until people decide or it expires.
+        """Open a request and wait until people decide or it expires; that may take days.
 
         It is withdrawn, as if expired, when `unless` becomes true.
         """
@@ -195,9 +195,9 @@ class Approvals:
             )
 
     async def decide(self, data: Any, update: str) -> dict[str, Any]:
-        """Accept one decision; raises an error of ours when it cannot be accepted.
+        """Accept one decision; raises a BackstayError when it cannot be accepted.
 
-        An equal decision repeated under the same event id returns the stored answer.
+        The same decision with the same event id gets the stored answer.
         """
         approval = deciding.admit(data)
         if approval.event_id is not None and approval.event_id in self.state.answered:
@@ -208,13 +208,13 @@ class Approvals:
             await self.verify(update, data)
         changes = await self._checked_changes(approval)
         if approval.event_id is not None and approval.event_id in self.state.answered:
-            # The same event came twice at once, and the other was quicker.
+            # The same event arrived twice at once, and the other one was handled first.
             return self._repeated(approval)
         self._raise_refusal(approval)
         return self.state.remember_answer(approval.event_id, self._accept(approval, changes))
 
     async def verify(self, update: str, payload: dict[str, Any]) -> None:
-        """Have a proof checked; raises NotVerified when it does not hold."""
+        """Check a proof; raises NotVerified when it is not valid."""
         ask = calls.CheckProof(workflow_id=workflow.info().workflow_id, update=update, payload=payload)
         proven = await self.activities.execute_in_handler(
             calls.check_proof, ask, summary=f"check the proof of {update}"
@@ -244,7 +244,7 @@ class Approvals:
         pending = self.pending[approval.request_id]
         request = pending.request
         if request.quorum > 1 and changes:
-            # With a quorum, nobody may slip in arguments that the others have not seen.
+            # With a quorum, a person must not add arguments that the other approvers have not seen.
             raise errors.DecisionRefused(
                 "calls: a request with a quorum is decided as a whole; reject it to have it changed"
             )

@@ -1,4 +1,4 @@
-"""The queries, updates and the signal of a run; they take plain JSON and validate inside."""
+"""The queries, updates and the signal of a run; they take plain JSON and validate it themselves."""
 
 from collections.abc import Awaitable
 from typing import Any
@@ -21,7 +21,7 @@ from workflows.view import SearchAttributes, details
 
 
 class Said(Frozen):
-    """Who asks for a change of the run itself, and why."""
+    """Who asks for a change to the run itself, and why."""
 
     by: str = ""
     proof: str | None = None
@@ -31,17 +31,17 @@ class Said(Frozen):
 
 
 class Handlers:
-    """Let people and programs look at a run and decide about it."""
+    """Define the queries, updates and the signal of a run."""
 
     context: RunContext
     result: dict[str, Any] | None = None
 
-    def open_doors(self) -> None:
-        """Prepare what the handlers need; called before anything else."""
+    def prepare_handlers(self) -> None:
+        """Create what the handlers need; call this before anything else."""
         self.attributes = SearchAttributes()
 
     def show(self) -> None:
-        """Bring what operators see up to date."""
+        """Update what operators see in the Web UI."""
         workflow.set_current_details(details(self.context.state, self.context.approvals.requests))
         self.attributes.show(self.context.state, len(self.context.approvals.pending))
 
@@ -110,7 +110,7 @@ class Handlers:
 
     @decide.validator
     def validate_decide(self, approval: Any) -> None:
-        """Refuse at once what cannot be accepted; nothing is written to history then."""
+        """Refuse at once what cannot be accepted, before anything is written to history."""
         try:
             decision = deciding.admit(approval)
             known = decision.event_id is not None and decision.event_id in self.context.state.answered
@@ -126,15 +126,15 @@ class Handlers:
     async def approval(self, *given: Any) -> None:
         """Accept one decision; a refused one becomes an event."""
         try:
-            # Several arguments are no decision either, and are refused like any other list.
+            # A signal with several arguments is refused like any other list.
             await self.context.approvals.decide(given[0] if len(given) == 1 else given, "approval")
         except (Exception, Stopped) as error:
-            # Whatever a stranger sends: what a signal raises would end the run.
+            # Anyone can send a signal, and an error raised in its handler would fail the run.
             self.context.record("approval.refused", one_line(str(error), 300), type=type(error).__name__)
 
     @workflow.update(description='Raise limits: {"max_steps": 5, "by": "you"}')
     async def top_up(self, ask: Any) -> dict[str, Any]:
-        """Raise limits; a run that was stopped by one goes on where it stopped."""
+        """Raise limits; a run that waits at a limit goes on from there."""
         return await _answered(self._said("top_up", ask, self._top_up))
 
     @top_up.validator
@@ -143,10 +143,10 @@ class Handlers:
         _refuse_malformed("top_up", ask)
 
     @workflow.update(
-        description='Undo and go on: {"to_step": null} takes back everything, {"to_step": 2} what came after step 2'
+        description='Undo and go on: {"to_step": null} undoes everything, {"to_step": 2} what came after step 2'
     )
     async def undo(self, ask: Any) -> dict[str, Any]:
-        """Take effects back, then go on."""
+        """Undo effects, then continue."""
         return await _answered(self._said("undo", ask, self._undo))
 
     @undo.validator
@@ -175,7 +175,7 @@ class Handlers:
         _refuse_malformed("resume", ask)
 
     async def _said(self, update: str, data: Any, act: Any) -> dict[str, Any]:
-        """Check who asks, then act once; the same event id, or the same proof, gets the same answer."""
+        """Check who asks, then act once; a repeat with the same event id or proof gets the stored answer."""
         said, more = _parsed(update, data)
         once = said.event_id or said.proof
         key = None if once is None else f"{update} {once}"
@@ -232,13 +232,13 @@ async def _answered(answer: Awaitable[dict[str, Any]]) -> dict[str, Any]:
     except ApplicationError:
         raise
     except Exception as error:
-        # A handler that raises anything else would hold the whole run.
+        # Any other exception would fail the workflow task and block the whole run.
         workflow.logger.exception("Failed")
         raise as_application_error(errors.InternalError(f"{type(error).__name__}: {error}")) from None
 
 
 def _parsed(update: str, data: Any) -> tuple[Said, dict[str, Any]]:
-    """Return who asks, and for a top-up what is asked; raises DecisionInvalid naming field, value and fix."""
+    """Return who asks, and the limits of a top-up; raises DecisionInvalid naming field, value and fix."""
     data = {} if data is None else data
     if not isinstance(data, dict):
         raise deciding.DecisionInvalid(f"{update}: expected a JSON object, got {type(data).__name__}")

@@ -1,4 +1,4 @@
-"""UndoRun: take back the effects of a run that has ended."""
+"""UndoRun: undo the effects of a run that has ended."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ from workflows.run_context import RunContext
 
 
 class UndoRequest(Frozen):
-    """Name the run whose effects are to be taken back."""
+    """Name the run whose effects are to be undone."""
 
     workflow_id: str
     run_id: str | None = None
@@ -40,7 +40,7 @@ class UndoRun(Handlers):
             self.ask = UndoRequest.admit(ask)
         except (TaskInvalid, ValidationError) as error:
             self.invalid, self.ask = TaskInvalid(str(error)), UndoRequest(workflow_id="")
-        self.open_doors()
+        self.prepare_handlers()
         self.context = RunContext("", Task(text=f"undo {self.ask.workflow_id}"), self.show)
         self.context.after_end = True
 

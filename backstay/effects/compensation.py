@@ -4,7 +4,7 @@ from backstay.frozen import Frozen
 
 
 class Compensation(Frozen):
-    """Remember one dispatched effect and how it would be taken back."""
+    """Hold one dispatched effect and how it would be undone."""
 
     effect: int
     """The effect's n."""
@@ -15,10 +15,10 @@ class Compensation(Frozen):
     shown: str | None = None
     """What would be called, for people."""
     by_effect_id: bool = False
-    """Whether it can be undone even when nobody knows if it happened."""
+    """Whether it can be undone even when its outcome is unknown."""
     verify: bool = False
     unknown: bool = False
-    """Whether nobody knows yet if the effect took place."""
+    """Whether the outcome of the effect is still unknown."""
 
 
 class UndoStack(Frozen):
