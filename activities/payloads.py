@@ -50,7 +50,7 @@ class Payloads:
 
 
 async def apart(payload: Any, work: Callable[[], Value]) -> Value:
-    """Do work on a payload: at once when it is small, else in a thread, so that heartbeats go on."""
+    """Do work on a payload: at once when it is small, else in a thread, so that heartbeats continue."""
     return work() if is_small(payload) else await asyncio.to_thread(work)
 
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from activities.payloads import Payloads, apart
-from backstay.clean import clean_json
 from backstay.redaction.handles import handle_for
 from backstay.redaction.redactor import Redactor
+from backstay.strict_json import clean_json
 from store.secrets.handles import SecretValue
 from store.store import Store
 

@@ -36,11 +36,11 @@ def facts_of(catalog: Catalog, definition: Definition) -> Tool:
 
 
 def workspace_access_of(ask: OfRun) -> WorkspaceAccess | None:
-    """Return where the calls of a run work, or None when it was given no workspace."""
+    """Return the workspace that the calls of a run use, or None if it has none."""
     return WorkspaceAccess(run=ask.run, workspace=ask.workspace, writable=True) if ask.workspace else None
 
 
-def demand_valid(definition: Definition, arguments: dict[str, Any]) -> None:
+def require_valid(definition: Definition, arguments: dict[str, Any]) -> None:
     """Raise ArgumentsInvalid when the arguments do not fit the tool's schema."""
     fault = definition.validate(arguments)
     if fault is not None:
@@ -66,7 +66,7 @@ class Resources:
 
 
 class Activities:
-    """Give an activity class its resources and the checks that all of them make first."""
+    """Base class of activity classes: their resources, and the checks that come first in all of them."""
 
     def __init__(self, resources: Resources) -> None:
         """Share the worker's resources."""

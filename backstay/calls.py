@@ -148,7 +148,7 @@ async def check_call(ask: CheckCall) -> CheckedCall:
 
 @_entry
 async def preview_calls(ask: PreviewCalls) -> Previewed:
-    """Say what calls would change, without making them."""
+    """Return what calls would change, without making them."""
     raise NotImplementedError
 
 
@@ -202,7 +202,7 @@ async def digest(ask: DigestPayload) -> ToolResult:
 
 @_entry
 async def announce(ask: Announce) -> int:
-    """Tell the outside that a request waits; return how many receivers took it."""
+    """Announce that a request waits; return how many receivers accepted it."""
     raise NotImplementedError
 
 

@@ -13,7 +13,7 @@ def canonical(value: Any) -> str:
 
 
 def longer_than(value: Any, characters: int) -> bool:
-    """Say whether the canonical JSON text is longer, and write no more of it than that takes."""
+    """Return whether the canonical JSON text is longer, and write no more of it than that takes."""
     written = 0
     for part in _WRITER.iterencode(value):
         written += len(part)

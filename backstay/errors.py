@@ -27,7 +27,7 @@ class BackstayError(Exception):
     final: ClassVar[bool] = True
 
     def __init__(self, message: str | None = None, **facts: Any) -> None:
-        """Say what happened; without a message, say the docstring's first line. Facts are for programs."""
+        """Set the message, by default the first line of the docstring; `facts` are for programs."""
         super().__init__(message or (type(self).__doc__ or type(self).__name__).strip().splitlines()[0])
         self.facts = facts
 
@@ -107,7 +107,7 @@ class EffectConflict(Final):
 
 
 class CompensationFailed(Final):
-    """An effect could not be taken back."""
+    """An effect could not be undone."""
 
 
 class DecisionRefused(Final):
@@ -146,7 +146,7 @@ class IsolationUnavailable(Final, RuntimeError):
     """Programs and shells cannot be confined here, so none is run."""
 
     def __init__(self, message: str | None = None, *, cause: str = "", fix: str = "", **facts: Any) -> None:
-        """Say what is missing (cause) and what an operator can do about it (fix)."""
+        """Set what is missing (`cause`) and what an operator can do about it (`fix`)."""
         super().__init__(message or "; ".join(part for part in (cause, fix) if part) or None, **facts)
         self.cause = cause
         self.fix = fix

@@ -36,7 +36,7 @@ class ProgramAnswer(Frozen):
 
 
 class Halt(Frozen):
-    """Say why a program does not go on: it waits for calls, it has finished, or it has failed."""
+    """Describe why a program stopped: it waits for calls, has finished, or has failed."""
 
     kind: Literal["waiting", "finished", "crashed"]
     calls: tuple[ToolCall, ...] = ()

@@ -98,7 +98,7 @@ class PreviewedCall(Frozen):
 
 
 class PreviewCalls(OfRun):
-    """Say what calls would change, without making them."""
+    """Ask what calls would change, without making them."""
 
     user_id: str
     calls: tuple[PreviewedCall, ...]
@@ -113,7 +113,7 @@ class CallTool(OfRun):
     purpose: Literal["call", "verify", "undo", "verify_undo"] = "call"
     """`call` for those of the model, of programs and of plans alike."""
     tool: str
-    """For others than `call`: the tool that made, or takes back, the effect; the arguments come from the store."""
+    """For purposes other than `call`: the tool that made, or undoes, the effect; the arguments come from the store."""
     definition: str = ""
     arguments: dict[str, Any] = Field(default_factory=dict)
     args_digest: str = ""
@@ -158,7 +158,7 @@ class VerifyProgram(OfRun):
 
 
 class ForgetProgram(OfRun):
-    """End a kept program that nobody will go on with."""
+    """End a kept program that will not be continued."""
 
     program: str
     """Ref of the bundle."""
@@ -196,6 +196,8 @@ class CheckProof(OfRun):
     """Verify who decided."""
 
     workflow_id: str
+    run_id: str = ""
+    """The first execution of the run that the proof names."""
     update: str
     payload: dict[str, Any]
     """The whole payload, the proof included."""
@@ -207,7 +209,7 @@ class CheckProof(OfRun):
 
 
 class Announce(OfRun):
-    """Tell the outside that a request waits."""
+    """Announce that a request waits."""
 
     workflow_id: str
     request: ApprovalRequest

@@ -86,14 +86,14 @@ class LoadedEffects(Frozen):
 
 
 class Reproduced(Frozen):
-    """Say whether a program that was run again came to the same end."""
+    """State whether a program that was run again ended the same way."""
 
     differs: str = ""
     """What was different; empty when nothing was."""
 
 
 class Proven(Frozen):
-    """Say whether a proof holds."""
+    """State whether a proof is valid."""
 
     verified: bool
     reason: str = ""

@@ -1,4 +1,4 @@
-"""Show hostile text to people safely: on one line, with nothing invisible and nothing that renders or runs."""
+"""Show untrusted text to people safely: on one line, without invisible characters or active markup."""
 
 from bisect import bisect_right
 from typing import Any
@@ -9,8 +9,8 @@ _MARKDOWN = frozenset("\\`*_{}[]()<>#|~&!")
 _AT_THE_START = frozenset("-+=0123456789")
 
 _UNSEEN = (
-    # Own ranges, so that every Python version shows the same: controls, separators, spaces other than the space, format
-    # and bidi marks, fillers that draw nothing, variation selectors, surrogates, private use, tags.
+    # Listed here instead of taken from unicodedata, so that every Python version shows the same: controls, separators,
+    # unusual spaces, format and bidi marks, invisible fillers, variation selectors, surrogates, private use, tags.
     (0x00, 0x1F), (0x7F, 0xA0), (0xAD, 0xAD), (0x34F, 0x34F), (0x600, 0x605), (0x61C, 0x61C), (0x6DD, 0x6DD),
     (0x70F, 0x70F), (0x890, 0x891), (0x8E2, 0x8E2), (0x115F, 0x1160), (0x1680, 0x1680), (0x17B4, 0x17B5),
     (0x180B, 0x180F), (0x2000, 0x200F), (0x2028, 0x202F), (0x205F, 0x206F), (0x2800, 0x2800), (0x3000, 0x3000),
@@ -24,13 +24,13 @@ _STARTS = tuple(start for start, _ in _UNSEEN)
 def one_line(text: str, limit: int) -> str:
     """Return the text as one line of at most `limit` characters.
 
-    What cannot be seen is written out, such as `<U+202E>`; a line break becomes `⏎`.
+    An invisible character is written as its code, such as `<U+202E>`; a line break becomes `⏎`.
     """
     return shown_line(text, limit)[0]
 
 
 def shown_line(text: str, limit: int) -> tuple[str, int]:
-    """Return the text as by `one_line`, and how many of its characters are not shown."""
+    """Return the text as `one_line` does, and how many of its characters are left out."""
     line, taken = _fill(text, limit)
     if taken == len(text):
         return line, 0
@@ -39,20 +39,20 @@ def shown_line(text: str, limit: int) -> tuple[str, int]:
 
 
 def message_line(text: str, limit: int = 500) -> str:
-    """Return an error message as by `one_line`, with its line breaks and runs of spaces as single spaces."""
+    """Return an error message as `one_line` does, with each run of white space as one space."""
     return one_line(" ".join(text[: 8 * limit].split()), limit)
 
 
 def markdown_line(text: str, limit: int = 1000) -> str:
     """Return the text as one line that Markdown shows literally: no link, image, code, table, heading or list."""
-    # Some renderers turn bare addresses into links even when their signs are escaped, so they are broken apart.
+    # Some renderers link bare addresses even when their characters are escaped, so a space goes into each.
     line = one_line(text, limit).replace("://", ": //").replace("www.", "www .").replace("WWW.", "WWW .")
     escaped = "".join(f"\\{sign}" if sign in _MARKDOWN else sign for sign in line).lstrip(" ")
     return _escape_start(escaped)
 
 
 def shown_arguments(arguments: dict[str, Any], limit: int = 2000) -> tuple[dict[str, Any], int]:
-    """Return the arguments with every text shown as by `one_line`, and how many characters are not shown.
+    """Return the arguments with every string as `one_line` shows it, and how many characters are left out.
 
     All names and values together take at most about `limit` characters.
     """
@@ -73,7 +73,7 @@ class _View:
             if self.left <= 0:
                 self.hidden += max(len(str(key)) + _weight(item), 1)
                 continue
-            # Two names may look the same once shown; neither may hide the other.
+            # Two names may look the same once shown; keep both.
             name = unique = self._text(str(key))
             while unique in shown:
                 unique = f"{name}#{len(shown)}"
@@ -109,7 +109,7 @@ class _View:
             case int() | float():
                 text = _number(item)
                 self.left -= len(text)
-                # Only numbers that JSON readers agree about pass as numbers.
+                # A number that JSON readers may read differently is shown as text.
                 return item if len(text) <= 20 and item - item == 0 else self._text(text)
             case _:
                 return self._text(item if isinstance(item, str) else str(type(item).__name__))
@@ -122,7 +122,7 @@ class _View:
 
 
 def _fill(text: str, limit: int) -> tuple[str, int]:
-    """Show as many characters of the text as fit whole, and count them."""
+    """Return as many whole characters as fit, and their count."""
     shown: list[str] = []
     room, at = limit, 0
     while at < len(text):
@@ -145,7 +145,7 @@ def _sign(character: str) -> str:
 
 
 def _escape_start(line: str) -> str:
-    """Keep a line from beginning a list, a numbered list or an underline of a heading."""
+    """Escape the start of a line that Markdown would read as a list or as the underline of a heading."""
     if not line or line[0] not in _AT_THE_START:
         return line
     if not line[0].isdecimal():

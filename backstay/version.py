@@ -1,4 +1,4 @@
-"""Say which release this is."""
+"""Return the version of this release."""
 
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as version_of

@@ -18,7 +18,7 @@ from benchmarks.stage import engine, floor, home_of_jails, model, temporal
 
 CALLS = 100
 ASIDE = "floor-aside"
-"""Programs run in a process of their own, and so does what stands for them on the floor."""
+"""Programs run in a process of their own, and so do the activities that replace them on the floor."""
 SHAPES = {"one after the other": ("program", CALLS, 1), "gathered": ("gather", 1, CALLS)}
 
 

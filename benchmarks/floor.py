@@ -24,7 +24,7 @@ async def act(text: str) -> str:
 class Floor:
     @workflow.run
     async def run(self, steps: int, together: int = 1, aside: str | None = None) -> int:
-        """Think once and act, one after the other or so many together; think in another process where one is named."""
+        """Per step, think once and act `together` times at once; think on the queue `aside` if there is one."""
         for _ in range(steps):
             await self._do(think, aside)
             await asyncio.gather(*(self._do(act) for _ in range(together)))

@@ -1,4 +1,4 @@
-"""Put what was measured where people read it."""
+"""Write the results to benchmarks/results and docs/performance.md."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ RESULTS = Path(__file__).resolve().parent / "results"
 
 
 def publish(name: str, result: dict[str, Any], text: str) -> None:
-    """Keep the figures as JSON, and the table between its two marks in docs/performance.md."""
+    """Write the figures as JSON, and the table between its two marks in docs/performance.md."""
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     begin, end = (f"<!-- {name}: {mark} -->" for mark in ("begin", "end"))

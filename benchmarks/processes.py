@@ -1,4 +1,4 @@
-"""Start what a benchmark measures as processes of their own, and read what they use."""
+"""Start each measured part as a process of its own, and read its CPU and memory."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Measure programs in jails, without Temporal: how soon the first one runs, goes on, is replayed, and is gone.
+"""Measure programs in jails, without Temporal: how fast a program starts, continues, is replayed and ends.
 
 python -m benchmarks.programs [--samples 60] [--paused 200]
 """
@@ -90,7 +90,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 async def first_line(box: Sandbox, figures: Figures, samples: int) -> None:
-    """From a jail that is ready to the first call of a program, and from there to the end of its process."""
+    """Measure from a ready jail to the first call of a program, and from there to the end of its process."""
     start = start_frame(ENDLESS)
     for _ in range(samples):
         await until(lambda: box.ready == 1)
@@ -103,7 +103,7 @@ async def first_line(box: Sandbox, figures: Figures, samples: int) -> None:
 
 
 async def going_on(box: Sandbox, figures: Figures, samples: int) -> None:
-    """From the answers of a paused program to its next calls, and the same by replay."""
+    """Measure from the answers for a paused program to its next calls, and the same by replay."""
     start, journal = start_frame(ENDLESS), []
     await until(lambda: box.ready == 1)
     halted = await advance(box, start)
@@ -122,7 +122,7 @@ async def going_on(box: Sandbox, figures: Figures, samples: int) -> None:
 
 
 async def cold(box: Sandbox, figures: Figures, samples: int) -> None:
-    """From nothing to the first call, and how long a computing jail takes to be gone."""
+    """Measure from no jail to the first call, and how long a computing jail takes to end."""
     for _ in range(samples):
         halted, took = await timed(advance(box, start_frame(ENDLESS)))
         figures.add("cold -> first call, ms", took, 150)
@@ -149,7 +149,7 @@ def _kept(box: Sandbox, halted: RoundOutcome) -> str:
 
 
 async def many(box: Sandbox, figures: Figures, paused: int) -> None:
-    """Pause many programs at once, go on with each, and look at what they hold."""
+    """Pause many programs at once, continue each one, and measure their memory."""
     start = start_frame(ENDLESS)
     halts = {}
     for number in range(paused):

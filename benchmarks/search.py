@@ -24,7 +24,7 @@ Find = Callable[[str], list[str]]
 
 
 class PlainBM25:
-    """Rank by BM25 over one text per tool, as a textbook has it."""
+    """Rank by textbook BM25 over one text per tool."""
 
     def __init__(self, texts: Iterable[tuple[str, str]]) -> None:
         counts = {name: Counter(words_of(text)) for name, text in texts}
@@ -97,7 +97,7 @@ def quality() -> list[dict[str, Any]]:
 
 
 def exact(tools: list[Definition]) -> float:
-    """Return the share of full names, in per cent, that lead when they are asked for."""
+    """Return the percentage of full names that come first when searched for."""
     catalog = build(tools, [], {})
     return 100 * sum(catalog.search(tool.name, limit=1)[0].tool == tool.name for tool in tools) / len(tools)
 

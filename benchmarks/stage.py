@@ -1,4 +1,4 @@
-"""What benchmarks through Temporal stand on: a dev server, and processes for everything that is measured."""
+"""Start the parts of benchmarks that use Temporal: a dev server, and a process for each measured part."""
 
 import sys
 import tempfile
@@ -49,7 +49,7 @@ def model(script: str) -> Iterator[str]:
 
 @contextmanager
 def engine(home: Path, address: str, model_url: str, role: str = "runs", **more: str) -> Iterator[int]:
-    """Run a worker of ours in a role; yield its process id."""
+    """Run a worker in a role; yield its process id."""
     environment = worker_environment(home, address, model_url) | more
     ready = "programs in jails" if role == "all" else "backstay worker ready"
     with process([sys.executable, "worker.py", "--role", role], ready, **environment) as (started, _):

@@ -35,7 +35,7 @@ class Bench:
         self.number = 0
 
     async def once(self, kind: str, steps: int) -> dict[str, Any]:
-        """Run as many runs of so many steps, one after the other, as make a sample that a clock tick cannot bend."""
+        """Run enough runs of this many steps, one after the other, that a clock tick does not matter."""
         before = {part: cpu_seconds(pid) for part, pid in self.pids.items()}
         began = time.perf_counter()
         handles = [await self._run(kind, steps) for _ in range(max(1, SAMPLE_STEPS // steps))]

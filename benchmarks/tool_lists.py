@@ -145,7 +145,7 @@ def real_definitions() -> list[Definition]:
 
 
 def filled(count: int) -> list[Definition]:
-    """Return the real tools, and made-up ones until there are so many."""
+    """Return the real tools, filled up with made-up ones to this number."""
     tools = real_definitions()
     providers = (f"{a}-{b}" for b, a in itertools.product(BRANCHES, ADJECTIVES))
     kinds = itertools.cycle(itertools.product(NOUNS, VERBS))

@@ -3,6 +3,6 @@
 May import: backstay, system.
 """
 
-from sandbox.programs.plan import SandboxResult, ToolCaller, register_tool_caller, run_python_plan
+from sandbox.programs.standalone import SandboxResult, ToolCaller, register_tool_caller, run_python_plan
 
 __all__ = ["SandboxResult", "ToolCaller", "register_tool_caller", "run_python_plan"]

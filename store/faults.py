@@ -1,4 +1,4 @@
-"""Turn what a disk raises into what the rest of backstay understands; no database is needed for that."""
+"""Convert errors of the disk to StoreUnavailable, without importing a database."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ _FIXES = (
 
 @contextmanager
 def disk_faults() -> Generator[None]:
-    """Raise StoreUnavailable, in one line and with a fix, for every failure of the disk."""
+    """Raise StoreUnavailable, with a one-line message and a fix, for every failure of the disk."""
     try:
         yield
     except OSError as error:
@@ -28,12 +28,12 @@ def disk_faults() -> Generator[None]:
 
 
 def unavailable(cause: BaseException) -> StoreUnavailable:
-    """Say in one line what failed, in its own words, and what mends it."""
+    """Return an error that says in one line what failed and how to fix it."""
     said = message_of(cause)
     fix = next((fix for sign, fix in _FIXES if sign in said.lower()), "check that the database is reachable")
     return StoreUnavailable(f"store: {said}; {fix}")
 
 
 def message_of(cause: BaseException) -> str:
-    """Return what an error says, as one line."""
+    """Return the message of an error as one line."""
     return message_line(str(cause), 300) or type(cause).__name__

@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 
 from backstay.errors import SettingsInvalid
 from store.database.database import BUSY_TIMEOUT_S, Database
-from store.database.identity import StoreIdentity, find_or_make
+from store.database.identity import StoreIdentity, find_or_create
 from store.database.place import make_ready, place_of
 from store.database.postgres import PostgresDatabase
 from store.database.sqlite import SqliteDatabase
@@ -27,7 +27,7 @@ _alembic = threading.Lock()
 
 
 def migrate(connection: Connection) -> None:
-    """Run the migrations that are missing, all in the caller's transaction.
+    """Run the missing migrations, all in the caller's transaction.
 
     Raises SettingsInvalid when the database is newer than this code.
     """
@@ -57,7 +57,7 @@ async def open_store(
     clock: Callable[[], float] = time.time,
     busy_timeout_s: float = BUSY_TIMEOUT_S,
 ) -> AsyncGenerator[Store]:
-    """Open the store, made and migrated when needed, and close it at the end.
+    """Open the store, created and migrated if needed, and close it on exit.
 
     Raises SettingsInvalid for a setting that cannot work, StoreUnavailable when the database does not answer.
     """
@@ -79,4 +79,4 @@ async def open_store(
 
 def _migrate(connection: Connection) -> StoreIdentity:
     migrate(connection)
-    return find_or_make(connection)
+    return find_or_create(connection)

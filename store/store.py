@@ -1,4 +1,4 @@
-"""What the engine remembers outside Temporal."""
+"""Keep what the engine remembers outside Temporal."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -17,12 +17,12 @@ from store.secrets.seal import Seal
 
 
 class Store:
-    """Hold effects, events, secrets, runs and blobs of one database, which knows who it is."""
+    """Hold the effects, events, secrets, runs and payloads of one store, and its identity."""
 
     def __init__(
         self, database: Database, identity: StoreIdentity, seal: Seal, blobs: Path, clock: Callable[[], float]
     ) -> None:
-        """Use `open_store` instead; it migrates first."""
+        """Use `open_store` instead; it runs the migrations first."""
         self._database = database
         self.identity = identity
         self.blobs = BlobStore(blobs, seal, identity)
@@ -35,11 +35,11 @@ class Store:
 
     @property
     def stamp(self) -> str:
-        """Return `<id>/<epoch>`, what a run remembers of its store."""
+        """Return `<id>/<epoch>`, by which a run recognises its store."""
         return self.identity.stamp
 
     def check(self, store: str) -> None:
-        """Raise StoreMismatch when a run's stamp names another store; an empty stamp names none."""
+        """Raise StoreMismatch when a run's stamp names another store; an empty stamp matches every store."""
         if store and store.partition("/")[0] != self.identity.id:
             raise StoreMismatch(
                 f"this worker uses store {self.stamp}, but the run began with store {store}; "
@@ -47,7 +47,7 @@ class Store:
             )
 
     def epoch_differs(self, store: str) -> bool:
-        """Say whether this store was restored since the stamp was made."""
+        """Return whether a new epoch has begun since the stamp was made."""
         return bool(store) and store.partition("/")[2] != str(self.identity.epoch)
 
     def run_key(self, run: str) -> bytes:
@@ -55,6 +55,6 @@ class Store:
         return self.identity.key(run)
 
     async def new_epoch(self) -> StoreIdentity:
-        """Begin a new epoch; an operator does so after a restore and before a worker starts."""
+        """Begin a new epoch, as an operator does between restoring a backup and starting workers."""
         self.identity = await self._database.write(next_epoch)
         return self.identity

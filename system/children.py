@@ -51,11 +51,11 @@ async def end_group(
     Its pipes are closed and `readers` ended; they get `drain_s` to take in what was printed last.
     """
     try:
-        for sign, patience_s in ((None, quiet_s), (signal.SIGTERM, ask_s), (signal.SIGKILL, _KILLED_S)):
+        for sign, timeout_s in ((None, quiet_s), (signal.SIGTERM, ask_s), (signal.SIGKILL, _KILLED_S)):
             if sign is not None:
                 signal_group(process, sign)
             with suppress(TimeoutError):
-                async with asyncio.timeout(patience_s):
+                async with asyncio.timeout(timeout_s):
                     await exit_of(process)
                 break
     finally:

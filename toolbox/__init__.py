@@ -1,4 +1,4 @@
-"""Know the tools and call them: providers, catalog, search. No workflow engine and no model in here.
+"""Find tools and call them: providers, catalog, search. Imports no workflow engine and no model client.
 
 May import: backstay, system.
 """

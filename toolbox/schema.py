@@ -74,7 +74,7 @@ def compile_schema(schema: Any) -> Any:
         bounded = _bounded(dialect, patterned="patternProperties" in json.dumps(schema))
     except SchemaError as error:
         return f"the tool's schema is not valid at {_path(error.absolute_path, 'schema')}"
-    except Exception:  # a stranger's schema may break the check in ways nobody listed
+    except Exception:  # an untrusted schema may break the check in unknown ways
         return "the tool's schema cannot be used"
     return bounded(schema, registry=Registry())
 
@@ -88,7 +88,7 @@ def fault_of(validator: Any, arguments: Any) -> str | None:
         return "arguments: the tool's schema takes too long to check"
     except Unresolvable:
         return "arguments: the tool's schema refers to something outside itself, which is never fetched"
-    except Exception as broken:  # a stranger's schema may break the validator in ways nobody listed
+    except Exception as broken:  # an untrusted schema may break the validator in unknown ways
         return f"arguments: the tool's schema cannot be used ({type(broken).__name__})"
     finally:
         _spent.reset(token)

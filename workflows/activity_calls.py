@@ -98,7 +98,7 @@ class ActivityCalls:
         return answer
 
     async def execute_in_handler(self, call: Callable[[Any], Awaitable[Answer]], ask: OfRun, *, summary: str) -> Answer:
-        """Run one activity for an update; its failure is raised as an error of ours, which refuses the update."""
+        """Run one activity for an update; its failure is raised as a BackstayError, which refuses the update."""
         try:
             return await self.execute_once(call, ask, summary=summary)
         except ApplicationError as error:
@@ -138,7 +138,7 @@ def cause_of(error: ActivityError) -> BaseException:
 
 
 def failure_of(error: ApplicationError) -> errors.BackstayError:
-    """Return the error of ours that an activity's failure stands for; an unknown type is our own bug."""
+    """Return the BackstayError for an activity's failure; an unknown type is a bug in backstay."""
     kind = getattr(errors, error.type or "", None)
     if isinstance(kind, type) and issubclass(kind, errors.BackstayError):
         return kind(error.message)

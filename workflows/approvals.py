@@ -24,12 +24,12 @@ EXPIRED = "expired"
 ONE_AUTHORITY = "one-authority"
 """Since this change every update, signal, request, undo and cancellation obeys the policy's rules about people."""
 EARLY_DECISIONS = "early-decisions"
-"""The patch under which a decision waits for its request; before, it was refused at once."""
+"""The patch id; runs from before this change refuse a decision whose request is not open yet."""
 _EARLY_S = 1
 """How long a decision waits for its request to open."""
 _EARLY_IDS = 16
 _EARLY_DECISIONS = 32
-"""How many decisions of a run may wait so; each costs a few events, and anybody may send one."""
+"""How many decisions of one run may wait like this; each adds events to history, and anyone can send one."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Decided:
     """Hold what was decided about a request."""
 
     verdict: Verdict | None
-    """None: it expired."""
+    """None when the request expired."""
     calls: dict[int, CallVerdict] = field(default_factory=dict)
     answer: Any = None
     stop: bool = False
@@ -62,7 +62,7 @@ def _repeated(approval: Approval, answer: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass
 class Pending:
-    """One open request and what is still missing."""
+    """Hold one open request, and its decision once it is complete."""
 
     request: ApprovalRequest
     check_changes: Callable[[dict[int, CallVerdict]], Awaitable[dict[int, CallVerdict]]] | None = None
@@ -73,7 +73,7 @@ class Approvals:
     """Open requests, accept decisions, let requests expire."""
 
     def __init__(self, state: RunState, activities: ActivityCalls, changed: Callable[[], None]) -> None:
-        """Share the run's state; `changed` is called whenever what people see has changed."""
+        """Use the run's state; `changed` is called whenever something that people see has changed."""
         self.state = state
         self.activities = activities
         self.changed = changed
@@ -95,7 +95,7 @@ class Approvals:
         check_changes: Callable[[dict[int, CallVerdict]], Awaitable[dict[int, CallVerdict]]] | None = None,
         unless: Callable[[], bool] = lambda: False,
     ) -> Decided:
-        """Open a request and wait, days if it must, until people decide or it expires.
+        """Open a request and wait until people decide or it expires; that may take days.
 
         It is withdrawn, as if expired, when `unless` becomes true.
         """
@@ -242,9 +242,9 @@ class Approvals:
             )
 
     async def decide(self, data: Any, update: str) -> dict[str, Any]:
-        """Accept one decision; raises an error of ours when it cannot be accepted.
+        """Accept one decision; raises a BackstayError when it cannot be accepted.
 
-        An equal decision repeated under the same event id returns the stored answer.
+        The same decision with the same event id gets the stored answer.
         """
         approval = deciding.admit(data)
         by_sender = approval.proof is not None and workflow.patched(ONE_AUTHORITY)
@@ -261,20 +261,25 @@ class Approvals:
                 raise errors.NotVerified("proof: used already; sign the decision again")
         if answer is None:
             changes = await self._checked_changes(approval)
-            # The same event can come twice at once, and the other was quicker.
+            # The same event can arrive twice at once; then the other one may have been handled first.
             answer = self.state.answer_to(sender, event_id)
             if answer is None:
                 self._raise_refusal(approval)
                 return self.state.remember_answer(sender, event_id, self._accept(approval, changes, update))
         return _repeated(approval, answer)
 
-    async def verify(self, update: str, payload: dict[str, Any], request_id: str = "") -> bool:
-        """Have a proof checked; return whether it is used for the first time. Raises NotVerified."""
-        info = workflow.current_update_info()
+    async def verify(self, update: str, payload: dict[str, Any], request_id: str = "", *, run: str = "") -> bool:
+        """Have a proof checked; return whether it is used for the first time. Raises NotVerified.
+
+        `run`: the key of the run that the proof names; empty for this one.
+        """
+        info, own = workflow.current_update_info(), workflow.info()
         if info is None:
             self.state.proofs += 1
+        workflow_id, _, run_id = run.rpartition("/") if run else (own.workflow_id, "", own.first_execution_run_id)
         ask = calls.CheckProof(
-            workflow_id=self.state.run.rpartition("/")[0],
+            workflow_id=workflow_id,
+            run_id=run_id,
             update=update,
             payload=payload,
             request_id=request_id,
@@ -304,7 +309,7 @@ class Approvals:
         pending = self.pending[approval.request_id]
         request = pending.request
         if request.quorum > 1 and changes:
-            # With a quorum, nobody may slip in arguments that the others have not seen.
+            # With a quorum, a person must not add arguments that the other approvers have not seen.
             raise errors.DecisionRefused(
                 "calls: a request with a quorum is decided as a whole; reject it to have it changed"
             )

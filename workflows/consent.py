@@ -1,4 +1,4 @@
-"""Find out which calls may go: by rule, and where a rule asks, by a person."""
+"""Decide which calls may be made: by the policy, and where a rule asks, by a person."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -25,17 +25,17 @@ from workflows.run_context import RunContext
 
 DECISIONS = (Verdict.APPROVE.value, Verdict.MODIFY.value, Verdict.REJECT.value)
 WHOLE_DECISIONS = (Verdict.APPROVE.value, Verdict.REJECT.value)
-"""A compensation was bound when its effect was recorded, a program is one text: nobody changes them in part."""
+"""For compensations and programs: a person approves or rejects them as a whole and cannot change parts."""
 SHOWN_CHARACTERS = 30_000
-"""Of the arguments of one request; every query answer must stay under 128 KiB, whatever characters they hold."""
+"""How much of its arguments one request shows; every query answer must stay under 128 KiB."""
 Consented = ToolCall | ToolResult
-"""The call that may go, perhaps modified, or the result that says why it may not."""
+"""The call that may be made, perhaps modified, or the result that says why it may not."""
 Answered = dict[int, Consented]
-"""What was answered about the calls of a batch, by index."""
+"""The outcome for each call of a batch, by index."""
 
 
 def never() -> bool:
-    """Say that an answer stays needed."""
+    """Return False: the answer is always needed."""
     return False
 
 
@@ -52,7 +52,7 @@ class Consent:
     """Rule on calls and ask people about those that a rule asks about."""
 
     def __init__(self, context: RunContext) -> None:
-        """Work at the run's context."""
+        """Use the run's context."""
         self.context = context
 
     async def obtain(
@@ -63,7 +63,7 @@ class Consent:
         kind: RequestKind | None = None,
         unless: Callable[[], bool] = never,
     ) -> Answered:
-        """Return for each call whether it may go; what is asked is asked in one request per set of approvers.
+        """Return for each call whether it may be made; one request is opened for each set of approvers.
 
         A request is withdrawn when `unless` becomes true. Raises Rejected when a person rejects and stops the run,
         Expired when a rule says that expiry fails it.
@@ -88,7 +88,7 @@ class Consent:
         return answered | await self._ask_all(list(asked.values()), purpose, kind, unless)
 
     async def again(self, call: ToolCall, purpose: Purpose, why: str, unless: Callable[[], bool]) -> Consented:
-        """Ask about a call whose ground has changed, whatever the policy says."""
+        """Ask about a call once more for the reason `why`, even if the policy allows it."""
         ruling = self._ruling(call, purpose)
         if ruling.verdict == "deny":
             return _denied(ruling)
@@ -96,7 +96,7 @@ class Consent:
         return (await self._ask_all([[Ruled(0, call, ruling)]], purpose, None, unless))[0]
 
     async def afford(self, batch: Sequence[ToolCall]) -> None:
-        """Go on only when the budget allows these calls; raises BudgetExceeded."""
+        """Return when the budget allows these calls; raises BudgetExceeded."""
         state, names = self.context.state, [call.tool.name for call in batch]
         await self.context.afford(lambda: calls_refused(state.budget, state.usage, names))
 
@@ -107,7 +107,7 @@ class Consent:
     async def _ask_all(
         self, groups: list[list[Ruled]], purpose: Purpose, kind: RequestKind | None, unless: Callable[[], bool]
     ) -> Answered:
-        """Ask all groups at once: nobody waits for what others have to decide."""
+        """Open the requests of all groups at once, so that no approver has to wait for another group."""
         if not groups:
             return {}
         asking = [
@@ -120,7 +120,7 @@ class Consent:
             with self.context.doing(State.WAITING):
                 answers = await asyncio.gather(*asking)
         finally:
-            # Where an answer ends the run, the other requests are withdrawn.
+            # If an answer ends the run, the other requests are withdrawn.
             for request in asking:
                 request.cancel()
             await asyncio.gather(*asking, return_exceptions=True)
@@ -159,7 +159,7 @@ class Consent:
         return {item.index: _outcome(item, decided) for item in group}
 
     async def _diffs(self, group: list[Ruled]) -> dict[int, str | None]:
-        """Return by index what calls would change, for those whose provider can tell."""
+        """Return by index what each call would change, where the provider can preview it."""
         previewed = [item for item in group if item.call.tool.previewed]
         if not previewed:
             return {}

@@ -1,4 +1,4 @@
-"""Say how a run ended, undo what must be undone, and close the books."""
+"""End a run: undo what must be undone, build the Result, and store it."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +12,7 @@ from backstay.task.decision import Finish
 from backstay.task.result import Failure, Outcome, Result, usage_shown
 from backstay.task.status import State
 from workflows.activity_calls import failure_of
-from workflows.asking import Asking
+from workflows.model_calls import ModelCalls
 from workflows.rollback import Rollback
 from workflows.run_context import RunContext
 
@@ -24,7 +24,7 @@ WITHHELD = (
 
 @dataclass(frozen=True)
 class Ended:
-    """Tell how the driving of a run ended."""
+    """Tell how the loop of a run ended."""
 
     outcome: Outcome
     summary: str = ""
@@ -86,7 +86,7 @@ class Ending:
         return await self._stored(result)
 
     async def _with_summary(self, ended: Ended) -> Ended:
-        summary = await Asking(self.context).closing_summary() if self.context.state.task.plan is None else None
+        summary = await ModelCalls(self.context).closing_summary() if self.context.state.task.plan is None else None
         text = str(ended.error)
         return Ended(ended.outcome, f"{text}\n\n{summary}" if summary else text, ended.outputs, ended.error)
 

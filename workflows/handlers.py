@@ -1,4 +1,4 @@
-"""The queries, updates and the signal of a run; they take plain JSON and validate inside."""
+"""The queries, updates and the signal of a run; they take plain JSON and validate it themselves."""
 
 from collections.abc import Awaitable
 from typing import Any
@@ -25,7 +25,7 @@ from workflows.view import SearchAttributes, details
 
 
 class Said(Frozen):
-    """Who asks for a change of the run itself, and why."""
+    """Who asks for a change to the run itself, and why."""
 
     by: str = ""
     proof: str | None = None
@@ -35,17 +35,17 @@ class Said(Frozen):
 
 
 class Handlers:
-    """Let people and programs look at a run and decide about it."""
+    """Define the queries, updates and the signal of a run."""
 
     context: RunContext
     result: dict[str, Any] | None = None
 
-    def open_doors(self) -> None:
-        """Prepare what the handlers need; called before anything else."""
+    def prepare_handlers(self) -> None:
+        """Create what the handlers need; call this before anything else."""
         self.attributes = SearchAttributes()
 
     def show(self) -> None:
-        """Bring what operators see up to date."""
+        """Update what operators see in the Web UI."""
         workflow.set_current_details(details(self.context.state, self.context.approvals.requests))
         self.attributes.show(self.context.state, len(self.context.approvals.pending))
 
@@ -118,7 +118,7 @@ class Handlers:
 
     @decide.validator
     def validate_decide(self, approval: Any) -> None:
-        """Refuse at once what cannot be accepted; nothing is written to history then."""
+        """Refuse at once what cannot be accepted, before anything is written to history."""
         try:
             decision = deciding.admit(approval)
             known = self.context.state.answer_to(*identity_of(decision)) is not None
@@ -134,16 +134,16 @@ class Handlers:
     async def approval(self, *given: Any) -> None:
         """Accept one decision; a refused one becomes an event."""
         try:
-            # Several arguments are no decision either, and are refused like any other list.
+            # A signal with several arguments is refused like any other list.
             await self.context.approvals.decide(given[0] if len(given) == 1 else given, "approval")
         except (Exception, Stopped) as error:
-            # Whatever a stranger sends: what a signal raises would end the run.
+            # Anyone can send a signal, and an error raised in its handler would fail the run.
             self.context.state.record_refusal(one_line(str(error), 300), workflow.now(), type(error).__name__)
             self.context.changed()
 
     @workflow.update(description='Raise limits: {"max_steps": 5, "by": "you"}')
     async def top_up(self, ask: Any) -> dict[str, Any]:
-        """Raise limits; a run that was stopped by one goes on where it stopped."""
+        """Raise limits; a run that waits at a limit goes on from there."""
         return await _answered(self._said("top_up", ask, self._top_up))
 
     @top_up.validator
@@ -152,10 +152,10 @@ class Handlers:
         self._refuse("top_up", ask)
 
     @workflow.update(
-        description='Undo and go on: {"to_step": null} takes back everything, {"to_step": 2} what came after step 2'
+        description='Undo and go on: {"to_step": null} undoes everything, {"to_step": 2} what came after step 2'
     )
     async def undo(self, ask: Any) -> dict[str, Any]:
-        """Take effects back, then go on."""
+        """Undo effects, then continue."""
         return await _answered(self._said("undo", ask, self._undo))
 
     @undo.validator
@@ -184,7 +184,7 @@ class Handlers:
         self._refuse("resume", ask, None if self.context.state.paused else "resume: the run is not paused")
 
     async def _said(self, update: str, data: Any, act: Any) -> dict[str, Any]:
-        """Check who asks, then act once; the same event id, or the same proof, gets the same answer."""
+        """Check who asks, then act once; a repeat with the same event id or proof gets the stored answer."""
         said, more = _parsed(update, data)
         approvals, state = self.context.approvals, self.context.state
         by_sender = said.proof is not None and workflow.patched(ONE_AUTHORITY)
@@ -295,13 +295,13 @@ async def _answered(answer: Awaitable[dict[str, Any]]) -> dict[str, Any]:
     except ApplicationError:
         raise
     except Exception as error:
-        # A handler that raises anything else would hold the whole run.
+        # Any other exception would fail the workflow task and block the whole run.
         workflow.logger.exception("Failed")
         raise as_application_error(errors.InternalError(f"{type(error).__name__}: {error}")) from None
 
 
 def _parsed(update: str, data: Any) -> tuple[Said, dict[str, Any]]:
-    """Return who asks, and for a top-up what is asked; raises DecisionInvalid naming field, value and fix."""
+    """Return who asks, and the limits of a top-up; raises DecisionInvalid naming field, value and fix."""
     data = {} if data is None else data
     if not isinstance(data, dict):
         raise deciding.DecisionInvalid(f"{update}: expected a JSON object, got {type(data).__name__}")

@@ -20,7 +20,7 @@ ONCE = RetryPolicy(maximum_attempts=1)
 
 @dataclass(frozen=True)
 class Options:
-    """Say how one entry of the activities is carried out."""
+    """Hold the options of one activity: timeouts, retries and heartbeat."""
 
     start_to_close: timedelta = timedelta(seconds=40)
     heartbeat: timedelta | None = None
@@ -50,7 +50,7 @@ class Options:
 SANDBOX_QUEUE = "-sandbox"
 """How the common queue of the sandbox role ends."""
 KEPT_PROGRAM = timedelta(seconds=2)
-"""How long the worker that keeps a program may take to go on with it; feeding it elsewhere costs less than waiting."""
+"""How long the worker that keeps a program may take to continue it; after that, replaying it elsewhere is cheaper."""
 HEARTBEAT = timedelta(seconds=10)
 WAIT = ActivityCancellationType.WAIT_CANCELLATION_COMPLETED
 

@@ -29,7 +29,7 @@ class PlanSteps:
         batch = [await self._checked(index, step) for index, step in enumerate(plan.steps)]
         answered = await self.tool_calls.consent.obtain(batch, Purpose.PLAN_STEP, kind=RequestKind.PLAN)
         for index, step in enumerate(plan.steps):
-            # A step that may not run ends the plan before it begins: what came before would only be taken back.
+            # A step that may not run ends the plan before it begins; otherwise earlier steps would have to be undone.
             if isinstance(answer := answered[index], ToolResult):
                 self._refuse_failure(index, step, answer)
         outputs: list[dict[str, Any]] = []

@@ -78,7 +78,7 @@ class Programs:
                 await self.context.activities.execute_once(calls.forget_program, ask, queue=queue, counted=False)
 
     async def _check(self, action: RunProgram, halt: Halt) -> None:
-        """Have a program run again from its journal, beside the run; only a difference is worth a word."""
+        """Run a program again from its journal, in parallel to the run; record an event only if it differs."""
         state = self.context.state
         ask = calls.VerifyProgram(program=action.program, journal=halt.journal, image=halt.image)
         with suppress(ApplicationError, asyncio.CancelledError):

@@ -1,4 +1,4 @@
-"""Find out what became of a call whose answer was lost; never guess."""
+"""Find out what happened to a call whose answer was lost, without guessing."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -18,11 +18,11 @@ from workflows.consent import never, shown_call
 from workflows.run_context import RunContext
 
 VERIFY_BACKOFF_S = (1, 2)
-VERIFY_PATIENCE_S = 15
-"""For all tries together: a server that is silent is silent for its checks too, and a person is to be asked soon."""
+VERIFY_TIMEOUT_S = 15
+"""For all tries together: a server that does not answer calls rarely answers checks, so a person is asked soon."""
 UNDO_BACKOFF_S = (1, 2)
 VERIFY_LOST_UNDO = "verify-lost-undo"
-"""Since this change a compensation whose answer is lost is settled by its own check before it is parked."""
+"""The patch id; since this change, a compensation whose answer is lost is checked before it is parked."""
 
 
 @dataclass
@@ -33,7 +33,7 @@ class CallInFlight:
     call: ToolCall
     deadline_s: float
     effect: int | None = None
-    """The number of the effect that it makes, checks or takes back; None for a read."""
+    """The number of the effect that it makes, checks or undoes; None for a read."""
     send: int = 1
     """Counts deliberate sends."""
     unless: Callable[[], bool] = never
@@ -43,7 +43,7 @@ class CallInFlight:
 
 
 class Performed(NamedTuple):
-    """Tell what became of one call."""
+    """Hold one call and its result."""
 
     call: ToolCall
     result: ToolResult
@@ -54,7 +54,7 @@ Perform = Callable[..., Awaitable[Sequence[Performed]]]
 
 
 class Reconcile:
-    """Settle unknown outcomes by the declared check, else by a person's word."""
+    """Settle unknown outcomes by the declared check, or else by asking a person."""
 
     def __init__(self, context: RunContext, perform: Perform) -> None:
         """Work at the run's context; `perform` makes the declared checks."""
@@ -81,7 +81,7 @@ class Reconcile:
         return result
 
     async def undone(self, flight: CallInFlight, result: ToolResult, send: Send) -> ToolResult:
-        """Return what became of a compensation; one that failed, or provably was not made, is tried again.
+        """Return the outcome of a compensation; one that failed, or provably was not made, is tried again.
 
         One whose outcome stays unknown is not: a person must look.
         """
@@ -106,7 +106,7 @@ class Reconcile:
         purpose = Purpose.VERIFY_UNDO if undo else Purpose.VERIFY
         call = ToolCall(id=f"verify-{effect}", tool=Tool(name=tool, safety=Safety.READ_ONLY))
         last: ToolResult | None = None
-        ends = workflow.now() + timedelta(seconds=VERIFY_PATIENCE_S)
+        ends = workflow.now() + timedelta(seconds=VERIFY_TIMEOUT_S)
         for pause in (0, *VERIFY_BACKOFF_S):
             if pause:
                 if workflow.now() + timedelta(seconds=pause) >= ends:

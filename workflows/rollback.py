@@ -1,4 +1,4 @@
-"""Take effects back, last first, each as its own visible activity."""
+"""Undo effects, the last one first, each as its own visible activity."""
 
 from temporalio.exceptions import ApplicationError
 
@@ -14,7 +14,7 @@ from workflows.tool_calls import ToolCalls
 
 
 class Rollback:
-    """Run compensations in reverse order of dispatch; what cannot be undone is parked while the others go on."""
+    """Run compensations in reverse order of dispatch; what cannot be undone is parked, and the others continue."""
 
     def __init__(self, context: RunContext) -> None:
         """Undo effects of one run."""
@@ -23,7 +23,7 @@ class Rollback:
         self.reconcile = self.tool_calls.reconcile
 
     async def run(self, to_step: int | None = None) -> list[Undone]:
-        """Undo effects of steps after `to_step` (all when None); return what became of each, in order of undoing."""
+        """Undo effects of steps after `to_step` (all when None); return the outcome of each, in order of undoing."""
         with self.context.doing(State.UNDOING):
             ended = [await self._undo(slot) for slot in self.context.state.undo.to_undo(to_step)]
         return [undone for undone in ended if undone is not None]

@@ -48,7 +48,7 @@ class RunContext:
         return event
 
     def tell(self, text: str, *, fact: bool = False) -> None:
-        """Tell the model something at its next step; a fact is never trimmed away."""
+        """Tell the model something at its next step; a fact always stays in the context."""
         self.state.append.append(ContextItem(kind="fact" if fact else "note", text=text))
 
     async def gate(self) -> None:

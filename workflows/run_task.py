@@ -18,10 +18,10 @@ from backstay.task.result import Outcome
 from backstay.task.task import Task
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolResult
-from workflows.asking import Asking
 from workflows.consent import rejected
 from workflows.ending import Ended, Ending, ended_by, ended_with
 from workflows.handlers import Handlers, as_application_error
+from workflows.model_calls import ModelCalls
 from workflows.plan_steps import PlanSteps
 from workflows.programs import Programs
 from workflows.run_context import RunContext
@@ -43,11 +43,11 @@ class RunTask(Handlers):
         self.invalid, admitted = _admitted(task, more)
         info = workflow.info()
         self.invalid = self.invalid or _repeated(info)
-        self.open_doors()
+        self.prepare_handlers()
         self.context = RunContext(f"{info.workflow_id}/{info.first_execution_run_id}", admitted, self.show)
         self.tool_calls = ToolCalls(self.context)
         self.programs = Programs(self.context, self.tool_calls)
-        self.asking = Asking(self.context)
+        self.model_calls = ModelCalls(self.context)
 
     @workflow.run
     async def run(self, task: Any = None, *more: Any) -> dict[str, Any]:
@@ -65,7 +65,7 @@ class RunTask(Handlers):
             await workflow.wait([driving])
         self.context.activities.stopping = False
         ended = _ended(driving, cancelled=cancelled)
-        # What must be taken back does not wait for what only must be left tidy.
+        # Undoing effects must not wait for cleanup.
         tidy = ended.outcome is Outcome.COMPLETED
         leaving = asyncio.ensure_future(self.programs.leave(patient=tidy))
         if tidy:
@@ -90,7 +90,7 @@ class RunTask(Handlers):
         await search(self.context, task.text, limit=FIRST_SEARCH_LIMIT)
         while True:
             await self.context.gate()
-            decision = await self.asking.decide()
+            decision = await self.model_calls.decide()
             if decision.catalog and decision.catalog != self.context.state.catalog:
                 await search(self.context, task.text, limit=FIRST_SEARCH_LIMIT)
             failed = False

@@ -46,7 +46,7 @@ class ToolCalls:
         answered: Answered | None = None,
         unless: Callable[[], bool] = never,
     ) -> list[Performed]:
-        """Take calls that were decided together through the stages of their purpose; results come in their order.
+        """Run calls that were decided together through the stages of their purpose; results keep the order of calls.
 
         `effect` is the one that a check or a compensation is about, `answered` what was said of a plan as a whole;
         when `unless` becomes true, questions to people are withdrawn. Raises BudgetExceeded, Expired or Rejected.
@@ -85,7 +85,7 @@ class ToolCalls:
         return [outcome for outcome in done if isinstance(outcome, Performed)]
 
     async def _made(self, flight: CallInFlight) -> Performed:
-        """Take one call from its intent to its outcome."""
+        """Run one call from its intent to its outcome."""
         tool = flight.call.tool
         if flight.purpose is Purpose.UNDO and self.context.after_end:
             earlier = await self.reconcile.look(flight.effect or 0, undo=True)
@@ -126,7 +126,7 @@ class ToolCalls:
         return ToolResult(success=False, error="its server asks without end", error_type="ToolError")
 
     async def _order(self, flight: CallInFlight, question: str = "", reply: object = None) -> ToolResult:
-        """Have the one activity make the call. Nothing else in the engine orders `call_tool`."""
+        """Run the activity `call_tool`; this is the only place that does."""
         state, call, effect, purpose = self.context.state, flight.call, flight.effect, flight.purpose
         summary = _summary(flight)
         # What stays at its default does not reach history.
@@ -197,7 +197,7 @@ class ToolCalls:
         return await self._sent(flight)
 
     def _bind(self, flight: CallInFlight) -> None:
-        """Give an effect its number, and a slot in the undo stack before it is sent."""
+        """Number an effect and add it to the undo stack, before it is sent."""
         tool = flight.call.tool
         if flight.effect is None and applies(flight.purpose, Stage.INTENT, reads=not flight.call.effectful):
             flight.effect = self.context.state.take_effect_number()
@@ -252,7 +252,7 @@ def _words(call: ToolCall, question: Elicitation, result: ToolResult) -> str:
 
 
 def _summary(flight: CallInFlight) -> str:
-    """Say in one line what is called, for operators: tool, the most telling argument, how it is undone."""
+    """Return a one-line summary for operators: the tool, its most telling argument, how the call is undone."""
     call, name = flight.call, one_line(flight.call.tool.name, 80)
     if flight.purpose is Purpose.UNDO:
         return f"undo: {call.arguments['undo']}"[:200]

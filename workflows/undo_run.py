@@ -1,4 +1,4 @@
-"""UndoRun: take back the effects of a run that has ended."""
+"""UndoRun: undo the effects of a run that has ended."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ from workflows.run_context import RunContext
 
 
 class UndoRequest(Frozen):
-    """Name the run whose effects are to be taken back."""
+    """Name the run whose effects are to be undone."""
 
     workflow_id: str
     run_id: str | None = None
@@ -47,7 +47,7 @@ class UndoRun(Handlers):
             self.ask = UndoRequest.admit(ask)
         except (TaskInvalid, ValidationError) as error:
             self.invalid, self.ask = TaskInvalid(str(error)), UndoRequest(workflow_id="")
-        self.open_doors()
+        self.prepare_handlers()
         self.context = RunContext("", Task(text=f"undo {self.ask.workflow_id}"), self.show)
         self.context.after_end = True
 
@@ -97,7 +97,7 @@ class UndoRun(Handlers):
         if refused is not None:
             raise refused
         payload = ask.model_dump(mode="json", exclude_unset=True)
-        if not await approvals.verify("UndoRun", payload):
+        if not await approvals.verify("UndoRun", payload, run=self.context.state.run):
             raise NotVerified("proof: used already; sign again")
         if authority.quorum <= 1:
             return

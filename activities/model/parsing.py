@@ -11,9 +11,9 @@ from activities.offloading import CALLS_BYTES, offload
 from activities.resources import facts_of
 from activities.tools.arguments import Arguments
 from backstay.canonical import canonical
-from backstay.clean import clean_text
 from backstay.errors import ArgumentsInvalid
 from backstay.shown import one_line
+from backstay.strict_json import clean_text
 from backstay.task.decision import Action, AskPerson, CallTools, Finish, ReadResult, RunProgram, SearchTools
 from backstay.tools.tool import ToolCall
 from toolbox.catalog.catalog import Catalog

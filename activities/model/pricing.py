@@ -42,7 +42,7 @@ class Price:
 
 
 def price_of(settings: Settings, model: str) -> Price | None:
-    """Return the price of a model: the operator's own first, then the packaged data; None when nobody knows it."""
+    """Return the price of a model: the operator's own first, then the packaged data; None when it is unknown."""
     own = settings.prices.get(model)
     if own is not None:
         return Price(own.input, own.cached if own.cached is not None else own.input, own.output)

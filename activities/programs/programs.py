@@ -34,10 +34,10 @@ class SandboxResources:
     blobs: ShownBlobStore
     redactor: Redactor
     queue: str
-    """This worker's own queue, on which the programs it keeps go on."""
+    """This worker's own task queue, on which the programs that it keeps continue."""
     transient_s: float
     sample_every: int = 20
-    """One in so many programs that were never replayed is run again from its journal; 0: none."""
+    """One in this many programs that were never replayed is run again from its journal; 0 for none."""
 
 
 LONGEST_S = 240.0

@@ -59,7 +59,7 @@ class Notifications(Activities):
         binding = proof.Binding(
             namespace=activity.info().namespace,
             workflow_id=ask.workflow_id,
-            run_id=ask.run.rpartition("/")[2],
+            run_id=ask.run_id,
             update=ask.update,
             request_id=ask.request_id,
             digest=ask.digest,

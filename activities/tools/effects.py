@@ -1,4 +1,4 @@
-"""Send effects at most once, and record what becomes of them."""
+"""Send effects at most once, and record their outcomes."""
 
 import asyncio
 import contextlib
@@ -11,7 +11,7 @@ from temporalio import activity
 
 from activities.records import Records
 from activities.retrying import retry_while_unavailable, scheduled_at
-from activities.tools.questions import Questions
+from activities.tools.elicitations import Elicitations
 from backstay.effects.effect import EffectState
 from backstay.errors import OutcomeUnknown, StoreUnavailable, ToolUnavailable
 from backstay.shown import one_line
@@ -51,7 +51,7 @@ class Effects:
     def __init__(self, records: Records) -> None:
         """Record everything in the store."""
         self.records = records
-        self.questions = Questions(records)
+        self.elicitations = Elicitations(records)
         self.repairs: set[asyncio.Task[None]] = set()
 
     @contextlib.asynccontextmanager
@@ -85,7 +85,7 @@ class Send:
     def __init__(self, effects: Effects, intent: Intent, *, idempotency_ttl: float | None, epoch_differs: bool) -> None:
         """Prepare to send; nothing is recorded yet."""
         self.records, self.store = effects.records, effects.records.store
-        self.questions, self.repairs = effects.questions, effects.repairs
+        self.elicitations, self.repairs = effects.elicitations, effects.repairs
         self.intent = intent
         self.provider = intent.tool.partition(".")[0]
         self.idempotency_ttl = idempotency_ttl
@@ -128,7 +128,7 @@ class Send:
         """Record what the tool answered, together with what takes the effect back."""
         question = None if self.intent.undo else answer.question
         if question is None and answer.question is not None and not answer.question.in_call:
-            answer = refused("its server asks a question, and nobody can be asked while effects are taken back")
+            answer = refused("its server asks a question, and nobody can be asked during an undo")
         if question is not None:
             self.result = await self._asked(answer, question, undo)
             return
@@ -144,7 +144,7 @@ class Send:
 
     async def _asked(self, answer: Answer, question: InputRequired, undo: BoundUndo | None) -> ToolResult:
         """Record that the server asks; what an older one did meanwhile is for a person to judge."""
-        shown = await self.stored(lambda: self.questions.keep(self.intent.run, self.provider, question))
+        shown = await self.stored(lambda: self.elicitations.keep(self.intent.run, self.provider, question))
         if not question.in_call:
             await self.record(EffectState.NOT_SENT, outcome="its server asks first")
             return ToolResult(success=False, error="its server asks first", question=shown)
@@ -184,7 +184,7 @@ class Send:
             log.exception("effect.unrepaired", effect=self.intent.effect_id)
 
     async def _tell_late(self, came: EffectState) -> None:
-        """Tell the timeline of an outcome that came when another was recorded already; that one stands."""
+        """Add an event for an answer that came after another outcome was recorded; that outcome does not change."""
         intent = self.intent
         row = await self.carry(self.store.effects.get(intent.effect_id))
         recorded = "nothing" if row is None else row.state.value
@@ -201,7 +201,7 @@ class Send:
             await self.stored(lambda: self.store.events.append(intent.run, [event]))
 
     def unknown(self, error: OutcomeUnknown, row: EffectRow) -> ToolResult:
-        """Return that nobody knows what the request did; raises InFlight where a repeat is harmless."""
+        """Return an unknown outcome; raises InFlight where a repeat is harmless."""
         ttl = self.idempotency_ttl
         harmless = ttl is not None and time.time() < row.first_sent_at + ttl
         wait = max(0.0, self.intent.lease - time.time())

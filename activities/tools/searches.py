@@ -75,8 +75,8 @@ def _at(value: Any, path: str) -> Any:
         elif isinstance(value, list) and key.isdecimal() and int(key) < len(value):
             value = value[int(key)]
         else:
-            known = ", ".join(list(value)[:10]) if isinstance(value, dict) else f"{type(value).__name__}"
-            raise ArgumentsInvalid(f"path: {key[:60]!r} leads nowhere; here is {known[:300]}")
+            known = ", ".join(list(value)[:10]) if isinstance(value, dict) else f"a {type(value).__name__}"
+            raise ArgumentsInvalid(f"path: {key[:60]!r} does not exist; there is {known[:300]}")
     return value
 
 

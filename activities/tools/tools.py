@@ -4,11 +4,11 @@ import time
 from typing import Any
 
 from activities.records import Records
-from activities.resources import Activities, Resources, demand_valid, facts_of, workspace_access_of
+from activities.resources import Activities, Resources, facts_of, require_valid, workspace_access_of
 from activities.retrying import implements, scheduled_at, tell_progress
 from activities.tools.arguments import Arguments
 from activities.tools.effects import Effects
-from activities.tools.questions import Questions
+from activities.tools.elicitations import Elicitations
 from backstay import calls
 from backstay.canonical import canonical, digest_of
 from backstay.effects.effect import EffectState
@@ -50,7 +50,7 @@ class Tools(Activities):
         self.records = records
         self.effects = Effects(records)
         self.arguments = Arguments(records)
-        self.questions = Questions(records)
+        self.elicitations = Elicitations(records)
 
     @implements(calls.check_call)
     async def check_call(self, ask: calls.CheckCall) -> calls.CheckedCall:
@@ -118,16 +118,16 @@ class Tools(Activities):
         if ask.definition and definition.tool.definition != ask.definition:
             raise ToolChanged(f"{ask.tool} is no longer the tool that was ruled on")
         arguments = await self.arguments.unfold(ask.run, ask.arguments, ask.results)
-        demand_valid(definition, arguments)
+        require_valid(definition, arguments)
         try:
-            reply = await self.questions.reply(ask)
+            reply = await self.elicitations.reply(ask)
         except ArgumentsInvalid as error:
-            question = await self.questions.again(ask, definition.provider)
+            question = await self.elicitations.again(ask, definition.provider)
             return ToolResult(success=False, error=str(error)[:500], error_type="AnswerInvalid", question=question)
         if ask.effect is None:
             return await self._read(ask, definition, arguments, reply)
         if digest_of(ask.arguments) != ask.args_digest:
-            raise ArgumentsInvalid(f"{ask.tool}: the arguments are not the ones that were ruled on")
+            raise ArgumentsInvalid(f"{ask.tool}: the arguments are not the ones that the policy was applied to")
         sealed = await self.store.blobs.of(ask.run).seal_json(arguments)
         intent = _intent(ask, ask.effect, ask.tool, ask.args_digest, ask.step, sealed=sealed)
         return await self._send(ask, intent, catalog, definition, arguments, reply=reply)
@@ -175,7 +175,7 @@ class Tools(Activities):
             return None
         try:
             arguments = render(declared.arguments, variables)
-            demand_valid(found, arguments)
+            require_valid(found, arguments)
         except ArgumentsInvalid:
             return None
         shown = await self.records.show(run, arguments, found.provider)
@@ -207,7 +207,7 @@ class Tools(Activities):
                 return ToolResult(success=False, error=f"no answer within {ask.deadline_s:g} s", error_type="ToolError")
             raise ToolUnavailable(f"{definition.name}: {error}") from error
         if answer.question is not None:
-            question = await self.questions.keep(run, definition.provider, answer.question)
+            question = await self.elicitations.keep(run, definition.provider, answer.question)
             return ToolResult(success=answer.success, error="its server asks", question=question)
         if not answer.success:
             shown = await self.records.show(run, answer.error or "", definition.provider)
@@ -264,7 +264,7 @@ class Tools(Activities):
         row = await self._row(ask)
         tool, arguments = await self._compensation(ask)
         catalog, definition = await self._definition(ask, tool)
-        demand_valid(definition, arguments)
+        require_valid(definition, arguments)
         intent = _intent(ask, row.n, tool, digest_of(arguments), row.step)
         return await self._send(ask, intent, catalog, definition, arguments)
 
@@ -295,7 +295,7 @@ class Tools(Activities):
     async def _callable(self, ask: calls.CheckCall | calls.CallTool, tool: str) -> tuple[Catalog, Definition]:
         catalog, definition = await self._definition(ask, tool)
         if definition.hidden:
-            raise ToolNotFound(f"there is no tool {tool[:100]} that others than the engine may call")
+            raise ToolNotFound(f"there is no tool {tool[:100]} that may be called here; only the engine calls it")
         return catalog, definition
 
     async def _definition(self, ask: calls.CheckCall | calls.CallTool, tool: str) -> tuple[Catalog, Definition]:

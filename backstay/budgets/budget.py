@@ -149,7 +149,7 @@ class Ledger(Frozen):
         return self.settle(held, held.micro)
 
     def release(self, held: Reservation) -> "Ledger":
-        """Give a reservation back where it is proven that nothing was billed."""
+        """Release a reservation when it is proven that nothing was billed."""
         return self.settle(held, 0)
 
 
@@ -176,7 +176,7 @@ def first_limit_hit(budget: Budget, usage: Usage, wall_seconds: float, *, decisi
 
 
 def code_runs_refused(budget: Budget, usage: Usage) -> str | None:
-    """Return why there may be no further program, or None."""
+    """Return why no further program may be started, or None."""
     if usage.code_runs >= budget.max_code_runs:
         return exceeded(Limit.CODE_RUNS, usage.code_runs, budget.max_code_runs)
     return None

@@ -107,10 +107,10 @@ async def _is_open(run: Run, settings: Settings) -> bool:
 
 
 async def _preview(terminal: Terminal, settings: Settings, backstay: Backstay, workflow: str) -> int:
-    """List all effects from the store where there is one, else those that the run itself still shows."""
+    """List all effects from the store if it is reachable, else those that the run itself still shows."""
     async with stored_run(settings, workflow) as (store, row):
         if row is not None:
-            row.demand_kept()
+            row.require_not_pruned()
         effects = [] if row is None else await store.effects.of_run(row.run)
     rows = [(e.n, e.tool, e.undo_shown) for e in effects if not e.undo and e.state.value in STANDING]
     if not rows:

@@ -58,7 +58,7 @@ async def answer(
     by: By = None,
     comment: Comment = "",
 ) -> int:
-    """Answer a question, or report what became of a call.
+    """Answer a question, or report the outcome of a call.
 
     Parameters
     ----------

@@ -55,7 +55,7 @@ async def start_temporal(
     environment: Mapping[str, str],
     namespace: str = "default",
 ) -> Embedded:
-    """Start the server and wait until its namespace answers; raises SettingsInvalid with its last words."""
+    """Start the server and wait until its namespace answers; raises SettingsInvalid with its last output."""
     database.parent.mkdir(parents=True, exist_ok=True)
     command = [temporal_binary(), "server", "start-dev", "--ip", "127.0.0.1", "--port", str(port)]
     command += ["--db-filename", str(database), "--namespace", namespace, "--log-level", "error"]

@@ -13,13 +13,13 @@ _PROC = Path("/proc")
 def require_free(port: int, flag: str) -> None:
     """Raise SettingsInvalid, naming the holder where that can be seen, when nothing new can listen on the port."""
     if not 0 < port < 65536:
-        raise SettingsInvalid(f"{flag}: {port} is no port; give one from 1 to 65535")
+        raise SettingsInvalid(f"{flag}: {port} is not a port; give one from 1 to 65535")
     if not is_free(port):
         raise SettingsInvalid(f"{flag}: port {port} is taken{holder(port)}; end that process or choose another {flag}")
 
 
 def is_free(port: int) -> bool:
-    """Say whether something new can listen on a loopback port."""
+    """Return whether something new can listen on a loopback port."""
     with socket.socket() as tried:
         tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

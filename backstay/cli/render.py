@@ -110,7 +110,7 @@ def ending_lines(result: Result) -> Iterator[tuple[str, str]]:
 
 
 def undone_line(undone: Undone) -> str:
-    """Return what became of one effect that was to be undone."""
+    """Return how undoing one effect ended."""
     return f"{undone.tool}: {undone.state}{f' ({undone.detail})' if undone.detail else ''}"
 
 

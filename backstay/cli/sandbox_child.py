@@ -1,4 +1,4 @@
-"""The sandbox role as a child of a worker: the same program, without the worker's secrets."""
+"""Run the sandbox role as a child process of the worker: the same program, without the worker's secrets."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
@@ -9,7 +9,7 @@ from functools import partial
 from backstay.cli.child import Child
 from backstay.settings import Settings
 
-_PATIENCE_S = 60
+_READY_TIMEOUT_S = 60
 _PLAIN = {"PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "VIRTUAL_ENV"}
 
 
@@ -17,9 +17,9 @@ _PLAIN = {"PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "VIRTUAL_ENV"}
 async def sandbox_child(
     settings: Settings, command: Sequence[str], drain: timedelta
 ) -> AsyncGenerator[asyncio.Task[str]]:
-    """Run the sandbox role beside this process, without its secrets; the task tells what there is to say of it.
+    """Run the sandbox role beside this process, without its secrets; the task returns a note on whether it started.
 
-    At the end it gets as long as `drain` to finish what is under way.
+    On exit, it has `drain` to finish what it is doing.
     """
     variables = {name: value for name, value in settings.environment.items() if _harmless(name)}
     places = {"HOME": settings.home, "BLOBS": settings.blobs, "NSJAIL": settings.nsjail}
@@ -31,7 +31,7 @@ async def sandbox_child(
     children = [await start()]
 
     async def said() -> str:
-        if await children[0].is_ready(_PATIENCE_S) is None:
+        if await children[0].is_ready(_READY_TIMEOUT_S) is None:
             return f", no programs: {children[0].last[-1] if children[0].last else 'the sandbox does not start'}"
         return ", programs in jails"
 
@@ -45,7 +45,7 @@ async def sandbox_child(
 
 
 async def _keep_up(start: Callable[[], Awaitable[Child]], children: list[Child]) -> None:
-    """Start it again when it died; what never got ready lacks something that only an operator can give."""
+    """Start it again when it dies. If it was never ready, something is missing that only an operator can fix."""
     while True:
         await children[-1].ended()
         if not children[-1].ready.done():

@@ -36,7 +36,7 @@ def has_store(settings: Settings) -> bool:
     return settings.database_url is not None or (settings.home / "backstay.db").exists()
 
 
-def demand_store(settings: Settings) -> None:
+def require_store(settings: Settings) -> None:
     """Raise SettingsInvalid where there is no store; a command that maintains a store must not create one."""
     if not has_store(settings):
         raise SettingsInvalid(f"BACKSTAY_HOME: there is no store in {settings.home}; name the worker's home")

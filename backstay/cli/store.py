@@ -15,7 +15,7 @@ from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
 from backstay.cli.flags import Output
-from backstay.cli.session import demand_store, open_store, session
+from backstay.cli.session import open_store, require_store, session
 from backstay.cli.terminal import Terminal
 from backstay.client.failures import translated_errors
 from backstay.errors import SettingsInvalid
@@ -42,13 +42,13 @@ async def prune(
     Parameters
     ----------
     older_than
-        The undo window: how long after its end a run can still be taken back, such as 30d, 12h or 90m.
+        The undo window: how long after its end a run can still be undone, such as 30d, 12h or 90m.
     dry_run
         Only say what would be removed.
     """
     before = time.time() - _window(older_than)
     settings, terminal = Settings.load(), Terminal()
-    demand_store(settings)
+    require_store(settings)
     async with session(settings) as backstay, open_store(settings) as store:
         found = await store.pruning.idle(before)
         with translated_errors(""):
@@ -61,7 +61,7 @@ async def prune(
         terminal.say(f"{standing.run.run} is kept, because Temporal gives no answer: {standing.fault}", "red")
     if doubted:
         terminal.say(
-            f"{len(doubted)} runs are kept: nobody saw them end, and this Temporal knows no run of the store; "
+            f"{len(doubted)} runs are kept: no end of them is recorded, and this Temporal knows no run of the store; "
             "check TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE",
             "yellow",
         )
@@ -79,7 +79,7 @@ async def _removed(
     for run in ended:
         rows = await store.pruning.prune(run, before, dry_run=dry_run)
         freed = freed if rows is None else freed + rows
-    # What a killed pruning left of runs that it had marked goes, too.
+    # Also remove what an earlier pruning marked and could not remove before it was killed.
     marked = await store.pruning.pruned() | (frozenset(run.run for run in ended) if dry_run else frozenset())
     freed += await store.pruning.free_payloads(marked, dry_run=dry_run)
     prune_workspaces = room("sandbox.workspaces.effects").prune_workspaces
@@ -94,7 +94,7 @@ async def new_epoch(
 ) -> int:
     """Begin a new epoch after a restore from a backup: calls that the store forgot are asked about, not sent."""
     settings, terminal = Settings.load(), Terminal()
-    demand_store(settings)
+    require_store(settings)
     async with open_store(settings) as store:
         old = store.identity
         if not yes:
@@ -115,7 +115,7 @@ async def new_epoch(
 
 @dataclass(frozen=True)
 class _Standing:
-    """What Temporal says of one run that the store knows."""
+    """Hold what Temporal reports about one run of the store."""
 
     run: Any
     known: bool = False
@@ -148,7 +148,7 @@ async def _standings(client: Client, found: Sequence[Any]) -> list[_Standing]:
 async def _standing(client: Client, run: Any) -> _Standing:
     latest = await _described(client, run.workflow_id)
     if latest is not None and latest.first_run_id not in ("", run.first_run_id):
-        latest = None  # a later run that bears the same name
+        latest = None  # a later run with the same workflow id
     undo = await _described(client, f"undo-{run.workflow_id}")
     executions = [await _described(client, execution.workflow_id, execution.run_id) for execution in run.executions]
     theirs = [info for info in (latest, *executions) if info is not None]
@@ -162,7 +162,7 @@ async def _standing(client: Client, run: Any) -> _Standing:
 
 
 async def _described(client: Client, workflow_id: str, run_id: str = "") -> WorkflowExecutionInfo | None:
-    """Return what Temporal knows of an execution, by default of the latest one; None when it knows none."""
+    """Return what Temporal knows about an execution, by default the latest one; None if it knows none."""
     ask = DescribeWorkflowExecutionRequest(
         namespace=client.namespace, execution=WorkflowExecution(workflow_id=workflow_id, run_id=run_id)
     )
@@ -176,7 +176,7 @@ async def _described(client: Client, workflow_id: str, run_id: str = "") -> Work
 
 
 async def _doubted(client: Client, store: Any, standings: Sequence[_Standing]) -> list[_Standing]:
-    """Return the runs whose end nobody saw, where Temporal knows no run of the store: it may be another Temporal."""
+    """Return the runs without a recorded end if Temporal knows no run of the store: it may be the wrong Temporal."""
     unseen = [standing for standing in standings if not (standing.known or standing.run.closed or standing.fault)]
     if not unseen or any(standing.known for standing in standings):
         return []

@@ -158,7 +158,7 @@ def _lines(manifest: Any, tool: Any) -> list[str]:
         "provider": f"{tool.provider} ({manifest.providers[tool.provider].kind})",
         "available": "yes" if reason is None else f"no: {reason}",
         "safety": tool.safety.value,
-        "undo": tool.undo or ("" if tool.safety.level == 0 else "none: it cannot be taken back"),
+        "undo": tool.undo or ("" if tool.safety.level == 0 else "none: it cannot be undone"),
         "verify": tool.verify,
         "program": tool.binding,
         "function": tool.function,

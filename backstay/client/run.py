@@ -181,7 +181,7 @@ class Run:
         key: bytes | None = None,
         **more: Any,
     ) -> dict[str, Any]:
-        """Report what became of a call whose outcome is unknown, or have a failed one tried again."""
+        """Report the outcome of a call whose answer was lost, or have a failed call tried again."""
         return await self.decide({"request_id": request_id, "verdict": verdict, "by": by, **more}, key=key)
 
     async def top_up(self, *, by: str = "", key: bytes | None = None, **limits: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
 """Summarize large payloads without a model: schema, sample and aggregates.
 
-May import: backstay.canonical, backstay.clean, backstay.shown.
+May import: backstay.canonical, backstay.shown, backstay.strict_json.
 """

@@ -8,11 +8,11 @@ from typing import Any, Literal, get_args
 from genson import SchemaBuilder
 
 from backstay.canonical import canonical, longer_than
-from backstay.clean import clean_json, clean_text
 from backstay.digests.aggregates import Table, table_in
 from backstay.digests.excerpt import Excerpt, read_json, representative
 from backstay.digests.line_facts import LineFacts
 from backstay.shown import one_line
+from backstay.strict_json import clean_json, clean_text
 
 __all__ = ["Purpose", "clean_json", "digest_of_result", "summarize_payload"]
 

@@ -4,7 +4,7 @@ import json
 from itertools import islice
 from typing import Any
 
-from backstay.clean import clean_json, unique_key
+from backstay.strict_json import clean_json, unique_key
 
 _MORE = "…"
 _LONGEST_NAME = 80

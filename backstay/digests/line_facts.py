@@ -42,7 +42,7 @@ class LineFacts:
 
     @property
     def is_log(self) -> bool:
-        """Say whether most lines have a time or a level."""
+        """Return whether most lines have a time or a level."""
         return max(self.moments, self.levels.total()) * 2 > self.lines >= _LEAST_LINES
 
     @property

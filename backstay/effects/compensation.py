@@ -8,7 +8,7 @@ from backstay.frozen import Frozen
 
 
 class Compensation(Frozen):
-    """Remember one dispatched effect and how it would be taken back."""
+    """Hold one dispatched effect and how it would be undone."""
 
     effect: int
     """The effect's n."""
@@ -19,7 +19,7 @@ class Compensation(Frozen):
     shown: str | None = None
     """What would be called, for people."""
     by_effect_id: bool = False
-    """Whether it can be undone even when nobody knows if it happened."""
+    """Whether it can be undone even when its outcome is unknown."""
     verify: bool = False
     unknown: bool = False
     """Whether nobody knows yet if the effect took place."""

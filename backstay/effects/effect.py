@@ -66,7 +66,7 @@ class Effect(Frozen):
 
     @property
     def unknown(self) -> bool:
-        """Return whether nobody knows if the effect took place."""
+        """Return whether the outcome of the effect is unknown."""
         return self.state in {EffectState.DISPATCHED, EffectState.UNKNOWN}
 
     @property

@@ -38,7 +38,7 @@ def parse_conditions(data: Any) -> Conditions:
 
 
 def judge(conditions: Conditions, arguments: dict[str, Any], *, widens: bool) -> tuple[Judgement, str]:
-    """Say whether all conditions hold, and name the path of an argument that cannot be looked into."""
+    """Return whether all conditions hold, and name the path of an argument that cannot be looked into."""
     outcome, opaque_path = Judgement.HOLDS, ""
     for path, operators in conditions.items():
         values = _reach(arguments, path)

@@ -2,7 +2,7 @@
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Say whether the whole text fits the pattern; `*` is any run of characters, `?` exactly one; case counts."""
+    """Return whether the whole text fits the pattern; `*` is any run of characters, `?` exactly one; case counts."""
     at = position = 0
     star = -1
     resume = 0
@@ -24,7 +24,7 @@ def matches(pattern: str, text: str) -> bool:
 
 
 def overlap(left: str, right: str) -> bool:
-    """Say whether some text fits both patterns."""
+    """Return whether some text fits both patterns."""
     reachable = _closed({0}, right)
     for sign in left:
         if sign == "*":

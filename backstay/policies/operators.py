@@ -29,12 +29,12 @@ def compare(name: str, value: Any, operand: Any, *, widens: bool) -> bool | None
 
 
 def is_number(value: Any) -> bool:
-    """Say whether the value is a number that can be compared: no boolean, no NaN."""
+    """Return whether the value is a number that can be compared: no boolean, no NaN."""
     return isinstance(value, int | float) and not isinstance(value, bool) and value == value  # noqa: PLR0124 - NaN
 
 
 def is_opaque(value: Any) -> bool:
-    """Say whether the value stands for something that is not visible here."""
+    """Return whether the value stands for something that is not visible here."""
     match value:
         case str():
             return MARK in value or "}" in value.partition("${")[2]
@@ -45,7 +45,7 @@ def is_opaque(value: Any) -> bool:
 
 
 def contains_opaque(value: Any) -> bool:
-    """Say whether the value, at any depth, stands for something that is not visible here."""
+    """Return whether the value, at any depth, stands for something that is not visible here."""
     waiting = [value]
     while waiting:
         item = waiting.pop()

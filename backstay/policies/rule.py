@@ -84,7 +84,7 @@ class Rule(Frozen):
         return clip_line(" ".join(parts))
 
     def applies(self, tool: str, arguments: dict[str, Any], *, allows: bool) -> tuple[Judgement, str]:
-        """Say whether the rule applies to a call, and name the path of an argument that leaves it open.
+        """Return whether the rule applies to a call, and name the path of an argument that leaves it open.
 
         `allows` says that the rule is an allow rule.
         """
@@ -102,7 +102,7 @@ class Rule(Frozen):
 
     @property
     def asks_in_its_own_way(self) -> bool:
-        """Say whether the rule has fields that only matter when people are asked."""
+        """Return whether the rule has fields that only matter when people are asked."""
         return self.model_copy(update={"when": None, "unless": None}) != self.bare
 
     @property

@@ -15,7 +15,7 @@ _AT_EXPIRY: dict[OnExpiry, int] = {"escalate": 0, "reject": 1, "fail": 2}
 
 
 class Ruling(Frozen):
-    """Say whether a call is allowed, and who may approve it."""
+    """State whether a call is allowed, and who may approve it."""
 
     verdict: Permission
     rule: str

@@ -154,7 +154,7 @@ def _name_at(text: str, start: int, end: int, names: SensitiveNames) -> _Name | 
 
 
 def _in_resource_name(text: str, at: int) -> bool:
-    """Say whether a place is inside a name such as `arn:aws:secretsmanager:...:secret:checkout`."""
+    """Return whether a place is inside a name such as `arn:aws:secretsmanager:...:secret:checkout`."""
     start = text.rfind("arn:", max(at - _LONGEST_RESOURCE, 0), at)
     return start >= 0 and not any(map(str.isspace, text[start:at]))
 
@@ -186,7 +186,7 @@ def _named_by(text: str, name: _Name, names: SensitiveNames) -> Iterator[tuple[i
 
 
 def _is_meant(form: re.Pattern[str], found: re.Match[str], name: _Name) -> bool:
-    """Say whether what follows a name is its secret even if it looks like a word."""
+    """Return whether what follows a name is its secret even if it looks like a word."""
     if form is _FORM_PART and name.certain:
         return True
     after_comma = form is _QUOTED and found["gap"] == ","
@@ -244,13 +244,13 @@ def _near(text: str, name: _Name) -> Iterator[tuple[int, int]]:
 
 
 def _is_chosen(value: str, kind: str) -> bool:
-    """Say whether a person may have chosen these letters and digits as a password."""
+    """Return whether a person may have chosen these letters and digits as a password."""
     figures = any(map(str.isdecimal, value)) and not value[0].isdecimal() and any(map(str.isalpha, value))
     return kind in PASSWORDS and len(value) >= _LEAST_CHOSEN and figures and "/" not in value
 
 
 def _is_alone(text: str, gap: str, end: int) -> bool:
-    """Say whether a value fills the line behind the name's."""
+    """Return whether a value fills the line behind the name's."""
     return "\n" in gap and not gap[gap.rindex("\n") :].strip() and text[end : end + 1] in ("", "\n", "\r")
 
 
@@ -262,7 +262,7 @@ def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _is_harmless(text: str, start: int, end: int, name: _Name, names: SensitiveNames, *, spaced: bool) -> bool:
-    """Say whether the value behind a sign is no secret but code, a reference, a label or a setting."""
+    """Return whether the value behind a sign is no secret but code, a reference, a label or a setting."""
     value = text[start:end].strip()
     quoted = text[start - 1] in "\"'`"
     word = value.rstrip(_AFTER_WORD)
@@ -298,7 +298,7 @@ def _is_harmless(text: str, start: int, end: int, name: _Name, names: SensitiveN
 
 
 def _is_said(text: str, end: int, word: str, *, quoted: bool, spaced: bool, upper: bool) -> bool:
-    """Say whether a word behind `password:` begins a sentence or a test's name."""
+    """Return whether a word behind `password:` begins a sentence or a test's name."""
     if quoted:
         return is_sentence(word)
     if upper and spaced:
@@ -308,6 +308,6 @@ def _is_said(text: str, end: int, word: str, *, quoted: bool, spaced: bool, uppe
 
 
 def _is_named_again(word: str, names: SensitiveNames) -> bool:
-    """Say whether a value is itself a name of a secret, as in `secret: checkout-api-key`."""
+    """Return whether a value is itself a name of a secret, as in `secret: checkout-api-key`."""
     plain = all(sign.isalpha() or sign in "_-./:" for sign in word)
     return plain and len(word) > 3 and names.read(word)[1]

@@ -21,7 +21,7 @@ _MAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 
 
 def is_random(text: str) -> bool:
-    """Say whether a text looks random: letters and digits alternate far more often than in names."""
+    """Return whether a text looks random: letters and digits alternate far more often than in names."""
     length = len(text)
     if length < _LEAST_RANDOM or _ALPHABET.fullmatch(text) is None or _is_figure(text):
         return False
@@ -34,17 +34,17 @@ def is_random(text: str) -> bool:
 
 
 def is_uuid(text: str) -> bool:
-    """Say whether a text is a UUID, which is more often an identifier than a secret."""
+    """Return whether a text is a UUID, which is more often an identifier than a secret."""
     return _UUID.fullmatch(text) is not None
 
 
 def is_version(text: str) -> bool:
-    """Say whether a text is the version of a program, or a range of versions."""
+    """Return whether a text is the version of a program, or a range of versions."""
     return _VERSION.fullmatch(text.lstrip("^~<>=! ")) is not None
 
 
 def is_telling(text: str) -> bool:
-    """Say whether a text is too mixed to be a word, a number, a date, an address or the name of something."""
+    """Return whether a text is too mixed to be a word, a number, a date, an address or the name of something."""
     if (
         len(text) < _LEAST_TELLING
         or " " in text
@@ -58,23 +58,23 @@ def is_telling(text: str) -> bool:
 
 
 def looks_secret(text: str) -> bool:
-    """Say whether a text looks random or too mixed to be a word, a number, a date, an address or a name."""
+    """Return whether a text looks random or too mixed to be a word, a number, a date, an address or a name."""
     return is_telling(text) or is_random(text)
 
 
 def is_name(text: str) -> bool:
-    """Say whether a text is made of words and short numbers, as names, paths and labels are."""
+    """Return whether a text is made of words and short numbers, as names, paths and labels are."""
     odd = [part for part in _CUT.split(text) if part and _WORD.fullmatch(part) is None]
     return not odd or (len(odd) * 2 < len(_CUT.split(text)) + 1 and all(map(_ODD.fullmatch, odd)))
 
 
 def is_path(text: str) -> bool:
-    """Say whether a text is the path of a file in words."""
+    """Return whether a text is the path of a file in words."""
     rooted = text.startswith(("/", "./", "../", "~/", "file:", "\\\\")) or text[1:3] in (":\\", ":/")
     inner = text[2:] if text[1:2] == ":" else text
     return (rooted or ":/" in text) and "://" not in text and is_name(inner.replace("~", ""))
 
 
 def _is_figure(text: str) -> bool:
-    """Say whether a text is a number with its unit, a version, a date or a time."""
+    """Return whether a text is a number with its unit, a version, a date or a time."""
     return bool(_NUMBER.fullmatch(text) or _VERSION.fullmatch(text) or _DATE.match(text) or _MAIL.fullmatch(text))

@@ -45,7 +45,7 @@ def provider_of(handle: str) -> str:
 
 
 def belongs_to(handle: str, provider: str) -> bool:
-    """Say whether a secret came from this provider, so that it may go back there unasked."""
+    """Return whether a secret came from this provider, so that it may go back there unasked."""
     return provider_of(handle) == _name(provider)
 
 

@@ -106,14 +106,14 @@ _SCHEMA_WORDS = frozenset((
 
 
 def is_placeholder(text: str) -> bool:
-    """Say whether a text is a reference, a form to fill in or a mask."""
+    """Return whether a text is a reference, a form to fill in or a mask."""
     bare = text.strip()
     scheme = _SCHEME.match(bare)
     return _REFERENCE.fullmatch(bare, scheme.end() if scheme else 0) is not None
 
 
 def starts_as_no_secret(text: str, start: int, name: str) -> bool:
-    """Say whether a reference or an expression starts here, in code or in a template, and no literal."""
+    """Return whether a reference or an expression starts here, in code or in a template, and no literal."""
     scheme = _SCHEME.match(text, start)
     at = scheme.end() if scheme else start
     found = _REFERENCE.match(text, at)
@@ -130,7 +130,7 @@ def starts_as_no_secret(text: str, start: int, name: str) -> bool:
 
 
 def is_sentence(text: str) -> bool:
-    """Say whether the value of a sensitive name is a sentence about the secret, and not a passphrase."""
+    """Return whether the value of a sensitive name is a sentence about the secret, and not a passphrase."""
     words = text.split()
     plain = [word.strip(_MARKS).lower() for word in words]
     joined = sum(word in _FUNCTION_WORDS for word in plain)
@@ -138,7 +138,7 @@ def is_sentence(text: str) -> bool:
 
 
 def is_label(text: str) -> bool:
-    """Say whether a text names a secret on a form, in one of several languages: `Forgot your password?`."""
+    """Return whether a text names a secret on a form, in one of several languages: `Forgot your password?`."""
     words = [word.strip(_MARKS + "*").lower() for word in text.replace("-", " ").split()]
     if not 0 < len(words) <= _MOST_LABEL_WORDS or words == ["pin"]:
         return False
@@ -147,12 +147,12 @@ def is_label(text: str) -> bool:
 
 
 def is_state(text: str) -> bool:
-    """Say whether a text is a word for a state, a type or a choice."""
+    """Return whether a text is a word for a state, a type or a choice."""
     return text.lower() in _STATES
 
 
 def is_schema(item: Any) -> bool:
-    """Say whether the value of a sensitive name is a JSON Schema that describes it."""
+    """Return whether the value of a sensitive name is a JSON Schema that describes it."""
     return isinstance(item, dict) and item.get("type") in _SCHEMA_TYPES and _SCHEMA_WORDS.issuperset(item)
 
 
@@ -173,7 +173,7 @@ _GONE = frozenset(("", "deleted", "null", "none", "undefined", "expired", "0", "
 
 
 def is_harmless_cookie(line: str) -> bool:
-    """Say whether no cookie in a header grants access."""
+    """Return whether no cookie in a header grants access."""
     pairs = [part.strip().partition("=") for part in line.split(";")]
     held = [(name.strip(), value.strip().strip('"')) for name, sign, value in pairs if sign]
     if not held and len(pairs) == 1:
@@ -208,7 +208,7 @@ _LEAST_KEY = 20
 
 
 def is_harmless_leaf(text: str, kind: str, names: SensitiveNames) -> bool:
-    """Say whether the value of a sensitive name only refers to a secret or describes it."""
+    """Return whether the value of a sensitive name only refers to a secret or describes it."""
     bare = text.strip()
     if kind == "cookie" and is_harmless_cookie(text):
         return True
@@ -226,7 +226,7 @@ def is_harmless_leaf(text: str, kind: str, names: SensitiveNames) -> bool:
 
 
 def is_doubtful(text: str, kind: str) -> bool:
-    """Say whether the value of an ambiguous name is no secret."""
+    """Return whether the value of an ambiguous name is no secret."""
     if kind == "key":
         # A name such as `mailer_key`: its value may also be a digest or an identifier.
         return not is_random(text) or len(text) < _LEAST_KEY or is_uuid(text) or is_path(text)
@@ -234,6 +234,6 @@ def is_doubtful(text: str, kind: str) -> bool:
 
 
 def is_other_meaning(kind: str | None, text: str, beside: Mapping[str, Any]) -> bool:
-    """Say whether a token is a word of a text or the symbol of a currency, judged by the keys beside it."""
+    """Return whether a token is a word of a text or the symbol of a currency, judged by the keys beside it."""
     word = len(text) <= _LONGEST_WORD and not any(map(str.isdecimal, text))
     return kind == "token" and word and not _OF_LANGUAGE.isdisjoint(map(str.lower, beside))

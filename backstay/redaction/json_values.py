@@ -3,7 +3,6 @@
 import json
 from typing import Any, NamedTuple
 
-from backstay.clean import DEEPEST, clean_json, unique_key
 from backstay.redaction.harmless import (
     EXAMPLES,
     is_doubtful,
@@ -14,6 +13,7 @@ from backstay.redaction.harmless import (
 from backstay.redaction.sensitive_names import words_of
 from backstay.redaction.tables import ROW_FIELDS, TITLE_FIELDS, is_titles, sensitive_columns
 from backstay.redaction.text import TextRedactor
+from backstay.strict_json import DEEPEST, clean_json, unique_key
 
 _NAMING = frozenset((
     "name", "key", "header", "field", "parameter", "param", "variable", "label", "title", "property", "question",
@@ -58,7 +58,7 @@ class _Key(NamedTuple):
 
     @property
     def is_telling(self) -> bool:
-        """Say whether the key says anything of its value or of those beside it."""
+        """Return whether the key says anything of its value or of those beside it."""
         return bool(
             self.kind
             or self.describes
@@ -286,5 +286,5 @@ class JsonRedactor:
 
 
 def _is_chosen(item: Any) -> bool:
-    """Say whether a person may have chosen a text for a secret, so that it is no second name in a list of names."""
+    """Return whether a person may have chosen a text for a secret, so that it is no second name in a list of names."""
     return isinstance(item, str) and len(item) >= _LEAST_CHOSEN and any(map(str.isdecimal, item))

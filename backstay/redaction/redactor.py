@@ -6,12 +6,12 @@ from functools import lru_cache
 from itertools import chain
 from typing import Any
 
-from backstay.clean import clean_json, clean_text
 from backstay.redaction.json_values import JsonRedactor
 from backstay.redaction.patterns import keys_and_urls_in
 from backstay.redaction.sensitive_names import DEFAULT_SENSITIVE_KEYS, SensitiveNames
 from backstay.redaction.text import Substitute, TextRedactor, spellings_of
 from backstay.redaction.vendor_tokens import Span, tokens_in
+from backstay.strict_json import clean_json, clean_text
 
 
 def redact_payload(payload: Any, sensitive_keys: Iterable[str] = DEFAULT_SENSITIVE_KEYS) -> Any:
@@ -37,7 +37,7 @@ class Redactor:
     """Find secrets by name, by format, and by equality with secrets this process knows."""
 
     def __init__(self, known: Iterable[str], sensitive_keys: Iterable[str] = DEFAULT_SENSITIVE_KEYS) -> None:
-        """Know secrets of at least 8 bytes, wherever they stand, also in the spellings of URLs, JSON and base64."""
+        """Take known secrets of at least 8 bytes; they are found anywhere, also encoded for URLs, JSON or base64."""
         self._names = _names(tuple(sensitive_keys))
         spellings = {s for secret in known for s in spellings_of(secret)}
         ordered = sorted(spellings, key=lambda s: (-len(s), s))

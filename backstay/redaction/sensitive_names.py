@@ -73,7 +73,7 @@ _MOST_REMEMBERED = 10_000
 
 
 class SensitiveNames:
-    """Know the names of secrets in any spelling."""
+    """Recognise the names of secrets in any spelling."""
 
     def __init__(self, names: Iterable[str] = DEFAULT_SENSITIVE_KEYS) -> None:
         """Take names such as `api_key`; apiKey, API-KEY and x_api_key are then known too."""
@@ -90,11 +90,11 @@ class SensitiveNames:
         """Finds where a name might be in a lower-case text; most texts have none and are done with then."""
 
     def is_given(self, name: str) -> bool:
-        """Say whether a text is one of the names themselves, in any spelling."""
+        """Return whether a text is one of the names themselves, in any spelling."""
         return _compact(name[:200]) in self._kinds
 
     def tells_about(self, name: str) -> bool:
-        """Say whether a name describes a secret without holding it: `secretName`, `password_changed_at`."""
+        """Return whether a name describes a secret without holding it: `secretName`, `password_changed_at`."""
         compact = _compact(name[:200])
         return _is_about(words_of(name[:200])) and any(fragment in compact for fragment in self._kinds)
 

@@ -22,7 +22,7 @@ _CELL = re.compile(r"""\s*(?:'((?:[^']|'')*)'|"([^"]*)"|([^,'"]*))\s*(?:,|$)""")
 
 
 def is_titles(items: list[Any]) -> bool:
-    """Say whether a list of rows begins with the titles of its columns."""
+    """Return whether a list of rows begins with the titles of its columns."""
     if len(items) < 2 or not all(isinstance(row, list) for row in items[:2]):
         return False
     first, second = items[0], items[1]

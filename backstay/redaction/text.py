@@ -99,7 +99,7 @@ class TextRedactor:
         return parts
 
     def _is_forged(self, mask: str) -> bool:
-        """Say whether what looks like a mask holds a known secret instead of a kind."""
+        """Return whether what looks like a mask holds a known secret instead of a kind."""
         kind = mask.removeprefix("[REDACTED:").removesuffix("]")
         return self.known is not None and self.known.search(kind) is not None and self.names.read(kind)[0] is None
 

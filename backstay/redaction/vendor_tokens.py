@@ -71,7 +71,7 @@ def _with_infix(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 def _is_inside(text: str, at: int, prefix: str) -> bool:
-    """Say whether a prefix stands inside a longer run of base64, where any prefix comes up by chance."""
+    """Return whether a prefix stands inside a longer run of base64, where any prefix comes up by chance."""
     before = text[at - 1 : at]
     if before in "_-":
         return bool(before) and prefix in _LOOSE_PREFIXES
@@ -82,7 +82,7 @@ def _is_inside(text: str, at: int, prefix: str) -> bool:
 
 
 def _is_issued(prefix: str, body: str) -> bool:
-    """Say whether a random text behind a prefix is a token and no identifier."""
+    """Return whether a random text behind a prefix is a token and no identifier."""
     words = re.split(r"[_-]", prefix.lower())
     if not is_random(body) or words[0] in _THING_PREFIXES:
         return False

@@ -22,7 +22,7 @@ from backstay.testing.reply import Bill, Prices, Reply
 
 
 class Silence(Response):
-    """Say nothing until the client is gone, after making it go where `hang_up` is given."""
+    """Send nothing until the client disconnects; with `hang_up`, disconnect it first."""
 
     def __init__(self, hang_up: Callable[[], None] | None = None) -> None:
         super().__init__()

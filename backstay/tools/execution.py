@@ -14,7 +14,7 @@ class Artifact(Frozen):
 
 
 class ExecutionResult(Frozen):
-    """Tell what a command answered and left behind; one that was not allowed never ran."""
+    """Hold the output of a command and the files that it wrote; a command that was not allowed never ran."""
 
     exit_code: int
     stdout: str = ""

@@ -17,7 +17,7 @@ class Purpose(StrEnum):
     UNDO = "undo"
     """It takes an effect back."""
     VERIFY_UNDO = "verify_undo"
-    """It checks whether an effect was taken back."""
+    """It checks whether an effect was undone."""
 
 
 class Stage(StrEnum):
@@ -41,7 +41,7 @@ _VERIFY: dict[Stage, str | None] = _APPLIES | {
     Stage.RESERVE: "no limit may keep the engine from finding out what happened; it is counted apart",
     Stage.INTENT: "it only reads",
     Stage.SETTLE: "it has no outcome of its own: what it finds settles the effect that it checks",
-    Stage.BIND_UNDO: "it changes nothing that could be taken back",
+    Stage.BIND_UNDO: "it changes nothing that could be undone",
     Stage.EVENT: "the event `effect.settled` says what the check proved",
 }
 TABLE: dict[Purpose, dict[Stage, str | None]] = {
@@ -52,8 +52,8 @@ TABLE: dict[Purpose, dict[Stage, str | None]] = {
     Purpose.VERIFY_UNDO: _VERIFY,
     Purpose.UNDO: _APPLIES
     | {
-        Stage.RESERVE: "no limit may keep an effect from being taken back; it is counted apart",
-        Stage.BIND_UNDO: "a compensation is never taken back itself",
+        Stage.RESERVE: "no limit may keep an effect from being undone; it is counted apart",
+        Stage.BIND_UNDO: "a compensation is never undone itself",
         Stage.EVENT: "the event `undo.ran` is written for every effect, also for one that needs no call",
     },
 }
@@ -61,7 +61,7 @@ TABLE: dict[Purpose, dict[Stage, str | None]] = {
 READS: dict[Stage, str] = {
     Stage.INTENT: "a read may be repeated",
     Stage.SETTLE: "a read whose answer is lost is made again",
-    Stage.BIND_UNDO: "a read leaves nothing to take back",
+    Stage.BIND_UNDO: "a read leaves nothing to undo",
 }
 """Why a stage does not apply to a call of a read-only tool, whatever its purpose."""
 

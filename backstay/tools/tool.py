@@ -44,11 +44,11 @@ class Tool(Frozen):
     definition: str = ""
     """First 16 hex digits of the definition's hash; a call under another hash is asked about again."""
     undo: str | None = None
-    """How an effect of this tool is taken back, in one line; None says it cannot be undone."""
+    """How an effect of this tool is undone, in one line; None if it cannot be."""
     undo_tool: str | None = None
     """The tool that would be called for it, `provider.tool`."""
     undo_by_effect_id: bool = False
-    """Whether it can be taken back even when its outcome is unknown."""
+    """Whether it can be undone even when its outcome is unknown."""
     verify: bool = False
     """Whether the toolbox declares a read-only check of what happened."""
     verify_is_final: bool = False
@@ -99,7 +99,7 @@ class ToolResult(Frozen):
     recorded: bool = False
     """Whether an earlier send's recorded outcome was returned instead of sending."""
     question: Elicitation | None = None
-    """What the tool's server asks before it goes on; the call is made again with the answer."""
+    """What the tool's server asks before it continues; the call is made again with the answer."""
     verified: bool | None = None
     """For a verify: whether the check says that the effect took place."""
     verify_is_final: bool = False

@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def main(root: Path, names: list[str]) -> None:
-    """Compile each named file for the place it has in the jail, where nobody will ask whether it changed."""
+    """Compile each named file for the place it has in the jail, without checks for changes at run time."""
     for name in names:
         py_compile.compile(
             str(root / name),

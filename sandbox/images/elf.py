@@ -19,7 +19,7 @@ class Elf:
 
 
 def is_elf(path: Path) -> bool:
-    """Tell whether the file is an ELF binary rather than a script."""
+    """Return whether the file is an ELF binary rather than a script."""
     try:
         with path.open("rb") as opened:
             return opened.read(4) == b"\x7fELF"

@@ -145,7 +145,7 @@ def _compile(root: Path) -> None:
     command = (str(interpreter()), "-s", "-S", "-P", "-B", "-X", "utf8", str(_COMPILER), str(root))
 
     def run(shard: int) -> None:
-        done = subprocess.run(  # noqa: S603 - the running interpreter with a file of ours
+        done = subprocess.run(  # noqa: S603 - the running interpreter and a file of this package
             command,
             input="\n".join(sources[shard::_COMPILERS]),
             env=environment,

@@ -142,7 +142,7 @@ def _number(place: Path) -> int | None:
 
 
 def _filtered() -> bool:
-    """Tell whether this worker is itself under a system call filter."""
+    """Return whether this worker itself runs under a system call filter."""
     try:
         status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
     except OSError:

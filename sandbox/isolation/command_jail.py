@@ -1,4 +1,4 @@
-"""Run a folder's Python programs in jails of their own: the folder read-only, no network, and nothing kept."""
+"""Run Python programs of a folder in jails: the folder is read-only, and there is no network."""
 
 import asyncio
 import os
@@ -11,7 +11,7 @@ from sandbox.images.image import Image, ImageKind, build_image
 from sandbox.isolation.cgroups import Cgroups, find_cgroups
 from sandbox.isolation.nsjail import Nsjail
 from sandbox.isolation.profile import Profile, outside_uid
-from sandbox.isolation.proof import prove
+from sandbox.isolation.self_test import run_self_test
 
 _PYTHON = ("/usr/bin/python3", "-s", "-B", "-X", "utf8")
 
@@ -24,30 +24,30 @@ class _Parts:
 
 
 class CommandJail:
-    """Confine commands; that jails confine here is proven when the first one is needed."""
+    """Confine commands; the self-test of jails runs before the first one."""
 
     def __init__(self, *, nsjail: Path | None, home: Path, image: ImageKind) -> None:
         self._nsjail = nsjail
         self._home = home.absolute()
         self._image: ImageKind = image
         self._parts: _Parts | None = None
-        self._proving = asyncio.Lock()
+        self._testing = asyncio.Lock()
 
     async def confine(self, words: Sequence[str], *, folder: Path, variables: Iterable[str]) -> Sequence[str]:
-        """Return the command that gives these words to the image's interpreter, in a jail that stands in the folder.
+        """Return the command that runs the image's interpreter with these words, in a jail, in this folder.
 
-        The variables named are taken from the environment of whoever starts it; there are no others in the jail.
-        Raises IsolationUnavailable, and ImageMissing when there is nothing to run in.
+        The jail gets the named variables from the environment of whoever starts the command, and no others.
+        Raises IsolationUnavailable, and ImageMissing when there is no image.
         """
-        async with self._proving:
+        async with self._testing:
             if self._parts is None:
-                self._parts = await self._proven()
+                self._parts = await self._tested()
         return await asyncio.to_thread(self._command, self._parts, words, folder, tuple(variables))
 
-    async def _proven(self) -> _Parts:
+    async def _tested(self) -> _Parts:
         parts = await asyncio.to_thread(self._find)
-        proof = await prove(parts.nsjail, parts.image, self._home / "jails", cgroups=parts.cgroups)
-        proof.demand()
+        result = await run_self_test(parts.nsjail, parts.image, self._home / "jails", cgroups=parts.cgroups)
+        result.require_isolation()
         return parts
 
     def _find(self) -> _Parts:
@@ -65,18 +65,18 @@ class CommandJail:
             cgroups=parts.cgroups,
             workspace=folder,
         ).write(self._home / "jails")
-        # A name without a value is filled in by nsjail: values on a command line are for everyone to read.
+        # Pass names only and let nsjail fill in the values: every user can read a command line.
         named = [part for name in variables for part in ("--env", name)]
         return (str(parts.nsjail.path), "--config", str(profile), *named, "--", *_PYTHON, *words)
 
 
 def _check_reachable(folder: Path, uid: int) -> None:
-    """Find out before a jail does that it may not read its folder. Raises IsolationUnavailable."""
+    """Raise IsolationUnavailable if the jail's user cannot read its folder."""
     if uid == os.geteuid():
         return
     for place, needed in ((folder, 0o005), *((above, 0o001) for above in folder.parents)):
         if place.stat().st_mode & needed != needed:
             raise IsolationUnavailable(
-                cause=f"{place} is closed to the user id {uid}, which a jail has outside",
+                cause=f"{place} is closed to user id {uid}, which jails run as",
                 fix=f"open it with chmod o+rx, or move {folder.name} to where everyone can read",
             )

@@ -23,7 +23,7 @@ _LONGEST = 1 << 20
 
 @dataclass(frozen=True)
 class Outside:
-    """Tell what the kernel says of a jailed process while it lives."""
+    """Hold what the kernel reports about a jailed process while it runs."""
 
     status: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     namespaces: dict[str, str] = field(default_factory=dict[str, str])
@@ -34,7 +34,7 @@ class Outside:
 
 @dataclass(frozen=True)
 class Sighting:
-    """Tell what one jail said and how it ended."""
+    """Hold the output of one jail and how it ended."""
 
     inside: dict[str, Any] | None
     outside: Outside

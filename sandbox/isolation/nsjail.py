@@ -68,7 +68,7 @@ def confined_process(pid: int) -> int | None:
 
 def _named(setting: str) -> Path:
     path = Path(setting)
-    fault = "does not exist" if not path.is_file() else "is no binary" if not is_elf(path) else None
+    fault = "does not exist" if not path.is_file() else "is not a binary" if not is_elf(path) else None
     fault = fault or (None if os.access(path, os.X_OK) else "may not be executed by this user")
     if fault:
         raise IsolationUnavailable(

@@ -54,7 +54,7 @@ def outside_uid(slot: int = 0) -> int:
 
 @dataclass(frozen=True)
 class Profile:
-    """Say what confines one kind of jail."""
+    """Describe how one kind of jail is confined."""
 
     nsjail: Nsjail
     image: Image

@@ -18,7 +18,7 @@ _KERNEL = "use a kernel with seccomp filters and namespaces, and an nsjail of ve
 
 
 class Property(Frozen):
-    """Say whether a jail has one property; without it, why, and what an operator can do."""
+    """State whether a jail has one property; if not, why, and what an operator can do."""
 
     name: str
     proven: bool

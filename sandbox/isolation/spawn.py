@@ -61,7 +61,7 @@ def guarded(command: Sequence[str]) -> list[str]:
 
 
 def allow_files(needed: int) -> None:
-    """Let this process open so many files, or as many as it may; what it starts inherits that."""
+    """Raise the limit of open files to this number, or as far as allowed; child processes inherit it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:

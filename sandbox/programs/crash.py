@@ -1,4 +1,4 @@
-"""Why a program cannot go on: one error for everything that ends a jail."""
+"""The error for everything that ends a program's jail."""
 
 import resource
 import signal
@@ -7,10 +7,10 @@ from sandbox.limits import Limits
 
 
 class ProgramCrashed(Exception):
-    """The program cannot go on; the type names the cause and the message is one line for the model."""
+    """The program cannot continue; the type names the cause and the message is one line for the model."""
 
     def __init__(self, kind: str, message: str, *, lost: bool = False) -> None:
-        """Say what ended it; `lost` means that the program did nothing to cause it."""
+        """Set what ended it; `lost` means that the program did not cause it."""
         super().__init__(f"{kind}: {message}")
         self.kind = kind
         self.message = message
@@ -22,14 +22,14 @@ class ProgramCrashed(Exception):
 
 
 def wall_reached(seconds: float) -> ProgramCrashed:
-    """Say that the program computed too long."""
+    """Return the error of a program that computed too long."""
     return ProgramCrashed(
         "WallLimit", f"wall: the program computed for more than {seconds:g} s without a call; at most that"
     )
 
 
 def frame_reached(size: int, limits: Limits) -> ProgramCrashed:
-    """Say that what the program passed or returned at once is too large."""
+    """Return the error of a program that passed or returned too much at once."""
     message = (
         f"frame size: the calls or the result have {size} bytes of JSON, at most {limits.frame_bytes}; pass on less"
     )
@@ -37,24 +37,24 @@ def frame_reached(size: int, limits: Limits) -> ProgramCrashed:
 
 
 def depth_reached(most: int) -> ProgramCrashed:
-    """Say that the program passed or returned something nested so deeply that other readers could not take it."""
+    """Return the error of a program that passed or returned a value that is nested too deeply."""
     message = f"depth: it passed or returned values nested more than {most} levels deep; flatten them"
     return ProgramCrashed("DepthLimit", message)
 
 
 def rounds_reached(limits: Limits) -> ProgramCrashed:
-    """Say that the program paused too often."""
+    """Return the error of a program that paused too often."""
     most = f"more than {limits.rounds} times; gather calls that can run together"
     return ProgramCrashed("RoundLimit", f"rounds: the program paused for calls {most}")
 
 
 def memory_reached(limits: Limits) -> ProgramCrashed:
-    """Say that the program used up its memory."""
+    """Return the error of a program that used up its memory."""
     return ProgramCrashed("MemoryLimit", f"memory: the program needs more than {limits.memory_mb} MB")
 
 
 def protocol_broken(why: str) -> ProgramCrashed:
-    """Say that the jail sent what no honest program sends."""
+    """Return the error of a jail that broke the protocol."""
     return ProgramCrashed("ProtocolBroken", f"the program wrote to its control pipe: {why}")
 
 
@@ -87,7 +87,7 @@ def cause_of_death(exit_code: int, used: resource.struct_rusage, *, age_s: float
 
 
 def _killed(used: resource.struct_rusage, limits: Limits) -> ProgramCrashed:
-    """Tell a process that outgrew its memory from one that was killed for no reason of its own."""
+    """Distinguish a process that ran out of memory from one that was killed from outside."""
     # A process begins with the peak of the one that started it: a peak below that says nothing of its own memory.
     inherited = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     if used.ru_maxrss > inherited and used.ru_maxrss / 1024 >= limits.memory_mb * _MOST_OF_IT:

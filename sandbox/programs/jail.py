@@ -196,11 +196,11 @@ class Jail:
         self.lap_s()
 
     async def _end(self) -> None:
-        for sign, patience_s in ((signal.SIGTERM, _TERM_S), (signal.SIGKILL, _KILL_S)):
+        for sign, timeout_s in ((signal.SIGTERM, _TERM_S), (signal.SIGKILL, _KILL_S)):
             if self.gone.done():
                 break
             signal.pidfd_send_signal(self._process.pidfd, sign)
-            await asyncio.wait([self.gone], timeout=patience_s)
+            await asyncio.wait([self.gone], timeout=timeout_s)
         self._open = False
         self._control.close()
         self._loop.remove_reader(self._process.printed)

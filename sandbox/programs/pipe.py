@@ -48,7 +48,7 @@ class ControlPipe:
             self._write()
 
     def expect(self) -> None:
-        """Take one frame that nobody asked for."""
+        """Accept one frame that was not requested."""
         self._due += 1
 
     async def receive(self, wall_s: float) -> bytes:
@@ -69,7 +69,7 @@ class ControlPipe:
         return self._frames.popleft()
 
     def refuse(self, cause: ProgramCrashed) -> None:
-        """Take and hand out nothing more; whoever waits is told why."""
+        """Close the pipe; whoever waits gets the reason as an error."""
         self._cause = cause
         # What is not read stays in the pipe and costs the jail its own memory; it is not ours to gather.
         self._loop.remove_reader(self._reading)
@@ -78,7 +78,7 @@ class ControlPipe:
             self._answer.set_exception(cause)
 
     def read(self) -> None:
-        """Take what has come."""
+        """Accept received bytes."""
         if self._cause is not None:
             return
         try:

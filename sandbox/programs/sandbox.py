@@ -15,7 +15,7 @@ from sandbox.images.image import Image, ImageKind, build_image, find_image
 from sandbox.isolation.cgroups import Cgroups, find_cgroups
 from sandbox.isolation.nsjail import Nsjail
 from sandbox.isolation.profile import Profile, command, outside_uid
-from sandbox.isolation.proof import Proof, prove
+from sandbox.isolation.self_test import SelfTestResult, run_self_test
 from sandbox.isolation.spawn import allow_files
 from sandbox.limits import Limits
 from sandbox.programs.crash import ProgramCrashed, rounds_reached
@@ -33,7 +33,7 @@ _OTHERS = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundOutcome:
-    """Say how a round ended: the program waits for calls, has finished with a result, or has crashed."""
+    """Describe how a round ended: the program waits for calls, has finished with a result, or has crashed."""
 
     kind: Literal["waiting", "finished", "crashed"]
     round: Round
@@ -306,7 +306,7 @@ async def open_sandbox(
     """
     home, found, built, cgroups = await asyncio.to_thread(_parts, nsjail, home, image)
     folder = home / "jails"
-    (await prove(found, built, folder, limits=limits, cgroups=cgroups)).demand()
+    (await run_self_test(found, built, folder, limits=limits, cgroups=cgroups)).require_isolation()
     images = home / "images"
     async with Sandbox(
         nsjail=found, image=built, images=images, folder=folder, cgroups=cgroups, ready=ready, limits=limits
@@ -314,10 +314,10 @@ async def open_sandbox(
         yield sandbox
 
 
-async def examine(*, nsjail: Path | None, home: Path, image: ImageKind) -> Proof:
+async def examine(*, nsjail: Path | None, home: Path, image: ImageKind) -> SelfTestResult:
     """Return what is proven of jails here. Raises as `open_sandbox` where not even one can be made."""
     home, found, built, cgroups = await asyncio.to_thread(_parts, nsjail, home, image)
-    return await prove(found, built, home / "jails", cgroups=cgroups)
+    return await run_self_test(found, built, home / "jails", cgroups=cgroups)
 
 
 def _parts(nsjail: Path | None, home: Path, image: ImageKind) -> tuple[Path, Nsjail, Image, Cgroups]:
@@ -326,7 +326,7 @@ def _parts(nsjail: Path | None, home: Path, image: ImageKind) -> tuple[Path, Nsj
 
 
 def _held(jail: Jail) -> str:
-    """Return the key of a paused jail that nobody has named yet."""
+    """Return the key of a paused jail that has no name yet."""
     return f"\0{jail.pid}"
 
 

@@ -123,7 +123,7 @@ class ManifestIndex:
 
 
 def settled(facts: Facts, read_at_ns: int) -> bool:
-    """Say whether a later change must show in the facts of something that was read at this moment.
+    """Return whether a later change must show in the facts of something that was read at this moment.
 
     A file that is written to in the tick in which it was read has the same times before and after.
     """

@@ -178,7 +178,7 @@ class Restoring:
             raise WorkspaceChanging
 
     def _set_modes(self) -> None:
-        """Give directories the mode and owner they are to have, those first that lie deepest."""
+        """Set the final mode and owner of directories, the deepest ones first."""
         wanted = {
             path: node.restorable()
             for path in self.done

@@ -44,7 +44,7 @@ class RestoringPlan:
         return not self._owners and left._replace(uid=right.uid, gid=right.gid) == right
 
     def _is_ours(self, path: str, current: Node | None, wanted: Node | None, expected: Node | None) -> bool:
-        """Say whether a path may be put back; what others changed is noted as a conflict, unless it is only theirs."""
+        """Return whether a path may be restored; a change by someone else is noted as a conflict."""
         changed = not self._same(expected, wanted)
         if _is_directory(current) and current.mode in _between(wanted, expected, changed=changed):
             return True

@@ -12,7 +12,7 @@ DIRECTORY_MODES = 0o3777
 
 
 class Node(NamedTuple):
-    """Say what lies at a path; equal nodes look the same to every program."""
+    """Describe what is at a path; equal nodes look the same to every program."""
 
     kind: Kind
     mode: int
@@ -52,7 +52,7 @@ ChangeKind = Literal["added", "removed", "edited", "mode"]
 
 @dataclass(frozen=True, slots=True)
 class SnapshotChange:
-    """Say what became of one path between two snapshots."""
+    """Describe how one path changed between two snapshots."""
 
     path: str
     """As it is, which may hold anything but NUL; `shown` is for people."""
@@ -80,7 +80,7 @@ class SnapshotLimits:
 
 
 class LeftAlone(NamedTuple):
-    """Say why a path was not put back; `path` is exact, `why` is one line for people."""
+    """Say why a path was not restored; `path` is exact, `why` is one line for people."""
 
     path: str
     why: str
@@ -88,7 +88,7 @@ class LeftAlone(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """Say what became of a restore; nothing else was touched."""
+    """Describe the outcome of a restore; nothing else was touched."""
 
     id: str
     """The snapshot that was restored."""

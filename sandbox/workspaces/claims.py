@@ -1,4 +1,4 @@
-"""Which run works in which workspace: one at a time, told by files that outlive every process."""
+"""Record which run uses which workspace, one at a time, in files that outlive every process."""
 
 import json
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from system.locks import file_lock
 
 
 class Claims:
-    """Let one run at a time have a workspace, its inner and its outer folders included."""
+    """Let one run at a time use a workspace, including the folders inside it and around it."""
 
     def __init__(self, folder: Path) -> None:
         """Keep the claims in this folder."""
@@ -21,9 +21,9 @@ class Claims:
         folder.mkdir(parents=True, exist_ok=True)
 
     def claim(self, workspace: Workspace, run: str, *, instead_of: str | None = None) -> None:
-        """Let the run have the workspace; it may have it already, or take it over from a run that is named.
+        """Claim the workspace for the run, or take it over from the run `instead_of`; repeating a claim is fine.
 
-        Raises WorkspaceBusy naming the holder.
+        Raises WorkspaceBusy, which names the holder.
         """
         with file_lock(self._lock):
             for path, claim in self._overlapping(workspace):
@@ -37,7 +37,7 @@ class Claims:
             write_whole(self._path(workspace), json.dumps(claim).encode())
 
     def release(self, workspace: Workspace, run: str) -> bool:
-        """Take the workspace from the run; return whether it had it."""
+        """Release the run's claim; return whether there was one."""
         with file_lock(self._lock):
             claim = read_json(self._path(workspace))
             if claim is None or claim["run"] != run:
@@ -46,12 +46,12 @@ class Claims:
             return True
 
     def holder(self, workspace: Workspace) -> str | None:
-        """Return the run that has the workspace, or a part of it, or a folder that it is part of."""
+        """Return the run that holds the workspace, a folder inside it or a folder around it."""
         with file_lock(self._lock):
             return next((claim["run"] for _, claim in self._overlapping(workspace)), None)
 
-    def demand_free(self, workspace: Workspace, run: str) -> None:
-        """Raise WorkspaceBusy when another run has the workspace."""
+    def require_free(self, workspace: Workspace, run: str) -> None:
+        """Raise WorkspaceBusy when another run holds the workspace."""
         with file_lock(self._lock):
             for _, claim in self._overlapping(workspace):
                 if claim["run"] != run:

@@ -22,7 +22,7 @@ Hearing = Callable[[str, str], None]
 
 
 class WorkspaceClient:
-    """Ask the host of workspaces; each request is answered or fails, whatever becomes of the host."""
+    """Ask the host of workspaces; each request is answered or fails, even if the host dies."""
 
     def __init__(self, settings: WorkspaceSettings, *, rooms: Path, environment: Mapping[str, str]) -> None:
         """Start the host from the folder that holds the rooms, with nothing but this environment."""
@@ -72,7 +72,7 @@ class WorkspaceClient:
     async def claim(
         self, workspace: str, run: str, *, is_closed: Callable[[str], Awaitable[bool]] | None = None
     ) -> str:
-        """Let the run have the workspace, also when the run that has it is known to be closed; return its whole name.
+        """Claim the workspace for the run, also from a run that is known to be closed; return the full name.
 
         Raises WorkspaceInvalid, WorkspaceBusy naming the holder, IsolationUnavailable.
         """
@@ -85,7 +85,7 @@ class WorkspaceClient:
         return await self._ask("claim", {"name": workspace, "run": run, "instead_of": holder})
 
     async def release(self, workspace: str, run: str) -> bool:
-        """Take the workspace from the run; return whether it had it."""
+        """Release the run's claim; return whether there was one."""
         return await self._ask("release", {"name": workspace, "run": run})
 
     async def holder(self, workspace: str) -> str | None:
@@ -93,7 +93,7 @@ class WorkspaceClient:
         return await self._ask("holder", {"name": workspace})
 
     async def close(self) -> None:
-        """End the host, which ends its jails and takes back what was under way."""
+        """End the host, which ends its jails and undoes unfinished calls."""
         if self._beginning is not None:
             self._beginning.cancel()
             await asyncio.wait({self._beginning})
@@ -181,7 +181,7 @@ class WorkspaceClient:
 
 
 def _error(said: Any) -> BackstayError:
-    """Return the error that the host names; only names of ours are known."""
+    """Return the error that the host names; only backstay's own errors are accepted."""
     kind = getattr(errors, str(said.get("type")), None)
     known = kind if isinstance(kind, type) and issubclass(kind, BackstayError) else InternalError
     return known(str(said.get("message")), **said.get("facts", {}))

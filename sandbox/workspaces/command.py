@@ -1,4 +1,4 @@
-"""Run one command in one jail: feed it, read what it says, watch it, and end all of it."""
+"""Run one command in one jail: write its input, read its output, watch its limits, and end all its processes."""
 
 import asyncio
 import os
@@ -12,10 +12,10 @@ from system.children import end_group
 from system.output import BoundedOutput
 
 Watch = Callable[[int], str | None]
-"""Is given the process that confines the command, and says why it must end now, or nothing; called in a thread."""
+"""Takes the id of the nsjail process and returns why the command must end now, or None; called in a thread."""
 WROTE = "it wrote more than"
 Heard = Callable[[str, bytes], None]
-"""Is given `stdout` or `stderr`, and what was said there."""
+"""Takes `stdout` or `stderr`, and what was written there."""
 
 TIMED_OUT = 124
 KILLED = 137
@@ -28,7 +28,7 @@ _LOG_BYTES = 1 << 16
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds:
-    """Bound one command from outside the jail."""
+    """Limit one command from outside the jail."""
 
     seconds: float
     kept: int = 64 << 10
@@ -47,9 +47,9 @@ class Ended:
     stdout: BoundedOutput
     stderr: BoundedOutput
     log: bytearray = field(default_factory=bytearray)
-    """What nsjail itself says; empty unless the jail failed."""
+    """What nsjail itself logs; empty unless the jail failed."""
     reason: str | None = None
-    """Why it was ended, when it did not end by itself."""
+    """Why it was ended, if it did not end by itself."""
     duration_ms: int = 0
 
     @property
@@ -59,7 +59,7 @@ class Ended:
 
 
 async def run_jailed(nsjail: Sequence[str], arguments: Sequence[str], bounds: Bounds, *, fed: bytes = b"") -> Ended:
-    """Run arguments in a jail, and return when nothing of them is left.
+    """Run a command in a jail, and return when none of its processes is left.
 
     Raises SandboxLost when no process can be started.
     """
@@ -78,7 +78,7 @@ async def run_jailed(nsjail: Sequence[str], arguments: Sequence[str], bounds: Bo
         try:
             ended.reason = await _until_it_must_end(process, ended, bounds)
         finally:
-            # First it is asked to end, since nsjail reaps what it confines only then.
+            # Send SIGTERM first: only then does nsjail end the processes in its jail.
             await end_group(process, ask_s=_TERM_S, readers=tasks, drain_s=_DRAIN_S)
         with suppress(BlockingIOError):
             ended.log += os.read(log, _LOG_BYTES)
@@ -91,7 +91,7 @@ async def run_jailed(nsjail: Sequence[str], arguments: Sequence[str], bounds: Bo
 async def _started(
     nsjail: Sequence[str], arguments: Sequence[str], *, fed: bool
 ) -> AsyncGenerator[tuple[asyncio.subprocess.Process, int]]:
-    """Start nsjail so that it ends with this process; yield it with a file that holds what it says itself."""
+    """Start nsjail so that it ends with this process; yield it with a file descriptor of its log."""
     pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
@@ -118,7 +118,7 @@ async def _started(
 
 
 async def _until_it_must_end(process: asyncio.subprocess.Process, ended: Ended, bounds: Bounds) -> str | None:
-    """Wait for the end of a process, or for a reason to end it."""
+    """Wait until a process ends, or until there is a reason to end it."""
     ends = time.monotonic() + bounds.seconds
     waiting = asyncio.create_task(process.wait())
     try:
@@ -141,7 +141,7 @@ async def _read(name: str, stream: asyncio.StreamReader, ended: Ended, bounds: B
         if bounds.heard is not None:
             bounds.heard(name, data)
         if ended.stdout.total + ended.stderr.total > bounds.output:
-            # What is not read stays in the pipe, and stops whoever writes it until the end comes.
+            # Unread output stays in the pipe and blocks the writer until it is ended.
             return
 
 

@@ -24,7 +24,7 @@ _MB = 1 << 20
 
 
 class EffectRecord(Frozen):
-    """Tell what an effect found, and what it left and answered once it has ended."""
+    """Record the workspace before an effect, and after it together with its answer."""
 
     effect: str
     tool: str
@@ -78,7 +78,7 @@ class WorkspaceEffects:
         remove_durably(self._unfinished)
 
     def outcome(self, effect: str) -> dict[str, Any]:
-        """Say whether an effect took place, and what it answered; an answer is final."""
+        """Return whether an effect took place, and what it answered; an answer is final."""
         known = self._recorded(effect)
         return {"applied": known is not None, "answer": None if known is None else known.answer}
 

@@ -16,7 +16,7 @@ from backstay.errors import BackstayError
 from sandbox.images.image import build_image
 from sandbox.isolation.cgroups import find_cgroups
 from sandbox.isolation.nsjail import Nsjail
-from sandbox.isolation.proof import prove_workspace
+from sandbox.isolation.self_test import run_workspace_self_test
 from sandbox.limits import shell_limits
 from sandbox.snapshots.snapshots import Snapshots
 from sandbox.workspaces.jails import WorkspaceJails
@@ -43,7 +43,7 @@ async def open_workspaces(settings: WorkspaceSettings) -> Workspaces:
     state.mkdir(mode=0o700, parents=True, exist_ok=True)
     await asyncio.to_thread(prepare, trial)
     limits = shell_limits()
-    (await prove_workspace(nsjail, image, folder, trial, limits=limits, cgroups=cgroups)).demand()
+    (await run_workspace_self_test(nsjail, image, folder, trial, limits=limits, cgroups=cgroups)).require_isolation()
     jails = WorkspaceJails(
         nsjail, image, folder=folder, cgroups=cgroups, written_mb=settings.artifacts_mb, limits=limits
     )
@@ -74,7 +74,7 @@ class WorkspaceServer:
         self._tasks[number] = asyncio.create_task(self._answer(number, asked))
 
     async def close(self) -> None:
-        """End all that is under way, and wait until it is taken back."""
+        """End all unfinished calls, and wait until they are undone."""
         for task in self._tasks.values():
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)

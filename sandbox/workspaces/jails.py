@@ -1,4 +1,4 @@
-"""The jails of workspaces: which profile each has, and what is made of their ends."""
+"""Run file tools and commands in jails over a workspace, and interpret how they end."""
 
 import asyncio
 from collections.abc import Callable
@@ -25,7 +25,7 @@ _FAILED = 255
 
 
 def file_limits() -> Limits:
-    """Return the limits of a jail in which one file tool works: one process, and little of anything."""
+    """Return the limits of a jail for one file tool: few processes, and little memory, disk and time."""
     return Limits(memory_mb=1024, cpu_s=10, tmp_mb=1, tmp_inodes=16, file_mb=64, files=256, processes=4)
 
 
@@ -53,9 +53,9 @@ class WorkspaceJails:
     async def files(
         self, workspace: Workspace, uid: int, tool: str, arguments: dict[str, Any], *, writable: bool, show: bool
     ) -> dict[str, Any] | str:
-        """Return the answer of a file tool, or the line that says why it did nothing.
+        """Return the answer of a file tool, or one line that says why it did nothing.
 
-        Raises SandboxLost when its jail broke, IsolationUnavailable when there was none.
+        Raises SandboxLost when its jail failed, IsolationUnavailable when none could be made.
         """
         limits = file_limits()
         ended = await run_jailed(
@@ -64,7 +64,7 @@ class WorkspaceJails:
             Bounds(seconds=_FILES_S, kept=2 * MOST_ANSWER, output=MOST_ANSWER, watch=self._watch(limits)),
             fed=json_frame({"tool": tool, "arguments": arguments, "show": show}),
         )
-        self._demand_jail(ended)
+        self._require_jail(ended)
         if ended.reason or ended.exit_code:
             why = ended.reason or f"it ended with {ended.exit_code}: {ended.stderr.text.strip()[-200:]}"
             return f"{tool} was ended: {' '.join(why.split())}; ask for less at once"
@@ -80,14 +80,14 @@ class WorkspaceJails:
         seconds: float,
         heard: Heard | None = None,
     ) -> Ended:
-        """Run a command line of a shell. Raises IsolationUnavailable when there was no jail."""
+        """Run a shell command line. Raises IsolationUnavailable when no jail could be made."""
         watch = await asyncio.to_thread(self._watch, self._limits, workspace.root if writable else None)
         ended = await run_jailed(
             self._command(workspace, uid, self._limits, seconds=seconds, writable=writable),
             ("/usr/bin/bash", "--noprofile", "--norc", "-c", command),
             Bounds(seconds=seconds, watch=watch, heard=heard),
         )
-        self._demand_jail(ended)
+        self._require_jail(ended)
         return ended
 
     def _command(self, workspace: Workspace, uid: int, limits: Limits, *, seconds: float, writable: bool) -> list[str]:
@@ -106,7 +106,7 @@ class WorkspaceJails:
     def _watch(self, limits: Limits, root: Path | None = None) -> Callable[[int], str | None]:
         return JailWatch(memory_mb=limits.memory_mb, root=root, written_mb=self._written_mb)
 
-    def _demand_jail(self, ended: Ended) -> None:
+    def _require_jail(self, ended: Ended) -> None:
         log = ended.log.decode("utf-8", "replace")
         if ended.exit_code == _FAILED and "[F]" in log and ended.reason is None:
             cause, fix = likely_cause(log, self.image, self.cgroups)

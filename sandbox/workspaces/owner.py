@@ -1,4 +1,4 @@
-"""Who a workspace belongs to: the user that jails have outside must own what they shall write, and is never root."""
+"""Set the owner of a workspace: jails run as a user that owns what they write, and never as root."""
 
 import os
 import stat
@@ -11,9 +11,9 @@ from sandbox.isolation.profile import outside_uid
 
 
 def owner_of(root: Path) -> int:
-    """Return the user that jails of this workspace have outside.
+    """Return the user id, on the host, that jails of this workspace run as.
 
-    An ordinary worker has no other than its own. Root's workspaces are handed to a user without rights.
+    It is the worker's own, unless the worker is root; then it is a user without rights.
     """
     if os.geteuid() != 0:
         return os.geteuid()
@@ -21,10 +21,10 @@ def owner_of(root: Path) -> int:
 
 
 def prepare(root: Path) -> int:
-    """Give the jail's user what belongs to root in here, and return that user.
+    """Give everything in the workspace that belongs to root to the jail's user, and return that user.
 
-    A file with several names keeps its owner, since one of them may lie elsewhere. Raises WorkspaceInvalid when that
-    user cannot reach the folder.
+    A file with several hard links keeps its owner, because one of them may be elsewhere. Raises WorkspaceInvalid when
+    that user cannot reach the folder.
     """
     uid = owner_of(root)
     if os.geteuid() == 0:
@@ -32,14 +32,14 @@ def prepare(root: Path) -> int:
             if facts.st_uid == 0 and (stat.S_ISDIR(facts.st_mode) or facts.st_nlink == 1):
                 with suppress(OSError):
                     os.lchown(path, uid, uid if facts.st_gid == 0 else -1)
-        _demand_way(root, uid)
+        _require_way(root, uid)
     elif not os.access(root, os.R_OK | os.X_OK):
         raise WorkspaceInvalid(f"the worker may not read {root}; let user {uid} read and enter it")
     return uid
 
 
 def _inside(root: Path) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield all beneath a folder; what is too deep to be named was made by a jail, and is its user's already."""
+    """Yield everything below a folder. Paths too deep to open were made by a jail, so its user owns them already."""
     waiting = [str(root)]
     while waiting:
         try:
@@ -53,12 +53,12 @@ def _inside(root: Path) -> Iterator[tuple[str, os.stat_result]]:
             continue
 
 
-def _demand_way(root: Path, uid: int) -> None:
+def _require_way(root: Path, uid: int) -> None:
     for folder in (*reversed(root.parents), root):
         facts = folder.stat()
         enters = 0o100 if facts.st_uid == uid else 0o001
         if not facts.st_mode & enters:
             raise WorkspaceInvalid(
-                f"{folder} is closed to the user that jails have outside ({uid}); chmod o+x {folder}, "
+                f"{folder} is closed to user id {uid}, which jails run as; chmod o+x {folder}, "
                 "or keep workspaces elsewhere (BACKSTAY_WORKSPACES)"
             )

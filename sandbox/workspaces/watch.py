@@ -1,4 +1,4 @@
-"""Caps on a whole jail that no limit of a single process gives: memory of all its processes, and what they write."""
+"""Watch limits that apply to a whole jail: the memory of all its processes, and what they write."""
 
 import os
 import stat
@@ -17,10 +17,10 @@ _MOST_FILES = 200_000
 
 
 class JailWatch:
-    """Look at one jail now and then, and say when it has taken too much."""
+    """Check one jail repeatedly, and report when it exceeds a limit."""
 
     def __init__(self, *, memory_mb: int, root: Path | None = None, written_mb: int = 0) -> None:
-        """Bound the memory of all processes, and what is added beneath a folder that the jail may write."""
+        """Limit the memory of all processes, and how much the jail adds below a folder that it may write."""
         self._memory = memory_mb * _MB
         self._root = root
         self._written = written_mb * _MB
@@ -29,13 +29,13 @@ class JailWatch:
         self._looked = 0.0
 
     def __call__(self, pid: int) -> str | None:
-        """Return why the jail behind this nsjail must end, or None."""
+        """Return why the jail of this nsjail process must end, or None."""
         if sum(_memory(descendant) for descendant in descendants(pid)) > self._memory:
             return f"its processes took more than {self._memory // _MB} MB of memory"
         return self._overfull() if self._root is not None else None
 
     def _overfull(self) -> str | None:
-        """Measure the folder, but only when its file system has lost enough that it may be the cause."""
+        """Measure the folder, but only if its file system has lost enough space for the jail to be the cause."""
         assert self._root is not None  # noqa: S101 - asked before
         assert self._free is not None  # noqa: S101 - made together
         free = _free(self._root)
@@ -52,7 +52,7 @@ class JailWatch:
 
 
 def held_by(root: Path) -> tuple[int, int]:
-    """Return how many bytes a folder holds on its disk, and how many names."""
+    """Return how many bytes a folder takes on disk, and how many entries it has."""
     size = files = 0
     waiting = [str(root)]
     while waiting and files < 10 * _MOST_FILES:
@@ -67,7 +67,7 @@ def held_by(root: Path) -> tuple[int, int]:
 
 
 def descendants(pid: int) -> Iterator[int]:
-    """Yield the processes that a process has started, and those that they have started; they may end meanwhile."""
+    """Yield all descendants of a process; some may have ended by now."""
     waiting = [pid]
     while waiting:
         for number in _children(waiting.pop()):
@@ -85,7 +85,7 @@ def _children(pid: int) -> list[int]:
 
 
 def _memory(pid: int) -> int:
-    """Return the memory that is a process's alone."""
+    """Return the memory that a process does not share with others."""
     try:
         pages = Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()
     except OSError:

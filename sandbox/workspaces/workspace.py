@@ -16,7 +16,7 @@ MOST_FRAME = 64 << 20
 
 
 class WorkspaceSettings(Frozen):
-    """Say where workspaces are and how much one call may write."""
+    """Hold where workspaces are and how much one call may write."""
 
     home: Path
     workspaces: Path
@@ -25,7 +25,7 @@ class WorkspaceSettings(Frozen):
 
 
 class WorkspaceCall(Frozen):
-    """Say what is to be done, where, for which run, and within which bounds."""
+    """Describe one call: what to do, where, for which run, and within which limits."""
 
     workspace: str
     run: str
@@ -73,8 +73,8 @@ class Workspace(Frozen):
         """What files about this workspace are called."""
         return hashlib.sha256(os.fsencode(self.root)).hexdigest()[:32]
 
-    def demand_apart(self, folder: Path) -> None:
-        """Raise WorkspaceInvalid when a folder of ours is in the workspace, or around it."""
+    def require_apart(self, folder: Path) -> None:
+        """Raise WorkspaceInvalid when one of these folders is inside the workspace or contains it."""
         if folder.is_relative_to(self.root) or self.root.is_relative_to(folder):
             raise WorkspaceInvalid(f"workspace {self.name!r} and {folder} are not apart; set BACKSTAY_WORKSPACES")
 

@@ -48,7 +48,7 @@ class Workspaces:
             folder = self._state / "written" / workspace.key
             effects = WorkspaceEffects(workspace.root, self._snapshots(workspace), folder)
             if call.tool in (RESTORE, OUTCOME):
-                self._claims.demand_free(workspace, call.run)
+                self._claims.require_free(workspace, call.run)
             else:
                 self._claims.claim(workspace, call.run)
             await asyncio.to_thread(effects.revert_unfinished)
@@ -71,7 +71,7 @@ class Workspaces:
         if call.tool not in WRITING:
             return {"ok": {"diff": ""}}
         workspace = self._find(call.workspace)
-        self._claims.demand_free(workspace, call.run)
+        self._claims.require_free(workspace, call.run)
         async with self._turn(workspace):
             uid = await self._prepare(workspace)
             return _answered(
@@ -79,7 +79,7 @@ class Workspaces:
             )
 
     def claim(self, name: str, run: str, instead_of: str | None = None) -> str:
-        """Let the run have the workspace and return its whole name.
+        """Claim the workspace for the run and return the full name.
 
         Raises WorkspaceInvalid, and WorkspaceBusy naming the holder.
         """
@@ -88,7 +88,7 @@ class Workspaces:
         return workspace.name
 
     def release(self, name: str, run: str) -> bool:
-        """Take the workspace from the run; return whether it had it."""
+        """Release the run's claim; return whether there was one."""
         return self._claims.release(self._find(name), run)
 
     def holder(self, name: str) -> str | None:
@@ -135,7 +135,7 @@ class Workspaces:
 
     def _find(self, name: str) -> Workspace:
         workspace = Workspace.find(self._folder, name)
-        workspace.demand_apart(self._state)
+        workspace.require_apart(self._state)
         return workspace
 
 

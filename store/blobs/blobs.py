@@ -1,4 +1,4 @@
-"""Payloads too big or too private for the database."""
+"""Store payloads that are too large or too private for the database."""
 
 import asyncio
 import hashlib
@@ -14,7 +14,7 @@ from store.secrets.seal import Seal
 
 
 class Blobs(ShownBlobs):
-    """Keep bytes of one run under a ref: shown payloads under their hash, sealed ones under a keyed hash."""
+    """Store the payloads of one run: shown ones under their hash, sealed ones under a keyed hash."""
 
     def __init__(self, root: Path, run: str, recent: Recent, seal: Seal, key: bytes) -> None:
         """Use `BlobStore.of` instead."""
@@ -24,11 +24,11 @@ class Blobs(ShownBlobs):
         self._key = key
 
     async def seal(self, data: bytes) -> str:
-        """Store a raw payload, encrypted when there are keys; the ref does not reveal a hash of it."""
+        """Store a raw payload, encrypted if there are keys; its ref does not reveal its hash."""
         return await asyncio.to_thread(self._close, data)
 
     async def unseal(self, ref: str) -> bytes:
-        """Return a raw payload. Raises as `get`, and SettingsInvalid when its key is missing."""
+        """Return a raw payload. Raises what `get` raises, and SettingsInvalid when its key is missing."""
         return await asyncio.to_thread(self._open, ref)
 
     async def seal_json(self, value: Any) -> str:
@@ -56,7 +56,7 @@ class Blobs(ShownBlobs):
         return data
 
     def _holds(self, sealed: bytes, data: bytes) -> bool:
-        """Say whether a sealed file can stay; one made before the keys were set, or with a lost key, cannot."""
+        """Return whether a sealed file can stay; one written without keys or with a lost key is written again."""
         try:
             return self._seal.fits(sealed) and self._seal.open(sealed) == data
         except Exception:
@@ -67,10 +67,10 @@ class Blobs(ShownBlobs):
 
 
 class BlobStore(ShownBlobStore):
-    """Hold the payloads of all runs, shown and sealed."""
+    """Give access to the payloads of all runs, shown and sealed."""
 
     def __init__(self, root: Path, seal: Seal, identity: StoreIdentity) -> None:
-        """Name the directory; it is made when something is written."""
+        """Use this directory; it is created at the first write."""
         super().__init__(root)
         self._seal = seal
         self._key = identity.key("\0sealed payloads")

@@ -1,7 +1,7 @@
-"""Payloads that may be shown, under the hash of their content, in one folder per run.
+"""Store payloads that may be shown, under the hash of their content, in one folder per run.
 
-Runs share no file, also where they write the same bytes. So one run can be pruned while others write, without a lock, a
-count of references, or a search for who still refers to what.
+Runs never share a file, even if they write the same bytes. So one run can be pruned while others write, without locks
+or reference counts.
 """
 
 import asyncio
@@ -21,10 +21,10 @@ _REF = re.compile(r"[0-9a-f]{40}")
 
 
 class Directory:
-    """Keep files as `<first two digits>/<the other 38>`; a file appears whole and durable or not at all."""
+    """Store files as `<first two digits>/<the other 38>`; a file is written whole and durably, or not at all."""
 
     def __init__(self, root: Path) -> None:
-        """Name the directory; it is made when something is written."""
+        """Use this directory; it is created at the first write."""
         self._root = root
 
     def read(self, ref: str) -> bytes | None:
@@ -35,7 +35,7 @@ class Directory:
             return None
 
     def write(self, ref: str, data: bytes) -> None:
-        """Write the file durably before its ref is stored: a ref in the database must never outlive its file."""
+        """Write the file durably, before its ref goes into the database: every ref there must have its file."""
         path = self._path(ref)
         new_directory = not path.parent.is_dir()
         make_private_directory(path.parent)
@@ -51,11 +51,11 @@ class Directory:
 
 
 RunRef = tuple[str, str]
-"""A run and a ref: what one run has written says nothing about another run's files."""
+"""A run and a ref; equal refs of two runs name different files."""
 
 
 class Recent:
-    """Keep the most recently used bytes, up to a total size; one blob may take a quarter of it."""
+    """Cache the most recently used payloads up to a total size; one payload may take a quarter of it."""
 
     def __init__(self, limit: int = 32 * 1024 * 1024) -> None:
         """Start empty."""
@@ -64,13 +64,13 @@ class Recent:
         self._size = 0
 
     def get(self, ref: RunRef) -> bytes | None:
-        """Return the bytes, now the most recent, or None."""
+        """Return the bytes and mark them as most recent, or return None."""
         if ref in self._kept:
             self._kept.move_to_end(ref)
         return self._kept.get(ref)
 
     def put(self, ref: RunRef, data: bytes) -> None:
-        """Keep the bytes and let the oldest go."""
+        """Cache the bytes, and drop the oldest ones if there is no room."""
         if len(data) > self._limit // 4 or ref in self._kept:
             return
         self._kept[ref] = data
@@ -84,21 +84,21 @@ DAMAGED = "store: the payload {} is not what was written; restore it from a back
 
 
 def folder_of(root: Path, run: str) -> Path:
-    """Return the one folder that holds everything a run has written."""
+    """Return the folder that holds all payloads of a run."""
     return root / hashlib.sha256(run.encode("utf-8", "surrogatepass")).hexdigest()[:DIGITS]
 
 
 class RunDirectory(Directory):
-    """Keep payloads of one run in the run's folder, so that pruning a run takes nothing from another one."""
+    """Store the payloads of one run in a folder of its own, so that pruning a run removes nothing of another."""
 
     def __init__(self, root: Path, run: str, suffix: str = "") -> None:
-        """Name the folder; it is made when something is written."""
+        """Use the run's folder; it is created at the first write."""
         super().__init__(folder_of(root, run))
         self._suffix = suffix
         self._before_folders = Directory(root / "sealed" if suffix else root)
 
     def find(self, ref: str) -> bytes:
-        """Return the bytes, also when they were written before runs had folders; raises ArgumentsInvalid."""
+        """Return the bytes, also if they were written before runs had folders; raises ArgumentsInvalid."""
         data = self.read(ref)
         data = self._before_folders.read(ref) if data is None else data
         if data is None:
@@ -111,7 +111,7 @@ class RunDirectory(Directory):
 
 
 class ShownBlobs:
-    """Keep bytes of one run under a ref that is their hash."""
+    """Store the shown payloads of one run, each under its hash."""
 
     def __init__(self, root: Path, run: str, recent: Recent) -> None:
         """Use `ShownBlobStore.of` instead."""
@@ -160,10 +160,10 @@ class ShownBlobs:
 
 
 class ShownBlobStore:
-    """Hold the shown payloads of all runs; no key and no database is needed."""
+    """Give access to the shown payloads of all runs, without keys and without a database."""
 
     def __init__(self, root: Path) -> None:
-        """Name the directory; it is made when something is written."""
+        """Use this directory; it is created at the first write."""
         self.root = root
         self._recent = Recent()
 
@@ -177,7 +177,7 @@ def _hash(data: bytes) -> str:
 
 
 def encode(value: Any) -> bytes:
-    """Return the canonical form; raises ArgumentsInvalid for what is no JSON."""
+    """Return the canonical form; raises ArgumentsInvalid for a value that is not JSON."""
     try:
         return canonical(value).encode("utf-8", "surrogatepass")
     except (ValueError, TypeError, RecursionError) as error:
@@ -185,7 +185,7 @@ def encode(value: Any) -> bytes:
 
 
 def decode(data: bytes) -> Any:
-    """Return the stored value; raises ArgumentsInvalid for what is no JSON."""
+    """Return the stored value; raises ArgumentsInvalid for bytes that are not JSON."""
     try:
         return json.loads(data.decode("utf-8", "surrogatepass"))
     except (ValueError, RecursionError):

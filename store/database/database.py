@@ -1,4 +1,4 @@
-"""What the rest of the store needs of a database."""
+"""Define what the rest of the store needs from a database."""
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -7,18 +7,18 @@ from typing import Protocol, TypeVar
 from sqlalchemy import Connection
 
 BUSY_TIMEOUT_S = 5.0
-"""How long a writer waits for another one."""
+"""How long a writer waits for another writer."""
 
 LOCK_WAIT_S = 60.0
-"""How long an opener waits for another one that migrates."""
+"""How long a process waits while another one runs migrations."""
 
 Answer = TypeVar("Answer")
 
 
 class Database(Protocol):
-    """Run short pieces of work, plain functions of a connection, each in a transaction of its own.
+    """Run short functions of a connection, each in a transaction of its own.
 
-    Every fault is a StoreUnavailable in one line.
+    Every fault is raised as a StoreUnavailable with a one-line message.
     """
 
     async def read(self, work: Callable[[Connection], Answer]) -> Answer:
@@ -26,11 +26,11 @@ class Database(Protocol):
         ...
 
     async def write(self, work: Callable[[Connection], Answer]) -> Answer:
-        """Run work that writes; all of it is committed, or nothing."""
+        """Run work that writes; everything is committed, or nothing."""
         ...
 
     def alone(self) -> AbstractAsyncContextManager[None]:
-        """Keep out every other process that asks for the same; for migrations."""
+        """Hold an exclusive lock across processes, for migrations."""
         ...
 
     async def close(self) -> None:

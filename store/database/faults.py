@@ -1,4 +1,4 @@
-"""Turn what a database or its disk raises into what the rest of backstay understands."""
+"""Convert errors of the database and its disk to StoreUnavailable."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ class Collision(StoreUnavailable):
 
 @contextmanager
 def faults() -> Generator[None]:
-    """Raise StoreUnavailable, in one line and with a fix, for every failure of the database or its disk."""
+    """Raise StoreUnavailable, with a one-line message and a fix, for every failure of the database or its disk."""
     try:
         yield
     except IntegrityError as error:
@@ -25,5 +25,5 @@ def faults() -> Generator[None]:
 
 
 def _root(error: Exception) -> BaseException:
-    """Return the driver's own error: that of SQLAlchemy repeats the statement."""
+    """Return the driver's own error, because SQLAlchemy's repeats the statement."""
     return error.orig or error if isinstance(error, DBAPIError) else error

@@ -1,4 +1,4 @@
-"""Which store this is."""
+"""Identify the store and its epoch."""
 
 import hashlib
 import hmac
@@ -18,16 +18,16 @@ _EPOCH = select(identity.c.epoch).with_for_update(read=True)
 
 
 class StoreIdentity(Frozen):
-    """Tell one store from another, and a restored store from what it was before."""
+    """Distinguish one store from another, and a restored store from its earlier self."""
 
     id: str
     epoch: int
     secret: SecretBytes = Field(exclude=True)
-    """Made at creation, never shown; every other key is derived from it."""
+    """Created with the store and never shown; every other key is derived from it."""
 
     @property
     def stamp(self) -> str:
-        """Return `<id>/<epoch>`, what a run remembers of its store."""
+        """Return `<id>/<epoch>`, by which a run recognises its store."""
         return f"{self.id}/{self.epoch}"
 
     def key(self, purpose: str) -> bytes:
@@ -36,8 +36,8 @@ class StoreIdentity(Frozen):
         return hmac.new(self.secret.get_secret_value(), message, hashlib.sha256).digest()
 
 
-def find_or_make(connection: Connection) -> StoreIdentity:
-    """Return the identity, made now when the database is new."""
+def find_or_create(connection: Connection) -> StoreIdentity:
+    """Return the identity; create it first if the database is new."""
     row = connection.execute(select(identity)).mappings().one_or_none()
     if row is not None:
         return _read(row)
@@ -49,7 +49,7 @@ def find_or_make(connection: Connection) -> StoreIdentity:
 def next_epoch(connection: Connection) -> StoreIdentity:
     """Begin a new epoch.
 
-    The number is also a time, so that two restores of one backup do not lead to the same epoch twice.
+    The number comes from the clock, so that two restores of one backup do not get the same epoch.
     """
     row = connection.execute(select(identity).with_for_update()).mappings().one()
     epoch = max(int(row["epoch"]) + 1, int(time.time()))
@@ -57,8 +57,11 @@ def next_epoch(connection: Connection) -> StoreIdentity:
     return _read({**row, "epoch": epoch})
 
 
-def demand_epoch(connection: Connection, known: StoreIdentity) -> None:
-    """Raise StoreMismatch when another epoch began; until the transaction ends none can, and no run can be pruned."""
+def require_epoch(connection: Connection, known: StoreIdentity) -> None:
+    """Raise StoreMismatch when a new epoch has begun.
+
+    Until the transaction ends, no new epoch can begin and no run can be pruned.
+    """
     epoch = connection.execute(_EPOCH).scalar_one()
     if epoch != known.epoch:
         raise StoreMismatch(
@@ -66,8 +69,8 @@ def demand_epoch(connection: Connection, known: StoreIdentity) -> None:
         )
 
 
-def keep_others_waiting(connection: Connection) -> None:
-    """Let no transaction that calls `demand_epoch` run beside this one."""
+def lock_epoch(connection: Connection) -> None:
+    """Lock out every transaction that calls `require_epoch` until this one ends."""
     connection.execute(select(identity.c.epoch).with_for_update())
 
 

@@ -1,4 +1,4 @@
-"""Where the database is, and the files that must exist before it is opened."""
+"""Find the database, and create the files that must exist before it is opened."""
 
 import os
 import re
@@ -49,9 +49,9 @@ _OCTAL = re.compile(r"\\([0-7]{3})")
 
 
 def network_filesystem(path: PurePosixPath, mounts: str) -> str | None:
-    """Return the type of the network filesystem that holds an absolute path, or None when it is a local one.
+    """Return the type of the network filesystem that holds an absolute path, or None for a local one.
 
-    `mounts` is the text of `/proc/mounts`; of two mounts at one place the later one counts, as in the kernel.
+    `mounts` is the text of `/proc/mounts`; if two mounts share a mount point, the later one counts, as in the kernel.
     """
     longest, found = -1, ""
     for line in mounts.splitlines():
@@ -65,7 +65,7 @@ def network_filesystem(path: PurePosixPath, mounts: str) -> str | None:
 
 
 def network_filesystem_here(path: Path) -> str | None:
-    """Return the same for this machine; None where the kernel does not list its mounts."""
+    """Return the type of the network filesystem for a path on this machine; None if there is no `/proc/mounts`."""
     try:
         mounts = Path("/proc/mounts").read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
@@ -83,7 +83,7 @@ _DRIVERS = {
 
 @dataclass(frozen=True)
 class Place:
-    """Name the database; `file` is None when it is a server."""
+    """Locate the database; `file` is None when it is a server."""
 
     url: URL
     file: Path | None
@@ -95,7 +95,7 @@ class Place:
 
 
 def place_of(database_url: str | None, home: Path) -> Place:
-    """Read the setting; without one the database is a file in `home`.
+    """Parse the setting; without one, the database is a file in `home`.
 
     Raises SettingsInvalid for anything that is neither a SQLite file nor PostgreSQL.
     """
@@ -130,7 +130,7 @@ def _file_of(url: URL) -> Path:
 def make_ready(file: Path) -> None:
     """Create the database file and its directories for this user only.
 
-    Raises SettingsInvalid when the file would lie on another host's disk or cannot be made.
+    Raises SettingsInvalid when the file is on a network filesystem or cannot be created.
     """
     network = network_filesystem_here(file.parent)
     if network is not None:
@@ -140,7 +140,7 @@ def make_ready(file: Path) -> None:
         )
     try:
         make_private_directory(file.parent)
-        # Closing a file drops every lock that this process has on it, those of an open store included: so only a new
+        # Closing a file drops every lock that this process holds on it, even those of an open store. So only a new
         # file is opened here.
         with suppress(FileExistsError):
             os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))

@@ -1,4 +1,4 @@
-"""PostgreSQL, for several hosts."""
+"""Keep the store in PostgreSQL, for several hosts."""
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -37,9 +37,9 @@ class PostgresDatabase:
                 return await connection.run_sync(work)
 
     async def write(self, work: Callable[[Connection], Answer]) -> Answer:
-        """Run work that writes; it locks the rows on which it decides.
+        """Run work that writes; it must lock the rows that it bases decisions on.
 
-        A row that is not there yet cannot be locked: of two that insert it one must start again and find it.
+        A row that does not exist yet cannot be locked. If two writers insert it, one starts again and then finds it.
         """
         for _ in range(_TRIES - 1):
             try:
@@ -55,7 +55,7 @@ class PostgresDatabase:
 
     @asynccontextmanager
     async def alone(self) -> AsyncGenerator[None]:
-        """Hold an advisory lock, which the server drops when this process dies."""
+        """Hold an advisory lock; the server releases it when this process dies."""
         with faults():
             connection = await self._engine.connect()
         try:

@@ -1,4 +1,4 @@
-"""The tables; `store/migrations` makes them, and a test keeps the two equal."""
+"""Define the tables. The migrations create them, and a test checks that both agree."""
 
 from typing import Any
 
@@ -19,13 +19,13 @@ from sqlalchemy.types import TypeDecorator
 
 
 class Words(TypeDecorator[str]):
-    """Keep any text: what no database can hold (lone surrogates, NUL) is written as an escape."""
+    """Store any text; characters that no database accepts (lone surrogates, NUL) are escaped."""
 
     impl = Text
     cache_ok = True
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
-        """Escape what UTF-8 or PostgreSQL refuses."""
+        """Escape what UTF-8 or PostgreSQL does not accept."""
         if value is None:
             return None
         return str(value).encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\x00")

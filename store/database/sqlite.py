@@ -1,4 +1,4 @@
-"""SQLite, for one host: everything that only SQLite needs; the rest of the store is portable SQL."""
+"""Keep the store in SQLite, for one host; the rest of the store is portable SQL."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
@@ -29,9 +29,9 @@ _BEGIN = (_HERE / "sqlite_begin.sql").read_text(encoding="utf-8").strip()
 
 
 class SqliteDatabase:
-    """Run each piece of work as a whole in a thread, writers one after the other.
+    """Run each piece of work in one thread, and writers one after the other.
 
-    An async driver hands every cursor call to a thread, which was measured to cost more than twice the processor time.
+    An async driver hands every single cursor call to a thread, which takes more than twice the processor time.
     """
 
     def __init__(self, url: URL, file: Path, *, busy_timeout_s: float = BUSY_TIMEOUT_S) -> None:
@@ -55,9 +55,9 @@ class SqliteDatabase:
         return await asyncio.wrap_future(self._threads.submit(_run, self._engine, work))
 
     async def write(self, work: Callable[[Connection], Answer]) -> Answer:
-        """Run work that writes; no other writer comes between its statements.
+        """Run work that writes; no other writer runs between its statements.
 
-        Work that has begun is finished even when the caller is cancelled.
+        Work that has begun finishes even if the caller is cancelled.
         """
         await self._take_turn()
         loop = asyncio.get_running_loop()
@@ -67,7 +67,7 @@ class SqliteDatabase:
 
     @asynccontextmanager
     async def alone(self) -> AsyncGenerator[None]:
-        """Hold a lock file beside the database, which the kernel drops when this process dies."""
+        """Lock a file beside the database; the kernel releases the lock when this process dies."""
         path = self._file.with_name(self._file.name + ".lock")
         waits = asyncio.get_running_loop().call_later(_LOG_AFTER_S, lambda: _log.info("store.waits", lock=str(path)))
         async with AsyncExitStack() as stack:
@@ -88,7 +88,7 @@ class SqliteDatabase:
         self._engine.dispose()
 
     async def _take_turn(self) -> None:
-        """Queue the writers of this process fairly; SQLite itself lets them poll, and the unlucky starve."""
+        """Queue the writers of this process in order; SQLite alone lets them poll, and some would wait forever."""
         try:
             async with asyncio.timeout(self._busy_timeout_s):
                 await self._turn.acquire()
@@ -104,7 +104,7 @@ def _run(engine: Engine, work: Callable[[Connection], Answer]) -> Answer:
 
 
 def _on_connect(connection: Any, _record: Any) -> None:
-    """Make the connection durable; transactions are begun by `_on_begin`, not by the driver."""
+    """Set the connection up for durable writes; `_on_begin` begins transactions, not the driver."""
     connection.isolation_level = None
     for statement in _CONNECT:
         answer = connection.execute(statement).fetchone()
@@ -115,6 +115,6 @@ def _on_connect(connection: Any, _record: Any) -> None:
 
 
 def _on_begin(connection: Connection) -> None:
-    """Take the write lock at the start: what a transaction reads must still be true when it writes."""
+    """Take the write lock at the start, so that what a transaction reads is still true when it writes."""
     if connection.get_execution_options().get(_WRITES):
         connection.exec_driver_sql(_BEGIN)

@@ -1,4 +1,4 @@
-"""The ledger of effects: who may send, and what became of it."""
+"""Record effects: which attempt may send, and what happened."""
 
 import secrets
 from collections.abc import Callable
@@ -11,31 +11,31 @@ from backstay.effects.effect import LEGAL, EffectState
 from backstay.errors import ArgumentsInvalid, EffectConflict
 from store.database.database import Database
 from store.database.faults import Collision
-from store.database.identity import StoreIdentity, demand_epoch
+from store.database.identity import StoreIdentity, require_epoch
 from store.database.schema import effects
 from store.effects.types import Begun, BoundUndo, EffectRow, Go, Intent
 from store.runs.decisions import add_decisions
-from store.runs.runs import demand_kept
+from store.runs.runs import require_not_pruned
 
 _RECORDED = frozenset({EffectState.APPLIED, EffectState.FAILED, EffectState.COMPENSATED, EffectState.KEPT})
 
 
 def admit_first(intent: Intent, *, attempt: int, epoch_differs: bool) -> Go:
-    """Rule on an effect without a row.
+    """Decide about an effect that has no row.
 
-    After a restore the row of an earlier attempt may be lost; a later send without the earlier send's row proves
-    the same.
+    After a restore, the row of an earlier attempt may be lost. The same is true when a later send finds no row of the
+    earlier one.
     """
     lost = (epoch_differs and attempt > 1) or intent.send > 1
     return "unknown" if lost else "go"
 
 
 def admit_again(row: EffectRow, intent: Intent, *, now: float, idempotency_ttl: float | None) -> Go:
-    """Rule on an effect that has a row."""
+    """Decide about an effect that has a row."""
     if (row.tool, row.args_digest, row.undo) != (intent.tool, intent.args_digest, intent.undo):
         return "conflict"
     if row.state is EffectState.FAILED and intent.undo and intent.send > row.send:
-        # The tool said that its compensation failed; another deliberate send may succeed.
+        # The tool reported that the compensation failed; a new deliberate send may succeed.
         return "go"
     if row.state in _RECORDED:
         return "recorded"
@@ -43,7 +43,7 @@ def admit_again(row: EffectRow, intent: Intent, *, now: float, idempotency_ttl: 
         return "conflict"
     match row.state:
         case EffectState.NOT_SENT:
-            # Without a token a check or a person closed this send: an attempt that slept since must not revive it.
+            # An empty token means that a check or a person closed this send; a late attempt must not reopen it.
             return "recorded" if intent.send == row.send and not row.token else "go"
         case EffectState.DISPATCHED if now < row.lease:
             return "wait"
@@ -69,20 +69,20 @@ _UPDATE = update(effects).where(
 
 
 class Effects:
-    """Keep one row per effect; of all attempts that begin, one at a time is told to go."""
+    """Keep one row per effect, and let one attempt at a time send it."""
 
     def __init__(self, database: Database, clock: Callable[[], float], identity: Callable[[], StoreIdentity]) -> None:
-        """Read time from `clock`, in unix seconds, and which store this is from `identity`."""
+        """Get the time in unix seconds from `clock`, and the current identity of the store from `identity`."""
         self._database = database
         self._clock = clock
         self._identity = identity
 
     async def begin(self, intent: Intent, *, idempotency_ttl: float | None, attempt: int, epoch_differs: bool) -> Begun:
-        """Record that an attempt is about to send, and say whether it may.
+        """Record that an attempt is about to send, and return whether it may.
 
-        `idempotency_ttl`: how long after the first send a repeat is harmless; None when it never is. A lost row is
-        recorded as unknown, so that it can be resolved like any other. Raises Pruned, and StoreMismatch when another
-        epoch began.
+        `idempotency_ttl`: how long after the first send a repeat is harmless; None if it never is. A lost row is
+        recorded as unknown, so that it can be resolved like any other. Raises Pruned, and StoreMismatch when a new
+        epoch has begun.
         """
         work = partial(self._begin, intent=intent, ttl=idempotency_ttl, attempt=attempt, epoch_differs=epoch_differs)
         return await self._database.write(work)
@@ -97,7 +97,7 @@ class Effects:
         result_ref: str | None = None,
         undo: BoundUndo | None = None,
     ) -> bool:
-        """Record what came of a send; False when it is no longer this attempt's to say."""
+        """Record the outcome of a send; return False when this attempt may no longer record it."""
         if state not in _SETTLED_AS:
             raise EffectConflict(f"effect {effect_id} cannot go from dispatched to {state}")
         values = {"state": state, "outcome": outcome, "result_ref": result_ref, **_undo_columns(undo)}
@@ -112,22 +112,22 @@ class Effects:
         result_ref: str | None = None,
         undo: BoundUndo | None = None,
     ) -> EffectRow:
-        """Record what a check or a person says of an effect; the attempt that sent it may say nothing any more.
+        """Record what a check or a person found out; the attempt that sent the effect can no longer settle it.
 
-        To say again what is recorded changes nothing. Raises EffectConflict while it may still be sent and when the
-        row says otherwise, ArgumentsInvalid when there is no row.
+        Recording the same again changes nothing. Raises EffectConflict while the effect may still be sent and when the
+        row says something else, ArgumentsInvalid when there is no row.
         """
         values: dict[str, Any] = {"state": state, "outcome": outcome, **_undo_columns(undo)}
-        # Who settles without an answer of its own leaves the one that was kept.
+        # Without a new result, the stored one stays.
         values |= {} if result_ref is None else {"result_ref": result_ref}
         return await self._database.write(partial(self._move, effect_id=effect_id, state=state, values=values))
 
     async def mark(self, effect_id: str, state: EffectState) -> EffectRow:
-        """Record that an effect was compensated or kept; its outcome stays. Raises as `resolve`."""
+        """Record that an effect was compensated or kept; its outcome stays. Raises what `resolve` raises."""
         return await self._database.write(partial(self._move, effect_id=effect_id, state=state, values={}))
 
     async def get(self, effect_id: str) -> EffectRow | None:
-        """Return what is known of one effect, or None."""
+        """Return the row of one effect, or None."""
         return await self._database.read(partial(_find, effect_id=effect_id))
 
     async def of_run(self, run: str) -> list[EffectRow]:
@@ -146,9 +146,9 @@ class Effects:
         add_decisions(connection, intent.run, intent.decisions)
         row = _find(connection, intent.effect_id, lock=True)
         if row is None:
-            # That there is no row proves something in this epoch only, and only as long as the run is not pruned.
-            demand_epoch(connection, self._identity())
-            demand_kept(connection, intent.run)
+            # A missing row only proves that nothing was sent if this is still the epoch, and the run is not pruned.
+            require_epoch(connection, self._identity())
+            require_not_pruned(connection, intent.run)
             kind = admit_first(intent, attempt=attempt, epoch_differs=epoch_differs)
             row = _first_row(intent, going=kind == "go", now=now)
             connection.execute(_INSERT, row.model_dump())
@@ -184,14 +184,14 @@ class Effects:
         if row.state is EffectState.DISPATCHED and self._clock() < row.lease:
             raise EffectConflict(f"effect {effect_id} may still be sent until its lease ends; try again then")
         if row.state is state:
-            # A person's "did not happen" also closes a send that its own attempt found not sent.
+            # A person's "did not happen" also closes a send that its own attempt recorded as not sent.
             return self._change(connection, row, {"state": state, "token": ""})
         if state not in LEGAL[row.state]:
             raise EffectConflict(f"effect {effect_id} is recorded as {row.state}, which cannot become {state}")
         return self._change(connection, row, {**values, "state": state, "token": ""})
 
     def _change(self, connection: Connection, row: EffectRow, values: dict[str, Any]) -> EffectRow:
-        """Compare and set; an effect is compensated in the transaction that records its compensation as applied."""
+        """Compare and set. Recording a compensation as applied also marks its effect as compensated."""
         values = {**values, "updated_at": self._clock()}
         old = {"id_": row.effect_id, "token_": row.token, "state_": row.state}
         if connection.execute(_UPDATE, {**old, **values}).rowcount != 1:
@@ -203,7 +203,7 @@ class Effects:
         return row.model_copy(update=values)
 
     def _can_be_undone(self, row: EffectRow) -> bool:
-        """Return whether an effect may be marked compensated; one that nobody heard of again is as good as unknown."""
+        """Return whether an effect may be marked compensated; one whose lease has ended counts as unknown."""
         lost = row.state is EffectState.DISPATCHED and self._clock() >= row.lease
         return lost or row.state in _UNDONE_FROM
 

@@ -1,4 +1,4 @@
-"""Everything the store knows of one effect."""
+"""Types for what the store records about one effect."""
 
 from typing import Literal
 
@@ -47,7 +47,7 @@ class EffectRow(Frozen):
     state: EffectState
     send: int
     token: str = Field(repr=False)
-    """The attempt that may settle it; empty when none may."""
+    """Identifies the attempt that may settle it; empty when none may."""
     lease: float
     step: int
     user_id: str
@@ -88,16 +88,16 @@ class Begun(Frozen):
 
     kind: Go
     token: str = Field(default="", repr=False)
-    """What `settle` asks for; empty unless `go`."""
+    """Pass this to `settle`; empty unless `kind` is `go`."""
     row: EffectRow
-    """The row as it stands now."""
+    """The row after this call."""
 
 
 class BoundUndo(Frozen):
-    """Name the compensation with its arguments already rendered and sealed."""
+    """Hold the compensation of an effect, with its arguments rendered and sealed."""
 
     tool: str
     sealed_ref: str
     """Ref of the sealed blob with the arguments."""
     shown: str
-    """What would be called, for people."""
+    """The call in a form that people read."""

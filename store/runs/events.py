@@ -1,4 +1,4 @@
-"""The timelines of runs."""
+"""Store the timelines of runs."""
 
 from collections.abc import Sequence
 
@@ -22,14 +22,14 @@ class Events:
     """Keep every event of every run, once."""
 
     def __init__(self, database: Database) -> None:
-        """Write to `database`."""
+        """Use this database."""
         self._database = database
 
     async def append(self, run: str, new: Sequence[Event]) -> None:
-        """Add events; of two with one number the later one stays, so that a repeat changes nothing.
+        """Add events. If two have the same number, the later one stays, so a repeat changes nothing.
 
-        After a reset of the workflow a number can come again with another event; an attempt that slept through the
-        reset must not bring the old one back.
+        After a workflow reset, a number can come again with another event. An attempt from before the reset must not
+        bring the old one back.
         """
         latest = {event.n: event for event in sorted(new, key=lambda event: event.at)}
         if not latest:

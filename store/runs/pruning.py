@@ -1,8 +1,8 @@
 """Remove what ended runs have recorded, and keep one row of each.
 
-First, in one transaction, the run's row is marked as pruned and its effects, events and secrets go. From then on every
-intent of the run is refused. Its folder of payloads goes after that, and whoever is killed in between leaves a folder
-whose run is marked: the next pruning removes it. No payload of another run is ever looked at, since runs share no file.
+One transaction marks the run's row as pruned and deletes its effects, events and secrets. From then on every intent of
+the run is refused. The run's folder of payloads is removed after that. If the process is killed in between, the next
+pruning removes the folder, because the run is marked. Payloads of other runs are never touched: runs share no files.
 """
 
 import asyncio
@@ -18,26 +18,26 @@ from sqlalchemy import Connection, Select, delete, exists, func, select, update
 from backstay.frozen import Frozen
 from store.blobs.shown import folder_of
 from store.database.database import Database
-from store.database.identity import keep_others_waiting
+from store.database.identity import lock_epoch
 from store.database.schema import chain, decisions, effects, events, runs, secrets
 from store.faults import disk_faults
 
 
 class Execution(Frozen):
-    """Name one workflow execution that works on a run: of its own chain, or an undo after its end."""
+    """Name one workflow execution that works on a run: one of its own chain, or an undo after its end."""
 
     workflow_id: str
     run_id: str
 
 
 class Prunable(Frozen):
-    """Name a run of which nothing was recorded lately, with all executions that Temporal must be asked about."""
+    """Describe a run without recent records, with all executions that Temporal must be asked about."""
 
     run: str
     workflow_id: str
     first_run_id: str
     closed: bool
-    """Whether the store saw it end."""
+    """Whether the end of the run is recorded in the store."""
     executions: frozenset[Execution]
 
 
@@ -52,12 +52,12 @@ class Freed(Frozen):
     bytes: int = 0
 
     def __add__(self, other: "Freed") -> "Freed":
-        """Return both together."""
+        """Return the sum."""
         return Freed(**{name: value + getattr(other, name) for name, value in self})
 
 
 class Pruning:
-    """Find and remove what ended runs have recorded; only Temporal knows which ones have ended."""
+    """Find idle runs and remove what they have recorded; the caller asks Temporal which of them have ended."""
 
     def __init__(self, database: Database, blobs: Path, clock: Callable[[], float]) -> None:
         """Work on one store."""
@@ -66,7 +66,7 @@ class Pruning:
         self._clock = clock
 
     async def idle(self, before: float) -> list[Prunable]:
-        """Return the runs of which nothing was recorded since a unix time, the oldest first."""
+        """Return the runs without records since a unix time, the oldest first."""
 
         def work(connection: Connection) -> list[Prunable]:
             rows = connection.execute(_idle(before).order_by(runs.c.opened_at)).all()
@@ -84,11 +84,11 @@ class Pruning:
         return await self._database.read(work)
 
     async def prune(self, run: Prunable, before: float, *, dry_run: bool = False) -> Freed | None:
-        """Mark a run as pruned and remove its rows; None when it has moved since `idle` found it."""
+        """Mark a run as pruned and remove its rows; return None if it has new records since `idle` found it."""
 
         def work(connection: Connection) -> Freed | None:
-            keep_others_waiting(connection)
-            # Whoever settles one of these effects right now is waited for, and seen below.
+            lock_epoch(connection)
+            # Wait for whoever is settling one of these effects, so that the check below sees the change.
             connection.execute(select(effects.c.effect_id).where(effects.c.run == run.run).with_for_update()).all()
             still = connection.execute(_idle(before).where(runs.c.run == run.run)).first()
             if still is None or _executions(connection, run.run) != run.executions:
@@ -129,7 +129,7 @@ class Pruning:
                     sizes = [file.stat().st_size for file in folder.iterdir()]
                     freed += Freed(files=len(sizes), bytes=sum(sizes))
                 if not dry_run:
-                    # A last attempt of the run may write meanwhile; then the next pruning removes the rest.
+                    # A late attempt of the run may still write; the next pruning removes what is left.
                     shutil.rmtree(folder, ignore_errors=True)
         return freed
 

@@ -1,4 +1,4 @@
-"""The runs this store has seen."""
+"""Store one row per run."""
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -9,12 +9,12 @@ from sqlalchemy import Connection, bindparam, insert, select, update
 from backstay.errors import Pruned
 from backstay.frozen import Frozen
 from store.database.database import Database
-from store.database.identity import StoreIdentity, demand_epoch
+from store.database.identity import StoreIdentity, require_epoch
 from store.database.schema import chain, runs
 
 
 class RunRow(Frozen):
-    """Hold one row of the table `runs`; times are unix seconds of the worker that wrote them."""
+    """Hold one row of the table `runs`; times are unix seconds by the clock of the worker that wrote them."""
 
     run: str
     workflow_id: str
@@ -30,23 +30,23 @@ class RunRow(Frozen):
     store: str
     result: dict[str, Any] | None = None
     pruned_at: float | None = None
-    """When all else that the run had recorded was removed."""
+    """When everything else of the run was removed."""
 
-    def demand_kept(self) -> None:
-        """Raise Pruned when nothing but this row is left of the run."""
-        refuse_pruned(self.run, self.pruned_at)
+    def require_not_pruned(self) -> None:
+        """Raise Pruned when only this row is left of the run."""
+        _raise_if_pruned(self.run, self.pruned_at)
 
 
-def refuse_pruned(run: str, pruned_at: float | None) -> None:
-    """Raise Pruned when there is a time at which the run was pruned."""
+def _raise_if_pruned(run: str, pruned_at: float | None) -> None:
+    """Raise Pruned when `pruned_at` is set."""
     if pruned_at is not None:
         on = datetime.fromtimestamp(pruned_at, UTC).strftime("%Y-%m-%d")
         raise Pruned(f"run {run} was pruned on {on}: its effects are no longer known and nothing of it is sent")
 
 
-def demand_kept(connection: Connection, run: str) -> None:
+def require_not_pruned(connection: Connection, run: str) -> None:
     """Raise Pruned when the run is marked as pruned."""
-    refuse_pruned(run, connection.execute(_PRUNED_AT, {"run_": run}).scalar())
+    _raise_if_pruned(run, connection.execute(_PRUNED_AT, {"run_": run}).scalar())
 
 
 _TEXT_LIMIT = 500
@@ -54,10 +54,10 @@ _PRUNED_AT = select(runs.c.pruned_at).where(runs.c.run == bindparam("run_"))
 
 
 class Runs:
-    """Keep one row per run, findable by any run id of its chain."""
+    """Keep one row per run, found by any run id of its chain."""
 
     def __init__(self, database: Database, clock: Callable[[], float], identity: Callable[[], StoreIdentity]) -> None:
-        """Read time from `clock`, in unix seconds, and which store this is from `identity`."""
+        """Get the time in unix seconds from `clock`, and the current identity of the store from `identity`."""
         self._database = database
         self._clock = clock
         self._identity = identity
@@ -92,21 +92,21 @@ class Runs:
         await self._database.write(work)
 
     async def undoing(self, run: str, *, workflow_id: str, workflow_run_id: str) -> None:
-        """Record which execution takes back the run's effects, so that the run is not pruned under it.
+        """Record which execution undoes the run's effects, so that the run is not pruned meanwhile.
 
-        Raises Pruned when it was already.
+        Raises Pruned if it is pruned already.
         """
         link = {"workflow_id": workflow_id, "workflow_run_id": workflow_run_id}
 
         def work(connection: Connection) -> None:
-            demand_epoch(connection, self._identity())
-            demand_kept(connection, run)
+            require_epoch(connection, self._identity())
+            require_not_pruned(connection, run)
             _link(connection, link, run)
 
         await self._database.write(work)
 
     async def closed(self, run: str, result: Mapping[str, Any]) -> None:
-        """Store how a run ended; the last word counts, also for a run whose beginning was never recorded.
+        """Record how a run ended, also if its beginning was never recorded; a later result replaces an earlier one.
 
         Raises Pruned.
         """
@@ -139,14 +139,14 @@ class Runs:
         return found[0] if found else None
 
     async def newest(self, limit: int) -> list[RunRow]:
-        """Return the runs that began last, the newest first."""
+        """Return the latest runs, the newest first."""
         return await self._rows(select(runs).order_by(runs.c.opened_at.desc(), runs.c.run.desc()).limit(limit))
 
     def _insert(self, connection: Connection, row: Mapping[str, Any]) -> None:
         if connection.execute(select(runs.c.run).where(runs.c.run == row["run"])).first() is None:
             connection.execute(insert(runs).values(**row, state="open", opened_at=self._clock()))
 
-        demand_kept(connection, row["run"])
+        require_not_pruned(connection, row["run"])
 
     async def _rows(self, chosen: Any) -> list[RunRow]:
         def work(connection: Connection) -> list[RunRow]:

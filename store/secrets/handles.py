@@ -1,4 +1,4 @@
-"""What the secret handles of a run stand for."""
+"""Store the secrets behind the handles of a run."""
 
 from collections.abc import Iterable, Mapping
 
@@ -19,19 +19,19 @@ class SecretValue(Frozen):
 
 
 _AT_ONCE = 500
-"""How many handles one statement names; databases limit their parameters."""
+"""How many handles one statement may name; databases limit the number of parameters."""
 
 
 class SecretHandles:
-    """Keep the values behind handles, sealed."""
+    """Keep the sealed values behind handles."""
 
     def __init__(self, database: Database, seal: Seal) -> None:
-        """Write to `database`; nothing leaves this process unsealed."""
+        """Use this database; every value is sealed before it is written."""
         self._database = database
         self._seal = seal
 
     async def remember(self, run: str, entries: Mapping[str, SecretValue]) -> None:
-        """Keep what each handle stands for; a handle that is known stays as it is."""
+        """Store the value of each handle; a known handle is not changed."""
         if not entries:
             return
 
@@ -48,7 +48,7 @@ class SecretHandles:
         await self._database.write(work)
 
     async def reveal(self, run: str, handles: Iterable[str]) -> dict[str, SecretValue]:
-        """Return the values of those handles that this run knows."""
+        """Return the values of the handles that belong to this run."""
         wanted = list(dict.fromkeys(handles))
         if not wanted:
             return {}

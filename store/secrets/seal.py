@@ -1,4 +1,4 @@
-"""Close and open what must not lie about in clear."""
+"""Encrypt and decrypt data at rest."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ class Seal:
     """Encrypt with the first key and decrypt with any of them; without keys only mark the data as sealed."""
 
     def __init__(self, keys: Sequence[str] = ()) -> None:
-        """Take Fernet keys, the newest first. Raises SettingsInvalid, never showing a key."""
+        """Take Fernet keys, the newest first. Raises SettingsInvalid without showing the key."""
         self._fernet = MultiFernet([_key(n, key) for n, key in enumerate(keys, 1)]) if keys else None
 
     def close(self, data: bytes) -> bytes:
@@ -24,9 +24,9 @@ class Seal:
         return _ENCRYPTED + self._fernet.encrypt(data)
 
     def open(self, sealed: bytes) -> bytes:
-        """Return the data of a sealed form made with or without keys.
+        """Return the data of a sealed form, encrypted or not.
 
-        Raises SettingsInvalid when none of the keys fits.
+        Raises SettingsInvalid when no key fits.
         """
         mark, body = sealed[:1], sealed[1:]
         if mark == _PLAIN:
@@ -43,7 +43,7 @@ class Seal:
             ) from None
 
     def fits(self, sealed: bytes) -> bool:
-        """Say whether data is encrypted exactly when there are keys."""
+        """Return whether data is encrypted if there are keys, and plain if there are none."""
         return sealed[:1] == (_PLAIN if self._fernet is None else _ENCRYPTED)
 
 

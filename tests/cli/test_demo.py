@@ -1,4 +1,4 @@
-"""The demo, as a newcomer runs it: at a terminal, without one, and with the worker killed amid it."""
+"""The demo, as a newcomer runs it: at a terminal, without one, and with the worker killed during it."""
 
 import asyncio
 import os
@@ -75,7 +75,7 @@ async def test_without_a_terminal_the_demo_approves_by_itself_says_so_and_ends(t
 
 
 @pytest.mark.timeout(200)
-async def test_a_worker_that_is_killed_amid_the_sending_sends_nothing_twice(tmp_path):
+async def test_a_worker_that_is_killed_during_the_sending_sends_nothing_twice(tmp_path):
     async with demo(tmp_path, "--crash") as process:
         out, err = (text.decode() for text in await asyncio.wait_for(process.communicate(), 150))
 

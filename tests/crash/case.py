@@ -117,7 +117,7 @@ async def open_case(
     *,
     shape: Shape = "reminders",
     transport: Transport = "http",
-    amid_model: int = 0,
+    during_model: int = 0,
     notify: str = "",
     faults: Faults | None = None,
     declared: dict[str, Any] | None = None,
@@ -133,7 +133,7 @@ async def open_case(
     """
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
     database = folder / "mailbox.db"
-    script = Script(folder / "witness", amid=amid_model, success=shape != "rollback")
+    script = Script(folder / "witness", during=during_model, success=shape != "rollback")
     async with AsyncExitStack() as stack:
         model = await stack.enter_async_context(ScriptedModel(rules or script))
         address = ""

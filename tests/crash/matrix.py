@@ -40,8 +40,8 @@ async def open_matrix(
     async def run(point: Point) -> None:
         async with turns, asyncio.timeout(200):
             place = folder / point.name.replace(":", "_")
-            amid = point.nth if (point.when, point.place) == ("amid", "model.request") else 0
-            options = {"shape": point.shape, "transport": point.transport, "amid_model": amid, "notify": address}
+            during = point.nth if (point.when, point.place) == ("during", "model.request") else 0
+            options = {"shape": point.shape, "transport": point.transport, "during_model": during, "notify": address}
             async with open_case(client, nursery, place, **options) as case:
                 await killed_at(case, point)
 

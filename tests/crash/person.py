@@ -21,9 +21,9 @@ from tests.engine import Mailbox
 class Person:
     """Answer the requests of one run until it ends."""
 
-    def __init__(self, mailbox: Mailbox, patience_s: float = 150) -> None:
+    def __init__(self, mailbox: Mailbox, timeout_s: float = 150) -> None:
         self.mailbox = mailbox
-        self.patience_s = patience_s
+        self.timeout_s = timeout_s
         self.asked: dict[str, dict[str, Any]] = {}
         self.resent: Counter[str] = Counter()
 
@@ -31,7 +31,7 @@ class Person:
         """Return the run's Result."""
         ending = asyncio.create_task(self.result(handle))
         try:
-            async with asyncio.timeout(self.patience_s):
+            async with asyncio.timeout(self.timeout_s):
                 while not ending.done():
                     await asyncio.wait([ending], timeout=0.3)
                     for request in [] if ending.done() else await self.pending(handle):

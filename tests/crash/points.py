@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-When = Literal["before", "amid", "after"]
+When = Literal["before", "during", "after"]
 Shape = Literal["reminders", "lost", "rollback", "undo_run", "plan"]
 Transport = Literal["http", "stdio"]
 
@@ -69,7 +69,7 @@ POINTS = [
     *_both("call_tool.send", 1),
     *_both("effects.begin", 1),
     Point("before", "provider.request.send", 2),
-    Point("amid", "provider.request.send", 1),
+    Point("during", "provider.request.send", 1),
     Point("after", "provider.request.send", 1),
     *_both("records.keep.send", 1),
     *_both("effects.settle", 1),
@@ -78,7 +78,7 @@ POINTS = [
     # The model.
     *_both("ask_model", 3),
     Point("before", "model.request", 2),
-    Point("amid", "model.request", 3),
+    Point("during", "model.request", 3),
     # Everything else a run does.
     *_both("open_run"),
     Point("after", "search_tools"),
@@ -106,7 +106,7 @@ MORE_POINTS = [
     *_both("effects.settle", 3),
     Point("before", "effects.begin", 2, transport="stdio"),
     Point("before", "provider.request.send", 1, transport="stdio"),
-    Point("amid", "provider.request.send", 3, transport="stdio"),
+    Point("during", "provider.request.send", 3, transport="stdio"),
     Point("after", "provider.request.send", 2, transport="stdio"),
     *_both("effects.settle", 2, transport="stdio"),
     *_both("ask_model", 1),

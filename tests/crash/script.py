@@ -15,15 +15,15 @@ SEND = "mail__send_email"
 class Script:
     """Read twice, look into a result, send three mails, finish; `success=False` makes the run take them back."""
 
-    def __init__(self, witness: Path, *, amid: int = 0, success: bool = True) -> None:
+    def __init__(self, witness: Path, *, during: int = 0, success: bool = True) -> None:
         self.witness = witness
-        self.amid = amid
+        self.during = during
         self.success = success
         self.asked = 0
 
     async def __call__(self, talk: Conversation) -> Reply:
         self.asked += 1
-        if self.asked == self.amid:
+        if self.asked == self.during:
             # The worker dies when it sees this; the answer is billed, and there is nobody to hear it.
             await asyncio.to_thread(self.witness.touch)
             return self.next(talk).model_copy(update={"delay_s": 5})

@@ -1,4 +1,4 @@
-"""A worker dies amid a compensation: its own check settles it, and nothing is sent again without proof."""
+"""A worker dies during a compensation: its own check settles it, and nothing is sent again without proof."""
 
 import asyncio
 

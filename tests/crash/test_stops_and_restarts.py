@@ -57,8 +57,8 @@ async def test_a_worker_stopped_before_its_send_and_continued_much_later_does_no
 
 
 @together
-async def test_a_worker_stopped_amid_its_send_and_continued_much_later_adds_nothing(temporal, nursery, tmp_path):
-    await stopped_and_continued(temporal, nursery, tmp_path, "amid:provider.request.send:2")
+async def test_a_worker_stopped_during_its_send_and_continued_much_later_adds_nothing(temporal, nursery, tmp_path):
+    await stopped_and_continued(temporal, nursery, tmp_path, "during:provider.request.send:2")
 
 
 @together
@@ -69,7 +69,7 @@ async def test_a_worker_stopped_after_its_send_and_continued_much_later_adds_not
 @together
 async def test_a_worker_continued_while_a_person_is_asked_adds_no_second_truth(temporal, nursery, tmp_path):
     """The late answer of the first worker comes while the second asks; the word that is recorded first stands."""
-    point = "amid:provider.request.send:3"
+    point = "during:provider.request.send:3"
     async with open_case(temporal, nursery, tmp_path, faults=Faults(slow_seconds=0.3), declared=WITHOUT_CHECK) as case:
         stopped = await case.worker(point, "STOP")
         run = await case.start()
@@ -151,7 +151,7 @@ async def client_of(port: int) -> Client:
 
 
 @together
-async def test_a_temporal_server_killed_amid_sending_and_started_again_loses_nothing(temporal, nursery, tmp_path):
+async def test_a_temporal_server_killed_during_sending_and_started_again_loses_nothing(temporal, nursery, tmp_path):
     """The session's server serves other runs meanwhile, so this run has one of its own."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -2,7 +2,7 @@
 
 KILL_AT="after:effects.begin:2" dies with SIGKILL the second time an intent has been committed; the places are in
 points.py. KILL_WITH=STOP stops it there instead, until it is continued. KILL_MAILBOX names the mailbox's database and
-KILL_WITNESS a file: `amid` waits until one of them shows that the request has arrived.
+KILL_WITNESS a file: `during` waits until one of them shows that the request has arrived.
 """
 
 import asyncio
@@ -87,7 +87,7 @@ class Killer:
             if not only(arguments):
                 return await original(*arguments, **named)
             if self.when != "after" and self._due():
-                return await self._die_before_or_amid(original(*arguments, **named))
+                return await self._die_before_or_during(original(*arguments, **named))
             answer = await original(*arguments, **named)
             if self.when == "after" and self._due():
                 self.die()
@@ -99,13 +99,13 @@ class Killer:
         self.left -= 1
         return self.left == 0
 
-    async def _die_before_or_amid(self, original: Any) -> Any:
+    async def _die_before_or_during(self, original: Any) -> Any:
         if self.when == "before":
             self.die()
         running = asyncio.ensure_future(original)
-        while self.when == "amid" and not running.done() and not self._arrived():
+        while self.when == "during" and not running.done() and not self._arrived():
             await asyncio.sleep(0.005)
-        if self.when == "amid":
+        if self.when == "during":
             self.die()
         return await running
 

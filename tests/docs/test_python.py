@@ -57,7 +57,7 @@ async def test_the_first_example_does_what_the_readme_promises(documented, tmp_p
     sent = mailbox.requests("send_email") - before
     assert "completed" in said, complained
     assert said.count("approval.asked") == 1
-    assert said.count("taken back:") == sent > 1
+    assert said.count("undone:") == sent > 1
     assert mailbox.sent() == standing
 
 

@@ -9,6 +9,7 @@ import pytest
 import pytest_asyncio
 from temporalio.client import WorkflowFailureError, WorkflowUpdateFailedError
 
+from backstay.testing import Reply
 from store.opening import open_store
 from tests import signing
 from tests.engine import Scripts, ended, engine, pending, toolbox_of
@@ -28,10 +29,19 @@ READ = {"tool": "mail.list_customers", "arguments": {"limit": 2}}
 
 
 @pytest_asyncio.fixture(scope="module")
-async def opened(temporal, tmp_path_factory):
+async def shared(temporal, tmp_path_factory):
     async with AsyncExitStack() as stack:
         folder = tmp_path_factory.mktemp("authority")
-        yield await stack.enter_async_context(engine(temporal, folder, Scripts(), policy=POLICY, approver_key=KEY))
+        scripts = Scripts()
+        yield (
+            await stack.enter_async_context(engine(temporal, folder, scripts, policy=POLICY, approver_key=KEY)),
+            scripts,
+        )
+
+
+@pytest.fixture
+def opened(shared):
+    return shared[0]
 
 
 @pytest_asyncio.fixture
@@ -89,6 +99,18 @@ async def paid(opened, *steps, **fields):
     return handle
 
 
+async def paid_and_asking(opened, scripts):
+    """Bring a run to where it has made a payment that two people approved, and asks a question."""
+    payment = Reply(calls=[("mail__send_email", send("a@two.example")["arguments"])])
+    handle = await opened.start(scripts.task(payment, Reply(calls=[("ask_person", {"question": "Go on?"})])))
+    await approve(handle, ANA, BO)
+    async with asyncio.timeout(60):
+        while [request["kind"] for request in await handle.query("pending")] != ["question"]:
+            await asyncio.sleep(0.1)
+    assert sent(opened, handle) == 1
+    return handle
+
+
 async def test_a_lost_payment_is_sent_again_only_when_the_two_agree_who_must_approve_it(lossy):
     handle = await lossy.start(plan(send("a@two.example")))
     await approve(handle, ANA, BO)
@@ -136,12 +158,9 @@ async def test_pausing_and_resuming_need_somebody_whom_the_policy_names(opened):
     assert (await ended(handle))["outcome"] == "failed"
 
 
-async def test_an_undo_needs_as_many_as_the_payment_that_it_takes_back(opened):
-    handle = await opened.start(plan(send("a@two.example"), send("b@two.example")))
-    await approve(handle, ANA, BO)
-    async with asyncio.timeout(60):
-        while sent(opened, handle) == 0:
-            await asyncio.sleep(0.1)
+async def test_an_undo_needs_as_many_as_the_payment_that_it_takes_back(shared):
+    opened, scripts = shared
+    handle = await paid_and_asking(opened, scripts)
     undo = {"to_step": 0}
     assert await refusal(handle.execute_update("undo", {**undo, "by": "eve"})) == "NotVerified"
     assert (await say(handle, "undo", ANA, **undo))["state"] == "recorded"
@@ -149,7 +168,7 @@ async def test_an_undo_needs_as_many_as_the_payment_that_it_takes_back(opened):
     assert sent(opened, handle, "recall_email") == 0
     undone = (await say(handle, "undo", CY, **undo))["undone"]
     assert [effect["state"] for effect in undone] == ["compensated"]
-    await handle.cancel()
+    await handle.terminate()
 
 
 async def test_undo_run_needs_a_proof_for_the_run_that_it_takes_back_and_the_word_of_all_who_must_agree(opened):
@@ -176,17 +195,15 @@ async def test_undo_run_needs_a_proof_for_the_run_that_it_takes_back_and_the_wor
     (request,) = await pending(undoing)
     assert [vote["by"] for vote in request["decided"]] == [ANA]
     assert sent(opened, handle, "recall_email") == 0
-    await say(undoing, "decide", BO, request_id=request["id"], verdict="approve")
+    yes = {"request_id": request["id"], "verdict": "approve", "by": BO}
+    await undoing.execute_update("decide", await signing.signed(undoing, yes, key=KEY))
     assert (await ended(undoing))["outcome"] == "rolled_back"
     assert sent(opened, handle, "recall_email") == 1
 
 
-async def test_a_cancelled_run_keeps_what_only_named_people_may_undo_and_says_so(opened):
-    handle = await opened.start(plan(send("a@two.example"), send("b@two.example")))
-    await approve(handle, ANA, BO)
-    async with asyncio.timeout(60):
-        while sent(opened, handle) == 0 or not await handle.query("pending"):
-            await asyncio.sleep(0.1)
+async def test_a_cancelled_run_keeps_what_only_named_people_may_undo_and_says_so(shared):
+    opened, scripts = shared
+    handle = await paid_and_asking(opened, scripts)
     await handle.cancel()
     with pytest.raises(WorkflowFailureError):
         await handle.result()

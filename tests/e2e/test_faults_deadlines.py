@@ -12,7 +12,7 @@ from backstay.settings import Settings
 from store.database.database import BUSY_TIMEOUT_S
 from toolbox.mcp import connection
 from toolbox.mcp import provider as mcp_provider
-from workflows import asking, options, reconcile
+from workflows import model_calls, options, reconcile
 
 MINUTE = 60
 SLACK = 5
@@ -52,7 +52,7 @@ def test_a_locked_store_is_asked_about_within_a_minute():
 def test_an_effect_that_hangs_is_asked_about_within_a_minute():
     sent = DEFAULTS["request_deadline_seconds"]
     settled = sent + DEFAULTS["settle_after_seconds"]
-    assert settled + reconcile.VERIFY_PATIENCE_S + SLACK < MINUTE
+    assert settled + reconcile.VERIFY_TIMEOUT_S + SLACK < MINUTE
 
 
 def test_a_request_ends_before_its_activity_does():
@@ -63,8 +63,8 @@ def test_a_request_ends_before_its_activity_does():
 
 def test_an_endpoint_that_cannot_be_reached_is_asked_about_within_a_minute():
     connect = 5
-    pauses = sum(2**n for n in range(asking.TRIES - 1))
-    assert asking.TRIES * connect + pauses + SLACK < MINUTE
+    pauses = sum(2**n for n in range(model_calls.TRIES - 1))
+    assert model_calls.TRIES * connect + pauses + SLACK < MINUTE
 
 
 def test_another_store_is_asked_about_within_a_minute():

@@ -14,7 +14,7 @@ from backstay.tools.tool import ToolResult
 from tests.engine import assert_no_task_failure
 from tests.replay.shapes import SHAPES, rules
 from tests.replay.steps import ended, options
-from workflows import asking, run_task
+from workflows import model_calls, run_task
 from workflows.reconcile import Reconcile
 from workflows.rollback import Rollback
 from workflows.tool_calls import ToolCalls
@@ -156,7 +156,7 @@ _COMPENSATED = Rollback._compensated
     [
         (run_task, "search", _no_search, "read"),
         (ToolCalls, "perform", _search_first, "approve"),
-        (asking.Asking, "closing_summary", _hasty, "budget"),
+        (model_calls.ModelCalls, "closing_summary", _hasty, "budget"),
         (Reconcile, "check", _unchecked, "lost-checked"),
         (Reconcile, "check", _unchecked, "lost-proven"),
         (Reconcile, "wait_out", _no_wait, "lost-happened"),

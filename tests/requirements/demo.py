@@ -21,8 +21,8 @@ ROWS = (
     row(
         "demo:crash",
         "issue Demo",
-        "the crash demo kills its worker amid the sending, and every mail is sent once",
-        in_file("cli/test_demo.py", "test_a_worker_that_is_killed_amid_the_sending_sends_nothing_twice"),
+        "the crash demo kills its worker during the sending, and every mail is sent once",
+        in_file("cli/test_demo.py", "test_a_worker_that_is_killed_during_the_sending_sends_nothing_twice"),
     ),
     row(
         "demo:ctrl-c",

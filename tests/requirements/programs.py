@@ -151,7 +151,7 @@ ROWS = (
             "test_nothing_is_said_of_a_program_that_fits",
             "test_warnings_about_a_program_reach_nobody",
             "test_ordinary_code_of_the_standard_library_is_not_faulted",
-            "test_what_the_collector_does_amid_the_parsing_is_no_fault_of_the_program",
+            "test_what_the_collector_does_during_the_parsing_is_no_fault_of_the_program",
         ),
     ),
     row(

@@ -18,11 +18,11 @@ ROWS = (
     row(
         "effect:sigstop",
         "issue Done 4; design 4.2",
-        "a worker stopped before, amid or after its send and continued much later sends nothing again",
+        "a worker stopped before, during or after its send and continued much later sends nothing again",
         in_file(
             "crash/test_stops_and_restarts.py",
             "test_a_worker_stopped_before_its_send_and_continued_much_later_does_not_send",
-            "test_a_worker_stopped_amid_its_send_and_continued_much_later_adds_nothing",
+            "test_a_worker_stopped_during_its_send_and_continued_much_later_adds_nothing",
             "test_a_worker_stopped_after_its_send_and_continued_much_later_adds_nothing",
         ),
     ),
@@ -38,10 +38,10 @@ ROWS = (
     row(
         "effect:server-restart",
         "issue Done 4",
-        "a Temporal server killed amid the sending and started again loses nothing",
+        "a Temporal server killed during the sending and started again loses nothing",
         in_file(
             "crash/test_stops_and_restarts.py",
-            "test_a_temporal_server_killed_amid_sending_and_started_again_loses_nothing",
+            "test_a_temporal_server_killed_during_sending_and_started_again_loses_nothing",
         ),
     ),
     row(

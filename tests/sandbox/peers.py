@@ -115,7 +115,7 @@ async def in_pieces(peer: Peer, frame: bytes, dice: random.Random) -> None:
     await peer.say(*(data[start:end] for start, end in zip([0, *cuts], [*cuts, len(data)], strict=True)))
 
 
-async def amid_noise(peer: Peer, frame: bytes, dice: random.Random) -> None:
+async def with_noise(peer: Peer, frame: bytes, dice: random.Random) -> None:
     await peer.say(dice.randbytes(3_000), to=peer.prints)
     await peer.say(framed(frame))
 
@@ -155,7 +155,7 @@ async def dying(peer: Peer, frame: bytes, dice: random.Random) -> None:
     await peer.say(framed(frame))
 
 
-HONEST: tuple[Callable, ...] = (whole, dribbled, in_pieces, amid_noise)
+HONEST: tuple[Callable, ...] = (whole, dribbled, in_pieces, with_noise)
 MEAN: tuple[Callable, ...] = (lying, doubled, bare, broken_off, flooding, printing, dying)
 
 

@@ -281,7 +281,7 @@ def test_ordinary_code_of_the_standard_library_is_not_faulted():
     assert faults == {}
 
 
-def test_what_the_collector_does_amid_the_parsing_is_no_fault_of_the_program(monkeypatch):
+def test_what_the_collector_does_during_the_parsing_is_no_fault_of_the_program(monkeypatch):
     faults = [SystemError("AST constructor recursion depth mismatch")]
 
     def parsing(source):

@@ -121,5 +121,5 @@ async def test_a_folder_that_a_jail_may_not_read_is_a_reason_and_is_not_run_with
     tmp_path.chmod(0o700)
     async with jailed(tmp_path) as toolbox:
         catalog = await toolbox.catalog("anyone")
-    assert "is closed to the user id" in catalog.unavailable["look"]
+    assert "is closed to user id" in catalog.unavailable["look"]
     assert "chmod o+rx" in catalog.unavailable["look"]

@@ -1,4 +1,4 @@
-"""The proof: each property of a jail is shown on real jails, as root and without rights, and each weakness is seen."""
+"""The self-test proves each property on real jails, as root and without rights, and finds each weakness."""
 
 import json
 import os
@@ -18,8 +18,8 @@ from sandbox.isolation.cause import likely_cause
 from sandbox.isolation.cgroups import Cgroups
 from sandbox.isolation.nsjail import Nsjail
 from sandbox.isolation.profile import SELF_TEST, Profile
-from sandbox.isolation.proof import Proof, examine, prove
 from sandbox.isolation.properties import RULES
+from sandbox.isolation.self_test import SelfTestResult, check_profile, run_self_test
 from tests.sandbox.machine_code import CALLS, ENOSYS, EPERM, KILLED, OLD_CALLS
 from tests.sandbox.places import HOUSE, as_nobody, as_self, image, readable_nsjail
 
@@ -32,16 +32,16 @@ PROVE = """
 import asyncio, json, sys
 from pathlib import Path
 from sandbox.images.image import find_image
-from sandbox.isolation.proof import prove
+from sandbox.isolation.self_test import run_self_test
 from sandbox.isolation.nsjail import Nsjail
 nsjail, hash_, images, profiles = sys.argv[1:]
-proof = asyncio.run(prove(Nsjail.find(nsjail), find_image(hash_, Path(images)), Path(profiles)))
-print(json.dumps(proof.plain()))
+result = asyncio.run(run_self_test(Nsjail.find(nsjail), find_image(hash_, Path(images)), Path(profiles)))
+print(json.dumps(result.plain()))
 """
 
 
-def unproven(proof: Proof) -> dict[str, str]:
-    return {prop.name: prop.cause for prop in proof.properties if prop.required and not prop.proven}
+def unproven(result: SelfTestResult) -> dict[str, str]:
+    return {prop.name: prop.cause for prop in result.properties if prop.required and not prop.proven}
 
 
 def arguments(nsjail: Nsjail, built: Image, profiles: str = "profiles") -> tuple[str, ...]:
@@ -54,19 +54,19 @@ def test_every_property_is_proven_for_any_user(user, kind, reachable):
     folder = reachable / "worker"
     done = USERS[user](PROVE, *arguments(readable_nsjail(), image(kind)), folder=folder)
     assert done.returncode == 0, done.stderr
-    proof = Proof.model_validate_json(done.stdout)
-    assert unproven(proof) == {}
-    assert [prop.name for prop in proof.properties if prop.required] == REQUIRED
-    proof.demand()
+    result = SelfTestResult.model_validate_json(done.stdout)
+    assert unproven(result) == {}
+    assert [prop.name for prop in result.properties if prop.required] == REQUIRED
+    result.require_isolation()
 
 
-async def weakened(pattern: str, replacement: str, folder: Path, *, built: Image | None = None) -> Proof:
-    """The proof for a profile that is the usual one but for one line."""
+async def weakened(pattern: str, replacement: str, folder: Path, *, built: Image | None = None) -> SelfTestResult:
+    """The self-test of a profile that differs from the usual one in one line."""
     profile = Profile(Nsjail.find(), built or image(), program=SELF_TEST)
     weak, count = re.subn(pattern, replacement, profile.text(), flags=re.MULTILINE)
     assert count, f"the profile says nothing like {pattern}"
     (folder / "weak.cfg").write_text(weak, encoding="utf-8")
-    return await examine(profile, folder / "weak.cfg")
+    return await check_profile(profile, folder / "weak.cfg")
 
 
 UNFILTERED = (
@@ -108,18 +108,18 @@ WEAKNESSES = {
 async def test_a_weaker_profile_is_seen_for_what_it_is(weakness, reachable):
     pattern, replacement, named = WEAKNESSES[weakness]
     names = {named} if isinstance(named, str) else set(named)
-    proof = await weakened(pattern, replacement, reachable)
-    assert names <= unproven(proof).keys()
+    result = await weakened(pattern, replacement, reachable)
+    assert names <= unproven(result).keys()
     with pytest.raises(IsolationUnavailable) as refused:
-        proof.demand()
+        result.require_isolation()
     assert names <= set(refused.value.facts["missing"])
 
 
 async def test_a_root_that_can_be_written_is_seen(reachable):
     shutil.copytree(image().path, reachable / "root", symlinks=True)
     copy = image().model_copy(update={"path": reachable / "root"})
-    proof = await weakened('(dst: "/" is_bind: true is_dir: true rw:) false', r"\1 true", reachable, built=copy)
-    assert "writes nothing outside /tmp" in unproven(proof)
+    result = await weakened('(dst: "/" is_bind: true is_dir: true rw:) false', r"\1 true", reachable, built=copy)
+    assert "writes nothing outside /tmp" in unproven(result)
 
 
 async def test_an_image_that_was_changed_is_seen(reachable):
@@ -127,8 +127,8 @@ async def test_an_image_that_was_changed_is_seen(reachable):
     with (reachable / "root/usr/lib/backstay/runner.py").open("a", encoding="utf-8") as opened:
         opened.write("\n")
     copy = image().model_copy(update={"path": reachable / "root"})
-    proof = await prove(Nsjail.find(), copy, reachable)
-    assert list(unproven(proof)) == ["has the image it is named by"]
+    result = await run_self_test(Nsjail.find(), copy, reachable)
+    assert list(unproven(result)) == ["has the image it is named by"]
 
 
 @pytest.fixture(scope="module")
@@ -194,10 +194,10 @@ def test_shells_may_start_processes_but_no_call_leads_out_of_their_jail(user, ca
 
 async def fault(nsjail: Nsjail, built: Image, folder: Path, cgroups: Cgroups | None = None) -> tuple[str, str]:
     """The cause and the fix when no jail starts."""
-    proof = await prove(nsjail, built, folder, cgroups=cgroups)
-    first = proof.properties[0]
+    result = await run_self_test(nsjail, built, folder, cgroups=cgroups)
+    first = result.properties[0]
     assert (first.name, first.proven) == ("starts", False)
-    assert not [prop for prop in proof.properties if prop.proven and prop.required and prop.name != REQUIRED[1]]
+    assert not [prop for prop in result.properties if prop.proven and prop.required and prop.name != REQUIRED[1]]
     return first.cause, first.fix
 
 
@@ -239,17 +239,17 @@ async def test_an_nsjail_that_does_not_run_here_is_named(reachable):
 
 
 async def test_a_policy_that_nsjail_does_not_understand_is_named(reachable):
-    proof = await weakened("ptrace, ", "no_such_call, ", reachable)
-    assert "does not understand the system call policy" in proof.properties[0].cause
+    result = await weakened("ptrace, ", "no_such_call, ", reachable)
+    assert "does not understand the system call policy" in result.properties[0].cause
 
 
-def proof_under(wrapper: list[str], folder: Path) -> Proof:
-    """The proof of a worker that is started by the wrapper, which takes rights away."""
+def result_under(wrapper: list[str], folder: Path) -> SelfTestResult:
+    """The self-test of a worker that is started by the wrapper, which takes rights away."""
     command = [*wrapper, sys.executable, "-c", PROVE, *arguments(Nsjail.find(), image(), str(folder / "profiles"))]
     environment_ = {"PYTHONPATH": str(HOUSE), "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
     done = subprocess.run(command, cwd=HOUSE, env=environment_, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
-    return Proof.model_validate_json(done.stdout)
+    return SelfTestResult.model_validate_json(done.stdout)
 
 
 def test_switched_off_user_namespaces_are_named(reachable):
@@ -265,7 +265,7 @@ def test_switched_off_user_namespaces_are_named(reachable):
     ]
     if subprocess.run([*off, "true"], capture_output=True, check=False).returncode:
         pytest.skip("this user may make no user namespace to switch them off in")
-    first = proof_under(off, reachable).properties[0]
+    first = result_under(off, reachable).properties[0]
     assert first.cause.startswith("user namespaces are switched off (user.max_user_namespaces is 0)")
     assert first.fix == "sysctl -w user.max_user_namespaces=10000"
 
@@ -281,7 +281,7 @@ def test_a_containers_filter_that_forbids_namespaces_is_named(reachable):
         f'clone_newuts: false clone_newcgroup: false cwd: "{HOUSE}"\nseccomp_string: "{policy}"\n',
         encoding="utf-8",
     )
-    first = proof_under(
+    first = result_under(
         [str(Nsjail.find().path), "--config", str(reachable / "container.cfg"), "--"], reachable
     ).properties[0]
     assert first.cause.startswith("the container's own system call filter forbids namespaces")
@@ -290,7 +290,7 @@ def test_a_containers_filter_that_forbids_namespaces_is_named(reachable):
 @root_only
 def test_root_that_may_not_change_users_is_named(reachable):
     wrapper = ["setpriv", "--bounding-set=-setuid,-setgid", "--inh-caps=-all"]
-    first = proof_under(wrapper, reachable).properties[0]
+    first = result_under(wrapper, reachable).properties[0]
     assert first.cause.startswith("the worker may not give the jail a user of its own")
     assert "CAP_SETUID" in first.fix
 

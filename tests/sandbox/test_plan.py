@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from backstay.errors import TaskInvalid
-from sandbox.programs.plan import register_tool_caller, run_python_plan
+from sandbox.programs.standalone import register_tool_caller, run_python_plan
 from tests.engine import ROOT
 
 BINDING = '''

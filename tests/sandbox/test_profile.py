@@ -201,7 +201,9 @@ def test_a_binary_on_the_path_comes_before_that_of_the_wheel_but_a_script_does_n
 
 
 @pytest.mark.parametrize(
-    ("content", "fault"), [(None, "does not exist"), ("#!/bin/sh\nexec true\n", "is no binary")], ids=["gone", "script"]
+    ("content", "fault"),
+    [(None, "does not exist"), ("#!/bin/sh\nexec true\n", "is not a binary")],
+    ids=["gone", "script"],
 )
 def test_a_setting_that_names_no_binary_is_refused_and_not_replaced(content, fault, tmp_path):
     named = tmp_path / "nsjail"

@@ -15,6 +15,6 @@ SEED = os.environ.get("SOAK_SEED") or str(int(time.time()))
 @pytest.mark.timeout(3600)
 async def test_many_prunings_beside_killed_workers_take_nothing_from_an_open_run(temporal, nursery, tmp_path):
     async with open_case(temporal, nursery, tmp_path, ceiling_usd=4) as case:
-        case.person.patience_s = 500
+        case.person.timeout_s = 500
         account = await kept_under_prunings(case, rounds=15, kills=3, seed=SEED)
     assert account["runs"] >= 15, f"seed {SEED}"

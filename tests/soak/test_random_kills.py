@@ -33,7 +33,7 @@ SEED = SETTINGS.get("SOAK_SEED") or str(int(time.time()))
 SUMMARY = Path(SETTINGS.get("SOAK_SUMMARY", "build/soak.json"))
 
 SHAPES = ("reminders", "reminders", "lost", "rollback", "undo_run", "plan")
-PLACES = sorted({(point.when, point.place) for point in (*POINTS, *MORE_POINTS)} - {("amid", "model.request")})
+PLACES = sorted({(point.when, point.place) for point in (*POINTS, *MORE_POINTS)} - {("during", "model.request")})
 MOST_KILLS_A_RUN = 6
 
 
@@ -74,7 +74,7 @@ class Soak:
         transport = "stdio" if shape == "lost" else dice.choice(("http", "http", "stdio"))
         options: dict[str, Any] = {"shape": shape, "transport": transport, "ceiling_usd": 4, "notify": self.notify}
         async with open_case(self.client, self.nursery, self.folder / str(number), **options) as case:
-            case.person.patience_s = 500
+            case.person.timeout_s = 500
             driving = asyncio.create_task(case.drive())
             try:
                 for _ in range(dice.randint(2, MOST_KILLS_A_RUN)):

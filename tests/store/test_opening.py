@@ -219,7 +219,7 @@ async def test_a_migration_that_is_cut_off_leaves_nothing_behind(tmp_path, monke
         raise KeyError("power")
 
     with monkeypatch.context() as broken:
-        broken.setattr("store.opening.find_or_make", cut_off)
+        broken.setattr("store.opening.find_or_create", cut_off)
         with pytest.raises(KeyError):
             async with open_store(database_url=None, home=tmp_path):
                 pass

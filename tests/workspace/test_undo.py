@@ -153,7 +153,7 @@ async def test_only_a_plain_folder_beneath_the_operators_is_a_workspace(asked, a
 async def test_what_the_engine_keeps_is_no_workspace(workspaces, area):
     inside = Workspace(name="w", root=area)
     with pytest.raises(WorkspaceInvalid, match="are not apart"):
-        inside.demand_apart(area / "state")
+        inside.require_apart(area / "state")
 
 
 def test_the_errors_of_isolation_are_those_that_callers_expect():

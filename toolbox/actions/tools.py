@@ -80,7 +80,7 @@ class Tools:
         self.ended = True
 
     async def begin(self) -> None:
-        """Commit the intent, unless that is done. Raises ToolUnavailable when nobody waits for the answer any more."""
+        """Commit the intent, unless that is done. Raises ToolUnavailable when the caller has stopped waiting."""
         if self.ended:
             raise ToolUnavailable("the action ended before its write was sent; await it")
         await self.commit()

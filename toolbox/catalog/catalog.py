@@ -50,11 +50,11 @@ class Catalog:
         return [self._hit(definition, detail_level) for definition in ordered[:limit]]
 
     def undo_of(self, definition: Definition) -> Definition | None:
-        """Return the tool that takes an effect of this one back, when it is declared and exists."""
+        """Return the tool that undoes an effect of this one, if it is declared and exists."""
         return self._target(definition, definition.declaration.undo)
 
     def undo_by_effect_id_of(self, definition: Definition) -> Definition | None:
-        """Return the tool that takes back an effect of which only the id is known."""
+        """Return the tool that undoes an effect of which only the id is known."""
         return self._target(definition, definition.declaration.undo_by_effect_id)
 
     def verify_of(self, definition: Definition) -> Definition | None:

@@ -106,7 +106,7 @@ class ProviderEntry(Strict):
 
 
 class ActionEntry(Strict):
-    """Say where a provider of actions comes from, and what stands behind it."""
+    """Configure a provider of actions: its module, and the provider that it calls."""
 
     provider: str | None = None
     """The server or plugin whose tools the actions call."""
@@ -117,7 +117,7 @@ class ActionEntry(Strict):
 
 
 class UserEntry(Strict):
-    """Say which providers a user sees."""
+    """List the providers that a user sees."""
 
     providers: list[str] = Field(default_factory=list)
 

@@ -25,7 +25,7 @@ class ManifestTool(Frozen):
     output_schema: dict[str, Any] | None = None
     safety: Safety
     undo: str | None = None
-    """How an effect of it is taken back, in one line; None says it cannot be undone."""
+    """How an effect of it is undone, in one line; None if it cannot be."""
     undo_tool: str | None = None
     verify: str | None = None
     """The read-only call that tells whether an effect took place, in one line."""
@@ -50,7 +50,7 @@ class ManifestTool(Frozen):
 
 
 class ManifestProvider(Frozen):
-    """Say what a provider is, whether it can be used, and what it offers."""
+    """Describe a provider: what it is, whether it can be used, and what it offers."""
 
     name: str
     kind: str | None = None

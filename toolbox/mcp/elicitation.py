@@ -72,7 +72,7 @@ class ElicitationRouter:
             self._calls.remove(call)
 
     async def elicit(self, context: Any, params: Any) -> ElicitResult:
-        """Answer one elicitation; among several calls nobody knows whose it is, so nobody answers it."""
+        """Answer one elicitation; with several open calls it is unclear which one asks, so it gets no answer."""
         self.used = True
         return self._calls[0].answer(params) if len(self._calls) == 1 else ElicitResult(action="cancel")
 

@@ -108,14 +108,14 @@ class McpProvider:
             raise ToolUnavailable(f"{self.name} cannot be reached: {describe_fault(error)}") from None
         writer.close()
 
-    async def _connected(self, patience_s: float | None = None) -> Connection:
+    async def _connected(self, timeout_s: float | None = None) -> Connection:
         """Return a connection whose tools were listed; concurrent callers share one attempt to open it."""
         if self._connection is not None and self._connection.alive:
             return self._connection
         if self._closed:
             raise ToolUnavailable(f"{self.name} is closed")
         opening = self._opening.start()
-        await asyncio.wait({opening}, timeout=patience_s)
+        await asyncio.wait({opening}, timeout=timeout_s)
         if not opening.done():
             raise ToolUnavailable(f"{self.name} could not be connected in time")
         if opening.cancelled():

@@ -24,7 +24,7 @@ _EDGE = 4096
 
 @dataclass(frozen=True, slots=True)
 class Overlong:
-    """Stand for a line that was dropped because it passed the cap."""
+    """Replaces a line that was dropped because it was too long."""
 
     head: bytes
     tail: bytes

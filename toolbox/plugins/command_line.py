@@ -1,4 +1,4 @@
-"""Write arguments as the words of a command line, so that no value can become an option or a file's content."""
+"""Write arguments as the words of a command line, so that no value is read as an option or as a file name."""
 
 import json
 import re
@@ -12,13 +12,13 @@ from toolbox.plugins.parser import Argument, Level, Parameter
 _NUMBER = re.compile(r"-\d+|-\d*\.\d+")
 _REST = "..."
 _WORD_BYTES = 120_000
-"""A little less than the longest word that Linux takes."""
+"""A little less than the longest word that Linux accepts."""
 
 
 def command_line(levels: Sequence[Level], arguments: Mapping[str, Any]) -> list[str]:
     """Return the words for arguments that fit the schema of these parsers.
 
-    Raises ArgumentsInvalid for what fits the schema and still cannot be written on a command line.
+    Raises ArgumentsInvalid for arguments that fit the schema but cannot be written on a command line.
     """
     for level in levels:
         _check_groups(level, arguments)
@@ -32,7 +32,7 @@ def command_line(levels: Sequence[Level], arguments: Mapping[str, Any]) -> list[
             for found, value in given
             if found.argument.options and (written := _option(found, value, guard))
         ]
-        # An option that takes words until the next option comes first, so that something ends it.
+        # An option that takes words until the next option goes first, so that another option ends it.
         options.sort(key=lambda option: not _open_ended(*option))
         words += [word for _, written in options for word in written]
         positionals = _positionals(level, [pair for pair in given if not pair[0].argument.options], guard)
@@ -45,7 +45,7 @@ def command_line(levels: Sequence[Level], arguments: Mapping[str, Any]) -> list[
 
 
 class _WordGuard:
-    """Know which bare words these parsers would not take as values."""
+    """Refuse bare words that these parsers would not read as values."""
 
     def __init__(self, levels: Sequence[Level]) -> None:
         self._prefixes = {sign for level in levels for sign in level.parser.prefixes}
@@ -53,7 +53,7 @@ class _WordGuard:
         self._numbers_are_values = not any(level.parser.number_options for level in levels)
 
     def check(self, parameter: Parameter, word: str, *, separated: bool = False, free: bool = False) -> str:
-        """Return the word. Raises ArgumentsInvalid when the parser would read something else from it."""
+        """Return the word. Raises ArgumentsInvalid when the parser would not read it as this value."""
         first = word[:1]
         if first in self._files:
             raise ArgumentsInvalid(f"{parameter.name}: a value must not begin with {first!r}, which names a file here")
@@ -106,13 +106,13 @@ def _valued(parameter: Parameter, word: str, value: Any, guard: _WordGuard) -> l
 
 
 def _open_ended(parameter: Parameter, words: Sequence[str]) -> bool:
-    """Return whether the parser would take a bare word behind these for one more value."""
+    """Return whether the parser would read a bare word after these as one more value."""
     takes_more = parameter.argument.kind in {"store", "append"} and parameter.argument.nargs in {"?", "*", "+", _REST}
     return takes_more and "=" not in words[-1][: len(max(parameter.argument.options, key=len)) + 1]
 
 
 def _positionals(level: Level, given: Sequence[tuple[Parameter, Any]], guard: _WordGuard) -> list[str]:
-    """Return the words of positional arguments, behind a `--` wherever a parser understands that."""
+    """Return the words of positional arguments, after a `--` if the parser understands it."""
     only_rest = len(given) == 1 and given[0][0].argument.nargs == _REST
     separated = not level.parser.commands and not only_rest
     words: list[str] = []
@@ -121,14 +121,16 @@ def _positionals(level: Level, given: Sequence[tuple[Parameter, Any]], guard: _W
         values = _texts(parameter, value)
         lengths[parameter.name] = len(values)
         for word in values:
-            free = parameter.argument.nargs == _REST and bool(words)  # words behind the first are taken as they come
+            free = parameter.argument.nargs == _REST and bool(
+                words
+            )  # argparse takes all words after the first unchanged
             words.append(guard.check(parameter, word, separated=separated, free=free))
     _check_lengths(level, lengths, len(words))
     return ["--", *words] if separated and words else words
 
 
 def _check_lengths(level: Level, lengths: Mapping[str, int], count: int) -> None:
-    """Distribute the words as argparse does: by the longest match, from left to right."""
+    """Check that argparse would assign the words as meant: it matches the longest from left to right."""
     positionals = [parameter for parameter in level.parameters if not parameter.argument.options]
     kinds: dict[int | str | None, str] = {None: "(A)", "?": "(A?)", "*": "(A*)", "+": "(A+)", _REST: "(A*)"}
     repeats = [parameter.argument.nargs for parameter in positionals]
@@ -164,8 +166,8 @@ def _written(argument: Argument, value: Any) -> str:
         case _ if argument.type == "json":
             return json.dumps(value, ensure_ascii=False)
         case bool():
-            return str(value) if value else ""  # what bool() of a text makes of it
+            return str(value) if value else ""  # bool() of any other text is True
         case float():
-            return format(Decimal(repr(value)), "f")  # 1e-07 with a minus would not be taken for a number
+            return format(Decimal(repr(value)), "f")  # argparse does not read -1e-07 as a number
         case _:
             return str(value)

@@ -1,10 +1,10 @@
-"""Run a plugin until it parses its command line; print the parser it made instead of parsing, and end.
+"""Run a plugin until it parses its command line; then print its parser instead of parsing, and exit.
 
-This text runs in the plugin's own interpreter with `-c`, which may be old, so it uses the standard library and old
-syntax only. argv: the plugin's cli.py, and the mark that stands before what is printed.
+This file runs in the plugin's own interpreter with `-c`. That interpreter may be old, so the file uses only old syntax
+and the standard library. argv: the plugin's cli.py, and the mark that is printed before the parser.
 """
 # pyright: basic, reportAttributeAccessIssue=false, reportPrivateUsage=false
-# A parser tells what it takes in its private parts only, and their names differ between versions.
+# A parser keeps its arguments in private attributes, whose names differ between versions.
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ KINDS = (
 
 
 def parser_facts(parser: argparse.ArgumentParser, summary: str | None = "") -> dict[str, Any]:
-    """Return what there is to know of a parser and of those below it."""
+    """Return the facts about a parser and its subcommands."""
     actions = [
         action
         for action in parser._actions
@@ -79,7 +79,7 @@ def kind_of(action: argparse.Action) -> str | None:
 
 
 def action_facts(parser: argparse.ArgumentParser, action: argparse.Action) -> dict[str, Any]:
-    """Return what there is to know of one argument."""
+    """Return the facts about one argument."""
     kind = kind_of(action)
     facts = {
         "kind": kind,
@@ -100,7 +100,7 @@ def action_facts(parser: argparse.ArgumentParser, action: argparse.Action) -> di
 
 
 def type_of(action: argparse.Action) -> str:
-    """Return the JSON type of what a converter reads; of a converter nobody knows, text."""
+    """Return the JSON type that a converter reads; text for an unknown converter."""
     named = {int: "integer", float: "number", bool: "boolean", json.loads: "json"}
     try:
         return named.get(action.type, "string")
@@ -109,14 +109,14 @@ def type_of(action: argparse.Action) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON has it."""
+    """Return a value as a JSON scalar."""
     if isinstance(value, enum.Enum):
         value = value.value
     return value if isinstance(value, (str, int, float, bool)) else str(value)
 
 
 def default_of(action: argparse.Action) -> Any:
-    """Return a default that JSON can hold, of the type that the argument has."""
+    """Return the default with the type of the argument, or None if JSON cannot express it."""
     value = action.default
     if value is None or value is argparse.SUPPRESS:
         return None
@@ -142,11 +142,11 @@ def help_of(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
 
 
 def main() -> None:
-    """Run the plugin as if someone had asked for its help."""
+    """Run the plugin as if with `--help`."""
     cli, mark = sys.argv[1:3]
 
     def capture(parser: argparse.ArgumentParser, *_: Any, **__: Any) -> None:
-        """Print the parser and end at once: nothing that stands behind the parsing runs."""
+        """Print the parser and exit at once, so that no code after the parsing runs."""
         text = json.dumps(parser_facts(parser), default=str)
         with os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace") as out:
             out.write("\n" + mark + text + "\n")

@@ -1,4 +1,4 @@
-"""A plugin's argparse parser, as `dump_parser.py` printed it, and the JSON Schema of what it takes."""
+"""Read an argparse parser, as `dump_parser.py` prints it, and build the JSON Schema of its arguments."""
 
 import re
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ class Argument(_Dumped):
 
     @property
     def many(self) -> bool:
-        """Whether one mention of it takes a list."""
+        """Whether it takes a list each time it is given."""
         return self.nargs not in {None, "?", 0}
 
 
@@ -52,9 +52,9 @@ class Parser(_Dumped):
     description: str = ""
     prefixes: str = "-"
     number_options: bool = False
-    """Whether it has options such as `-1`, so that a negative number is no value."""
+    """Whether it has options such as `-1`; then a negative number cannot be a value."""
     file_prefixes: str = ""
-    """A word that begins with one of these is replaced by what a file holds."""
+    """A word that begins with one of these characters is replaced by the content of a file."""
     arguments: tuple[Argument, ...] = ()
     exclusive: tuple[ExclusiveGroup, ...] = ()
     commands: dict[str, "Parser"] = Field(default_factory=dict)
@@ -99,7 +99,7 @@ class Level:
 
 
 def levels_of(chain: Sequence[tuple[str | None, Parser]]) -> tuple[Level, ...]:
-    """Name the arguments of each parser; the last parser's names come first, so that they stay as they are."""
+    """Name the arguments of each parser, starting with the last one, so that its names need no numbers."""
     taken: set[str] = set()
     levels = [
         Level(command, parser, tuple(_named(argument, taken) for argument in parser.arguments))
@@ -178,7 +178,7 @@ def _item(argument: Argument) -> dict[str, Any]:
         kinds = {"string": str, "integer": int, "number": int | float}
         if all(isinstance(choice, kinds.get(argument.type, object)) for choice in argument.choices):
             return schema | {"enum": list(argument.choices)}
-        # The parser compares what a converter of its own makes of the text; only the text is known here.
+        # The program converts the text before it compares it with the choices; only the text is known here.
         return {"type": "string", "enum": [str(choice) for choice in argument.choices]}
     return schema
 

@@ -1,4 +1,4 @@
-"""One plugin: a folder with a cli.py whose parser describes its tools, and how it is run."""
+"""Describe and run one plugin: a folder with a cli.py, whose parser defines its tools."""
 
 import json
 import secrets
@@ -33,7 +33,7 @@ class Confinement(Protocol):
     """Run Python programs in jails."""
 
     def confine(self, words: Sequence[str], *, folder: Path, variables: Iterable[str]) -> Awaitable[Sequence[str]]:
-        """Return the command that gives the words to a jail's interpreter, in this folder, with these variables.
+        """Return the command that runs a jailed interpreter with these words, in this folder, with these variables.
 
         The folder is read-only and there is no network. Raises IsolationUnavailable with cause and fix.
         """
@@ -41,7 +41,7 @@ class Confinement(Protocol):
 
 
 class NoJail:
-    """Stand for the jails of a machine that has none."""
+    """Take the place of jails on a machine that has none."""
 
     async def confine(self, words: Sequence[str], *, folder: Path, variables: Iterable[str]) -> Sequence[str]:
         """Raise ToolUnavailable."""
@@ -50,16 +50,16 @@ class NoJail:
 
 @dataclass(frozen=True, slots=True)
 class PluginTool:
-    """Hold one thing that a plugin can do."""
+    """Hold one tool of a plugin."""
 
     name: str
     description: str
     schema: dict[str, Any] = field(repr=False)
     levels: tuple[Level, ...] | None = field(default=None, repr=False)
-    """How its arguments are written; without them they are the words themselves."""
+    """How its arguments are written; without levels, the arguments are the words themselves."""
 
     def words(self, arguments: Mapping[str, Any]) -> list[str]:
-        """Return the command line, from cli.py on. Raises ArgumentsInvalid for what no command line can say."""
+        """Return the command line, from cli.py on. Raises ArgumentsInvalid for values that it cannot express."""
         words = arguments.get("args") or () if self.levels is None else command_line(self.levels, arguments)
         return [_CLI, *words]
 
@@ -73,10 +73,10 @@ class Plugin:
     python: str = "python"
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     confinement: Confinement | None = field(default=None, repr=False)
-    """In what it is jailed, with the jail's own interpreter; without it, it runs as the worker does."""
+    """The jails it runs in, with their own interpreter; None runs it like the worker itself."""
 
     async def describe(self) -> tuple[PluginTool, ...]:
-        """Return what it can do, by its own parser, or by its help where it makes none.
+        """Return its tools, taken from its parser, or from its help text if it makes no parser.
 
         Raises ToolUnavailable with the reason when it cannot be loaded, and IsolationUnavailable.
         """
@@ -101,7 +101,7 @@ class Plugin:
     async def run(
         self, words: Sequence[str], *, timeout_s: float, variables: Mapping[str, str] | None = None
     ) -> ExecutionResult:
-        """Give the words to its interpreter once. Raises as `Runner.run`, and IsolationUnavailable."""
+        """Run its interpreter once with these words. Raises what `Runner.run` raises, and IsolationUnavailable."""
         environment = {**self.environment, **(variables or {})}
         return await self.runner.run(
             await self._command(words, environment),
@@ -112,18 +112,18 @@ class Plugin:
         )
 
     async def check(self) -> None:
-        """Find out whether it can be started. Raises ToolUnavailable and IsolationUnavailable."""
+        """Check that it can be started. Raises ToolUnavailable and IsolationUnavailable."""
         command = await self._command((_CLI,), self.environment)
         self.runner.check(command, folder=self.folder, environment=self.environment)
 
     def complaint(self, result: ExecutionResult, *, lines: int = 3) -> str:
-        """Return the reason for its failure: the last lines of its errors, else of its output."""
+        """Return the reason for a failure: the last lines of stderr, or else of stdout."""
         said = result.stderr.strip() or result.stdout.strip()
         found = [line for line in said[-4000:].splitlines() if line.strip()]
         return message_line(self._hidden(" / ".join(found[-lines:]))) or f"exit code {result.exit_code} and no output"
 
     def state(self) -> tuple[tuple[str, int, int], ...]:
-        """Return what changes whenever one of its modules does."""
+        """Return a value that changes whenever one of its modules does."""
         found = sorted(self.folder.glob("*.py"))
         return tuple((path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in found if path.is_file())
 
@@ -133,7 +133,7 @@ class Plugin:
         return await self.confinement.confine(words, folder=self.folder, variables=sorted(environment))
 
     def _hidden(self, text: str) -> str:
-        """Return the text without the values of its own environment, which defaults and messages like to show."""
+        """Mask the values of its environment in the text; defaults and messages often contain them."""
         for value in sorted(self.environment.values(), key=len, reverse=True):
             for written in (value, json.dumps(value)[1:-1]) if len(value) >= _SECRET else ():
                 text = text.replace(written, "***")

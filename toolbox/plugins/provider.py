@@ -1,4 +1,4 @@
-"""A plugin as a provider: one call at a time, and its end says what became of an effect."""
+"""Offer a plugin as a provider of tools, one call at a time."""
 
 import asyncio
 import json
@@ -19,12 +19,12 @@ from toolbox.providers.provider import Call, NotSent
 
 _RETRY_S = 30.0
 _JAILED_SIGNAL = 128
-"""A jail tells of a signal by an exit code above this one, as shells do."""
+"""A jail reports a signal as an exit code above this one, as shells do."""
 _log = structlog.get_logger("toolbox")
 
 
 class PluginProvider:
-    """Offer what one plugin can do; its parser is asked again when one of its modules has changed."""
+    """Offer the tools of one plugin; its parser is read again when one of its modules changes."""
 
     kind = "plugin"
 
@@ -39,7 +39,7 @@ class PluginProvider:
         self._describing = SharedTask(self._describe)
 
     async def list(self, *, fresh: bool = False) -> Listing:
-        """Return what it can do; one that cannot be loaded is a reason, and is tried again in the background."""
+        """Return its tools, or the reason why it cannot be loaded; then loading is tried again in the background."""
         if fresh or await asyncio.to_thread(self._plugin.state) != self._state:
             await asyncio.wait({self._describing.start()})
         elif self._listing.reason is not None and time.monotonic() - self._described_at > _RETRY_S:
@@ -47,7 +47,7 @@ class PluginProvider:
         return self._listing
 
     async def call(self, call: Call) -> Answer:
-        """Run it once; ToolUnavailable before, NotSent or OutcomeUnknown after `before_send`."""
+        """Run it once. Raises ToolUnavailable before `before_send`, NotSent or OutcomeUnknown after it."""
         ends = time.monotonic() + call.deadline_s
         async with self._turns.taken(call.deadline_s):
             listing = await self.list()
@@ -63,7 +63,7 @@ class PluginProvider:
                 await self._plugin.check()
             except ArgumentsInvalid as error:
                 if call.before_send is not None:
-                    await call.before_send()  # an effect is recorded as one that failed
+                    await call.before_send()  # so that the effect is recorded as failed
                 return refused(str(error))
             except (BackstayError, OSError) as error:
                 raise ToolUnavailable(f"{self.name}: {error}") from None
@@ -72,7 +72,7 @@ class PluginProvider:
             return await self._run(words, call, max(0.1, ends - time.monotonic()))
 
     async def close(self) -> None:
-        """End what looks at it; a call that runs ends with whoever waits for it."""
+        """Stop reading its parser; a running call is ended by its own caller."""
         await self._describing.cancel()
 
     async def _describe(self) -> None:
@@ -107,7 +107,7 @@ class PluginProvider:
 
 
 def _answer(plugin: Plugin, result: ExecutionResult) -> Answer:
-    """Return JSON from stdout as data, else the text; another exit code than 0 is the tool's own error."""
+    """Return stdout as JSON if it is JSON, else as text; an exit code other than 0 is the tool's own error."""
     try:
         data = json_safe(json.loads(result.stdout))
     except (ValueError, RecursionError):

@@ -12,7 +12,7 @@ _NO_LIMIT = 1_000_000
 
 
 class ConcurrencyLimit:
-    """Let calls through, as many at once as the provider takes."""
+    """Limit how many calls of a provider run at the same time."""
 
     def __init__(self, provider: str, most: int | None) -> None:
         """Set no limit when `most` is None."""
@@ -21,16 +21,16 @@ class ConcurrencyLimit:
         self._free = asyncio.Semaphore(_NO_LIMIT if most is None else most)
 
     def one_at_a_time(self) -> None:
-        """Let calls run one after another from now on; those under way are not waited for."""
+        """Run calls one after another from now on, without waiting for those already running."""
         if self._most != 1:
             self._most, self._free = 1, asyncio.Semaphore(1)
 
     @asynccontextmanager
-    async def taken(self, patience_s: float) -> AsyncGenerator[None]:
+    async def taken(self, timeout_s: float) -> AsyncGenerator[None]:
         """Hold one turn; raises ToolUnavailable when none comes within the patience."""
         free = self._free
         try:
-            await asyncio.wait_for(free.acquire(), patience_s)
+            await asyncio.wait_for(free.acquire(), timeout_s)
         except TimeoutError:
             raise ToolUnavailable(f"{self._provider} is busy with other calls") from None
         try:
@@ -48,7 +48,7 @@ class SharedTask(Generic[Found]):
         self._task: asyncio.Task[Found] | None = None
 
     def start(self) -> "asyncio.Task[Found]":
-        """Return the task that runs, or a new one; nobody has to wait for it."""
+        """Return the running task, or start a new one; it runs even if nothing awaits it."""
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._work())
             self._task.add_done_callback(lambda done: done.cancelled() or done.exception())

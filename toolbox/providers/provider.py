@@ -46,7 +46,7 @@ class NotSent(Transient):
     """The provider refused the request before the tool saw it."""
 
     def __init__(self, message: str, *, retry_after_s: float | None = None, login: bool = False) -> None:
-        """Say why, for how long the server asks to wait, and whether it wants other credentials."""
+        """Set the reason, how long the server asks to wait, and whether it wants other credentials."""
         super().__init__(message)
         self.retry_after_s = retry_after_s
         self.login = login

@@ -47,7 +47,7 @@ class WorkspaceHost(Protocol):
         ...
 
     async def claim(self, workspace: str, run: str) -> str:
-        """Let the run have the workspace. Raises WorkspaceBusy naming the holder."""
+        """Claim the workspace for the run. Raises WorkspaceBusy, which names the holder."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""The migrations of the schema; alembic runs them whenever a store is opened.
+"""Migrate the schema; alembic runs these whenever a store is opened.
 
 May import: store.database.
 """

@@ -1,4 +1,4 @@
-"""Run the migrations on the connection that `store.opening` hands over; there is no other way in."""
+"""Run the migrations on the connection from `store.opening`; the alembic command line cannot run them."""
 
 from alembic import context
 

@@ -54,6 +54,6 @@ async def send_email(  # noqa: PLR0917 - they are given by name
     bcc: Addresses = "",
     html: Annotated[bool, Field(description="whether the body is HTML")] = False,  # noqa: FBT002 - the model names it
 ) -> Any:
-    """Send an email. It cannot be taken back."""
+    """Send an email. It cannot be undone."""
     copies = {"cc": _addresses(cc), "bcc": _addresses(bcc)}
     return await tools.write("send_email", to=to, subject=" ".join(subject.split()), body=body, html=html, **copies)

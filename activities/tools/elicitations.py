@@ -1,4 +1,4 @@
-"""Keep what a tool's server asks, and hand back what a person answered."""
+"""Store what a tool's server asks people, and return what a person answered."""
 
 import json
 from typing import Any
@@ -15,15 +15,15 @@ _MESSAGE = 2000
 _LINE = 500
 
 
-class Questions:
-    """Seal questions, show them without secrets, and check answers before they are sent."""
+class Elicitations:
+    """Seal what servers ask, show it without secrets, and check answers before they are sent."""
 
     def __init__(self, records: Records) -> None:
-        """Keep everything in the store."""
+        """Store and show through `records`."""
         self.records = records
 
     async def keep(self, run: str, provider: str, question: InputRequired) -> Elicitation:
-        """Store a question and return what people may see of it; raises ArgumentsInvalid when it cannot be shown."""
+        """Store a question and return the part that people may see; raises ArgumentsInvalid when it is too long."""
         sealed = await self.records.store.blobs.of(run).seal_json(question.plain())
         shown: Any = (await self.records.show(run, question.plain(), provider)).payload
         forms = [question["form"] for question in shown["asked"]]
@@ -39,7 +39,7 @@ class Questions:
         )
 
     async def reply(self, ask: CallTool) -> InputResponse | None:
-        """Return the answer that goes with a call; raises ArgumentsInvalid when it is not what was asked for."""
+        """Return the answer to send with a call; raises ArgumentsInvalid when it does not fit the question."""
         if not ask.question:
             return None
         question = input_required_of(await self.records.store.blobs.of(ask.run).unseal_json(ask.question))
@@ -50,7 +50,7 @@ class Questions:
         return InputResponse(question, ask.reply, declined=declined)
 
     async def again(self, ask: CallTool, provider: str) -> Elicitation:
-        """Return the question of a call once more, for the next answer."""
+        """Show the question of a call again, so that a person can give another answer."""
         question = input_required_of(await self.records.store.blobs.of(ask.run).unseal_json(ask.question))
         return await self.keep(ask.run, provider, question)
 
@@ -63,7 +63,7 @@ def _form(asked: list[dict[str, Any]]) -> dict[str, Any] | None:
 
 
 def _lines(value: Any) -> Any:
-    """Return a form whose texts cannot pretend to be anything else on a screen."""
+    """Return a form with each text on one line, so that none can imitate another part of the screen."""
     match value:
         case dict():
             return {one_line(str(key), _LINE): _lines(item) for key, item in value.items()}

@@ -1,4 +1,4 @@
-"""Ask the model, reserving money for every try before it is spent."""
+"""Ask the model for the next decision, and reserve money for each try before it is spent."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -16,18 +16,18 @@ from workflows.run_context import RunContext
 
 TRIES = 3
 WAITS = 10
-"""How often in a row an endpoint may ask to wait before a person is asked."""
+"""How many times in a row an endpoint may ask the run to wait before a person is asked."""
 LONGEST_WAIT_S = 3600
 TRIED_AGAIN = frozenset({"ModelUnavailable", "WorkerLost"})
 ASKS = TRIED_AGAIN | {"ModelRefused", "StoreUnavailable", "StoreMismatch"}
-"""Faults about which a person is asked; a locked store has been waited for by then."""
+"""Faults about which a person is asked; by then the run has already waited for a locked store."""
 
 
-class Asking:
+class ModelCalls:
     """Get the model's next decision within the budget."""
 
     def __init__(self, context: RunContext) -> None:
-        """Work at the run's context."""
+        """Use the run's context."""
         self.context = context
         self.sent = 0
 
@@ -38,12 +38,12 @@ class Asking:
         state.usage = state.usage.model_copy(update={"steps": state.usage.steps + 1})
         with self.context.doing(State.DECIDING):
             decision = await self._asked(closing=False)
-        # What was added while the model was asked is told at the next step.
+        # What was added while the model answered is sent with the next step.
         state.context, state.append = decision.context, state.append[self.sent :]
         return decision
 
     async def closing_summary(self) -> str | None:
-        """Return a summary of what was done, paid from what was kept back for it, or None."""
+        """Return a summary of what was done, paid from the reserve for it, or None."""
         if not self.context.state.opened.store:
             return None
         try:
@@ -66,7 +66,7 @@ class Asking:
             except ApplicationError as error:
                 facts = _facts(error)
                 if error.type == "ReservationTooSmall" and needed is None:
-                    # Nothing was sent: what it takes is now known, and this was no try.
+                    # Nothing was sent, so this does not count as a try; the amount that is needed is now known.
                     self._settle_failed(held, {"unbilled": True})
                     needed = int(facts.get("needed", 0))
                     continue
@@ -136,7 +136,7 @@ class Asking:
         )
 
     async def _after(self, error: ApplicationError, facts: dict[str, Any], tries: int, since: datetime) -> bool:
-        """Wait before the next try, ask a person when patience is used up, or give up; return whether to begin anew."""
+        """Wait before the next try, or ask a person after the last one; return whether to count tries from zero."""
         kind = error.type or ""
         self.context.record("model.failed", f"try {tries}: {error.message}", type=kind)
         if kind not in ASKS:
@@ -148,15 +148,15 @@ class Asking:
                 await workflow.sleep(timedelta(seconds=seconds), summary=f"the model asked to wait {seconds:g} s")
             return False
         pause = timedelta(seconds=2 ** min(tries - 1, 3))
-        if self._patient(kind, tries, since, pause):
+        if self._may_retry(kind, tries, since, pause):
             await workflow.sleep(pause, summary=f"before try {tries + 1} of the model")
             return False
         if not await self.context.activities.ask_about_fault(f"ask_model: {error.message}"):
             raise failure_of(error)
         return True
 
-    def _patient(self, kind: str, tries: int, since: datetime, pause: timedelta) -> bool:
-        """Return whether another try may help; a worker with another store may hand over to one with the right one."""
+    def _may_retry(self, kind: str, tries: int, since: datetime, pause: timedelta) -> bool:
+        """Return whether another try may help; after StoreMismatch, a worker with the right store may take over."""
         if kind == "StoreMismatch":
             return workflow.now() + pause < since + timedelta(seconds=self.context.state.opened.transient_s)
         return kind in TRIED_AGAIN and tries < TRIES

@@ -1,4 +1,4 @@
-"""The proof that jails confine: every property is tried in real jails, before any program runs."""
+"""Check that jails confine what runs in them: test every property in real jails before any program runs."""
 
 import asyncio
 from pathlib import Path
@@ -19,18 +19,18 @@ _IMAGE = "has the image it is named by"
 _CAPS = ("memory", "pids", "cpu")
 
 
-class Proof(Frozen):
-    """Say of every property of a jail whether it is proven here."""
+class SelfTestResult(Frozen):
+    """State for each property of a jail whether it was proven on this machine."""
 
     properties: tuple[Property, ...]
     nsjail: Nsjail
     image: str
     """The hash of the image the jails had."""
     answered_s: float
-    """How long a jail took from nothing to its answer."""
+    """How long a jail took to start and answer."""
 
-    def demand(self) -> None:
-        """Raise IsolationUnavailable, with the first cause and fix, unless every required property is proven."""
+    def require_isolation(self) -> None:
+        """Raise IsolationUnavailable with the first cause and fix, unless every required property is proven."""
         missing = [each for each in self.properties if each.required and not each.proven]
         if missing:
             raise IsolationUnavailable(
@@ -41,33 +41,33 @@ class Proof(Frozen):
             )
 
 
-async def prove(
+async def run_self_test(
     nsjail: Nsjail, image: Image, folder: Path, *, limits: Limits | None = None, cgroups: Cgroups | None = None
-) -> Proof:
-    """Try every property through the profile of programs; the folder takes its configuration file.
+) -> SelfTestResult:
+    """Test every property of the jails that programs get; the configuration file is written to the folder.
 
-    Never raises for what is missing: the proof says it.
+    A property that is missing does not raise; the result says so.
     """
     profile = Profile(nsjail, image, limits=limits, cgroups=cgroups or Cgroups(), program=SELF_TEST)
-    return await examine(profile, profile.write(folder))
+    return await check_profile(profile, profile.write(folder))
 
 
-async def prove_workspace(
+async def run_workspace_self_test(
     nsjail: Nsjail, image: Image, folder: Path, workspace: Path, *, limits: Limits, cgroups: Cgroups
-) -> Proof:
-    """Try every property of the jails that commands get, over a folder that they may only read.
+) -> SelfTestResult:
+    """Test every property of the jails that commands get, with a workspace that they may only read.
 
-    Never raises for what is missing: the proof says it.
+    A property that is missing does not raise; the result says so.
     """
     profile = Profile(nsjail, image, kind="shell", limits=limits, cgroups=cgroups, workspace=workspace)
-    return await examine(profile, profile.write(folder))
+    return await check_profile(profile, profile.write(folder))
 
 
-async def examine(profile: Profile, configuration: Path) -> Proof:
-    """Try every property of the profile with this very configuration file, whose program is the self-test."""
+async def check_profile(profile: Profile, configuration: Path) -> SelfTestResult:
+    """Test every property of the profile with this configuration file, whose program is the self-test."""
     image, arguments = profile.image, interpreter_arguments(SELF_TEST)
     evidence, found = await asyncio.gather(
-        # Profiles of commands leave open what is run.
+        # The profile of commands does not name a program, so the self-test is passed as the command.
         gather_evidence(
             command(profile.nsjail, configuration), arguments, named=arguments if profile.kind == "shell" else ()
         ),
@@ -79,7 +79,7 @@ async def examine(profile: Profile, configuration: Path) -> Proof:
         starts, *others = [Property(name=name, proven=False, cause=cause, fix=fix) for name in (_STARTS, *names)]
     else:
         starts, others = Property(name=_STARTS, proven=True), judge(evidence, profile)
-    return Proof(
+    return SelfTestResult(
         properties=(starts, _unchanged(image, found), *others, *_caps(evidence, profile.cgroups)),
         nsjail=profile.nsjail,
         image=image.hash,
@@ -106,7 +106,7 @@ def _unchanged(image: Image, found: str) -> Property:
 
 
 def _caps(evidence: Evidence, cgroups: Cgroups) -> list[Property]:
-    """Return the caps on a whole jail; they matter most for shells, since a program is one process with limits."""
+    """Return the caps on a whole jail; they matter most for commands, because a program is one process with limits."""
     caps: list[Property] = []
     for name in _CAPS:
         label = f"is bounded by a {name} cgroup"

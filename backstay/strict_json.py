@@ -1,4 +1,4 @@
-"""Turn any Python value into strict JSON that other code can rely on."""
+"""Convert any Python value to strict JSON."""
 
 import hashlib
 import math
@@ -25,7 +25,7 @@ _OPAQUE = "nested too deeply to be shown"
 def clean_json(value: Any, deepest: int = DEEPEST) -> Any:
     """Return the value as strict JSON: no NaN, no lone surrogates, text keys, no cycles, at most `deepest` levels.
 
-    Total and idempotent; what JSON cannot say is described in words. What is strict JSON already is returned as it is.
+    Never raises. A value that JSON cannot express becomes a short description; strict JSON is returned unchanged.
     """
     return value if _is_strict(value, deepest) else _clean(value, deepest, set())
 
@@ -43,7 +43,7 @@ def clean_text(text: str) -> str:
 
 
 def _is_strict(value: Any, deepest: int) -> bool:
-    """Say whether a value is strict JSON; False also where a list or an object occurs twice."""
+    """Return whether a value is strict JSON; also False when the same list or object occurs twice."""
     # Checking whole levels takes a quarter of the time of checking each leaf.
     level, met = [value], set[int]()
     for _ in range(deepest + 1):
@@ -84,7 +84,7 @@ def _is_utf8(texts: list[str]) -> bool:
 
 
 def _clean(value: Any, left: int, above: set[int]) -> Any:
-    # Nearly all values have exactly one of these types; subclasses may behave differently.
+    # Nearly all values have exactly one of these types; a subclass may behave differently and takes the slow path.
     kind = type(value)
     if kind is str:
         return value if value.isascii() else clean_text(value)
@@ -120,7 +120,7 @@ def _clean_inside(value: Mapping[Any, Any] | list[Any], left: int, above: set[in
     above.add(id(value))
     try:
         left -= 1
-        # Leaves are checked here too: a call for each would take longer than everything else.
+        # Leaves are checked inline: a call for each one would dominate the running time.
         if isinstance(value, list):
             return [
                 item
@@ -142,7 +142,7 @@ def _clean_inside(value: Mapping[Any, Any] | list[Any], left: int, above: set[in
 
 
 def unique_key(key: str, taken: Mapping[str, Any]) -> str:
-    """Return the key, numbered when it is taken, so that no entry hides another."""
+    """Return the key, with a number added if it is taken, so that no entry replaces another."""
     if key not in taken:
         return key
     count = len(taken) + 1
@@ -152,7 +152,7 @@ def unique_key(key: str, taken: Mapping[str, Any]) -> str:
 
 
 def _opened(value: Any) -> Any:
-    """Return a mapping, a list or a text for a value of a type that JSON does not have."""
+    """Return a mapping, a list or a string for a value whose type JSON does not have."""
     match value:
         case Mapping() | list():
             return value
@@ -181,9 +181,9 @@ def _opened_object(value: Any) -> Any:
         if isinstance(value, BaseException):
             return clean_text(f"{name}: {value}")
     except Exception:
-        # A foreign class may fail at anything; only its name is certain then.
+        # Any method of an unknown class may raise; only its name is safe to use.
         return f"a {name}"
-    # No repr: it would differ from process to process.
+    # repr often contains an address, which differs between processes.
     return f"a {name}"
 
 

@@ -1,4 +1,4 @@
-"""Run one program for a host program, without Temporal: the same jail, with the host's own tools."""
+"""Run one program without Temporal: in the same jail, with tools that the calling process supplies."""
 
 import ast
 import asyncio
@@ -41,7 +41,7 @@ _LONGEST_S = 3600
 
 
 def register_tool_caller(caller: ToolCaller | None) -> None:
-    """Answer the calls of programs from now on by this caller; with None, refuse them again."""
+    """Answer the calls of programs with this caller from now on; None refuses them again."""
     _registered[:] = [] if caller is None else [caller]
 
 
@@ -50,8 +50,8 @@ async def run_python_plan(
 ) -> SandboxResult:
     """Run a program in a jail and return how it ended; its calls go to the registered tool caller.
 
-    `toolbox_root` holds the bindings, as `sandbox_py/servers/<provider>/<tool>.py`; what is made for jails is kept
-    there too. Raises TaskInvalid for a timeout that is no time, IsolationUnavailable where nothing can be confined.
+    `toolbox_root` holds the bindings, as `sandbox_py/servers/<provider>/<tool>.py`; images and profiles of jails are
+    kept there too. Raises TaskInvalid for an invalid timeout, IsolationUnavailable where jails do not work.
     """
     if not 0 < timeout_sec <= _LONGEST_S:
         raise TaskInvalid(f"timeout_sec: {timeout_sec!r} is not between 0 and {_LONGEST_S} seconds")
@@ -97,12 +97,12 @@ async def _run(sandbox: Sandbox, start: bytes, tools: frozenset[str], user_id: s
 
 async def _answer(call: ProgramCall, user_id: str) -> dict[str, Any]:
     if not _registered:
-        fault = {"type": "ToolError", "message": "no tools are reached from here; register_tool_caller gives some"}
+        fault = {"type": "ToolError", "message": "no tools are available here; register some with register_tool_caller"}
         return {"i": call.i, "error": fault}
     try:
         value = await _registered[0](call.tool, call.arguments, user_id)
         json.dumps(value, allow_nan=False)
-    except Exception as error:  # whatever the host's tools raise is an answer to the program
+    except Exception as error:  # any exception of a tool is an answer to the program
         message = message_line(str(error)) or type(error).__name__
         return {"i": call.i, "error": {"type": type(error).__name__, "message": message}}
     return {"i": call.i, "ok": value}
@@ -112,8 +112,8 @@ def _result(outcome: RoundOutcome) -> SandboxResult:
     logs = tuple(outcome.output.splitlines())
     if outcome.kind == "finished":
         return SandboxResult(success=True, result=outcome.result, logs=logs)
-    error = outcome.error or {"type": "SandboxLost", "message": "it ended without a word"}
-    # A program may raise errors of any name; what ends a jail is told without a frame.
+    error = outcome.error or {"type": "SandboxLost", "message": "it ended without an answer"}
+    # A program may raise errors with these names itself; then there is a frame from the program.
     timed_out = error["type"] in {"WallLimit", "CpuLimit"} and not outcome.round.came
     return SandboxResult(success=False, logs=logs, error=f"{error['type']}: {error['message']}", timed_out=timed_out)
 
