@@ -8,6 +8,7 @@ from temporalio import workflow
 from backstay import calls
 from backstay.approvals import deciding
 from backstay.approvals.approval import RequestKind, Verdict
+from backstay.approvals.proof import UNDO_RUN
 from backstay.effects.compensation import Compensation, Undone, authority_over
 from backstay.effects.effect import Effect, EffectState
 from backstay.errors import BackstayError, NotVerified, TaskInvalid
@@ -97,7 +98,7 @@ class UndoRun(Handlers):
         if refused is not None:
             raise refused
         payload = ask.model_dump(mode="json", exclude_unset=True)
-        if not await approvals.verify("UndoRun", payload, run=self.context.state.run):
+        if not await approvals.verify(UNDO_RUN, payload, run=self.context.state.run):
             raise NotVerified("proof: used already; sign again")
         if authority.quorum <= 1:
             return

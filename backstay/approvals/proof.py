@@ -11,6 +11,8 @@ LONGEST_LIFE = 24 * 3600
 """Seconds a proof may be valid for at most, so that a stolen one is soon worth nothing."""
 START = "start"
 """The update name in the proof of who starts a run."""
+UNDO_RUN = "UndoRun"
+"""The update name in the proof of who has an ended run undone."""
 
 _FORMAT = "2"
 _MOST_DIGITS = 12

@@ -7,9 +7,10 @@ from typing import Any
 from temporalio.client import Client, WorkflowHandle
 from temporalio.common import WorkflowIDConflictPolicy
 
-from backstay.approvals.proof import START, Binding
+from backstay.approvals.proof import START, UNDO_RUN, Binding
 from backstay.client.failures import translated_errors
-from backstay.client.run import Run, signed
+from backstay.client.run import PROOF_S, Run, signed
+from backstay.errors import SettingsInvalid
 from backstay.shown import markdown_line, one_line
 from backstay.task.task import Task
 
@@ -35,7 +36,7 @@ class Backstay:
         workflow_id = id or f"task-{uuid.uuid4()}"
         ask = admitted.model_dump(mode="json", by_alias=True, exclude_unset=True)
         if self._key is not None and admitted.by and admitted.proof is None:
-            ask["proof"] = self._signed(Binding(**self._of(workflow_id), run_id="", update=START), ask)
+            ask = self.sign_start(workflow_id, ask)
         text = admitted.text or (admitted.plan.title or "plan" if admitted.plan else "")
         return await self._start(
             "RunTask",
@@ -44,6 +45,16 @@ class Backstay:
             summary=text,
             details=f"{markdown_line(text)}\n\nfor {markdown_line(admitted.user_id)}",
         )
+
+    def sign_start(self, workflow_id: str, task: dict[str, Any], *, life_s: float = PROOF_S) -> dict[str, Any]:
+        """Return a task with a proof of who starts it, valid for one start under this id.
+
+        Raises SettingsInvalid without a key.
+        """
+        if self._key is None:
+            raise SettingsInvalid("BACKSTAY_APPROVER_KEY: required to sign; set it to the key of the workers")
+        binding = Binding(namespace=self.client.namespace, workflow_id=workflow_id, run_id="", update=START)
+        return {**task, "proof": signed(self._key, binding, task, life_s=life_s)}
 
     def run(self, workflow_id: str) -> Run:
         """Return the handle of a run, without asking whether it exists."""
@@ -56,26 +67,14 @@ class Backstay:
         ask |= {} if to_step is None else {"to_step": to_step}
         ask |= {"by": by} if by else {}
         if self._key is not None and by:
-            run_id = await self._first_run_id(workflow_id)
-            ask["proof"] = self._signed(Binding(**self._of(workflow_id), run_id=run_id, update="UndoRun"), ask)
+            ask = await self.run(workflow_id).sign(UNDO_RUN, ask)
         return await self._start(
-            "UndoRun",
+            UNDO_RUN,
             ask,
             f"undo-{workflow_id}",
             summary=f"undo {workflow_id}",
             details=f"Takes back the effects of {markdown_line(workflow_id)}",
         )
-
-    async def _first_run_id(self, workflow_id: str) -> str:
-        with translated_errors(workflow_id):
-            described = await self.client.get_workflow_handle(workflow_id).describe()
-        return described.raw_description.workflow_execution_info.first_run_id or described.run_id
-
-    def _of(self, workflow_id: str) -> dict[str, str]:
-        return {"namespace": self.client.namespace, "workflow_id": workflow_id}
-
-    def _signed(self, binding: Binding, payload: dict[str, Any]) -> str:
-        return signed(self._key or b"", binding, payload)
 
     async def _start(self, kind: str, ask: dict[str, Any], workflow_id: str, *, summary: str, details: str) -> Run:
         line = one_line(summary, _SUMMARY_BYTES).encode()[:_SUMMARY_BYTES].decode(errors="ignore")

@@ -24,7 +24,7 @@ from backstay.approvals.approval import Approval, ApprovalRequest, CallVerdict, 
 from backstay.approvals.deciding import admit
 from backstay.client.failures import TRANSIENT_STATUSES, error_from_failure, error_from_rpc, translated_errors
 from backstay.effects.compensation import Undone
-from backstay.errors import BackstayError, QuorumPending, Unreachable
+from backstay.errors import BackstayError, QuorumPending, SettingsInvalid, Unreachable
 from backstay.shown import one_line
 from backstay.task.event import Event, Timeline
 from backstay.task.result import Result
@@ -224,7 +224,7 @@ class Run:
         payload = {**payload, "by": by} if by else payload
         key = key or self._key
         if key is not None:
-            payload = {**payload, "proof": await self._signed(key, name, payload)}
+            payload = await self.sign(name, payload, key=key)
         with translated_errors(self.id):
             update = await self._handle.start_update(
                 name,
@@ -235,8 +235,16 @@ class Run:
             )
             return await update.result()
 
-    async def _signed(self, key: bytes, update: str, payload: dict[str, Any]) -> str:
-        """Return a proof for an update of this run, bound to the request as it is shown now."""
+    async def sign(
+        self, update: str, payload: dict[str, Any], *, key: bytes | None = None, life_s: float = PROOF_S
+    ) -> dict[str, Any]:
+        """Return a payload with a proof for an update of this run, bound to the request as it is shown now.
+
+        `life_s`: how long the proof is valid, at most a day. Raises SettingsInvalid without a key.
+        """
+        key = key or self._key
+        if key is None:
+            raise SettingsInvalid("BACKSTAY_APPROVER_KEY: required to sign; set it to the key of the workers")
         status = await self.status()
         request_id = str(payload.get("request_id", ""))
         binding = proof.Binding(
@@ -247,7 +255,7 @@ class Run:
             request_id=request_id,
             digest=next((request.digest for request in status.pending if request.id == request_id), ""),
         )
-        return signed(key, binding, payload)
+        return {**payload, "proof": signed(key, binding, payload, life_s=life_s)}
 
     async def _query(self, name: str, *given: Any) -> Any:
         async with self._querying:

@@ -2,17 +2,22 @@
 
 import asyncio
 import json
+import re
 import uuid
 from contextlib import AsyncExitStack
 
 import pytest
 import pytest_asyncio
+from temporalio import workflow
 from temporalio.client import WorkflowFailureError, WorkflowUpdateFailedError
 
+from backstay.approvals.approval import RequestKind
 from backstay.testing import Reply
 from store.opening import open_store
 from tests import signing
-from tests.engine import Scripts, ended, engine, pending, toolbox_of
+from tests.engine import ROOT, Scripts, ended, engine, pending, toolbox_of
+from workflows.run_task import RunTask
+from workflows.undo_run import UndoRun
 
 KEY = "the key that workers and gateways share"
 ANA, BO, CY = "ana@example.com", "bo@example.com", "cy@example.com"
@@ -308,3 +313,88 @@ async def test_junk_signals_do_not_push_a_verified_vote_out_of_the_audit(opened)
         if event.activity_task_scheduled_event_attributes.activity_type.name == "call_tool"
     )
     assert [decision["by"] for decision in first_call["decisions"]][-1] == BO
+
+
+# Every way into a run that takes a proof, with what it is told.
+WAYS = {
+    "decide": {"request_id": "r1", "verdict": "approve"},
+    "approval": {"request_id": "r1", "verdict": "approve"},
+    "top_up": {"max_steps": 1},
+    "undo": {"to_step": 7},
+    "pause": {"reason": "look"},
+    "resume": {},
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_every_proof_that_does_not_hold_is_refused_at_every_door(opened, way):
+    handle = await opened.start(plan(send("a@two.example")))
+    other = await opened.start(plan(send("a@two.example")))
+    await asyncio.gather(pending(handle), pending(other))
+    if way == "resume":
+        await say(handle, "pause", BO)
+        await say(other, "pause", BO)
+    payload = {**WAYS[way], "by": ANA}
+
+    async def made(**changed):
+        return (await signing.signed(handle, payload, **({"update": way, "key": KEY} | changed)))["proof"]
+
+    elsewhere = (await signing.signed(other, payload, update=way, key=KEY))["proof"]
+    proofs = {
+        "none": None,
+        "malformed": "2.soon",
+        "forged": await made(key="another key"),
+        "expired": await made(life=-5),
+        "too long": await made(life=48 * 3600),
+        "foreign run": elsewhere,
+        "earlier run of the same id": await made(run_id=str(uuid.uuid4())),
+        "foreign namespace": await made(namespace="another"),
+        "another request": await made(request_id="r2"),
+        "stale request": await made(digest="0" * 64),
+        "another way": await made(update="UndoRun"),
+        "another person": (await signing.signed(handle, {**payload, "by": BO}, update=way, key=KEY))["proof"],
+        "format 1": signing.proof_of_format_1(payload, handle.id, way, key=KEY),
+    }
+    before = await handle.query("budget"), await handle.query("pending")
+    for why, proof in proofs.items():
+        given = payload if proof is None else {**payload, "proof": proof}
+        if way == "approval":
+            refused = (await handle.query("status"))["refused"]
+            await handle.signal("approval", given)
+            async with asyncio.timeout(30):
+                while (await handle.query("status"))["refused"] == refused:
+                    await asyncio.sleep(0.05)
+        else:
+            assert await refusal(handle.execute_update(way, given)) == "NotVerified", why
+    after = await handle.query("budget"), await handle.query("pending")
+    assert json.dumps(after[1]) == json.dumps(before[1])
+    assert after[0]["budget"] == before[0]["budget"]
+    # The other run may still use its own proof, and this run a good one, once.
+    good = {**payload, "proof": await made()}
+    if way == "approval":
+        await handle.signal("approval", good)
+        await handle.signal("approval", good)
+        async with asyncio.timeout(30):
+            while len((await handle.query("pending"))[0]["decided"]) != 1:
+                await asyncio.sleep(0.05)
+    else:
+        first = await handle.execute_update(way, good)
+        assert await handle.execute_update(way, good) == first
+    await handle.terminate()
+    await other.terminate()
+
+
+def test_the_table_of_doors_names_every_way_into_a_run():
+    page = (ROOT / "docs/security.md").read_text(encoding="utf-8")
+    _, _, section = page.partition("## Who may do what")
+    rows = re.findall(r"^\| (.+?) \| .+ \|$", section.partition("\n## ")[0], re.MULTILINE)[1:]
+    named = {word for cell in rows for word in re.findall(r"`(\w+)`", cell)}
+    ways: set[str] = set()
+    for kind in (RunTask, UndoRun):
+        definition = workflow._Definition.must_from_class(kind)
+        ways |= {definition.name, *definition.updates, *definition.signals}
+        queries = {name for name in definition.queries if name and not name.startswith("__")}
+        assert queries <= set(re.findall(r"`(\w+)`", section.partition("**Queries**")[2].partition("\n")[0]))
+    assert {way for way in ways if way and not way.startswith("__")} - named == set()
+    assert {kind.value for kind in RequestKind} - named == set()
+    assert {"cancellation", "termination"} <= set(rows)
