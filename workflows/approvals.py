@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -23,13 +22,6 @@ from workflows.state import RunState
 EXPIRED = "expired"
 ONE_AUTHORITY = "one-authority"
 """Since this change every update, signal, request, undo and cancellation obeys the policy's rules about people."""
-EARLY_DECISIONS = "early-decisions"
-"""The patch id; runs from before this change refuse a decision whose request is not open yet."""
-_EARLY_S = 1
-"""How long a decision waits for its request to open."""
-_EARLY_IDS = 16
-_EARLY_DECISIONS = 32
-"""How many decisions of one run may wait like this; each adds events to history, and anyone can send one."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +73,6 @@ class Approvals:
         self.closed: dict[str, str] = {}
         self.digests: dict[str, str] = {}
         """The digests of all requests, which proofs name; also of closed ones, since a decision can come twice."""
-        self._early_decisions = 0
 
     @property
     def requests(self) -> tuple[ApprovalRequest, ...]:
@@ -191,11 +182,11 @@ class Approvals:
             if pending is not None and pending.decided is not None:
                 past = f"{pending.decided.verdict} by {pending.decided.by}"
             known = ", ".join(self.pending) or "none"
-            return errors.DecisionRefused(
-                f"request_id: {approval.request_id} is decided already: {past}"
-                if past
-                else f"request_id: no request {one_line(approval.request_id, 80)}; open requests: {known}"
-            )
+            if past:
+                return errors.DecisionRefused(f"request_id: {approval.request_id} is decided already: {past}")
+            # A decision never waits for its request: after a reset Temporal sends old updates again.
+            unknown = one_line(approval.request_id, 80)
+            return errors.DecisionRefused(f"{deciding.NOT_OPEN}{unknown}; open requests: {known}")
         if not strict:
             return deciding.refusal(pending.request, approval, {self.state.task.user_id}, Authority())
         return deciding.refusal(pending.request, approval, self.starters, self.authority)
@@ -219,28 +210,6 @@ class Approvals:
         proven = self.state.opened.started_by
         return frozenset({proven, self.state.task.user_id}) if proven else frozenset()
 
-    def may_open_soon(self, request_id: str) -> bool:
-        """Return whether a decision is worth waiting for a request that is not open yet.
-
-        Temporal can answer a query with a request that a workflow task is about to open, and then deliver the decision
-        in that same task, before whatever opens the request.
-        """
-        digits = request_id[1:10]
-        number = int(digits) if request_id == f"r{digits}" and digits.isdecimal() else 0
-        first = self.state.next_request
-        return first <= number < first + _EARLY_IDS and self._early_decisions < _EARLY_DECISIONS
-
-    async def _wait_until_open(self, request_id: str) -> None:
-        if not self.may_open_soon(request_id) or not workflow.patched(EARLY_DECISIONS):
-            return
-        self._early_decisions += 1
-        with suppress(TimeoutError):
-            await workflow.wait_condition(
-                lambda: request_id in self.pending,
-                timeout=_EARLY_S,
-                timeout_summary=f"wait for {request_id} to open",
-            )
-
     async def decide(self, data: Any, update: str) -> dict[str, Any]:
         """Accept one decision; raises a BackstayError when it cannot be accepted.
 
@@ -251,7 +220,6 @@ class Approvals:
         sender, event_id = identity_of(approval) if by_sender else ("", approval.event_id)
         answer = self.state.answer_to(sender, event_id)
         if answer is None:
-            await self._wait_until_open(approval.request_id)
             self._raise_refusal(approval)
         if approval.proof is not None and (by_sender or answer is None):
             # Also for a repeat: the answer is for the sender whom the proof names.

@@ -122,9 +122,7 @@ class Handlers:
         try:
             decision = deciding.admit(approval)
             known = self.context.state.answer_to(*identity_of(decision)) is not None
-            approvals = self.context.approvals
-            early = approvals.may_open_soon(decision.request_id)
-            refused = None if known or early else approvals.refusal(decision)
+            refused = None if known else self.context.approvals.refusal(decision)
         except errors.BackstayError as error:
             refused = error
         if refused is not None:

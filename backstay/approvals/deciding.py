@@ -17,6 +17,10 @@ class DecisionInvalid(DecisionRefused):
     """The decision is malformed."""
 
 
+NOT_OPEN = "request_id: no request "
+"""How the refusal of a decision begins whose request the run does not have now."""
+
+
 def admit(data: Any) -> Approval:
     """Validate the form of a decision; raises DecisionInvalid naming field, value and fix."""
     try:

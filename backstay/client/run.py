@@ -21,10 +21,10 @@ from temporalio.service import RPCError
 from backstay import errors
 from backstay.approvals import proof
 from backstay.approvals.approval import Approval, ApprovalRequest, CallVerdict, Verdict
-from backstay.approvals.deciding import admit
+from backstay.approvals.deciding import NOT_OPEN, admit
 from backstay.client.failures import TRANSIENT_STATUSES, error_from_failure, error_from_rpc, translated_errors
 from backstay.effects.compensation import Undone
-from backstay.errors import BackstayError, QuorumPending, SettingsInvalid, Unreachable
+from backstay.errors import BackstayError, DecisionRefused, QuorumPending, SettingsInvalid, Unreachable
 from backstay.shown import one_line
 from backstay.task.event import Event, Timeline
 from backstay.task.result import Result
@@ -36,6 +36,8 @@ OUTAGE_S = 60.0
 """How long an outage of Temporal may last before a client gives up; the run itself does not."""
 ANSWERED_WITHIN = timedelta(seconds=10)
 ACCEPTED_WITHIN = timedelta(seconds=20)
+OPENING_S = 2.0
+"""How long a decision is tried again while the run does not know its request."""
 PROOF_S = 300
 """How long a signed decision is valid."""
 
@@ -138,7 +140,16 @@ class Run:
     async def decide(self, approval: Approval | dict[str, Any], *, key: bytes | None = None) -> dict[str, Any]:
         """Decide a request; raises DecisionRefused or NotVerified when the run does not accept the decision."""
         admitted = approval if isinstance(approval, Approval) else admit(approval)
-        return await self._update("decide", json.loads(admitted.model_dump_json(exclude_defaults=True)), key=key)
+        payload = json.loads(admitted.model_dump_json(exclude_defaults=True))
+        until = time.monotonic() + OPENING_S
+        while True:
+            try:
+                return await self._update("decide", payload, key=key)
+            except DecisionRefused as error:
+                # Temporal can answer a query with a request that a workflow task is only about to open.
+                if not str(error).startswith(NOT_OPEN) or time.monotonic() > until:
+                    raise
+            await asyncio.sleep(POLL_S)
 
     async def approve(self, request_id: str, *, by: str, key: bytes | None = None, **more: Any) -> dict[str, Any]:
         """Approve a request; `calls`, `comment`, `args_digest`, `event_id` are fields of an Approval."""

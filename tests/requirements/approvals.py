@@ -291,15 +291,11 @@ ROWS = (
         in_file("e2e/test_approvals.py", "test_the_temporal_command_line_decides"),
     ),
     row(
-        "approvals:early",
+        "approval:early",
         "design 8",
-        "a decision that arrives in the workflow task that opens its request counts; one about a request that does not"
-        " open is refused within a second, and costs a run a bounded number of events",
-        in_file(
-            "e2e/test_approvals.py",
-            "test_a_decision_that_comes_just_before_its_request_opens_counts",
-            "test_a_decision_about_a_request_that_does_not_open_is_refused",
-        ),
+        "a client's decision that reaches the run just before its request opens is tried again, and refused when the"
+        " request does not open",
+        in_file("client/test_run.py", "test_a_decision_is_tried_again_while_its_request_is_not_open_yet"),
     ),
     row(
         "approval:elicitation",
