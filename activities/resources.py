@@ -77,8 +77,9 @@ class Activities:
         self.transient_s = resources.settings.transient_seconds
 
     async def begin(self, ask: OfRun, *more: Event) -> None:
-        """Refuse another store than the run's, and write the events that came with the call."""
+        """Refuse another store than the run's, and write the events and decisions that came with the call."""
         self.store.check(ask.store)
+        await self.store.decisions.append(ask.run, ask.decisions)
         await self.store.events.append(ask.run, (*ask.events, *more))
 
     async def catalog(self, ask: OfRun, user_id: str) -> Catalog:

@@ -8,7 +8,7 @@ BackstayError
 |   +-- ToolNotFound          ToolChanged          ArgumentsInvalid
 |   +-- OutcomeUnknown        EffectConflict       CompensationFailed
 |   +-- DecisionRefused       ModelRefused         RunOpen             RunNotFound
-|   +-- Pruned
+|   +-- Pruned                QuorumPending
 |   +-- IsolationUnavailable  ImageMissing         ProgramDiverged
 |   +-- WorkspaceInvalid      WorkspaceBusy
 |   +-- SnapshotRefused       SnapshotDamaged
@@ -72,6 +72,10 @@ class Expired(Final):
 
 class NotVerified(Final):
     """The proof does not show who decided."""
+
+
+class QuorumPending(Final):
+    """Several people must ask for it, and too few have."""
 
 
 class BudgetExceeded(Final):

@@ -4,7 +4,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from backstay.approvals.approval import ApprovalRequest
+from backstay.approvals.approval import ApprovalRequest, RecordedDecision
+from backstay.authority import Authority
 from backstay.frozen import Frozen
 from backstay.program import ProgramAnswer
 from backstay.task.context import ContextItem
@@ -22,6 +23,8 @@ class OfRun(Frozen):
     """`<store id>/<epoch>` as `open_run` found it; another store is refused."""
     events: tuple[Event, ...] = ()
     """Events of the workflow that no activity has written yet."""
+    decisions: tuple[RecordedDecision, ...] = ()
+    """Decisions that no activity has written yet."""
     workspace: str = ""
     """The workspace of the run; empty when it has none."""
     builtin: tuple[str, ...] = ()
@@ -116,6 +119,8 @@ class CallTool(OfRun):
     args_digest: str = ""
     effect: int | None = None
     """Number of the effect; None for a read-only call."""
+    authority: Authority | None = None
+    """Who may decide about the effect; recorded with its intent."""
     send: int = 1
     """Counts deliberate sends; above 1 the row must show that the earlier send is settled as not sent."""
     results: dict[int, str] = Field(default_factory=dict)
@@ -191,9 +196,16 @@ class CheckProof(OfRun):
     """Verify who decided."""
 
     workflow_id: str
+    run_id: str = ""
+    """The first execution of the run that the proof names."""
     update: str
     payload: dict[str, Any]
     """The whole payload, the proof included."""
+    request_id: str = ""
+    digest: str = ""
+    """The digest of the request that is decided."""
+    used_by: str = ""
+    """What uses the proof up: a retry of the same use is no second one."""
 
 
 class Announce(OfRun):

@@ -38,6 +38,8 @@ class Opened(Frozen):
     """The workspace that the run holds until it ends."""
     builtin: tuple[str, ...] = ()
     """Which providers of the workspace the run may use."""
+    started_by: str = ""
+    """Who proved to have started the run; empty when nobody did."""
     wait_notices: bool = False
     """Whether there is anybody to announce requests to."""
 
@@ -95,6 +97,8 @@ class Proven(Frozen):
 
     verified: bool
     reason: str = ""
+    used: bool = False
+    """Whether it holds, and was used before."""
 
 
 class Closed(Frozen):

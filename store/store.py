@@ -8,6 +8,7 @@ from store.blobs.blobs import BlobStore
 from store.database.database import Database
 from store.database.identity import StoreIdentity, next_epoch
 from store.effects.effects import Effects
+from store.runs.decisions import Decisions
 from store.runs.events import Events
 from store.runs.pruning import Pruning
 from store.runs.runs import Runs
@@ -27,6 +28,7 @@ class Store:
         self.blobs = BlobStore(blobs, seal, identity)
         self.effects = Effects(database, clock, lambda: self.identity)
         self.events = Events(database)
+        self.decisions = Decisions(database, clock)
         self.secrets = SecretHandles(database, seal)
         self.runs = Runs(database, clock, lambda: self.identity)
         self.pruning = Pruning(database, blobs, clock)

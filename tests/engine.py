@@ -152,11 +152,19 @@ async def sandbox_role(client: Client, settings: Settings, sandbox: Sandbox) -> 
 
 
 async def pending(handle: WorkflowHandle[Any, Any], count: int = 1, within_s: float = 45) -> list[dict[str, Any]]:
-    """Wait until at least so many requests are open."""
+    """Wait until at least so many requests are open.
+
+    A query can be answered from a workflow task that is still under way, so the task is waited for, too.
+    """
     async with asyncio.timeout(within_s):
-        while len(found := await handle.query("pending")) < count:
+        while len(found := await handle.query("pending")) < count or await is_deciding(handle):
             await asyncio.sleep(0.1)
     return found
+
+
+async def is_deciding(handle: WorkflowHandle[Any, Any]) -> bool:
+    """Return whether a workflow task of the run is scheduled or under way."""
+    return (await handle.describe()).raw_description.HasField("pending_workflow_task")
 
 
 def assert_no_task_failure(history: WorkflowHistory) -> None:

@@ -85,13 +85,17 @@ class ActivityCalls:
             raise Stopped
         options = options_for(name_of(call), deadline_s, queue)
         events = self.state.take_unwritten() if options.writes_events else ()
-        ask = ask.model_copy(update=self._common(ask, events))
+        # Calls of one batch go at once, and each intent must come with what permits it: so all carry the decisions.
+        decisions = tuple(self.state.decisions) if options.writes_events else ()
+        ask = ask.model_copy(update=self._common(ask, events) | ({"decisions": decisions} if decisions else {}))
         with self.stopwatch.busy() if counted else nullcontext():
             try:
-                return await workflow.execute_activity(call, ask, summary=summary or None, **options.keywords())
+                answer = await workflow.execute_activity(call, ask, summary=summary or None, **options.keywords())
             except ActivityError as error:
                 self.state.unwritten = [*events, *self.state.unwritten]
                 raise cause_of(error) from error
+        self.state.confirm_decisions(decisions)
+        return answer
 
     async def execute_in_handler(self, call: Callable[[Any], Awaitable[Answer]], ask: OfRun, *, summary: str) -> Answer:
         """Run one activity for an update; its failure is raised as a BackstayError, which refuses the update."""

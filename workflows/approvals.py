@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -13,19 +12,16 @@ from temporalio.exceptions import ApplicationError
 from backstay import calls, errors
 from backstay.approvals import deciding
 from backstay.approvals.approval import Approval, ApprovalRequest, CallVerdict, RequestKind, Verdict
+from backstay.authority import Authority
+from backstay.canonical import digest_of
 from backstay.policies.ruling import Ruling
 from backstay.shown import one_line
 from workflows.activity_calls import ActivityCalls
 from workflows.state import RunState
 
 EXPIRED = "expired"
-EARLY_DECISIONS = "early-decisions"
-"""The patch id; runs from before this change refuse a decision whose request is not open yet."""
-_EARLY_S = 1
-"""How long a decision waits for its request to open."""
-_EARLY_IDS = 16
-_EARLY_DECISIONS = 32
-"""How many decisions of one run may wait like this; each adds events to history, and anyone can send one."""
+ONE_AUTHORITY = "one-authority"
+"""Since this change every update, signal, request, undo and cancellation obeys the policy's rules about people."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +34,22 @@ class Decided:
     answer: Any = None
     stop: bool = False
     by: str = ""
+    verified: bool = False
     comment: str = ""
     on_expiry: str = "reject"
+
+
+def identity_of(approval: Approval) -> tuple[str, str | None]:
+    """Return the sender under whom the answer to a decision is kept, empty when unverified, and the event."""
+    if approval.proof is None:
+        return "", approval.event_id
+    return approval.by, approval.event_id or approval.proof
+
+
+def _repeated(approval: Approval, answer: dict[str, Any]) -> dict[str, Any]:
+    if (answer.get("request_id"), answer.get("verdict")) != (approval.request_id, approval.verdict.value):
+        raise errors.DecisionRefused(f"event_id: {approval.event_id} was used for another decision")
+    return answer
 
 
 @dataclass
@@ -61,7 +71,8 @@ class Approvals:
         self.changed = changed
         self.pending: dict[str, Pending] = {}
         self.closed: dict[str, str] = {}
-        self._early_decisions = 0
+        self.digests: dict[str, str] = {}
+        """The digests of all requests, which proofs name; also of closed ones, since a decision can come twice."""
 
     @property
     def requests(self) -> tuple[ApprovalRequest, ...]:
@@ -100,8 +111,11 @@ class Approvals:
         now = workflow.now()
         number = self.state.next_request
         self.state.next_request += 1
+        info = workflow.info()
         update: dict[str, Any] = {
             "id": f"r{number}",
+            "namespace": info.namespace,
+            "run_id": info.first_execution_run_id,
             "created_at": now.isoformat(timespec="seconds"),
             "cost_so_far": round(self.state.ledger.spent / 1e6, 6),
             "reason": one_line(request.reason, 500),
@@ -116,7 +130,10 @@ class Approvals:
             }
             if ruling.timeout_s is not None:
                 update["expires_at"] = (now + timedelta(seconds=ruling.timeout_s)).isoformat(timespec="seconds")
-        return request.model_copy(update=update)
+        request = request.model_copy(update=update)
+        digest = digest_of(request.plain())
+        self.digests[request.id] = digest
+        return request.model_copy(update={"digest": digest})
 
     async def _wait(self, pending: Pending, ruling: Ruling | None, unless: Callable[[], bool]) -> Decided:
         timeout = None if ruling is None or ruling.timeout_s is None else timedelta(seconds=ruling.timeout_s)
@@ -155,8 +172,8 @@ class Approvals:
         except ApplicationError as error:
             self.state.record("approval.unannounced", error.message, workflow.now(), request=ask.request.id)
 
-    def refusal(self, approval: Approval) -> errors.BackstayError | None:
-        """Return why a decision cannot be accepted now, or None."""
+    def refusal(self, approval: Approval, *, strict: bool = True) -> errors.BackstayError | None:
+        """Return why a decision cannot be accepted now, or None; `strict` for runs that began with one authority."""
         pending = self.pending.get(approval.request_id)
         if pending is None or pending.decided is not None:
             past = self.closed.get(approval.request_id)
@@ -165,34 +182,33 @@ class Approvals:
             if pending is not None and pending.decided is not None:
                 past = f"{pending.decided.verdict} by {pending.decided.by}"
             known = ", ".join(self.pending) or "none"
-            return errors.DecisionRefused(
-                f"request_id: {approval.request_id} is decided already: {past}"
-                if past
-                else f"request_id: no request {one_line(approval.request_id, 80)}; open requests: {known}"
-            )
-        return deciding.refusal(pending.request, approval, self.state.task.user_id)
+            if past:
+                return errors.DecisionRefused(f"request_id: {approval.request_id} is decided already: {past}")
+            # A decision never waits for its request: after a reset Temporal sends old updates again.
+            unknown = one_line(approval.request_id, 80)
+            return errors.DecisionRefused(f"{deciding.NOT_OPEN}{unknown}; open requests: {known}")
+        if not strict:
+            return deciding.refusal(pending.request, approval, {self.state.task.user_id}, Authority())
+        return deciding.refusal(pending.request, approval, self.starters, self.authority)
 
-    def may_open_soon(self, request_id: str) -> bool:
-        """Return whether a decision is worth waiting for a request that is not open yet.
+    @property
+    def authority(self) -> Authority:
+        """Return who may change the run as a whole."""
+        return deciding.authority_over_run(self.state.opened.policy)
 
-        Temporal can answer a query with a request that a workflow task is about to open, and then deliver the decision
-        in that same task, before whatever opens the request.
+    @property
+    def restricted(self) -> bool:
+        """Return whether every way into the run obeys the policy's rules about people.
+
+        A run that began before that was so goes on as it began.
         """
-        digits = request_id[1:10]
-        number = int(digits) if request_id == f"r{digits}" and digits.isdecimal() else 0
-        first = self.state.next_request
-        return first <= number < first + _EARLY_IDS and self._early_decisions < _EARLY_DECISIONS
+        return self.authority.restricts and workflow.patched(ONE_AUTHORITY)
 
-    async def _wait_until_open(self, request_id: str) -> None:
-        if not self.may_open_soon(request_id) or not workflow.patched(EARLY_DECISIONS):
-            return
-        self._early_decisions += 1
-        with suppress(TimeoutError):
-            await workflow.wait_condition(
-                lambda: request_id in self.pending,
-                timeout=_EARLY_S,
-                timeout_summary=f"wait for {request_id} to open",
-            )
+    @property
+    def starters(self) -> frozenset[str]:
+        """Return the names of who started the run; empty when nobody proved it."""
+        proven = self.state.opened.started_by
+        return frozenset({proven, self.state.task.user_id}) if proven else frozenset()
 
     async def decide(self, data: Any, update: str) -> dict[str, Any]:
         """Accept one decision; raises a BackstayError when it cannot be accepted.
@@ -200,36 +216,53 @@ class Approvals:
         The same decision with the same event id gets the stored answer.
         """
         approval = deciding.admit(data)
-        if approval.event_id is not None and approval.event_id in self.state.answered:
-            return self._repeated(approval)
-        await self._wait_until_open(approval.request_id)
-        self._raise_refusal(approval)
-        if approval.proof is not None:
-            await self.verify(update, data)
-        changes = await self._checked_changes(approval)
-        if approval.event_id is not None and approval.event_id in self.state.answered:
-            # The same event arrived twice at once, and the other one was handled first.
-            return self._repeated(approval)
-        self._raise_refusal(approval)
-        return self.state.remember_answer(approval.event_id, self._accept(approval, changes))
+        by_sender = approval.proof is not None and workflow.patched(ONE_AUTHORITY)
+        sender, event_id = identity_of(approval) if by_sender else ("", approval.event_id)
+        answer = self.state.answer_to(sender, event_id)
+        if answer is None:
+            self._raise_refusal(approval)
+        if approval.proof is not None and (by_sender or answer is None):
+            # Also for a repeat: the answer is for the sender whom the proof names.
+            fresh = await self.verify(update, data, approval.request_id)
+            answer = self.state.answer_to(sender, event_id)
+            if by_sender and not fresh and answer is None:
+                raise errors.NotVerified("proof: used already; sign the decision again")
+        if answer is None:
+            changes = await self._checked_changes(approval)
+            # The same event can arrive twice at once; then the other one may have been handled first.
+            answer = self.state.answer_to(sender, event_id)
+            if answer is None:
+                self._raise_refusal(approval)
+                return self.state.remember_answer(sender, event_id, self._accept(approval, changes, update))
+        return _repeated(approval, answer)
 
-    async def verify(self, update: str, payload: dict[str, Any]) -> None:
-        """Check a proof; raises NotVerified when it is not valid."""
-        ask = calls.CheckProof(workflow_id=workflow.info().workflow_id, update=update, payload=payload)
+    async def verify(self, update: str, payload: dict[str, Any], request_id: str = "", *, run: str = "") -> bool:
+        """Have a proof checked; return whether it is used for the first time. Raises NotVerified.
+
+        `run`: the key of the run that the proof names; empty for this one.
+        """
+        info, own = workflow.current_update_info(), workflow.info()
+        if info is None:
+            self.state.proofs += 1
+        workflow_id, _, run_id = run.rpartition("/") if run else (own.workflow_id, "", own.first_execution_run_id)
+        ask = calls.CheckProof(
+            workflow_id=workflow_id,
+            run_id=run_id,
+            update=update,
+            payload=payload,
+            request_id=request_id,
+            digest=self.digests.get(request_id, ""),
+            used_by=f"signal {self.state.proofs}" if info is None else f"update {info.id}",
+        )
         proven = await self.activities.execute_in_handler(
             calls.check_proof, ask, summary=f"check the proof of {update}"
         )
         if not proven.verified:
             raise errors.NotVerified(f"proof: {proven.reason}")
-
-    def _repeated(self, approval: Approval) -> dict[str, Any]:
-        answer = self.state.answered[approval.event_id or ""]
-        if (answer.get("request_id"), answer.get("verdict")) != (approval.request_id, approval.verdict.value):
-            raise errors.DecisionRefused(f"event_id: {approval.event_id} was used for another decision")
-        return answer
+        return not proven.used
 
     def _raise_refusal(self, approval: Approval) -> None:
-        refused = self.refusal(approval)
+        refused = self.refusal(approval, strict=self.restricted)
         if refused is not None:
             raise refused
 
@@ -240,7 +273,7 @@ class Approvals:
             return named
         return await check(named)
 
-    def _accept(self, approval: Approval, changes: dict[int, CallVerdict]) -> dict[str, Any]:
+    def _accept(self, approval: Approval, changes: dict[int, CallVerdict], update: str) -> dict[str, Any]:
         pending = self.pending[approval.request_id]
         request = pending.request
         if request.quorum > 1 and changes:
@@ -248,12 +281,21 @@ class Approvals:
             raise errors.DecisionRefused(
                 "calls: a request with a quorum is decided as a whole; reject it to have it changed"
             )
-        vote = {"by": approval.by, "verdict": approval.verdict.value, "verified": approval.proof is not None}
-        at = workflow.now().isoformat(timespec="seconds")
-        pending.request = request = request.model_copy(update={"decided": (*request.decided, vote | {"at": at})})
-        yes = approval.verdict is not Verdict.REJECT
-        complete = not yes or len(request.decided) >= request.quorum
+        verified = approval.proof is not None
+        vote: dict[str, Any] = {"by": approval.by, "verdict": approval.verdict.value, "verified": verified}
+        answer = deciding.answer_digest(approval)
+        kept = {"at": workflow.now().isoformat(timespec="seconds")} | ({"answer": answer} if answer else {})
+        # Of several people who must agree, each may change what they said.
+        others = tuple(earlier for earlier in request.decided if earlier.get("by") != approval.by)
+        pending.request = request = request.model_copy(update={"decided": (*others, vote | kept)})
+        agreeing = sum((v.get("verdict"), v.get("answer")) == (vote["verdict"], answer) for v in request.decided)
+        complete = approval.verdict is Verdict.REJECT or agreeing >= request.quorum
         state = "decided" if complete else "recorded"
+        about = {"request_id": request.id, "args_digest": request.args_digest, "verdict": approval.verdict.value}
+        comment = one_line(approval.comment, 500)
+        self.state.record_decision(
+            update, approval.by, workflow.now(), verified=verified, state=state, comment=comment, **about
+        )
         self._record("approval.decided", request, f"{approval.verdict} by {approval.by}", **vote, state=state)
         if complete:
             pending.decided = Decided(
@@ -262,6 +304,7 @@ class Approvals:
                 answer=approval.answer,
                 stop=approval.stop,
                 by=one_line(approval.by, 200),
+                verified=verified,
                 comment=approval.comment,
                 on_expiry=request.on_expiry,
             )

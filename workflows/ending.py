@@ -16,6 +16,11 @@ from workflows.model_calls import ModelCalls
 from workflows.rollback import Rollback
 from workflows.run_context import RunContext
 
+WITHHELD = (
+    "the effects are kept, because the policy names who may decide and a cancellation does not prove who asks; "
+    "undo them with `backstay undo`"
+)
+
 
 @dataclass(frozen=True)
 class Ended:
@@ -92,7 +97,16 @@ class Ending:
         keep = self.context.state.task.on_failure == "keep" or isinstance(ended.error, errors.InternalError)
         if not due or keep or not self.context.state.opened.store:
             return []
+        if self._withheld(ended):
+            self.context.record("undo.withheld", WITHHELD)
+            return []
         return await Rollback(self.context).run()
+
+    def _withheld(self, ended: Ended) -> bool:
+        """Return whether effects of a cancelled run stand, because nobody can prove who cancels a workflow."""
+        state = self.context.state
+        would = ended.outcome is Outcome.CANCELLED and state.task.on_failure != "keep" and bool(state.undo.slots)
+        return would and self.context.approvals.restricted
 
     def _result(self, ended: Ended, outcome: Outcome) -> Result:
         state = self.context.state
@@ -101,7 +115,7 @@ class Ending:
         return Result(
             outcome=outcome,
             success=outcome is Outcome.COMPLETED,
-            final_summary=ended.summary or (str(error) if error else ""),
+            final_summary=ended.summary or _summary(error, withheld=self._withheld(ended)),
             raw_outputs=ended.outputs,
             usage=usage_shown(state.usage, state.ledger.spent),
             budget=state.budget,
@@ -120,6 +134,11 @@ class Ending:
             except ApplicationError as error:
                 workflow.logger.error("the result could not be stored: %s", error.message)
         return result.model_copy(update={"events": tuple(state.events), **dict(closed)})
+
+
+def _summary(error: errors.BackstayError | None, *, withheld: bool) -> str:
+    parts = ([str(error)] if error else []) + ([WITHHELD] if withheld else [])
+    return "; ".join(parts)
 
 
 def _outcome_after(outcome: Outcome, undone: list[Undone]) -> Outcome:

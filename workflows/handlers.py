@@ -9,12 +9,16 @@ from temporalio.exceptions import ApplicationError
 
 from backstay import errors
 from backstay.approvals import deciding
+from backstay.authority import Authority
+from backstay.canonical import canonical
+from backstay.effects.compensation import authority_over
 from backstay.frozen import Frozen
 from backstay.shown import one_line
 from backstay.task.event import Timeline
 from backstay.task.result import usage_shown
 from backstay.task.status import State, Status
 from workflows.activity_calls import Stopped
+from workflows.approvals import ONE_AUTHORITY, identity_of
 from workflows.rollback import Rollback
 from workflows.run_context import RunContext
 from workflows.view import SearchAttributes, details
@@ -50,6 +54,10 @@ class Handlers:
         """Return the status."""
         state = self.context.state
         return Status(
+            namespace=workflow.info().namespace,
+            workflow_id=workflow.info().workflow_id,
+            run_id=workflow.info().first_execution_run_id,
+            refused=state.refused,
             state=State.WAITING if self.context.approvals.pending and state.state is not State.PAUSED else state.state,
             step=state.usage.steps,
             pending=self.context.approvals.requests,
@@ -113,10 +121,8 @@ class Handlers:
         """Refuse at once what cannot be accepted, before anything is written to history."""
         try:
             decision = deciding.admit(approval)
-            known = decision.event_id is not None and decision.event_id in self.context.state.answered
-            approvals = self.context.approvals
-            early = approvals.may_open_soon(decision.request_id)
-            refused = None if known or early else approvals.refusal(decision)
+            known = self.context.state.answer_to(*identity_of(decision)) is not None
+            refused = None if known else self.context.approvals.refusal(decision)
         except errors.BackstayError as error:
             refused = error
         if refused is not None:
@@ -130,7 +136,8 @@ class Handlers:
             await self.context.approvals.decide(given[0] if len(given) == 1 else given, "approval")
         except (Exception, Stopped) as error:
             # Anyone can send a signal, and an error raised in its handler would fail the run.
-            self.context.record("approval.refused", one_line(str(error), 300), type=type(error).__name__)
+            self.context.state.record_refusal(one_line(str(error), 300), workflow.now(), type(error).__name__)
+            self.context.changed()
 
     @workflow.update(description='Raise limits: {"max_steps": 5, "by": "you"}')
     async def top_up(self, ask: Any) -> dict[str, Any]:
@@ -139,8 +146,8 @@ class Handlers:
 
     @top_up.validator
     def validate_top_up(self, ask: Any) -> None:
-        """Refuse at once what is malformed."""
-        _refuse_malformed("top_up", ask)
+        """Refuse at once what is malformed, or not this person's to ask."""
+        self._refuse("top_up", ask)
 
     @workflow.update(
         description='Undo and go on: {"to_step": null} undoes everything, {"to_step": 2} what came after step 2'
@@ -151,8 +158,8 @@ class Handlers:
 
     @undo.validator
     def validate_undo(self, ask: Any) -> None:
-        """Refuse at once what is malformed."""
-        _refuse_malformed("undo", ask)
+        """Refuse at once what is malformed, or not this person's to ask."""
+        self._refuse("undo", ask)
 
     @workflow.update(description='Hold the run before its next step or call: {"reason": "why"}')
     async def pause(self, ask: Any = None) -> dict[str, Any]:
@@ -161,8 +168,8 @@ class Handlers:
 
     @pause.validator
     def validate_pause(self, ask: Any = None) -> None:
-        """Refuse at once what is malformed."""
-        _refuse_malformed("pause", ask)
+        """Refuse at once what is malformed, not this person's to ask, or true already."""
+        self._refuse("pause", ask, "pause: the run is paused already" if self.context.state.paused else None)
 
     @workflow.update(description="Let a paused run go on: {}")
     async def resume(self, ask: Any = None) -> dict[str, Any]:
@@ -171,24 +178,78 @@ class Handlers:
 
     @resume.validator
     def validate_resume(self, ask: Any = None) -> None:
-        """Refuse at once what is malformed."""
-        _refuse_malformed("resume", ask)
+        """Refuse at once what is malformed, not this person's to ask, or true already."""
+        self._refuse("resume", ask, None if self.context.state.paused else "resume: the run is not paused")
 
     async def _said(self, update: str, data: Any, act: Any) -> dict[str, Any]:
         """Check who asks, then act once; a repeat with the same event id or proof gets the stored answer."""
         said, more = _parsed(update, data)
-        once = said.event_id or said.proof
-        key = None if once is None else f"{update} {once}"
-        answered = self.context.state.answered
-        if key is not None and key in answered:
-            return answered[key]
-        if said.proof is not None:
-            await self.context.approvals.verify(update, data)
-        elif update in {"top_up", "undo"} and deciding.restricts(self.context.state.opened.policy):
-            raise errors.NotVerified("proof: required, because the policy names who may decide")
-        if key is not None and key in answered:
-            return answered[key]
-        return self.context.state.remember_answer(key, await act(said, more))
+        approvals, state = self.context.approvals, self.context.state
+        by_sender = said.proof is not None and workflow.patched(ONE_AUTHORITY)
+        sender = said.by if by_sender else ""
+        key = f"{update} {said.event_id or said.proof}" if said.event_id or said.proof else None
+        answer = state.answer_to(sender, key)
+        if answer is None:
+            self._raise_refusal(update, said, strict=approvals.restricted)
+        if said.proof is not None and (by_sender or answer is None):
+            fresh = await approvals.verify(update, data)
+            answer = state.answer_to(sender, key)
+            if by_sender and not fresh and answer is None:
+                raise errors.NotVerified(f"proof: used already; sign the {update} again")
+        if answer is not None:
+            return answer
+        answer = self._missing_votes(update, said, more) or await act(said, more)
+        state.record_decision(
+            update, said.by, workflow.now(), verified=said.proof is not None, state=str(answer.get("state", "decided"))
+        )
+        return state.remember_answer(sender, key, answer)
+
+    def _authority(self, update: str, said: Said) -> Authority:
+        """Return whose word an update needs: for an undo of those who decide about the effects that it takes back."""
+        run = self.context.approvals.authority
+        if update != "undo":
+            return run
+        return authority_over(self.context.state.undo.to_undo(said.to_step), run)
+
+    def _raise_refusal(self, update: str, said: Said, *, strict: bool) -> None:
+        if not strict and update not in {"top_up", "undo"}:
+            return
+        if not strict and (said.proof is not None or not deciding.restricts(self.context.state.opened.policy)):
+            return
+        refused = self._refusal(update, said)
+        if refused is not None:
+            raise refused
+
+    def _refusal(self, update: str, said: Said) -> errors.BackstayError | None:
+        starters = self.context.approvals.starters
+        return deciding.refused_person(self._authority(update, said), said.by, said.proof, starters)
+
+    def _refuse(self, update: str, data: Any, needless: str | None = None) -> None:
+        """Refuse an update before anything is written to history."""
+        try:
+            said, _ = _parsed(update, data)
+            sender = said.by if said.proof is not None else ""
+            known = self.context.state.answer_to(sender, f"{update} {said.event_id or said.proof}") is not None
+            refused = None if known else self._refusal(update, said)
+            if refused is None and not known and needless is not None:
+                refused = errors.DecisionRefused(needless)
+        except errors.BackstayError as error:
+            refused = error
+        if refused is not None:
+            raise as_application_error(refused) from None
+
+    def _missing_votes(self, update: str, said: Said, more: dict[str, Any]) -> dict[str, Any] | None:
+        """Count a person who asks for what several must ask for; None when they are enough."""
+        quorum = self._authority(update, said).quorum if self.context.approvals.restricted else 1
+        if quorum <= 1:
+            return None
+        votes = self.context.state.votes
+        what = canonical([update, said.to_step, more])
+        votes[what] = tuple(dict.fromkeys((*votes.get(what, ()), said.by)))
+        if len(votes[what]) >= quorum:
+            del votes[what]
+            return None
+        return {"state": "recorded", "by": list(votes[what]), "quorum": quorum}
 
     async def _top_up(self, said: Said, more: dict[str, Any]) -> dict[str, Any]:
         return await self.context.top_up(more)
@@ -249,13 +310,6 @@ def _parsed(update: str, data: Any) -> tuple[Said, dict[str, Any]]:
         return Said.admit({key: value for key, value in data.items() if key in Said.model_fields}), more
     except errors.TaskInvalid as error:
         raise deciding.DecisionInvalid(f"{update}.{error}") from None
-
-
-def _refuse_malformed(update: str, data: Any) -> None:
-    try:
-        _parsed(update, data)
-    except errors.BackstayError as error:
-        raise as_application_error(error) from None
 
 
 def as_application_error(error: errors.BackstayError) -> ApplicationError:

@@ -9,6 +9,7 @@ from temporalio import workflow
 
 from backstay import calls
 from backstay.approvals.approval import RequestKind, Verdict
+from backstay.authority import Authority
 from backstay.effects.effect import Effect, EffectState
 from backstay.shown import one_line
 from backstay.tools.stages import Purpose
@@ -37,6 +38,8 @@ class CallInFlight:
     """Counts deliberate sends."""
     unless: Callable[[], bool] = never
     """Whether questions about it are no longer needed."""
+    authority: Authority | None = None
+    """Who may decide about the effect: that of the rules that the call falls under."""
 
 
 class Performed(NamedTuple):
@@ -174,6 +177,7 @@ class Reconcile:
             Verdict.DID_NOT_HAPPEN,
             Verdict.RETRY,
             rule="engine: an unknown outcome asks",
+            authority=flight.authority,
             calls=(shown_call(flight.call),),
         )
         said, happened = f"{decided.by} says so", decided.verdict is Verdict.HAPPENED

@@ -8,6 +8,7 @@ from temporalio import workflow
 
 from backstay import calls
 from backstay.approvals.approval import ApprovalRequest, RequestKind, Verdict
+from backstay.authority import Authority
 from backstay.budgets.budget import MICRO, first_limit_hit
 from backstay.errors import BudgetExceeded, TaskInvalid
 from backstay.policies.ruling import Ruling
@@ -86,12 +87,18 @@ class RunContext:
         *options: Verdict,
         rule: str,
         ruling: Ruling | None = None,
+        authority: Authority | None = None,
         unless: Callable[[], bool] = lambda: False,
         **more: Any,
     ) -> Decided:
-        """Ask people something and wait until they decide, or until `unless` makes the question needless."""
+        """Ask people something and wait until they decide, or until `unless` makes the question needless.
+
+        `ruling` says who may decide and until when; where no rule asked, `authority` says who may.
+        """
         verdicts = tuple(option.value for option in options)
         request = ApprovalRequest(kind=kind, question=question, options=verdicts, rule=rule, **more)
+        if authority is not None and authority.restricts and self.approvals.restricted:
+            request = request.model_copy(update=dict(authority))
         with self.doing(State.WAITING):
             return await self.approvals.ask(request, ruling, unless=unless)
 
@@ -127,6 +134,7 @@ class RunContext:
             Verdict.ANSWER,
             Verdict.REJECT,
             rule="budget: on_exhausted asks",
+            authority=self.approvals.authority,
             unless=lambda: refusal() is None,
             schema={"type": "object", "description": 'limits to add, such as {"max_steps": 5}'},
         )
@@ -145,5 +153,6 @@ class RunContext:
             Verdict.RETRY,
             Verdict.REJECT,
             rule="engine: a transient fault lasted too long",
+            authority=self.approvals.authority,
         )
         return decided.verdict is Verdict.RETRY

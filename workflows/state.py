@@ -5,6 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from backstay.approvals.approval import RecordedDecision
 from backstay.budgets.budget import Budget, Ledger
 from backstay.budgets.usage import Usage
 from backstay.calls import NOT_OPENED, Opened
@@ -16,6 +17,8 @@ from backstay.task.task import Task
 
 KEPT_EVENTS = 100
 KEPT_ANSWERS = 500
+KEPT_REFUSALS = 20
+SAMPLED_REFUSALS = 1000
 
 
 class RunState(BaseModel):
@@ -47,7 +50,18 @@ class RunState(BaseModel):
     events: list[Event] = Field(default_factory=list)
     unwritten: list[Event] = Field(default_factory=list)
     answered: dict[str, dict[str, Any]] = Field(default_factory=dict)
-    """Answers to updates by the sender's event id, the last 500."""
+    """Answers to unverified senders by their event id, the last 500."""
+    answered_verified: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    """Answers to verified senders by sender and event id, the last 500; nobody else can push them out."""
+    votes: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """Who has asked for a change that needs several persons, by what was asked."""
+    proofs: int = 0
+    """How many proofs of signals were checked."""
+    refused: int = 0
+    """How many signals and updates were refused."""
+    decisions: list[RecordedDecision] = Field(default_factory=list)
+    """Accepted decisions that no activity has written yet."""
+    next_decision: int = 1
     active_seconds: float = 0
     """Wall time without the time in which only a person was awaited."""
     paused: str | None = None
@@ -77,15 +91,41 @@ class RunState(BaseModel):
         """Count a call that no limit counts."""
         self.usage = self.usage.model_copy(update={"free_calls": self.usage.free_calls + 1})
 
+    def record_refusal(self, text: str, at: datetime, kind: str) -> None:
+        """Count a refused signal; only a sample of many becomes events."""
+        self.refused += 1
+        if self.refused <= KEPT_REFUSALS or self.refused % SAMPLED_REFUSALS == 0:
+            self.record("approval.refused", text, at, type=kind, count=self.refused)
+
+    def record_decision(self, update: str, by: str, at: datetime, *, verified: bool, **more: Any) -> None:
+        """Add an accepted decision to those that the next activity writes."""
+        decision = RecordedDecision(
+            n=self.next_decision, at=at.isoformat(timespec="milliseconds"), update=update, by=by, verified=verified
+        )
+        self.next_decision += 1
+        self.decisions.append(decision.model_copy(update=more))
+
+    def confirm_decisions(self, written: tuple[RecordedDecision, ...]) -> None:
+        """Drop decisions that an activity has written."""
+        numbers = {decision.n for decision in written}
+        self.decisions = [decision for decision in self.decisions if decision.n not in numbers]
+
     def take_unwritten(self) -> tuple[Event, ...]:
         """Hand over the events that the next activity must write."""
         taken, self.unwritten = tuple(self.unwritten), []
         return taken
 
-    def remember_answer(self, event_id: str | None, answer: dict[str, Any]) -> dict[str, Any]:
+    def answer_to(self, sender: str, event_id: str | None) -> dict[str, Any] | None:
+        """Return the answer that a sender's event got before, or None; an unverified sender is empty."""
+        if event_id is None:
+            return None
+        return self.answered_verified.get(f"{sender}\n{event_id}") if sender else self.answered.get(event_id)
+
+    def remember_answer(self, sender: str, event_id: str | None, answer: dict[str, Any]) -> dict[str, Any]:
         """Keep the answer to a sender's event, so that a repeat gets the same one."""
         if event_id is not None:
-            self.answered[event_id] = answer
-            while len(self.answered) > KEPT_ANSWERS:
-                del self.answered[next(iter(self.answered))]
+            kept, key = (self.answered_verified, f"{sender}\n{event_id}") if sender else (self.answered, event_id)
+            kept[key] = answer
+            while len(kept) > KEPT_ANSWERS:
+                del kept[next(iter(kept))]
         return answer

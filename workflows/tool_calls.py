@@ -143,6 +143,7 @@ class ToolCalls:
             more["purpose"] = purpose.value
             state.count_free_call()
         more |= {"effect": effect} if effect is not None else {}
+        more |= {"authority": flight.authority} if flight.authority is not None else {}
         more |= {"send": flight.send} if flight.send != 1 else {}
         more |= {"deadline_s": flight.deadline_s} if flight.deadline_s != USUAL_S else {}
         more |= {"question": question, "reply": reply} if question else {}
@@ -168,10 +169,14 @@ class ToolCalls:
             Verdict.REJECT,
             rule="engine: the tool's server asks",
             # Whoever had to decide about the call answers for it, too; without such a rule it never expires.
-            ruling=ruling.model_copy(update={"quorum": 1}) if ruling.verdict == "ask" else None,
+            ruling=ruling.model_copy(update=self._quorum()) if ruling.verdict == "ask" else None,
             calls=(shown_call(call),),
             schema=question.form,
         )
+
+    def _quorum(self) -> dict[str, int]:
+        # Before all doors obeyed the policy's rules about people, one of them could answer for the others.
+        return {} if self.context.approvals.restricted else {"quorum": 1}
 
     async def _send_changed(self, flight: CallInFlight, result: ToolResult) -> ToolResult:
         """Ask again about a tool that is no longer the one that was ruled on; nothing has been sent yet."""
@@ -198,8 +203,10 @@ class ToolCalls:
             flight.effect = self.context.state.take_effect_number()
         if flight.effect is None or not applies(flight.purpose, Stage.BIND_UNDO):
             return
+        flight.authority = rule(self.context.state.opened.policy, flight.call.tool, flight.call.arguments).authority
         slot = Compensation(
             effect=flight.effect,
+            authority=flight.authority,
             tool=tool.name,
             step=self.context.state.usage.steps,
             undo_tool=tool.undo_tool,

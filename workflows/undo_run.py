@@ -6,13 +6,19 @@ from pydantic import Field, ValidationError
 from temporalio import workflow
 
 from backstay import calls
-from backstay.effects.compensation import Compensation, Undone
+from backstay.approvals import deciding
+from backstay.approvals.approval import RequestKind, Verdict
+from backstay.approvals.proof import UNDO_RUN
+from backstay.effects.compensation import Compensation, Undone, authority_over
 from backstay.effects.effect import Effect, EffectState
-from backstay.errors import BackstayError, TaskInvalid
+from backstay.errors import BackstayError, NotVerified, TaskInvalid
 from backstay.frozen import Frozen
+from backstay.shown import one_line
 from backstay.task.result import Outcome, Result
 from backstay.task.status import State
 from backstay.task.task import Task
+from workflows.approvals import ONE_AUTHORITY
+from workflows.consent import rejected
 from workflows.ending import ended_by
 from workflows.handlers import Handlers, as_application_error
 from workflows.rollback import Rollback
@@ -26,6 +32,8 @@ class UndoRequest(Frozen):
     run_id: str | None = None
     to_step: int | None = Field(default=None, strict=True, ge=0)
     by: str = ""
+    proof: str | None = None
+    """Proves `by`: signed for the update `UndoRun` of the run that is taken back."""
 
 
 @workflow.defn(name="UndoRun")
@@ -76,7 +84,36 @@ class UndoRun(Handlers):
             # What was kept because nothing takes it back was dealt with before.
             if effect.state is not EffectState.KEPT or effect.undo is not None:
                 state.undo = state.undo.push(_slot(effect))
+        await self._demand_authority()
         return await Rollback(self.context).run(self.ask.to_step)
+
+    async def _demand_authority(self) -> None:
+        """Raise NotVerified, DecisionRefused or Rejected unless the people agree who decide about these effects."""
+        approvals, ask = self.context.approvals, self.ask
+        slots = self.context.state.undo.to_undo(ask.to_step)
+        authority = authority_over(slots, approvals.authority)
+        if not slots or not authority.restricts or not workflow.patched(ONE_AUTHORITY):
+            return
+        refused = deciding.refused_person(authority, ask.by, ask.proof, approvals.starters)
+        if refused is not None:
+            raise refused
+        payload = ask.model_dump(mode="json", exclude_unset=True)
+        if not await approvals.verify(UNDO_RUN, payload, run=self.context.state.run):
+            raise NotVerified("proof: used already; sign again")
+        if authority.quorum <= 1:
+            return
+        first = {"by": ask.by, "verdict": Verdict.APPROVE.value, "verified": True}
+        decided = await self.context.ask(
+            RequestKind.QUESTION,
+            f"{one_line(ask.by, 200)} asks to undo {len(slots)} effects of {one_line(ask.workflow_id, 200)}; agree?",
+            Verdict.APPROVE,
+            Verdict.REJECT,
+            rule="engine: several people must agree to an undo",
+            authority=authority,
+            decided=(first,),
+        )
+        if decided.verdict is not Verdict.APPROVE:
+            raise rejected(decided)
 
     def _result(self, undone: list[Undone]) -> Result:
         parked = [effect for effect in undone if effect.state == "parked"]
@@ -106,4 +143,5 @@ def _slot(effect: Effect) -> Compensation:
         by_effect_id=effect.undo_by_effect_id,
         verify=effect.verify,
         unknown=effect.unknown,
+        authority=effect.authority,
     )

@@ -63,6 +63,7 @@ class Model(Activities):
 
     async def _load(self, ask: calls.AskModel) -> tuple[Transcript, Catalog]:
         self.store.check(ask.store)
+        await self.store.decisions.append(ask.run, ask.decisions)
         catalog = await self.catalog(ask, ask.user_id)
         transcript = await self.transcripts.load(ask.run, ask.context)
         return transcript.with_items(await self.transcripts.items_of(ask.run, ask.append)), catalog

@@ -4,11 +4,13 @@ import asyncio
 import hashlib
 import hmac
 import time
+from typing import Any
 
 import httpx2
 import structlog
+from temporalio import activity
 
-from activities.resources import Activities
+from activities.resources import Activities, Resources
 from activities.retrying import implements
 from backstay import calls
 from backstay.approvals import proof
@@ -25,7 +27,7 @@ class Notifications(Activities):
     @implements(calls.announce)
     async def announce(self, ask: calls.Announce) -> int:
         """POST a request, signed, to every receiver; a receiver that fails is logged and never blocks the run."""
-        await self.store.events.append(ask.run, ask.events)
+        await self.begin(ask)
         content = canonical({"workflow_id": ask.workflow_id, "request": ask.request.plain()}).encode("utf-8", "replace")
         headers = {"content-type": "application/json", **self._signature(content)}
         async with httpx2.AsyncClient(timeout=TIMEOUT_S, follow_redirects=False) as client:
@@ -52,13 +54,32 @@ class Notifications(Activities):
 
     @implements(calls.check_proof)
     async def check_proof(self, ask: calls.CheckProof) -> calls.Proven:
-        """Verify who decided, with the key that only workers and gateways hold."""
-        await self.store.events.append(ask.run, ask.events)
-        key = self.settings.approver_key
-        if key is None:
-            return calls.Proven(
-                verified=False, reason="this worker has no BACKSTAY_APPROVER_KEY, so no proof can be checked"
-            )
-        given, secret = str(ask.payload.get("proof")), key.get_secret_value().encode()
-        fault = proof.verify(secret, given, ask.workflow_id, ask.update, ask.payload, time.time())
-        return calls.Proven(verified=fault is None, reason=fault or "")
+        """Verify who decided, with the key that only workers and gateways hold, and use the proof up."""
+        await self.begin(ask)
+        binding = proof.Binding(
+            namespace=activity.info().namespace,
+            workflow_id=ask.workflow_id,
+            run_id=ask.run_id,
+            update=ask.update,
+            request_id=ask.request_id,
+            digest=ask.digest,
+        )
+        return await prove(self.resources, binding, ask.payload, run=ask.run, used_by=ask.used_by)
+
+
+async def prove(
+    resources: Resources, binding: proof.Binding, payload: dict[str, Any], *, run: str, used_by: str
+) -> calls.Proven:
+    """Return whether the proof of a payload holds, and use it up."""
+    key = resources.settings.approver_key
+    if key is None:
+        reason = "this worker has no BACKSTAY_APPROVER_KEY, so no proof can be checked"
+        return calls.Proven(verified=False, reason=reason)
+    given = str(payload.get("proof"))
+    fault = proof.verify(key.get_secret_value().encode(), given, binding, payload, time.time())
+    if fault is not None:
+        return calls.Proven(verified=False, reason=fault)
+    nonce, expires = proof.nonce_of(given)
+    if await resources.store.decisions.use_proof(nonce, run=run, used_by=used_by, expires=expires):
+        return calls.Proven(verified=True)
+    return calls.Proven(verified=True, used=True)

@@ -4,17 +4,20 @@ import asyncio
 from typing import Any
 
 import structlog
+from temporalio import activity
 from temporalio.client import WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
 
-from activities.model.pricing import price_of
+from activities.model.pricing import Price, price_of
 from activities.model.request import CLOSING_OUTPUT, CLOSING_TOKENS, prompt, prompt_hash
 from activities.model.transcript import Transcripts
 from activities.records import Records
 from activities.resources import Activities, Resources
 from activities.retrying import implements
+from activities.runs.notifications import prove
 from activities.tools.outcomes import shown
 from backstay import calls
+from backstay.approvals.proof import START, Binding
 from backstay.canonical import canonical
 from backstay.errors import BackstayError, PolicyInvalid, TaskInvalid
 from backstay.policies.policy import Policy
@@ -40,14 +43,10 @@ class Runs(Activities):
     async def open_run(self, ask: calls.OpenRun) -> calls.Opened:
         """Resolve once what the run must not re-read later."""
         task = ask.task
+        started_by = await self._starter(ask)
         model = task.model or self.settings.model
         policy = await asyncio.to_thread(_tightened, self.resources.policy, task)
-        price = price_of(self.settings, model)
-        if price is None and task.budget.max_llm_cost_usd is not None and task.plan is None:
-            raise TaskInvalid(
-                f"model: no price is known for {one_line(model, 80)!r}, so max_llm_cost_usd cannot be kept; "
-                "set BACKSTAY_PRICES for it, or budget.max_llm_cost_usd to null"
-            )
+        price = self._price(model, task)
         builtin = await self._claim_workspace(ask)
         catalog = await self.toolbox.catalog(task.user_id, builtin=frozenset(builtin))
         items = await self._first_items(ask.run, task)
@@ -71,12 +70,36 @@ class Runs(Activities):
             transient_s=self.transient_s,
             wait_notices=bool(self.settings.notify_urls),
         )
+        if started_by:
+            opened = opened.model_copy(update={"started_by": started_by})
         if task.workspace is not None:
             opened = opened.model_copy(update={"workspace": task.workspace, "builtin": builtin})
         if task.plan is None and (queue := await self.resources.find_sandbox()):
             opened = opened.model_copy(update={"sandbox_queue": queue})
         await self._remember(ask, opened)
         return opened
+
+    def _price(self, model: str, task: Task) -> Price | None:
+        """Return the price of the model; raises TaskInvalid when a limit in USD needs one that nobody knows."""
+        price = price_of(self.settings, model)
+        if price is None and task.budget.max_llm_cost_usd is not None and task.plan is None:
+            raise TaskInvalid(
+                f"model: no price is known for {one_line(model, 80)!r}, so max_llm_cost_usd cannot be kept; "
+                "set BACKSTAY_PRICES for it, or budget.max_llm_cost_usd to null"
+            )
+        return price
+
+    async def _starter(self, ask: calls.OpenRun) -> str:
+        """Return who proved to have started the run; raises TaskInvalid when a proof does not hold."""
+        if ask.task.proof is None:
+            return ""
+        info = activity.info()
+        binding = Binding(namespace=info.namespace, workflow_id=info.workflow_id or "", run_id="", update=START)
+        payload = ask.task.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        proven = await prove(self.resources, binding, payload, run=ask.run, used_by="start")
+        if not proven.verified or proven.used:
+            raise TaskInvalid(f"proof: {proven.reason or 'used already; sign the task again'}")
+        return ask.task.by
 
     async def _claim_workspace(self, ask: calls.OpenRun) -> tuple[str, ...]:
         """Claim the workspace for this run; raises WorkspaceInvalid, WorkspaceBusy and IsolationUnavailable."""
@@ -118,7 +141,7 @@ class Runs(Activities):
             opened=opened.model_dump(mode="json", exclude_unset=True),
             store=opened.store,
         )
-        await self.store.events.append(ask.run, ask.events)
+        await self.begin(ask)
 
     async def _first_items(self, run: str, task: Task) -> list[dict[str, Any]]:
         given = {"text": task.text, "input": task.input, "extra": task.extra_context}

@@ -98,7 +98,9 @@ class Tools(Activities):
     @implements(calls.call_tool)
     async def call_tool(self, ask: calls.CallTool) -> ToolResult:
         """Call one tool; an effect is recorded before it is sent and settled after."""
-        await self.begin(ask, *_called(ask))
+        # What permits an effect is written with its intent.
+        begun = ask if ask.effect is None else ask.model_copy(update={"decisions": ()})
+        await self.begin(begun, *_called(ask))
         try:
             match ask.purpose:
                 case "call":
@@ -108,6 +110,7 @@ class Tools(Activities):
                 case "undo":
                     return await self._undo(ask)
         except _REFUSALS as error:
+            await self.store.decisions.append(ask.run, ask.decisions)
             return ToolResult(success=False, error=str(error)[:500], error_type=type(error).__name__)
 
     async def _call(self, ask: calls.CallTool) -> ToolResult:
@@ -330,6 +333,8 @@ def _intent(
         lease=time.time() + ask.deadline_s,
         user_id=ask.user_id,
         arguments_sealed=sealed,
+        authority=ask.authority,
+        decisions=ask.decisions,
     )
 
 

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator
 
+from backstay.authority import Authority
 from backstay.frozen import Frozen
 from backstay.tools.tool import Safety
 
@@ -75,8 +76,42 @@ class ApprovalRequest(Frozen):
     expires_at: str | None = None
     on_expiry: Literal["reject", "escalate", "fail"] = "reject"
     args_digest: str = ""
+    namespace: str = ""
+    run_id: str = ""
+    """The run id of the run's first execution; a proof names it, and the namespace."""
+    digest: str = ""
+    """The digest of the request as it was opened; a proof names it."""
+    verified: bool = False
+    """Whether a verified person must decide even where none is named."""
 
     model_config = Frozen.model_config | {"populate_by_name": True, "serialize_by_alias": True}
+
+    @property
+    def authority(self) -> Authority:
+        """Return who may decide."""
+        return Authority(
+            approvers=self.approvers,
+            quorum=self.quorum,
+            no_self_approval=self.no_self_approval,
+            verified=self.verified,
+        )
+
+
+class RecordedDecision(Frozen):
+    """Keep one decision that a run accepted, for the audit."""
+
+    n: int
+    at: str
+    update: str
+    """Through which update or signal it came."""
+    by: str
+    verified: bool
+    verdict: str = ""
+    request_id: str = ""
+    args_digest: str = ""
+    comment: str = ""
+    state: str = ""
+    """decided | recorded: it completed the request, or waits for others."""
 
 
 class CallVerdict(Frozen):

@@ -1,8 +1,11 @@
 """Decide which decisions a request accepts: from whom, with which proof, about which calls."""
 
+from collections.abc import Collection
 from typing import Any
 
 from backstay.approvals.approval import Approval, ApprovalRequest, RequestKind, Verdict
+from backstay.authority import NOBODY, Authority
+from backstay.canonical import digest_of
 from backstay.errors import BackstayError, DecisionRefused, NotVerified, TaskInvalid
 from backstay.policies.policy import Policy
 from backstay.policies.ruling import Ruling
@@ -12,6 +15,10 @@ DECIDES_CALLS = frozenset({RequestKind.CALL, RequestKind.BATCH, RequestKind.PLAN
 
 class DecisionInvalid(DecisionRefused):
     """The decision is malformed."""
+
+
+NOT_OPEN = "request_id: no request "
+"""How the refusal of a decision begins whose request the run does not have now."""
 
 
 def admit(data: Any) -> Approval:
@@ -25,33 +32,69 @@ def admit(data: Any) -> Approval:
     return approval
 
 
-def refusal(request: ApprovalRequest, approval: Approval, user_id: str) -> BackstayError | None:
-    """Return why this request does not accept this decision, or None; the proof itself is checked elsewhere."""
+def answer_digest(approval: Approval) -> str | None:
+    """Return the digest of an answer, so that the votes of several people can be compared."""
+    return None if approval.answer is None else digest_of(approval.answer)
+
+
+def refusal(
+    request: ApprovalRequest, approval: Approval, starters: Collection[str], run: Authority
+) -> BackstayError | None:
+    """Return why this request does not accept this decision, or None; the proof itself is checked elsewhere.
+
+    `run` is the authority over the run as a whole, which a rejection needs that stops it.
+    """
     if approval.verdict.value not in request.options:
         return DecisionRefused(f"verdict: {approval.verdict} is not one of {', '.join(request.options)}")
     return (
-        _refused_person(request, approval, user_id)
+        _refused_person(request, approval, starters, run)
         or _refused_digest(request, approval)
         or _refused_calls(request, approval)
     )
 
 
-def needs_proof(request: ApprovalRequest) -> bool:
-    """Return whether only a verified person may decide."""
-    return bool(request.approvers) or request.quorum > 1 or request.no_self_approval
+def refused_person(authority: Authority, by: str, proof: str | None, starters: Collection[str]) -> BackstayError | None:
+    """Return why somebody may not decide, or None; the proof itself is checked elsewhere.
 
-
-def _refused_person(request: ApprovalRequest, approval: Approval, user_id: str) -> BackstayError | None:
-    if needs_proof(request) and approval.proof is None:
+    `starters` are the names of the person who started the run; empty when nobody proved who that was.
+    """
+    if not authority.restricts:
+        return None
+    if proof is None:
         return NotVerified(
-            "proof: required, because the rule names who may decide; decide through a gateway that signs decisions"
+            "proof: required, because the policy names who may decide; decide through a gateway that signs decisions"
         )
-    if request.approvers and approval.by not in request.approvers:
-        return DecisionRefused(f"by: {approval.by} is not an approver; the rule names {', '.join(request.approvers)}")
-    if request.no_self_approval and approval.by == user_id:
-        return DecisionRefused(f"by: {approval.by} started this run and the rule forbids approving one's own")
-    if any(vote.get("by") == approval.by for vote in request.decided):
-        return DecisionRefused(f"by: {approval.by} has already decided; another approver must")
+    if authority.quorum >= NOBODY:
+        return DecisionRefused(
+            "by: nobody may decide about all of this, because the rules name different people; decide about less"
+        )
+    if authority.approvers and by not in authority.approvers:
+        return DecisionRefused(f"by: {by} is not an approver; the rule names {', '.join(authority.approvers)}")
+    if authority.no_self_approval and not starters:
+        return DecisionRefused(
+            "by: the rule forbids approving one's own run, and nobody proved who started this one; "
+            "start it with `by` and `proof`"
+        )
+    if authority.no_self_approval and by in starters:
+        return DecisionRefused(f"by: {by} started this run and the rule forbids approving one's own")
+    return None
+
+
+def _refused_person(
+    request: ApprovalRequest, approval: Approval, starters: Collection[str], run: Authority
+) -> BackstayError | None:
+    refused = refused_person(request.authority, approval.by, approval.proof, starters)
+    if refused is None and approval.stop:
+        # It ends the run and undoes what the run did.
+        refused = refused_person(run, approval.by, approval.proof, starters)
+    if refused is not None:
+        return refused
+    said = (approval.verdict.value, answer_digest(approval))
+    for vote in request.decided:
+        if vote.get("by") == approval.by and (
+            request.kind in DECIDES_CALLS or (vote.get("verdict"), vote.get("answer")) == said
+        ):
+            return DecisionRefused(f"by: {approval.by} has already decided; another approver must")
     return None
 
 
@@ -95,5 +138,28 @@ def constraint(ruling: Ruling) -> tuple[Any, ...]:
 
 
 def restricts(policy: Policy) -> bool:
-    """Return whether any rule of the policy demands verified persons."""
+    """Return whether a rule of the policy itself, not of one below it, demands verified persons."""
     return any(rule.approvers or rule.quorum > 1 or rule.no_self_approval for rule in (*policy.ask, *policy.undo.ask))
+
+
+def authority_over_run(policy: Policy) -> Authority:
+    """Return who may change a run as a whole: raise its limits, pause, resume or stop it.
+
+    Where no rule restricts who decides, that is everybody; else each verified person whom a restricting rule names, or
+    any verified person when a restricting rule names nobody.
+    """
+    restricting = [
+        (layer, rule)
+        for layer in policy.layers
+        for rule in (*layer.ask, *layer.undo.ask)
+        if rule.approvers or rule.quorum > 1 or rule.no_self_approval
+    ]
+    if not restricting:
+        return Authority()
+    named = [layer.persons(rule) for layer, rule in restricting]
+    return Authority(
+        approvers=tuple(sorted({person for persons in named for person in persons})) if all(named) else (),
+        quorum=1,
+        no_self_approval=any(rule.no_self_approval for _, rule in restricting),
+        verified=True,
+    )

@@ -5,35 +5,63 @@ import hmac
 from typing import Any
 
 from backstay.canonical import canonical
+from backstay.frozen import Frozen
 
 LONGEST_LIFE = 24 * 3600
 """Seconds a proof may be valid for at most, so that a stolen one is soon worth nothing."""
+START = "start"
+"""The update name in the proof of who starts a run."""
+UNDO_RUN = "UndoRun"
+"""The update name in the proof of who has an ended run undone."""
 
+_FORMAT = "2"
 _MOST_DIGITS = 12
+_NONCE_DIGITS = 32
 _HEX = frozenset("0123456789abcdef")
+_OLD = "format 1: it does not say which run and which request it is for; sign again in format 2"
 
 
-def message(workflow_id: str, update: str, expires: int, payload_without_proof: dict[str, Any]) -> bytes:
-    """Return the bytes that are signed: the canonical JSON of `[workflow_id, update, expires, payload]`.
+class Binding(Frozen):
+    """Name the one thing that a proof is good for."""
 
-    Raises ValueError when the payload is no JSON.
+    namespace: str
+    workflow_id: str
+    run_id: str
+    """The run id of the first execution; empty for the start of a run."""
+    update: str
+    request_id: str = ""
+    """Empty where no request is decided."""
+    digest: str = ""
+    """The digest of the request as it was shown; empty where there is none."""
+
+
+def message(binding: Binding, expires: int, nonce: str, payload_without_proof: dict[str, Any]) -> bytes:
+    """Return the bytes that are signed: a canonical JSON list of the binding's fields, expiry, nonce and payload.
+
+    The list is `[namespace, workflow_id, run_id, update, request_id, digest, expires, nonce, payload]`. Raises
+    ValueError when the payload is no JSON.
     """
-    return canonical([workflow_id, update, expires, payload_without_proof]).encode("utf-8", "surrogatepass")
+    said = [*(value for _, value in binding), expires, nonce, payload_without_proof]
+    return canonical(said).encode("utf-8", "surrogatepass")
 
 
-def sign(key: bytes, workflow_id: str, update: str, expires: int, payload: dict[str, Any]) -> str:
-    """Return the proof `<unix expiry>.<hex HMAC-SHA256>` for a payload; its own `proof` field is left out."""
-    return f"{expires}.{_mac(key, workflow_id, update, expires, payload)}"
+def sign(key: bytes, binding: Binding, expires: int, payload: dict[str, Any], nonce: str) -> str:
+    """Return the proof `2.<unix expiry>.<nonce>.<hex HMAC-SHA256>` for a payload; its `proof` field is left out.
+
+    `nonce`: 32 random hexadecimal digits, new for every proof.
+    """
+    return f"{_FORMAT}.{expires}.{nonce}.{_mac(key, binding, expires, nonce, payload)}"
 
 
-def verify(  # noqa: PLR0917 - the order of `sign`, with what is to be judged first
-    key: bytes, proof: str | None, workflow_id: str, update: str, payload: dict[str, Any], now: float
-) -> str | None:
-    """Return None when the proof holds, else why not: malformed, expired, lifetime over 24 h, or wrong."""
-    expiry, dot, mac = (proof or "").partition(".")
-    if not dot or not expiry.isascii() or not expiry.isdecimal() or len(expiry) > _MOST_DIGITS:
+def verify(key: bytes, proof: str | None, binding: Binding, payload: dict[str, Any], now: float) -> str | None:
+    """Return None when the proof holds, else why not: malformed, format 1, expired, lifetime over 24 h, or wrong."""
+    parts = (proof or "").split(".")
+    if len(parts) == 2 and _is_number(parts[0]) and _is_hex(parts[1], 64):
+        return _OLD
+    if len(parts) != 4 or parts[0] != _FORMAT or not _is_number(parts[1]):
         return "malformed"
-    if len(mac) != hashlib.sha256().digest_size * 2 or not _HEX.issuperset(mac):
+    _, expiry, nonce, mac = parts
+    if not _is_hex(nonce, _NONCE_DIGITS) or not _is_hex(mac, hashlib.sha256().digest_size * 2):
         return "malformed"
     expires = int(expiry)
     if expires <= now:
@@ -41,14 +69,28 @@ def verify(  # noqa: PLR0917 - the order of `sign`, with what is to be judged fi
     if expires - now > LONGEST_LIFE:
         return "lifetime over 24 h"
     try:
-        expected = _mac(key, workflow_id, update, expires, payload)
+        expected = _mac(key, binding, expires, nonce, payload)
     except (ValueError, TypeError, RecursionError):
         return "malformed"
     return None if hmac.compare_digest(expected, mac) else "wrong"
 
 
-def _mac(key: bytes, workflow_id: str, update: str, expires: int, payload: dict[str, Any]) -> str:
+def nonce_of(proof: str) -> tuple[str, int]:
+    """Return the nonce of a proof that holds, and when it expires in unix seconds."""
+    _, expiry, nonce, _ = proof.split(".")
+    return nonce, int(expiry)
+
+
+def _mac(key: bytes, binding: Binding, expires: int, nonce: str, payload: dict[str, Any]) -> str:
     if not key:
         raise ValueError("the approver key is empty; set BACKSTAY_APPROVER_KEY")
     unproven = {name: value for name, value in payload.items() if name != "proof"}
-    return hmac.new(key, message(workflow_id, update, expires, unproven), hashlib.sha256).hexdigest()
+    return hmac.new(key, message(binding, expires, nonce, unproven), hashlib.sha256).hexdigest()
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS
+
+
+def _is_hex(text: str, digits: int) -> bool:
+    return len(text) == digits and _HEX.issuperset(text)

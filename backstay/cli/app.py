@@ -27,6 +27,7 @@ _COMMANDS = {
     "approve": decide.approve,
     "reject": decide.reject,
     "answer": decide.answer,
+    "sign": decide.sign,
     "top-up": control.top_up,
     "undo": control.undo,
     "pause": control.pause,

@@ -1,12 +1,15 @@
-"""The commands that decide requests: approve, reject, answer."""
+"""The commands that decide requests: approve, reject, answer; and sign, for gateways that decide on their own."""
 
 from typing import Any, Literal
 
 from backstay.approvals.deciding import DecisionInvalid
+from backstay.approvals.proof import LONGEST_LIFE, START
 from backstay.cli.flags import By, Comment, Request, Workflow, json_object
 from backstay.cli.prompt import json_or_text
 from backstay.cli.session import account_name, session
 from backstay.cli.terminal import Terminal
+from backstay.errors import SettingsInvalid
+from backstay.policies.rule import parse_duration
 
 
 async def approve(
@@ -78,4 +81,41 @@ async def _decide(workflow: str, request: str, verdict: str, by: str | None, **m
     async with session() as backstay:
         answered = await backstay.run(workflow).decide(decision)
     Terminal().say(f"{answered.get('state')}: {answered.get('verdict')} {answered.get('request_id')}", "green")
+    return 0
+
+
+async def sign(
+    workflow: Workflow,
+    update: Literal["decide", "approval", "top_up", "undo", "pause", "resume", "UndoRun", "start"],
+    payload: str,
+    *,
+    valid_for: str = "5m",
+) -> int:
+    """Print a payload with a proof of who decides, made with BACKSTAY_APPROVER_KEY.
+
+    The proof is valid once, for this run, this update and, for a decision, the request as it is shown now.
+
+    Parameters
+    ----------
+    update
+        What the payload is for: an update of the run, the signal `approval`, the workflow `UndoRun`, or the `start` of
+        a run under this id.
+    payload
+        The JSON that will be sent, such as '{"request_id": "r1", "verdict": "approve", "by": "ana@example.com"}'.
+    valid_for
+        How long the proof is valid, at most 24h.
+    """
+    data = json_object(payload, "PAYLOAD", '{"request_id": "r1", "verdict": "approve", "by": "ana@example.com"}')
+    try:
+        life_s = parse_duration(valid_for)
+    except ValueError as error:
+        raise SettingsInvalid(f"--valid-for: {error}") from None
+    if life_s > LONGEST_LIFE:
+        raise SettingsInvalid(f"--valid-for: {valid_for} is longer than 24h; a proof is valid for a day at most")
+    async with session() as backstay:
+        if update == START:
+            said = backstay.sign_start(workflow, data, life_s=life_s)
+        else:
+            said = await backstay.run(workflow).sign(update, data, life_s=life_s)
+    Terminal().result_json(said)
     return 0

@@ -54,12 +54,13 @@ async def show(workflow: Workflow, *, output: Output = "text") -> int:
     try:
         async with session(settings) as backstay:
             seen = await _seen(backstay.run(workflow))
-        if not seen["open"]:
-            with contextlib.suppress(StoreUnavailable):
-                async with stored_run(settings, workflow) as (_, row):
-                    if row is not None and row.pruned_at is not None:
-                        # What the run itself still shows can no longer be undone.
-                        seen = seen | {"undo": {}, "pruned": _minute(row.pruned_at)}
+        with contextlib.suppress(StoreUnavailable):
+            async with stored_run(settings, workflow) as (store, row):
+                if row is not None and row.pruned_at is not None:
+                    # What the run itself still shows can no longer be undone.
+                    seen = seen | {"undo": {}, "pruned": _minute(row.pruned_at)}
+                elif row is not None:
+                    seen["decisions"] = [decision.plain() for decision in await store.decisions.of_run(row.run)]
     except (RunNotFound, Unreachable) as error:
         async with stored_run(settings, workflow) as (_, row):
             if row is None:
@@ -155,6 +156,10 @@ def _lines(workflow: str, seen: dict[str, Any]) -> Iterator[str]:
         for request in status.pending:
             yield from (line for line, _ in request_lines(request))
             yield from (f"    {command}" for command in commands(workflow, request))
+    for decision in seen.get("decisions", []):
+        what = " ".join(str(decision[name]) for name in ("request_id", "verdict") if decision.get(name))
+        sure = "" if decision["verified"] else " (unverified)"
+        yield f"{decision['at']}  {decision['update']} {what} by {decision['by']}{sure}"
     effects = seen.get("undo", {}).get("effects", [])
     if effects:
         yield f"can be undone, newest first (backstay undo {workflow}):"

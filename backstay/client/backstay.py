@@ -7,8 +7,10 @@ from typing import Any
 from temporalio.client import Client, WorkflowHandle
 from temporalio.common import WorkflowIDConflictPolicy
 
+from backstay.approvals.proof import START, UNDO_RUN, Binding
 from backstay.client.failures import translated_errors
-from backstay.client.run import Run
+from backstay.client.run import PROOF_S, Run, signed
+from backstay.errors import SettingsInvalid
 from backstay.shown import markdown_line, one_line
 from backstay.task.task import Task
 
@@ -27,17 +29,32 @@ class Backstay:
     async def start(self, task: Task | dict[str, Any] | str, id: str | None = None) -> Run:  # noqa: A002 - Temporal's word
         """Start a run, or attach to the one that is open under the same id.
 
+        A task with `by` is signed when the connection has the approver key.
         Raises TaskInvalid naming field, value and fix before anything is sent.
         """
         admitted = Task.admit(task)
+        workflow_id = id or f"task-{uuid.uuid4()}"
+        ask = admitted.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        if self._key is not None and admitted.by and admitted.proof is None:
+            ask = self.sign_start(workflow_id, ask)
         text = admitted.text or (admitted.plan.title or "plan" if admitted.plan else "")
         return await self._start(
             "RunTask",
-            admitted.model_dump(mode="json", by_alias=True, exclude_unset=True),
-            id or f"task-{uuid.uuid4()}",
+            ask,
+            workflow_id,
             summary=text,
             details=f"{markdown_line(text)}\n\nfor {markdown_line(admitted.user_id)}",
         )
+
+    def sign_start(self, workflow_id: str, task: dict[str, Any], *, life_s: float = PROOF_S) -> dict[str, Any]:
+        """Return a task with a proof of who starts it, valid for one start under this id.
+
+        Raises SettingsInvalid without a key.
+        """
+        if self._key is None:
+            raise SettingsInvalid("BACKSTAY_APPROVER_KEY: required to sign; set it to the key of the workers")
+        binding = Binding(namespace=self.client.namespace, workflow_id=workflow_id, run_id="", update=START)
+        return {**task, "proof": signed(self._key, binding, task, life_s=life_s)}
 
     def run(self, workflow_id: str) -> Run:
         """Return the handle of a run, without asking whether it exists."""
@@ -49,8 +66,10 @@ class Backstay:
         ask: dict[str, Any] = {"workflow_id": workflow_id}
         ask |= {} if to_step is None else {"to_step": to_step}
         ask |= {"by": by} if by else {}
+        if self._key is not None and by:
+            ask = await self.run(workflow_id).sign(UNDO_RUN, ask)
         return await self._start(
-            "UndoRun",
+            UNDO_RUN,
             ask,
             f"undo-{workflow_id}",
             summary=f"undo {workflow_id}",

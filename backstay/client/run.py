@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import secrets
 import time
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -20,10 +21,10 @@ from temporalio.service import RPCError
 from backstay import errors
 from backstay.approvals import proof
 from backstay.approvals.approval import Approval, ApprovalRequest, CallVerdict, Verdict
-from backstay.approvals.deciding import admit
+from backstay.approvals.deciding import NOT_OPEN, admit
 from backstay.client.failures import TRANSIENT_STATUSES, error_from_failure, error_from_rpc, translated_errors
 from backstay.effects.compensation import Undone
-from backstay.errors import BackstayError, Unreachable
+from backstay.errors import BackstayError, DecisionRefused, QuorumPending, SettingsInvalid, Unreachable
 from backstay.shown import one_line
 from backstay.task.event import Event, Timeline
 from backstay.task.result import Result
@@ -35,8 +36,15 @@ OUTAGE_S = 60.0
 """How long an outage of Temporal may last before a client gives up; the run itself does not."""
 ANSWERED_WITHIN = timedelta(seconds=10)
 ACCEPTED_WITHIN = timedelta(seconds=20)
+OPENING_S = 2.0
+"""How long a decision is tried again while the run does not know its request."""
 PROOF_S = 300
 """How long a signed decision is valid."""
+
+
+def signed(key: bytes, binding: proof.Binding, payload: dict[str, Any], *, life_s: float = PROOF_S) -> str:
+    """Return a proof for one thing, valid from now on for so many seconds."""
+    return proof.sign(key, binding, int(time.time() + life_s), payload, secrets.token_hex(16))
 
 
 class Run:
@@ -132,7 +140,16 @@ class Run:
     async def decide(self, approval: Approval | dict[str, Any], *, key: bytes | None = None) -> dict[str, Any]:
         """Decide a request; raises DecisionRefused or NotVerified when the run does not accept the decision."""
         admitted = approval if isinstance(approval, Approval) else admit(approval)
-        return await self._update("decide", json.loads(admitted.model_dump_json(exclude_defaults=True)), key=key)
+        payload = json.loads(admitted.model_dump_json(exclude_defaults=True))
+        until = time.monotonic() + OPENING_S
+        while True:
+            try:
+                return await self._update("decide", payload, key=key)
+            except DecisionRefused as error:
+                # Temporal can answer a query with a request that a workflow task is only about to open.
+                if not str(error).startswith(NOT_OPEN) or time.monotonic() > until:
+                    raise
+            await asyncio.sleep(POLL_S)
 
     async def approve(self, request_id: str, *, by: str, key: bytes | None = None, **more: Any) -> dict[str, Any]:
         """Approve a request; `calls`, `comment`, `args_digest`, `event_id` are fields of an Approval."""
@@ -199,11 +216,15 @@ class Run:
         """Undo effects, those after step `to_step` or all; an open run continues afterwards.
 
         For an ended run it starts `UndoRun` and waits for it; what could not be undone is in the list, as parked.
+        Raises QuorumPending when several people must ask for it and too few have.
         """
         if not await self.is_open():
             undoing = await self.start_undo(to_step, by=by)
             return (await undoing.result()).undone
         answer = await self._update("undo", {"to_step": to_step}, by=by, key=key)
+        if "undone" not in answer:
+            missing = answer["quorum"] - len(answer["by"])
+            raise QuorumPending(f"{', '.join(answer['by'])} asked for this undo; {missing} more must ask for the same")
         return tuple(Undone.model_validate(undone) for undone in answer["undone"])
 
     async def start_undo(self, to_step: int | None = None, *, by: str = "") -> "Run":
@@ -214,8 +235,7 @@ class Run:
         payload = {**payload, "by": by} if by else payload
         key = key or self._key
         if key is not None:
-            expires = int(time.time()) + PROOF_S
-            payload = {**payload, "proof": proof.sign(key, self.id, name, expires, payload)}
+            payload = await self.sign(name, payload, key=key)
         with translated_errors(self.id):
             update = await self._handle.start_update(
                 name,
@@ -225,6 +245,28 @@ class Run:
                 rpc_timeout=ACCEPTED_WITHIN,
             )
             return await update.result()
+
+    async def sign(
+        self, update: str, payload: dict[str, Any], *, key: bytes | None = None, life_s: float = PROOF_S
+    ) -> dict[str, Any]:
+        """Return a payload with a proof for an update of this run, bound to the request as it is shown now.
+
+        `life_s`: how long the proof is valid, at most a day. Raises SettingsInvalid without a key.
+        """
+        key = key or self._key
+        if key is None:
+            raise SettingsInvalid("BACKSTAY_APPROVER_KEY: required to sign; set it to the key of the workers")
+        status = await self.status()
+        request_id = str(payload.get("request_id", ""))
+        binding = proof.Binding(
+            namespace=status.namespace,
+            workflow_id=self.id,
+            run_id=status.run_id,
+            update=update,
+            request_id=request_id,
+            digest=next((request.digest for request in status.pending if request.id == request_id), ""),
+        )
+        return {**payload, "proof": signed(key, binding, payload, life_s=life_s)}
 
     async def _query(self, name: str, *given: Any) -> Any:
         async with self._querying:

@@ -1,5 +1,9 @@
 """What would take effects back, in the order it must happen."""
 
+from collections.abc import Sequence
+from functools import reduce
+
+from backstay.authority import Authority
 from backstay.frozen import Frozen
 
 
@@ -18,7 +22,14 @@ class Compensation(Frozen):
     """Whether it can be undone even when its outcome is unknown."""
     verify: bool = False
     unknown: bool = False
-    """Whether the outcome of the effect is still unknown."""
+    """Whether nobody knows yet if the effect took place."""
+    authority: Authority | None = None
+    """Who may decide about the effect, and so about undoing it; None when that was never recorded."""
+
+
+def authority_over(slots: Sequence[Compensation], run: Authority) -> Authority:
+    """Return who may undo these effects: those who may change the run and decide about every one of the effects."""
+    return reduce(Authority.also, (slot.authority for slot in slots if slot.authority is not None), run)
 
 
 class UndoStack(Frozen):

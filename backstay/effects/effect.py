@@ -2,6 +2,7 @@
 
 from enum import StrEnum
 
+from backstay.authority import Authority
 from backstay.frozen import Frozen
 from backstay.tools.tool import ToolResult
 
@@ -58,6 +59,8 @@ class Effect(Frozen):
     """One redacted line: the error, or what a person said."""
     result: str | None = None
     """Ref of the stored result record."""
+    authority: Authority | None = None
+    """Who may decide about it; None when that was never recorded."""
     settle_in_s: float = 0
     """For a dispatched effect: how long until its request can no longer be under way."""
 

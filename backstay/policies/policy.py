@@ -87,6 +87,11 @@ class Policy(Frozen):
         """Return the sha256 of the policy's canonical JSON."""
         return digest_of(self.plain())
 
+    @property
+    def layers(self) -> "tuple[Policy, ...]":
+        """Return this policy and each policy below it."""
+        return (self, *(() if self.floor is None else self.floor.layers))
+
     def sections(self) -> list[tuple[str, tuple[Rule, ...]]]:
         """Return every list of rules under its name."""
         undo = self.undo

@@ -3,6 +3,7 @@
 from functools import reduce
 from typing import Literal
 
+from backstay.authority import Authority
 from backstay.frozen import Frozen
 from backstay.policies.rule import OnExpiry, clip_line
 
@@ -25,6 +26,11 @@ class Ruling(Frozen):
     timeout_s: float | None = None
     on_expiry: OnExpiry = "reject"
     no_self_approval: bool = False
+
+    @property
+    def authority(self) -> Authority:
+        """Return who may decide."""
+        return Authority(approvers=self.approvers, quorum=self.quorum, no_self_approval=self.no_self_approval)
 
 
 def stricter(left: Ruling, right: Ruling) -> Ruling:

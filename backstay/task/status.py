@@ -27,7 +27,13 @@ class Status(Frozen):
     """Answer the `status` query."""
 
     state: State
+    namespace: str = ""
+    workflow_id: str = ""
+    run_id: str = ""
+    """The run id of the first execution; a proof names it, as it does the namespace."""
     step: int = 0
     pending: tuple[ApprovalRequest, ...] = ()
     usage: dict[str, Any] = Field(default_factory=dict)
     last_events: tuple[Event, ...] = ()
+    refused: int = 0
+    """How many signals and updates the run has refused after it accepted them for examination."""

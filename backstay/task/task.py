@@ -17,6 +17,10 @@ class Task(Frozen):
     input: dict[str, Any] = Field(default_factory=dict)
     user_id: str = Field(default="singleton", min_length=1, max_length=200)
     session_id: str | None = None
+    by: str = Field(default="", max_length=200)
+    """Who starts the run; counts only with a proof."""
+    proof: str | None = None
+    """Proves `by`: signed for the update `start`, with this task without `proof` as the payload."""
     budget: Budget = Budget()
     policy: dict[str, Any] | None = None
     """May only tighten the operator's policy."""

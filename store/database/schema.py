@@ -63,6 +63,7 @@ effects = Table(
     Column("undo_sealed", Words),
     Column("undo_shown", Words),
     Column("arguments_sealed", Words),
+    Column("authority", JSON(none_as_null=True)),
     Column("first_sent_at", Double, nullable=False),
     Column("updated_at", Double, nullable=False),
     Index("effects_of_run", "run", "n"),
@@ -75,6 +76,25 @@ events = Table(
     Column("n", Integer, primary_key=True, autoincrement=False),
     Column("at", Words, nullable=False),
     Column("body", JSON, nullable=False),
+)
+
+decisions = Table(
+    "decisions",
+    metadata,
+    Column("run", Words, primary_key=True),
+    Column("n", Integer, primary_key=True, autoincrement=False),
+    Column("at", Words, primary_key=True),
+    Column("body", JSON, nullable=False),
+)
+
+used_proofs = Table(
+    "used_proofs",
+    metadata,
+    Column("nonce", Words, primary_key=True),
+    Column("run", Words, nullable=False),
+    Column("used_by", Words, nullable=False),
+    Column("expires", Double, nullable=False),
+    Index("used_proofs_by_expiry", "expires"),
 )
 
 secrets = Table(

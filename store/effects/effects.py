@@ -14,6 +14,7 @@ from store.database.faults import Collision
 from store.database.identity import StoreIdentity, require_epoch
 from store.database.schema import effects
 from store.effects.types import Begun, BoundUndo, EffectRow, Go, Intent
+from store.runs.decisions import add_decisions
 from store.runs.runs import require_not_pruned
 
 _RECORDED = frozenset({EffectState.APPLIED, EffectState.FAILED, EffectState.COMPENSATED, EffectState.KEPT})
@@ -142,6 +143,7 @@ class Effects:
         self, connection: Connection, *, intent: Intent, ttl: float | None, attempt: int, epoch_differs: bool
     ) -> Begun:
         now = self._clock()
+        add_decisions(connection, intent.run, intent.decisions)
         row = _find(connection, intent.effect_id, lock=True)
         if row is None:
             # A missing row only proves that nothing was sent if this is still the epoch, and the run is not pruned.
@@ -214,7 +216,7 @@ def _find(connection: Connection, effect_id: str, *, lock: bool = False) -> Effe
 
 def _first_row(intent: Intent, *, going: bool, now: float) -> EffectRow:
     return EffectRow(
-        **intent.model_dump(exclude={"lease"}),
+        **intent.model_dump(exclude={"lease", "decisions"}),
         lease=intent.lease if going else 0,
         state=EffectState.DISPATCHED if going else EffectState.UNKNOWN,
         token=secrets.token_hex(16) if going else "",

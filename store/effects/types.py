@@ -4,6 +4,8 @@ from typing import Literal
 
 from pydantic import Field
 
+from backstay.approvals.approval import RecordedDecision
+from backstay.authority import Authority
 from backstay.effects.effect import Effect, EffectState
 from backstay.frozen import Frozen
 
@@ -26,6 +28,10 @@ class Intent(Frozen):
     user_id: str
     arguments_sealed: str | None = None
     """Ref of the sealed arguments as they are sent; a check or an undo by id needs them."""
+    authority: Authority | None = None
+    """Who may decide about the effect."""
+    decisions: tuple[RecordedDecision, ...] = ()
+    """What permits it; written in the same transaction."""
 
 
 class EffectRow(Frozen):
@@ -51,6 +57,7 @@ class EffectRow(Frozen):
     undo_sealed: str | None = None
     undo_shown: str | None = None
     arguments_sealed: str | None = None
+    authority: Authority | None = None
     first_sent_at: float
     updated_at: float
 
@@ -67,6 +74,7 @@ class EffectRow(Frozen):
             undo=self.undo_shown,
             outcome=self.outcome,
             result=self.result_ref,
+            authority=self.authority,
         )
 
 

@@ -19,7 +19,7 @@ from backstay.frozen import Frozen
 from store.blobs.shown import folder_of
 from store.database.database import Database
 from store.database.identity import lock_epoch
-from store.database.schema import chain, effects, events, runs, secrets
+from store.database.schema import chain, decisions, effects, events, runs, secrets
 from store.faults import disk_faults
 
 
@@ -113,7 +113,7 @@ class Pruning:
         return await asyncio.to_thread(self._free, marked, dry_run)
 
     def _erase(self, connection: Connection, run: str) -> None:
-        for table in (effects, events, secrets):
+        for table in (effects, events, decisions, secrets):
             connection.execute(delete(table).where(table.c.run == run))
         nothing = {"user_id": "", "text": "", "opened": {}, "result": None}
         connection.execute(update(runs).where(runs.c.run == run).values(pruned_at=self._clock(), **nothing))

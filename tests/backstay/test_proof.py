@@ -6,52 +6,84 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backstay.approvals.proof import message, sign, verify
+from backstay.approvals.proof import Binding, message, nonce_of, sign, verify
 
 KEY = b"a key only gateways and workers hold"
 PAYLOAD = {"request_id": "r1", "verdict": "approve", "by": "ana@example.com"}
+BOUND = Binding(
+    namespace="default", workflow_id="task-1", run_id="first", update="decide", request_id="r1", digest="d" * 64
+)
+NONCE = "0123456789abcdef" * 2
 
 
 def test_a_proof_holds_for_exactly_what_was_signed():
-    proof = sign(KEY, "task-1", "decide", 2000, PAYLOAD)
-    assert verify(KEY, proof, "task-1", "decide", {**PAYLOAD, "proof": proof}, 1000) is None
-    assert verify(b"another key", proof, "task-1", "decide", PAYLOAD, 1000) == "wrong"
-    assert verify(KEY, proof, "task-2", "decide", PAYLOAD, 1000) == "wrong"
-    assert verify(KEY, proof, "task-1", "top_up", PAYLOAD, 1000) == "wrong"
-    assert verify(KEY, proof, "task-1", "decide", {**PAYLOAD, "by": "eve@example.com"}, 1000) == "wrong"
-    assert verify(KEY, proof, "task-1", "decide", {**PAYLOAD, "comment": ""}, 1000) == "wrong"
-    assert verify(KEY, proof.replace("2000", "2001"), "task-1", "decide", PAYLOAD, 1000) == "wrong"
+    proof = sign(KEY, BOUND, 2000, PAYLOAD, NONCE)
+    assert verify(KEY, proof, BOUND, {**PAYLOAD, "proof": proof}, 1000) is None
+    assert nonce_of(proof) == (NONCE, 2000)
+    assert verify(b"another key", proof, BOUND, PAYLOAD, 1000) == "wrong"
+    for name in Binding.model_fields:
+        other = BOUND.model_copy(update={name: "other"})
+        assert verify(KEY, proof, other, PAYLOAD, 1000) == "wrong", name
+    assert verify(KEY, proof, BOUND, {**PAYLOAD, "by": "eve@example.com"}, 1000) == "wrong"
+    assert verify(KEY, proof, BOUND, {**PAYLOAD, "comment": ""}, 1000) == "wrong"
+    assert verify(KEY, proof.replace("2000", "2001"), BOUND, PAYLOAD, 1000) == "wrong"
+    assert verify(KEY, proof.replace(NONCE, NONCE[::-1]), BOUND, PAYLOAD, 1000) == "wrong"
 
 
 def test_a_program_without_this_package_can_sign():
-    text = json.dumps(["task-1", "decide", 2000, PAYLOAD], sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    assert message("task-1", "decide", 2000, PAYLOAD) == text.encode()
+    said = ["default", "task-1", "first", "decide", "r1", "d" * 64, 2000, NONCE, PAYLOAD]
+    text = json.dumps(said, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    assert message(BOUND, 2000, NONCE, PAYLOAD) == text.encode()
     mac = hmac.new(KEY, text.encode(), hashlib.sha256).hexdigest()
-    assert verify(KEY, f"2000.{mac}", "task-1", "decide", PAYLOAD, 1999.5) is None
+    assert verify(KEY, f"2.2000.{NONCE}.{mac}", BOUND, PAYLOAD, 1999.5) is None
+
+
+def test_a_proof_of_format_1_is_refused_with_the_reason():
+    text = json.dumps(["task-1", "decide", 2000, PAYLOAD], sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    mac = hmac.new(KEY, text.encode(), hashlib.sha256).hexdigest()
+    fault = verify(KEY, f"2000.{mac}", BOUND, PAYLOAD, 1000)
+    assert fault == "format 1: it does not say which run and which request it is for; sign again in format 2"
 
 
 def test_a_proof_lives_for_a_day_at_most():
-    proof = sign(KEY, "task-1", "decide", 100_000, PAYLOAD)
-    assert verify(KEY, proof, "task-1", "decide", PAYLOAD, 100_000 - 24 * 3600) is None
-    assert verify(KEY, proof, "task-1", "decide", PAYLOAD, 100_000 - 24 * 3600 - 1) == "lifetime over 24 h"
-    assert verify(KEY, proof, "task-1", "decide", PAYLOAD, 100_000) == "expired"
+    proof = sign(KEY, BOUND, 100_000, PAYLOAD, NONCE)
+    assert verify(KEY, proof, BOUND, PAYLOAD, 100_000 - 24 * 3600) is None
+    assert verify(KEY, proof, BOUND, PAYLOAD, 100_000 - 24 * 3600 - 1) == "lifetime over 24 h"
+    assert verify(KEY, proof, BOUND, PAYLOAD, 100_000) == "expired"
 
 
 @pytest.mark.parametrize(
     "proof",
-    [None, "", ".", "2000", "2000.", "2000.ab", "x." + "a" * 64, "-1." + "a" * 64, "²." + "a" * 64, "9" * 5000 + ".a"],
+    [
+        None,
+        "",
+        "...",
+        "2",
+        "2.2000",
+        f"2.2000.{NONCE}",
+        f"2.2000.{NONCE}.ab",
+        f"3.2000.{NONCE}.{'a' * 64}",
+        f"2.x.{NONCE}.{'a' * 64}",
+        f"2.-1.{NONCE}.{'a' * 64}",
+        f"2.².{NONCE}.{'a' * 64}",
+        f"2.2000.{NONCE[1:]}.{'a' * 64}",
+        f"2.2000.{NONCE.upper()}.{'a' * 64}",
+        f"2.2000.{NONCE}.{'a' * 64}.",
+        "2." + "9" * 5000 + ".a.a",
+    ],
 )
 def test_what_is_no_proof_is_malformed(proof):
-    assert verify(KEY, proof, "task-1", "decide", PAYLOAD, 1000) == "malformed"
+    assert verify(KEY, proof, BOUND, PAYLOAD, 1000) == "malformed"
 
 
 @given(st.text(), st.text(), st.text())
 @settings(deadline=None)
 def test_no_text_is_taken_for_a_proof(proof, workflow_id, update):
-    assert verify(KEY, proof, workflow_id, update, {"x": "\ud800"}, 1000) is not None
+    bound = BOUND.model_copy(update={"workflow_id": workflow_id, "update": update})
+    assert verify(KEY, proof, bound, {"x": "\ud800"}, 1000) is not None
 
 
 def test_without_a_key_nothing_is_signed_and_nothing_holds():
     with pytest.raises(ValueError, match="BACKSTAY_APPROVER_KEY"):
-        sign(b"", "task-1", "decide", 2000, PAYLOAD)
-    assert verify(b"", "2000." + "a" * 64, "task-1", "decide", PAYLOAD, 1000) == "malformed"
+        sign(b"", BOUND, 2000, PAYLOAD, NONCE)
+    assert verify(b"", f"2.2000.{NONCE}.{'a' * 64}", BOUND, PAYLOAD, 1000) == "malformed"

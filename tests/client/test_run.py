@@ -9,6 +9,7 @@ import pytest_asyncio
 
 from backstay import Approval, Task, connect
 from backstay.client import Backstay
+from backstay.client import run as client_run
 from backstay.errors import (
     DecisionRefused,
     NotVerified,
@@ -77,6 +78,18 @@ async def bounded(seconds=60):
         yield
 
 
+async def test_a_decision_is_tried_again_while_its_request_is_not_open_yet(backstay, scripts, monkeypatch):
+    monkeypatch.setattr(client_run, "OPENING_S", 30.0)
+    run = await backstay.start(scripts.task(mails("a@strict.example")))
+    await run.approve("r1", by="ana@example.com")
+    assert (await run.result()).outcome is Outcome.COMPLETED
+    monkeypatch.setattr(client_run, "OPENING_S", 0.5)
+    run = await backstay.start(scripts.task(mails("a@strict.example")))
+    with pytest.raises(DecisionRefused, match="request_id: no request r2"):
+        await run.approve("r2", by="ana@example.com")
+    await run.cancel()
+
+
 async def test_a_run_is_started_followed_approved_and_its_result_read(backstay, scripts, made):
     run = await backstay.start(Task.admit(scripts.task(mails("one@start.example"))))
     names = []
@@ -105,7 +118,7 @@ async def test_the_same_id_while_open_attaches_instead_of_starting_twice(backsta
     second = await backstay.start(task, id="attached")
 
     assert [request.id for request in await second.pending()] == [request.id]
-    await second.reject(request.id, by="ana", stop=True)
+    await second.reject(request.id, by="ana@example.com", stop=True)
     assert (await first.result()).outcome is Outcome.REJECTED
 
 
@@ -123,15 +136,15 @@ async def test_refusals_come_back_as_errors_of_ours(backstay, scripts):
     (request,) = await asked(run)
 
     with pytest.raises(DecisionRefused, match=r"request_id: no request r99; open requests: r1"):
-        await run.approve("r99", by="ana")
+        await run.approve("r99", by="ana@example.com")
     with pytest.raises(DecisionRefused, match=r"args_digest: stale"):
-        await run.approve(request.id, by="ana", args_digest="0" * 64)
+        await run.approve(request.id, by="ana@example.com", args_digest="0" * 64)
     with pytest.raises(TaskInvalid, match=r"max_steps"):
-        await run.top_up(by="ana", max_steps=-1)
-    await run.approve(request.id, by="ana")
+        await run.top_up(by="ana@example.com", max_steps=-1)
+    await run.approve(request.id, by="ana@example.com")
     await run.result()
     with pytest.raises(DecisionRefused, match=r"has ended"):
-        await run.approve(request.id, by="ana")
+        await run.approve(request.id, by="ana@example.com")
     with pytest.raises(RunNotFound):
         await backstay.run("no-such-run").status()
 
@@ -158,13 +171,23 @@ async def test_a_batch_is_decided_call_by_call_and_with_other_arguments(backstay
     (request,) = await asked(run)
 
     await run.modify(
-        request.id, {2: {"to": "changed@each.example"}}, by="ana", comment="as agreed", args_digest=request.args_digest
+        request.id,
+        {2: {"to": "changed@each.example"}},
+        by="ana@example.com",
+        comment="as agreed",
+        args_digest=request.args_digest,
     )
     await run.result()
     again = await backstay.start(scripts.task(mails("keep@again.example", "drop@again.example")))
     (request,) = await asked(again)
     await again.decide(
-        Approval(request_id=request.id, verdict="approve", by="ana", calls={1: {"verdict": "reject"}}, event_id="e1")
+        Approval(
+            request_id=request.id,
+            verdict="approve",
+            by="ana@example.com",
+            calls={1: {"verdict": "reject"}},
+            event_id="e1",
+        )
     )
     await again.result()
 
@@ -177,15 +200,18 @@ async def test_a_batch_is_decided_call_by_call_and_with_other_arguments(backstay
     assert [to for to in sent if to.endswith("@again.example")] == ["keep@again.example"]
 
 
-async def test_a_cancelled_run_takes_back_what_it_did_and_still_tells_how_it_ended(backstay, scripts, made):
+async def test_a_cancelled_run_keeps_what_the_policys_people_must_undo_and_still_tells_how_it_ended(
+    backstay, scripts, made
+):
     run = await backstay.start(scripts.task(mails("one@free.example"), mails("two@cancel.example")))
     await asked(run)
 
     await run.cancel()
     result = await run.result()
 
-    assert result.outcome is Outcome.CANCELLED
-    assert [effect.state for effect in result.undone] == ["compensated"]
+    assert (result.outcome, result.undone) == (Outcome.CANCELLED, ())
+    assert "the effects are kept" in result.final_summary
+    assert [effect.state for effect in await run.undo(by="ana@example.com")] == ["compensated"]
     assert "one@free.example" not in made.mailbox.sent()
 
 
@@ -193,10 +219,10 @@ async def test_a_question_is_answered_and_a_held_run_goes_on_when_it_is_resumed(
     run = await backstay.start(scripts.task(Reply(calls=[("ask_person", {"question": "Which colour?"})])))
     (request,) = await asked(run)
 
-    assert await run.pause("a walk", by="ana") == {"paused": True}
-    await run.answer(request.id, {"colour": "blue"}, by="ana")
-    assert (await run.top_up(by="ana", max_steps=5))["max_steps"] == 15
-    assert (await run.resume(by="ana"))["was"] == "a walk"
+    assert await run.pause("a walk", by="ana@example.com") == {"paused": True}
+    await run.answer(request.id, {"colour": "blue"}, by="ana@example.com")
+    assert (await run.top_up(by="ana@example.com", max_steps=5))["max_steps"] == 15
+    assert (await run.resume(by="ana@example.com"))["was"] == "a walk"
 
     assert (await run.result()).budget.max_steps == 15
 
@@ -206,13 +232,13 @@ async def test_undo_takes_back_an_open_run_and_later_an_ended_one(backstay, scri
     (request,) = await asked(run)
 
     assert [slot["tool"] for slot in (await run.preview())["effects"]] == ["mail.send_email"]
-    assert [effect.state for effect in await run.undo(by="ana")] == ["compensated"]
+    assert [effect.state for effect in await run.undo(by="ana@example.com")] == ["compensated"]
     assert "first@free.example" not in made.mailbox.sent()
-    await run.approve(request.id, by="ana")
+    await run.approve(request.id, by="ana@example.com")
     await run.result()
-    assert [effect.state for effect in await run.undo(by="ana")] == ["compensated"]
+    assert [effect.state for effect in await run.undo(by="ana@example.com")] == ["compensated"]
     assert "second@open.example" not in made.mailbox.sent()
-    assert await run.undo(by="ana") == ()
+    assert await run.undo(by="ana@example.com") == ()
 
 
 async def test_events_go_on_over_a_worker_that_ends_and_another_that_starts(temporal, tmp_path):
@@ -236,7 +262,7 @@ async def test_events_go_on_over_a_worker_that_ends_and_another_that_starts(temp
             await waiting.wait()
 
     async with engine(temporal, tmp_path, scripts, task_queue=queue), bounded():
-        await run.approve("r1", by="ana")
+        await run.approve("r1", by="ana@example.com")
         await following
         assert (await run.result()).outcome is Outcome.COMPLETED
     assert seen[-1] == "run.ended"

@@ -1,7 +1,6 @@
 """Requests and decisions: what is accepted, what is refused, and what becomes of the calls."""
 
 import asyncio
-import contextlib
 import json
 import sys
 from contextlib import AsyncExitStack
@@ -13,7 +12,6 @@ from temporalio.client import WorkflowUpdateFailedError
 
 from backstay.testing import Reply
 from tests.engine import Scripts, differing, ended, engine, pending
-from workflows.approvals import EARLY_DECISIONS
 
 POLICY = """
 default: {read_only: allow, write_safe: ask, restricted_write: ask}
@@ -136,36 +134,6 @@ async def test_what_does_not_fit_the_request_is_refused_by_field_and_the_request
     await decide(handle, verdict="approve", args_digest=request["args_digest"])
     assert (await ended(handle))["outcome"] == "completed"
     assert recipients(opened, handle) == ["a@x.example"]
-
-
-async def test_a_decision_that_comes_just_before_its_request_opens_counts(shared):
-    opened, scripts = shared
-    early = False
-    for _ in range(5):  # where the machine is busy, the request may open too late
-        handle = await opened.start(scripts.task(mails("a@x.example")))
-        with contextlib.suppress(WorkflowUpdateFailedError):
-            await decide(handle, verdict="approve")
-            early = EARLY_DECISIONS in str(await handle.fetch_history())
-        if early:
-            break
-        await pending(handle)
-        await decide(handle, verdict="approve")
-    assert early
-    assert (await ended(handle))["outcome"] == "completed"
-    assert recipients(opened, handle) == ["a@x.example"]
-
-
-async def test_a_decision_about_a_request_that_does_not_open_is_refused(shared):
-    opened, scripts = shared
-    handle = await opened.start(scripts.task(mails("a@x.example")))
-    await pending(handle)
-    many = await asyncio.gather(*(refusal(decide(handle, verdict="approve", request_id="r2")) for _ in range(50)))
-    assert set(many) == {("DecisionRefused", "request_id: no request r2; open requests: r1")}
-    await decide(handle, verdict="approve")
-    assert (await ended(handle))["outcome"] == "completed"
-    history = await handle.fetch_history()
-    waited = [event for event in history.events if event.HasField("timer_started_event_attributes")]
-    assert len(waited) <= 32
 
 
 async def test_calls_of_a_batch_are_decided_one_by_one_in_one_request(shared):

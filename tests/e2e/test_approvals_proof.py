@@ -1,17 +1,16 @@
 """Who decided: proofs that a gateway signs, approvers, quorum, and deciding about one's own run."""
 
 import asyncio
-import hashlib
-import hmac
-import json
-import time
+import contextlib
+import uuid
 from contextlib import AsyncExitStack
 
 import pytest
 import pytest_asyncio
-from temporalio.client import WorkflowUpdateFailedError
+from temporalio.client import WorkflowFailureError, WorkflowUpdateFailedError
 
 from backstay.testing import Reply
+from tests import signing
 from tests.engine import Scripts, differing, ended, engine, pending
 
 KEY = "the key that workers and gateways share"
@@ -41,13 +40,14 @@ def mail(to):
     return Reply(calls=[("mail__send_email", {"to": to, "subject": "s", "body": "b"})])
 
 
-def signed(handle, payload, *, update="decide", key=KEY, life=600, workflow_id=None):
-    """Sign as a gateway would, from the written rule alone."""
-    expires = int(time.time()) + life
-    said = [workflow_id or handle.id, update, expires, payload]
-    text = json.dumps(said, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    mac = hmac.new(key.encode(), text.encode(), hashlib.sha256).hexdigest()
-    return {**payload, "proof": f"{expires}.{mac}"}
+async def signed(handle, payload, *, key=KEY, **more):
+    return await signing.signed(handle, payload, key=key, **more)
+
+
+async def started_by(opened, task):
+    """Start a task whose `by` is proven."""
+    workflow_id = f"task-{uuid.uuid4()}"
+    return await opened.start(signing.signed_start(opened.client, workflow_id, task, key=KEY), workflow_id)
 
 
 async def refusal(update):
@@ -71,14 +71,14 @@ async def test_only_a_proof_for_exactly_this_decision_verifies_who_decided(share
     for why, payload in {
         "no proof": yes,
         "no proof at all": {**yes, "proof": ""},
-        "forged": signed(handle, yes, key="another key"),
-        "expired": signed(handle, yes, life=-5),
-        "too long": signed(handle, yes, life=48 * 3600),
-        "for another run": signed(handle, yes, workflow_id="task-other"),
-        "for another update": signed(handle, yes, update="approval"),
-        "for another verdict": {**signed(handle, no), "verdict": "approve"},
-        "for another person": {**signed(handle, {**yes, "by": BO}), "by": ANA},
-        "without what it signed": {**signed(handle, {**yes, "comment": "only if cheap"}), "comment": ""},
+        "forged": await signed(handle, yes, key="another key"),
+        "expired": await signed(handle, yes, life=-5),
+        "too long": await signed(handle, yes, life=48 * 3600),
+        "for another run": await signed(handle, yes, workflow_id="task-other"),
+        "for another update": await signed(handle, yes, update="approval"),
+        "for another verdict": {**await signed(handle, no), "verdict": "approve"},
+        "for another person": {**await signed(handle, {**yes, "by": BO}), "by": ANA},
+        "without what it signed": {**await signed(handle, {**yes, "comment": "only if cheap"}), "comment": ""},
         "no number": {**yes, "proof": "soon.00"},
         "no text at all": {**yes, "proof": "\u202e" * 100},
     }.items():
@@ -87,7 +87,7 @@ async def test_only_a_proof_for_exactly_this_decision_verifies_who_decided(share
         assert message.startswith("proof:"), why
     assert differing(await handle.query("pending"), [request]) == []
     assert sent(opened, handle) == 0
-    await handle.execute_update("decide", signed(handle, yes))
+    await handle.execute_update("decide", await signed(handle, yes))
     result = await ended(handle)
     assert result["outcome"] == "completed"
     assert sent(opened, handle) == 1
@@ -100,10 +100,10 @@ async def test_a_verified_stranger_and_an_unverified_approver_are_both_refused(s
     handle = await opened.start(scripts.task(mail("a@one.example")))
     await pending(handle)
     stranger = {"request_id": "r1", "verdict": "approve", "by": "eve@example.com"}
-    kind, message = await refusal(handle.execute_update("decide", signed(handle, stranger)))
+    kind, message = await refusal(handle.execute_update("decide", await signed(handle, stranger)))
     assert kind == "DecisionRefused"
     assert "by: eve@example.com is not an approver; the rule names ana@example.com" in message
-    await handle.execute_update("decide", signed(handle, {**stranger, "by": ANA, "verdict": "reject"}))
+    await handle.execute_update("decide", await signed(handle, {**stranger, "by": ANA, "verdict": "reject"}))
     assert (await ended(handle))["outcome"] == "completed"
     assert sent(opened, handle) == 0
 
@@ -114,8 +114,8 @@ async def test_a_signal_needs_its_own_proof_and_a_strangers_signal_is_an_event_a
     (request,) = await pending(handle)
     yes = {"request_id": "r1", "verdict": "approve", "by": ANA}
     await handle.signal("approval", yes)
-    await handle.signal("approval", signed(handle, yes))
-    await handle.signal("approval", signed(handle, {**yes, "by": "eve@example.com"}, update="approval"))
+    await handle.signal("approval", await signed(handle, yes))
+    await handle.signal("approval", await signed(handle, {**yes, "by": "eve@example.com"}, update="approval"))
     async with asyncio.timeout(30):
         while True:
             events = (await handle.query("timeline", {"after": 0}))["events"]
@@ -126,7 +126,7 @@ async def test_a_signal_needs_its_own_proof_and_a_strangers_signal_is_an_event_a
     assert sorted(refused) == ["DecisionRefused", "NotVerified", "NotVerified"]
     assert differing(await handle.query("pending"), [request]) == []
     assert sent(opened, handle) == 0
-    await handle.signal("approval", signed(handle, yes, update="approval"))
+    await handle.signal("approval", await signed(handle, yes, update="approval"))
     assert (await ended(handle))["outcome"] == "completed"
     assert sent(opened, handle) == 1
 
@@ -138,17 +138,17 @@ async def test_a_quorum_is_so_many_verified_persons(shared):
     assert (request["quorum"], request["approvers"]) == (2, [ANA, BO, CY])
     yes = {"request_id": "r1", "verdict": "approve", "by": BO}
     assert (await refusal(handle.execute_update("decide", yes)))[0] == "NotVerified"
-    assert (await handle.execute_update("decide", signed(handle, yes)))["state"] == "recorded"
-    kind, message = await refusal(handle.execute_update("decide", signed(handle, yes, life=601)))
+    assert (await handle.execute_update("decide", await signed(handle, yes)))["state"] == "recorded"
+    kind, message = await refusal(handle.execute_update("decide", await signed(handle, yes, life=601)))
     assert (kind, "has already decided" in message) == ("DecisionRefused", True)
     changed = {**yes, "by": CY, "verdict": "modify"}
     changed["calls"] = {"0": {"verdict": "modify", "arguments": {"to": "b@two.example"}}}
-    kind, message = await refusal(handle.execute_update("decide", signed(handle, changed)))
+    kind, message = await refusal(handle.execute_update("decide", await signed(handle, changed)))
     assert (kind, "quorum" in message) == ("DecisionRefused", True)
     (still,) = await handle.query("pending")
     assert [vote["by"] for vote in still["decided"]] == [BO]
     assert sent(opened, handle) == 0
-    assert (await handle.execute_update("decide", signed(handle, {**yes, "by": CY})))["state"] == "decided"
+    assert (await handle.execute_update("decide", await signed(handle, {**yes, "by": CY})))["state"] == "decided"
     assert (await ended(handle))["outcome"] == "completed"
     assert sent(opened, handle) == 1
 
@@ -158,41 +158,71 @@ async def test_one_verified_rejection_decides_a_quorum(shared):
     handle = await opened.start(scripts.task(mail("a@two.example")))
     await pending(handle)
     yes = {"request_id": "r1", "verdict": "approve", "by": BO}
-    await handle.execute_update("decide", signed(handle, yes))
-    await handle.execute_update("decide", signed(handle, {**yes, "verdict": "reject", "by": ANA}))
+    await handle.execute_update("decide", await signed(handle, yes))
+    await handle.execute_update("decide", await signed(handle, {**yes, "verdict": "reject", "by": ANA}))
     assert (await ended(handle))["outcome"] == "completed"
     assert sent(opened, handle) == 0
 
 
 async def test_nobody_approves_a_run_of_their_own_where_the_rule_forbids_it(shared):
     opened, scripts = shared
-    handle = await opened.start(scripts.task(mail("a@own.example"), user_id=ANA))
+    handle = await started_by(opened, scripts.task(mail("a@own.example"), by=ANA))
     await pending(handle)
     yes = {"request_id": "r1", "verdict": "approve", "by": ANA}
-    kind, message = await refusal(handle.execute_update("decide", signed(handle, yes)))
+    kind, message = await refusal(handle.execute_update("decide", await signed(handle, yes)))
     assert (kind, "forbids approving one's own" in message) == ("DecisionRefused", True)
     assert (await refusal(handle.execute_update("decide", {**yes, "by": BO})))[0] == "NotVerified"
-    await handle.execute_update("decide", signed(handle, {**yes, "by": BO}))
+    await handle.execute_update("decide", await signed(handle, {**yes, "by": BO}))
     assert (await ended(handle))["outcome"] == "completed"
     assert sent(opened, handle) == 1
 
 
+async def test_without_a_proven_starter_a_rule_against_self_approval_lets_nobody_approve(shared):
+    opened, scripts = shared
+    handle = await opened.start(scripts.task(mail("a@own.example"), user_id=ANA, by=BO))
+    await pending(handle)
+    for by in (ANA, BO, CY):
+        yes = {"request_id": "r1", "verdict": "approve", "by": by}
+        kind, message = await refusal(handle.execute_update("decide", await signed(handle, yes)))
+        assert (kind, "nobody proved who started this one" in message) == ("DecisionRefused", True)
+    await handle.cancel()
+    with contextlib.suppress(WorkflowFailureError):
+        await handle.result()
+    assert sent(opened, handle) == 0
+
+
+async def test_a_start_is_proven_for_one_run_and_one_task(shared):
+    opened, scripts = shared
+    task = scripts.task(mail("a@own.example"), by=ANA)
+    workflow_id = f"task-{uuid.uuid4()}"
+    good = signing.signed_start(opened.client, workflow_id, task, key=KEY)
+    for given, where in (
+        (good, f"task-{uuid.uuid4()}"),
+        ({**good, "by": BO}, workflow_id),
+        ({**good, "budget": {"max_steps": 99}}, workflow_id),
+        ({**task, "proof": "2000." + "a" * 64}, workflow_id),
+    ):
+        with pytest.raises(WorkflowFailureError) as caught:
+            await (await opened.start(given, where)).result()
+        assert (caught.value.cause.type, "proof:" in caught.value.cause.message) == ("TaskInvalid", True)
+
+
 async def test_where_a_rule_names_persons_topping_up_and_undoing_need_a_proof_too_and_each_proof_works_once(shared):
     opened, scripts = shared
-    handle = await opened.start(scripts.task(mail("a@one.example")))
+    handle = await started_by(opened, scripts.task(mail("a@one.example"), by=BO))
     await pending(handle)
     more, back = {"max_steps": 5, "by": ANA}, {"to_step": None, "by": ANA}
     assert (await refusal(handle.execute_update("top_up", more)))[0] == "NotVerified"
     assert (await refusal(handle.execute_update("undo", back)))[0] == "NotVerified"
-    wrong = signed(handle, more, update="undo")
+    wrong = await signed(handle, more, update="undo")
     assert (await refusal(handle.execute_update("top_up", wrong)))[0] == "NotVerified"
-    good = signed(handle, more, update="top_up")
+    good = await signed(handle, more, update="top_up")
     for _ in range(3):
         assert (await handle.execute_update("top_up", good))["max_steps"] == 15
     assert (await handle.query("budget"))["budget"]["max_steps"] == 15
-    assert await handle.execute_update("undo", signed(handle, back, update="undo")) == {"undone": []}
+    assert await handle.execute_update("undo", await signed(handle, back, update="undo")) == {"undone": []}
     no = {"request_id": "r1", "verdict": "reject", "by": ANA}
-    await handle.execute_update("decide", signed(handle, no))
+    await handle.execute_update("decide", await signed(handle, no))
     assert (await ended(handle))["outcome"] == "completed"
 
 
@@ -201,7 +231,8 @@ async def test_a_proof_that_is_not_needed_must_hold_all_the_same(shared):
     handle = await opened.start(scripts.task(mail("a@free.example")))
     await pending(handle)
     yes = {"request_id": "r1", "verdict": "approve", "by": "somebody"}
-    assert (await refusal(handle.execute_update("decide", {**signed(handle, yes), "by": ANA})))[0] == "NotVerified"
+    forged = {**await signed(handle, yes), "by": ANA}
+    assert (await refusal(handle.execute_update("decide", forged)))[0] == "NotVerified"
     await handle.execute_update("decide", yes)
     result = await ended(handle)
     (decided,) = [event for event in result["events"] if event["name"] == "approval.decided"]
@@ -224,7 +255,7 @@ async def test_calls_that_different_people_decide_about_are_asked_about_at_the_s
     await handle.execute_update("decide", {"request_id": free["id"], "verdict": "approve", "by": "somebody"})
     assert [request["id"] for request in await handle.query("pending")] == [named["id"]]
     yes = {"request_id": named["id"], "verdict": "approve", "by": ANA}
-    await handle.execute_update("decide", signed(handle, yes))
+    await handle.execute_update("decide", await signed(handle, yes))
     assert (await ended(handle))["outcome"] == "completed"
     assert sent(opened, handle) == 2
 
@@ -234,10 +265,12 @@ async def test_a_rejection_with_stop_withdraws_what_else_is_asked(shared):
     calls = [
         ("mail__send_email", {"to": to, "subject": "s", "body": "b"}) for to in ("a@one.example", "b@free.example")
     ]
-    handle = await opened.start(scripts.task(Reply(calls=calls)))
+    handle = await started_by(opened, scripts.task(Reply(calls=calls), by=BO))
     _, free = await pending(handle, 2)
     said = {"request_id": free["id"], "verdict": "reject", "stop": True, "by": "somebody"}
-    await handle.execute_update("decide", said)
+    # It would end the run, so that it needs those who may change the run.
+    assert (await refusal(handle.execute_update("decide", said)))[0] == "NotVerified"
+    await handle.execute_update("decide", await signed(handle, {**said, "by": ANA}))
     assert (await ended(handle))["outcome"] == "rejected"
     assert await handle.query("pending") == []
     assert sent(opened, handle) == 0

@@ -1,10 +1,9 @@
 """Runs that people steer: a quorum with proofs, more budget, a pause, a cancellation, an undo after the end."""
 
 import asyncio
-import time
 from typing import Any
 
-from backstay.approvals.proof import sign
+from tests import signing
 from tests.engine import Engine
 from tests.replay.steps import (
     FINISH,
@@ -26,6 +25,8 @@ from tests.replay.steps import (
 
 SCRIPTS: dict[str, Script] = {
     "quorum": [[SEND], [FINISH]],
+    "authorised": [[SEND], [("ask_person", {"question": "go on?"})], [FINISH]],
+    "withheld": [[SEND], [("ask_person", {"question": "go on?"})], [FINISH]],
     "topped-up": [[READ], [READ], [FINISH]],
     "budget-answered": [[READ], [READ], [FINISH]],
     "paused": [[SEND], [FINISH]],
@@ -36,13 +37,43 @@ SCRIPTS: dict[str, Script] = {
 
 
 async def quorum(engine: Engine) -> Handle:
+    return await _approved_by_two(engine, "quorum")
+
+
+async def authorised(engine: Engine) -> Handle:
+    """Pause, resume and undo as the people whom the rule names, and repeat a decision."""
+    handle = await _approved_by_two(engine, "authorised")
+    await requested(handle, "question")
+    for update, by, payload in (
+        ("pause", "bo", {"reason": "lunch"}),
+        ("resume", "cy", {}),
+        ("undo", "bo", {"to_step": None}),
+        ("undo", "cy", {"to_step": None}),
+    ):
+        given = await signing.signed(
+            handle, {**payload, "by": by, "event_id": f"{update} {by}"}, update=update, key=KEY
+        )
+        for _ in range(2):
+            await handle.execute_update(update, given)
+    await decided(handle, "answer", answer="yes")
+    return handle
+
+
+async def withheld(engine: Engine) -> Handle:
+    """Cancel a run whose effects only named people may undo."""
+    handle = await _approved_by_two(engine, "withheld")
+    await requested(handle, "question")
+    await handle.cancel()
+    return handle
+
+
+async def _approved_by_two(engine: Engine, name: str) -> Handle:
     rule = {"tool": "mail.send_email", "approvers": ["ana", "bo", "cy"], "quorum": 2}
-    handle = await engine.start({"text": "quorum", "policy": {"ask": [rule]}}, "golden-quorum")
+    handle = await engine.start({"text": name, "policy": {"ask": [rule]}}, f"golden-{name}")
     for by in ("bo", "cy"):
         request = await requested(handle)
         decision = {"request_id": request["id"], "verdict": "approve", "by": by}
-        proof = sign(KEY.encode(), handle.id, "decide", int(time.time()) + 600, decision)
-        await handle.execute_update("decide", {**decision, "proof": proof})
+        await handle.execute_update("decide", await signing.signed(handle, decision, key=KEY))
     return handle
 
 
@@ -120,6 +151,8 @@ async def _undo(engine: Engine, workflow_id: str, name: str) -> Handle:
 
 SHAPES: dict[str, Play] = {
     "quorum": quorum,
+    "authorised": authorised,
+    "withheld": withheld,
     "topped-up": topped_up,
     "budget-answered": budget_answered,
     "paused": paused,

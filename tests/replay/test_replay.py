@@ -35,6 +35,12 @@ HOLDS = {
     ],
     "lost-cancelled": ["activity cancelled", UNKNOWN, "call_tool verify", *["call_tool undo"] * 2, "canceled"],
     "quorum": [*["update decide", "check_proof"] * 2, "call_tool"],
+    "authorised": [
+        *["update decide", "patched one-authority", "check_proof"],
+        *["update pause", "check_proof", "update resume", "check_proof", "update undo", "check_proof", "update undo"],
+        *["call_tool undo", "update decide", "close_run"],
+    ],
+    "withheld": ["patched one-authority", "call_tool", "close_run", "canceled"],
     "topped-up": ["call_tool", "update top_up", "ask_model"],
     "budget-answered": ["call_tool", "update decide", "ask_model"],
     "paused": ["update pause", "update decide", "update resume", "call_tool"],

@@ -143,6 +143,7 @@ ROWS = (
             "backstay/test_proof.py",
             "test_a_proof_holds_for_exactly_what_was_signed",
             "test_a_proof_lives_for_a_day_at_most",
+            "test_a_proof_of_format_1_is_refused_with_the_reason",
             "test_what_is_no_proof_is_malformed",
             "test_no_text_is_taken_for_a_proof",
             "test_without_a_key_nothing_is_signed_and_nothing_holds",
@@ -194,7 +195,12 @@ ROWS = (
         "approval:self",
         "issue Done 6",
         "nobody approves a run of their own where the rule forbids it",
-        in_file("e2e/test_approvals_proof.py", "test_nobody_approves_a_run_of_their_own_where_the_rule_forbids_it"),
+        in_file(
+            "e2e/test_approvals_proof.py",
+            "test_nobody_approves_a_run_of_their_own_where_the_rule_forbids_it",
+            "test_without_a_proven_starter_a_rule_against_self_approval_lets_nobody_approve",
+            "test_a_start_is_proven_for_one_run_and_one_task",
+        ),
     ),
     row(
         "approval:top-up-proof",
@@ -204,6 +210,57 @@ ROWS = (
             "e2e/test_approvals_proof.py",
             "test_where_a_rule_names_persons_topping_up_and_undoing_need_a_proof_too_and_each_proof_works_once",
         ),
+    ),
+    row(
+        "authority:effects",
+        "design 8; issue Authority",
+        "a lost payment is settled, an effect undone, and an ended run undone only by those who decide about the"
+        " payment, as many as must approve it; a cancelled run keeps such effects and says so",
+        in_file(
+            "e2e/test_authority.py",
+            "test_a_lost_payment_is_sent_again_only_when_the_two_agree_who_must_approve_it",
+            "test_an_undo_needs_as_many_as_the_payment_that_it_takes_back",
+            "test_undo_run_needs_a_proof_for_the_run_that_it_takes_back_and_the_word_of_all_who_must_agree",
+            "test_a_cancelled_run_keeps_what_only_named_people_may_undo_and_says_so",
+        ),
+    ),
+    row(
+        "authority:run",
+        "design 8; issue Authority",
+        "limits, pauses and resumptions need somebody whom the policy names, whichever way they come in",
+        in_file(
+            "e2e/test_authority.py",
+            "test_a_strangers_answer_raises_no_limit_that_top_up_would_refuse",
+            "test_pausing_and_resuming_need_somebody_whom_the_policy_names",
+        ),
+    ),
+    row(
+        "authority:doors",
+        "issue Authority Done 1",
+        "the page on security names every way into a run, and every proof that does not hold is refused at each",
+        in_file(
+            "e2e/test_authority.py",
+            "test_the_table_of_doors_names_every_way_into_a_run",
+            "test_every_proof_that_does_not_hold_is_refused_at_every_door",
+        ),
+    ),
+    row(
+        "authority:proofs",
+        "design 8; issue Authority",
+        "a proof holds in the run and for the request that it was signed for, once, also when its answer is forgotten,"
+        " and a stranger's event id does not stand in the way of a verified sender's",
+        in_file(
+            "e2e/test_authority.py",
+            "test_a_proof_holds_in_the_run_and_for_the_request_that_it_was_signed_for_and_once",
+            "test_a_used_proof_stays_used_when_its_answer_is_forgotten",
+            "test_a_strangers_event_id_does_not_stand_in_the_way_of_the_gateways",
+        ),
+    ),
+    row(
+        "authority:audit",
+        "issue Authority",
+        "an accepted decision is in the store with the first call that it permits, and junk signals cannot push it out",
+        in_file("e2e/test_authority.py", "test_junk_signals_do_not_push_a_verified_vote_out_of_the_audit"),
     ),
     row(
         "approval:announce",
@@ -234,15 +291,11 @@ ROWS = (
         in_file("e2e/test_approvals.py", "test_the_temporal_command_line_decides"),
     ),
     row(
-        "approvals:early",
+        "approval:early",
         "design 8",
-        "a decision that arrives in the workflow task that opens its request counts; one about a request that does not"
-        " open is refused within a second, and costs a run a bounded number of events",
-        in_file(
-            "e2e/test_approvals.py",
-            "test_a_decision_that_comes_just_before_its_request_opens_counts",
-            "test_a_decision_about_a_request_that_does_not_open_is_refused",
-        ),
+        "a client's decision that reaches the run just before its request opens is tried again, and refused when the"
+        " request does not open",
+        in_file("client/test_run.py", "test_a_decision_is_tried_again_while_its_request_is_not_open_yet"),
     ),
     row(
         "approval:elicitation",

@@ -78,7 +78,7 @@ ROWS = (
         "undo takes back an open run and later an ended one, and a cancelled run still tells how it ended",
         in_file(
             "client/test_run.py",
-            "test_a_cancelled_run_takes_back_what_it_did_and_still_tells_how_it_ended",
+            "test_a_cancelled_run_keeps_what_the_policys_people_must_undo_and_still_tells_how_it_ended",
             "test_undo_takes_back_an_open_run_and_later_an_ended_one",
         ),
     ),

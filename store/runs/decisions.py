@@ -1,0 +1,67 @@
+"""Decisions that runs accepted, and the proofs that they used up."""
+
+from collections.abc import Callable, Sequence
+
+from sqlalchemy import Connection, bindparam, delete, insert, select
+
+from backstay.approvals.approval import RecordedDecision
+from store.database.database import Database
+from store.database.schema import decisions, used_proofs
+
+_KNOWN = select(decisions.c.n, decisions.c.at).where(decisions.c.run == bindparam("run_"))
+_OF_RUN = select(decisions.c.body).where(decisions.c.run == bindparam("run_")).order_by(decisions.c.n, decisions.c.at)
+_USED = select(used_proofs.c.run, used_proofs.c.used_by).where(used_proofs.c.nonce == bindparam("nonce_"))
+_KEPT_S = 3600
+"""How long after its expiry a used proof is remembered: the clocks of workers differ."""
+
+
+class Decisions:
+    """Keep every accepted decision, and let every proof be used once."""
+
+    def __init__(self, database: Database, clock: Callable[[], float]) -> None:
+        """Read time from `clock`, in unix seconds."""
+        self._database = database
+        self._clock = clock
+
+    async def append(self, run: str, new: Sequence[RecordedDecision]) -> None:
+        """Add decisions; a repeat changes nothing."""
+        if new:
+            await self._database.write(lambda connection: add_decisions(connection, run, new))
+
+    async def of_run(self, run: str) -> list[RecordedDecision]:
+        """Return all decisions of a run, in order."""
+
+        def work(connection: Connection) -> list[RecordedDecision]:
+            bodies = connection.execute(_OF_RUN, {"run_": run}).scalars()
+            return [RecordedDecision.model_validate(body) for body in bodies]
+
+        return await self._database.read(work)
+
+    async def use_proof(self, nonce: str, *, run: str, used_by: str, expires: float) -> bool:
+        """Use a proof up; False when something else has used it. A retry of the same use is the same use."""
+
+        def work(connection: Connection) -> bool:
+            connection.execute(delete(used_proofs).where(used_proofs.c.expires < self._clock() - _KEPT_S))
+            found = connection.execute(_USED, {"nonce_": nonce}).first()
+            if found is not None:
+                return tuple(found) == (run, used_by)
+            row = {"nonce": nonce, "run": run, "used_by": used_by, "expires": expires}
+            connection.execute(insert(used_proofs), row)
+            return True
+
+        return await self._database.write(work)
+
+
+def add_decisions(connection: Connection, run: str, new: Sequence[RecordedDecision]) -> None:
+    """Add decisions in a transaction that is under way.
+
+    After a reset of the workflow a number can come again with another decision; both are kept.
+    """
+    known = {tuple(row) for row in connection.execute(_KNOWN, {"run_": run})}
+    rows = [
+        {"run": run, "n": decision.n, "at": decision.at, "body": decision.plain()}
+        for decision in new
+        if (decision.n, decision.at) not in known
+    ]
+    if rows:
+        connection.execute(insert(decisions), rows)
