@@ -6,7 +6,6 @@ import json
 
 import pytest
 import pytest_asyncio
-from temporalio.client import WorkflowFailureError
 from temporalio.common import RetryPolicy
 
 from activities.model.request import prompt_hash
@@ -15,7 +14,6 @@ from examples.mailbox.seed import seed
 from tests.e2e.scripted_server import ScriptedServer, toolbox_of_servers, writes
 from tests.engine import Scripts, assert_no_task_failure, ended, engine, pending
 from workflows import run_task
-from workflows.tool_calls import ToolCalls
 
 ALLOWING = "default: {read_only: allow, write_safe: allow, restricted_write: allow}\n"
 ASKING = "default: {read_only: allow, write_safe: ask, restricted_write: ask}\n"
@@ -199,32 +197,6 @@ async def test_an_idempotent_hint_of_the_server_alone_is_no_reason_to_send_again
 
     assert request["kind"] == "outcome"
     assert len(desk.calls("send")) == 1
-
-
-async def test_a_fault_of_our_own_ends_the_run_as_an_internal_error_with_its_effects_kept_and_listed(
-    open_engine, monkeypatch
-):
-    performed = ToolCalls.perform
-
-    async def faulty(self, purpose, batch):
-        if self.context.state.usage.steps > 1:
-            raise KeyError("a fault of our own")
-        return await performed(self, purpose, batch)
-
-    monkeypatch.setattr(ToolCalls, "perform", faulty)
-    script = [Reply(calls=[mail()]), READ]
-    async with open_engine(script, policy=ALLOWING) as running:
-        handle = await running.start("send, then break")
-        with pytest.raises(WorkflowFailureError) as failed:
-            await asyncio.wait_for(handle.result(), 60)
-        assert_no_task_failure(await handle.fetch_history())
-        result = await handle.query("result")
-
-        assert failed.value.cause.type == "InternalError"
-        assert "KeyError" in str(failed.value.cause)
-        assert [effect["state"] for effect in result["effects"]] == ["applied"]
-        assert (result["outcome"], result["error"]["type"], result["undone"]) == ("failed", "InternalError", [])
-        assert len(running.mailbox.sent()) == 1
 
 
 async def test_code_that_no_longer_fits_a_history_fails_a_workflow_task_and_never_the_run(open_engine, monkeypatch):
