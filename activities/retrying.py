@@ -59,7 +59,7 @@ def implements(
                 raise
             except Exception as error:
                 log.exception("internal error", activity=entry.__name__)
-                # The next release may mend it; a failure that is recorded would never heal.
+                # A version without the bug may follow; a failure that is recorded would never heal.
                 fault, final = InternalError(f"{type(error).__name__} in {entry.__name__}"), False
             # Without a cause: that of an endpoint or a server quotes what was sent, and history keeps causes too.
             raise to_application_error(fault, self.transient_s, self.resources.redactor, final=final) from None

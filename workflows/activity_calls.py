@@ -29,7 +29,7 @@ TRANSIENT = frozenset(
         "InternalError",
     }
 )
-"""What an operator, or the next release, may mend while the run waits."""
+"""What an operator, or a version without the bug, may fix while the run waits."""
 BUG = errors.InternalError.__name__
 BUGS_WAIT = "bugs-wait"
 """Since this change a bug in an activity is asked about; before, it ended the run."""
