@@ -3,12 +3,16 @@
 import asyncio
 import itertools
 import json
+from datetime import timedelta
 
 import pytest
 import pytest_asyncio
+from temporalio.client import WorkflowFailureError
 from temporalio.common import RetryPolicy
 
 from activities.model.request import prompt_hash
+from backstay.client import Backstay
+from backstay.errors import TaskInvalid
 from backstay.testing import Reply
 from examples.mailbox.seed import seed
 from tests.e2e.scripted_server import ScriptedServer, toolbox_of_servers, writes
@@ -165,10 +169,12 @@ async def test_a_stored_result_is_read_further_by_path_offset_and_limit(opened):
     [
         ({"retry_policy": RetryPolicy(maximum_attempts=3)}, "retry_policy: a run is not retried as a whole"),
         ({"cron_schedule": "@every 1s"}, "cron_schedule: '@every 1s' is refused"),
+        ({"execution_timeout": timedelta(hours=1)}, "execution_timeout: refused, since it ends a run without undo"),
+        ({"run_timeout": timedelta(hours=1)}, "run_timeout: refused, since it ends a run without undo"),
     ],
-    ids=["retry", "cron"],
+    ids=["retry", "cron", "execution-timeout", "run-timeout"],
 )
-async def test_retry_and_cron_of_a_whole_run_are_refused(opened, option, said):
+async def test_what_temporal_would_do_with_a_whole_run_is_refused(opened, option, said):
     task = SCRIPTS.task()
     handle = await opened.start(task, **option)
     first = opened.client.get_workflow_handle(handle.id, run_id=handle.result_run_id)
@@ -182,6 +188,15 @@ async def test_retry_and_cron_of_a_whole_run_are_refused(opened, option, said):
     assert failure.application_failure_info.type == "TaskInvalid"
     assert said in failure.message
     assert requests_of(opened, task) == []
+
+
+async def test_a_task_that_the_server_could_not_carry_is_refused(opened):
+    long = {"text": "t", "input": {"x": "y" * 1_000_001}}
+    with pytest.raises(TaskInvalid, match="Task: longer than 1,000,000 characters of JSON"):
+        await Backstay(opened.client, task_queue=opened.settings.task_queue).start(long)
+    with pytest.raises(WorkflowFailureError) as failed:
+        await (await opened.start(long)).result()
+    assert failed.value.cause.type == "TaskInvalid"
 
 
 async def test_an_idempotent_hint_of_the_server_alone_is_no_reason_to_send_again(temporal, tmp_path):

@@ -220,8 +220,12 @@ ROWS = (
     row(
         "effect:refused-retry",
         "design 4",
-        "retry and cron of a whole run are refused",
-        in_file("e2e/test_loop.py", "test_retry_and_cron_of_a_whole_run_are_refused"),
+        "retry, cron and timeouts of a whole run are refused, and so is a task that the server could not carry",
+        in_file(
+            "e2e/test_loop.py",
+            "test_what_temporal_would_do_with_a_whole_run_is_refused",
+            "test_a_task_that_the_server_could_not_carry_is_refused",
+        ),
     ),
     row(
         "loop:carried",
