@@ -54,24 +54,28 @@ def implements(
                 with _heartbeats():
                     return await method(self, ask)
             except BackstayError as error:
-                fault = error
+                fault, final = error, error.final
             except (asyncio.CancelledError, ApplicationError):
                 raise
             except Exception as error:
                 log.exception("internal error", activity=entry.__name__)
-                fault = InternalError(f"{type(error).__name__} in {entry.__name__}")
+                # A version without the bug may follow; a failure that is recorded would never heal.
+                fault, final = InternalError(f"{type(error).__name__} in {entry.__name__}"), False
             # Without a cause: that of an endpoint or a server quotes what was sent, and history keeps causes too.
-            raise to_application_error(fault, self.transient_s, self.resources.redactor) from None
+            raise to_application_error(fault, self.transient_s, self.resources.redactor, final=final) from None
 
         return activity.defn(name=entry.__name__)(run)
 
     return wrap
 
 
-def to_application_error(error: BackstayError, transient_s: float, redactor: Redactor) -> ApplicationError:
+def to_application_error(
+    error: BackstayError, transient_s: float, redactor: Redactor, *, final: bool
+) -> ApplicationError:
     """Return the failure that Temporal keeps of an error, without secrets.
 
-    A transient error is retried until the next attempt would come after `transient_s`; then the workflow asks a person.
+    An error that is not final is retried until the next attempt would come after `transient_s`; then the workflow asks
+    a person.
     """
     wait = retry_after(error.facts.get("retry_after"))
     pause = 0 if wait else min(2 ** min(activity.info().attempt - 1, 10), LONGEST_PAUSE_S)
@@ -81,7 +85,7 @@ def to_application_error(error: BackstayError, transient_s: float, redactor: Red
         {**error.facts, "retry_after": wait} if "retry_after" in error.facts else error.facts,
         # The nearest name that workflows know; activities have errors of their own.
         type=next(kind.__name__ for kind in type(error).__mro__ if vars(errors).get(kind.__name__) is kind),
-        non_retryable=error.final or age + pause > transient_s,
+        non_retryable=final or age + pause > transient_s,
         next_retry_delay=timedelta(seconds=wait) if wait else None,
     )
 

@@ -26,9 +26,13 @@ TRANSIENT = frozenset(
         "IsolationUnavailable",
         "ImageMissing",
         "SandboxLost",
+        "InternalError",
     }
 )
-"""What an operator may mend while the run waits."""
+"""What an operator, or a version without the bug, may fix while the run waits."""
+BUG = errors.InternalError.__name__
+BUGS_WAIT = "bugs-wait"
+"""Since this change a bug in an activity is asked about; before, it ended the run."""
 
 
 class Stopped(asyncio.CancelledError):
@@ -63,6 +67,8 @@ class ActivityCalls:
             try:
                 return await self.execute_once(call, ask, summary=summary, deadline_s=deadline_s, queue=queue)
             except ApplicationError as error:
+                if error.type == BUG and not workflow.patched(BUGS_WAIT):
+                    raise
                 fault = f"{name_of(call)}: {error.message}"
                 if error.type not in TRANSIENT or not await self.ask_about_fault(fault):
                     raise

@@ -34,7 +34,7 @@ class Ended:
     @property
     def fatal(self) -> bool:
         """Return whether the workflow itself must fail."""
-        return isinstance(self.error, errors.TaskInvalid | errors.InternalError)
+        return isinstance(self.error, errors.TaskInvalid)
 
 
 def ended_with(finish: Finish) -> Ended:
@@ -45,7 +45,7 @@ def ended_with(finish: Finish) -> Ended:
 
 
 def ended_by(error: BaseException, *, cancelled: bool) -> Ended:
-    """Return the end that an exception means."""
+    """Return the end that an exception means; raises it again when it is a bug."""
     if cancelled:
         return Ended(Outcome.CANCELLED, error=errors.Cancelled())
     if isinstance(error, ApplicationError):
@@ -58,8 +58,8 @@ def ended_by(error: BaseException, *, cancelled: bool) -> Ended:
         case errors.BackstayError():
             return Ended(Outcome.FAILED, error=error)
         case _:
-            workflow.logger.error("internal error", exc_info=error)
-            return Ended(Outcome.FAILED, error=errors.InternalError(f"{type(error).__name__}: {error}"))
+            # A bug: the workflow task fails and is tried again until a release that mends it goes on from here.
+            raise error
 
 
 class Ending:
@@ -94,7 +94,7 @@ class Ending:
         due = ended.outcome in {Outcome.FAILED, Outcome.REJECTED, Outcome.CANCELLED} or (
             ended.outcome is Outcome.BUDGET_EXCEEDED and self.context.state.budget.on_exhausted == "fail"
         )
-        keep = self.context.state.task.on_failure == "keep" or isinstance(ended.error, errors.InternalError)
+        keep = self.context.state.task.on_failure == "keep"
         if not due or keep or not self.context.state.opened.store:
             return []
         if self._withheld(ended):

@@ -114,7 +114,7 @@ class Handlers:
     @workflow.update(description='Decide a request: {"request_id": "r1", "verdict": "approve", "by": "you"}')
     async def decide(self, approval: Any) -> dict[str, Any]:
         """Accept one decision."""
-        return await _answered(self.context.approvals.decide(approval, "decide"))
+        return await self._answered(self.context.approvals.decide(approval, "decide"))
 
     @decide.validator
     def validate_decide(self, approval: Any) -> None:
@@ -142,7 +142,7 @@ class Handlers:
     @workflow.update(description='Raise limits: {"max_steps": 5, "by": "you"}')
     async def top_up(self, ask: Any) -> dict[str, Any]:
         """Raise limits; a run that waits at a limit goes on from there."""
-        return await _answered(self._said("top_up", ask, self._top_up))
+        return await self._answered(self._said("top_up", ask, self._top_up))
 
     @top_up.validator
     def validate_top_up(self, ask: Any) -> None:
@@ -154,7 +154,7 @@ class Handlers:
     )
     async def undo(self, ask: Any) -> dict[str, Any]:
         """Undo effects, then continue."""
-        return await _answered(self._said("undo", ask, self._undo))
+        return await self._answered(self._said("undo", ask, self._undo))
 
     @undo.validator
     def validate_undo(self, ask: Any) -> None:
@@ -164,7 +164,7 @@ class Handlers:
     @workflow.update(description='Hold the run before its next step or call: {"reason": "why"}')
     async def pause(self, ask: Any = None) -> dict[str, Any]:
         """Pause the run."""
-        return await _answered(self._said("pause", ask, self._pause))
+        return await self._answered(self._said("pause", ask, self._pause))
 
     @pause.validator
     def validate_pause(self, ask: Any = None) -> None:
@@ -174,12 +174,28 @@ class Handlers:
     @workflow.update(description="Let a paused run go on: {}")
     async def resume(self, ask: Any = None) -> dict[str, Any]:
         """Resume the run."""
-        return await _answered(self._said("resume", ask, self._resume))
+        return await self._answered(self._said("resume", ask, self._resume))
 
     @resume.validator
     def validate_resume(self, ask: Any = None) -> None:
         """Refuse at once what is malformed, not this person's to ask, or true already."""
         self._refuse("resume", ask, None if self.context.state.paused else "resume: the run is not paused")
+
+    async def _answered(self, answer: Awaitable[dict[str, Any]]) -> dict[str, Any]:
+        try:
+            return await answer
+        except errors.BackstayError as error:
+            raise as_application_error(error) from None
+        except Stopped:
+            raise as_application_error(errors.DecisionRefused("the run is being cancelled")) from None
+        except ApplicationError:
+            raise
+        except Exception as error:
+            # Any other exception would fail the workflow task and block the whole run.
+            workflow.logger.exception("Failed")
+            fault = f"{type(error).__name__}: {error}"
+            self.context.state.record_refusal(one_line(fault, 300), workflow.now(), "InternalError")
+            raise as_application_error(errors.InternalError(fault)) from None
 
     async def _said(self, update: str, data: Any, act: Any) -> dict[str, Any]:
         """Check who asks, then act once; a repeat with the same event id or proof gets the stored answer."""
@@ -281,21 +297,6 @@ class Handlers:
         if was is not None:
             self.context.record("run.resumed", was, by=said.by)
         return {"paused": False, "was": was}
-
-
-async def _answered(answer: Awaitable[dict[str, Any]]) -> dict[str, Any]:
-    try:
-        return await answer
-    except errors.BackstayError as error:
-        raise as_application_error(error) from None
-    except Stopped:
-        raise as_application_error(errors.DecisionRefused("the run is being cancelled")) from None
-    except ApplicationError:
-        raise
-    except Exception as error:
-        # Any other exception would fail the workflow task and block the whole run.
-        workflow.logger.exception("Failed")
-        raise as_application_error(errors.InternalError(f"{type(error).__name__}: {error}")) from None
 
 
 def _parsed(update: str, data: Any) -> tuple[Said, dict[str, Any]]:

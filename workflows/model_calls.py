@@ -11,14 +11,14 @@ from backstay.budgets.budget import MICRO, Limit, Reservation, exceeded
 from backstay.errors import BudgetExceeded
 from backstay.task.decision import Decision
 from backstay.task.status import State
-from workflows.activity_calls import failure_of
+from workflows.activity_calls import BUG, BUGS_WAIT, failure_of
 from workflows.run_context import RunContext
 
 TRIES = 3
 WAITS = 10
 """How many times in a row an endpoint may ask the run to wait before a person is asked."""
 LONGEST_WAIT_S = 3600
-TRIED_AGAIN = frozenset({"ModelUnavailable", "WorkerLost"})
+TRIED_AGAIN = frozenset({"ModelUnavailable", "WorkerLost", "InternalError"})
 ASKS = TRIED_AGAIN | {"ModelRefused", "StoreUnavailable", "StoreMismatch"}
 """Faults about which a person is asked; by then the run has already waited for a locked store."""
 
@@ -139,7 +139,7 @@ class ModelCalls:
         """Wait before the next try, or ask a person after the last one; return whether to count tries from zero."""
         kind = error.type or ""
         self.context.record("model.failed", f"try {tries}: {error.message}", type=kind)
-        if kind not in ASKS:
+        if kind not in ASKS or (kind == BUG and not workflow.patched(BUGS_WAIT)):
             raise failure_of(error)
         wait = facts.get("retry_after")
         if isinstance(wait, int | float) and wait > 0 and tries < WAITS:

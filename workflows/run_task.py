@@ -15,7 +15,7 @@ from backstay.shown import one_line
 from backstay.task.context import ContextItem
 from backstay.task.decision import Action, AskPerson, CallTools, Finish, ReadResult, RunProgram, SearchTools
 from backstay.task.result import Outcome
-from backstay.task.task import Task
+from backstay.task.task import Task, too_long
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolResult
 from workflows.consent import rejected
@@ -28,6 +28,8 @@ from workflows.run_context import RunContext
 from workflows.tool_calls import ToolCalls
 
 Value = TypeVar("Value")
+BOUNDS = "task-bounds"
+"""Since this change a run with a timeout of Temporal's own, or with a very long task, is refused."""
 FIRST_SEARCH_LIMIT = 40
 FINALIZE_SHARE = 4
 """At most a quarter of the ceiling is kept back for the closing summary."""
@@ -52,8 +54,9 @@ class RunTask(Handlers):
     @workflow.run
     async def run(self, task: Any = None, *more: Any) -> dict[str, Any]:
         """Drive the task to its end; every end but an invalid task, a cancellation and our own bugs is a Result."""
-        if self.invalid is not None:
-            raise as_application_error(self.invalid)
+        outside = self.invalid or _out_of_bounds(workflow.info(), task)
+        if self.invalid is not None or (outside is not None and workflow.patched(BOUNDS)):
+            raise as_application_error(outside or TaskInvalid())
         driving = asyncio.ensure_future(self.drive())
         cancelled = False
         try:
@@ -236,6 +239,14 @@ def _repeated(info: workflow.Info) -> TaskInvalid | None:
     if info.retry_policy is not None:
         return TaskInvalid("retry_policy: a run is not retried as a whole; start it without a retry policy")
     return None
+
+
+def _out_of_bounds(info: workflow.Info, task: Any) -> TaskInvalid | None:
+    """Refuse a run that the server would end by itself: its effects would stand, and nobody would be told."""
+    for name, timeout in (("execution_timeout", info.execution_timeout), ("run_timeout", info.run_timeout)):
+        if timeout is not None:
+            return TaskInvalid(f"{name}: refused, since it ends a run without undo; use budget.max_wall_seconds")
+    return too_long(task) if isinstance(task, dict | str) else None
 
 
 def _told(result: ToolResult) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """What a run may spend, and the ledger that reserves before it spends."""
 
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
@@ -14,6 +14,8 @@ MICRO = 1_000_000
 
 
 MOST_STEPS = 2000
+MOST = 1_000_000_000
+"""More than any run can use; larger numbers reach places that cannot hold them."""
 
 
 class Limit(StrEnum):
@@ -36,17 +38,17 @@ class Budget(Frozen):
     """Decisions of the model, at most 2,000."""
     max_tool_calls: int = Field(default=30, ge=0, le=100_000)
     """Tool calls, including those of plan steps."""
-    max_code_runs: int = Field(default=3, ge=0)
+    max_code_runs: int = Field(default=3, ge=0, le=MOST)
     """Programs that the model may run."""
-    max_llm_cost_usd: float | None = Field(default=0.50, ge=0, allow_inf_nan=False)
+    max_llm_cost_usd: float | None = Field(default=0.50, ge=0, le=1_000_000, allow_inf_nan=False)
     """Cost of all model calls in US dollars."""
-    max_wall_seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    max_wall_seconds: float | None = Field(default=None, gt=0, le=MOST, allow_inf_nan=False)
     """Running time in seconds; only waiting for a person does not count."""
-    max_tokens: int | None = Field(default=None, ge=1)
+    max_tokens: int | None = Field(default=None, ge=1, le=MOST)
     """Tokens of all model calls, input and output."""
-    max_calls_per_program: int | None = Field(default=None, ge=1)
+    max_calls_per_program: int | None = Field(default=None, ge=1, le=MOST)
     """Tool calls of one program; each further call raises an error in it."""
-    quotas: dict[str, int] = Field(default_factory=dict)
+    quotas: dict[str, Annotated[int, Field(ge=0, le=MOST)]] = Field(default_factory=dict, max_length=1000)
     """Calls of one tool, by `provider.tool`."""
     on_exhausted: Literal["finalize", "ask", "fail"] = "finalize"
     """What happens at a limit: write a closing summary, ask a person for more, or fail."""

@@ -12,7 +12,7 @@ from backstay.client.failures import translated_errors
 from backstay.client.run import PROOF_S, Run, signed
 from backstay.errors import SettingsInvalid
 from backstay.shown import markdown_line, one_line
-from backstay.task.task import Task
+from backstay.task.task import Task, too_long
 
 _SUMMARY_BYTES = 200
 
@@ -35,6 +35,8 @@ class Backstay:
         admitted = Task.admit(task)
         workflow_id = id or f"task-{uuid.uuid4()}"
         ask = admitted.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        if (refused := too_long(ask)) is not None:
+            raise refused
         if self._key is not None and admitted.by and admitted.proof is None:
             ask = self.sign_start(workflow_id, ask)
         text = admitted.text or (admitted.plan.title or "plan" if admitted.plan else "")

@@ -5,9 +5,22 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import Field
 
 from backstay.budgets.budget import Budget
+from backstay.canonical import longer_than
 from backstay.errors import TaskInvalid
 from backstay.frozen import Frozen
 from backstay.task.plan import Plan
+
+_MOST_CHARACTERS = 1_000_000
+
+
+def too_long(task: dict[str, Any] | str) -> TaskInvalid | None:
+    """Return the refusal of a task that the server could not carry, or None.
+
+    The server refuses payloads of 2 MiB, and activities carry more beside the task.
+    """
+    if not longer_than(task, _MOST_CHARACTERS):
+        return None
+    return TaskInvalid(f"Task: longer than {_MOST_CHARACTERS:,} characters of JSON; put large content in a file")
 
 
 class Task(Frozen):

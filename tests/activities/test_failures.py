@@ -1,5 +1,7 @@
 """The one mapping from errors of ours to what Temporal acts on."""
 
+from functools import partial
+
 import pytest
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
@@ -15,7 +17,7 @@ REDACTOR = Redactor({"known-secret-value"})
 
 
 def mapped(error: BackstayError, transient_s: float = 1e12) -> ApplicationError:
-    return ActivityEnvironment().run(to_application_error, error, transient_s, REDACTOR)
+    return ActivityEnvironment().run(partial(to_application_error, final=error.final), error, transient_s, REDACTOR)
 
 
 @pytest.mark.parametrize(

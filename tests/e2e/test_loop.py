@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import json
+from datetime import timedelta
 
 import pytest
 import pytest_asyncio
@@ -10,12 +11,13 @@ from temporalio.client import WorkflowFailureError
 from temporalio.common import RetryPolicy
 
 from activities.model.request import prompt_hash
+from backstay.client import Backstay
+from backstay.errors import TaskInvalid
 from backstay.testing import Reply
 from examples.mailbox.seed import seed
 from tests.e2e.scripted_server import ScriptedServer, toolbox_of_servers, writes
 from tests.engine import Scripts, assert_no_task_failure, ended, engine, pending
 from workflows import run_task
-from workflows.tool_calls import ToolCalls
 
 ALLOWING = "default: {read_only: allow, write_safe: allow, restricted_write: allow}\n"
 ASKING = "default: {read_only: allow, write_safe: ask, restricted_write: ask}\n"
@@ -167,10 +169,12 @@ async def test_a_stored_result_is_read_further_by_path_offset_and_limit(opened):
     [
         ({"retry_policy": RetryPolicy(maximum_attempts=3)}, "retry_policy: a run is not retried as a whole"),
         ({"cron_schedule": "@every 1s"}, "cron_schedule: '@every 1s' is refused"),
+        ({"execution_timeout": timedelta(hours=1)}, "execution_timeout: refused, since it ends a run without undo"),
+        ({"run_timeout": timedelta(hours=1)}, "run_timeout: refused, since it ends a run without undo"),
     ],
-    ids=["retry", "cron"],
+    ids=["retry", "cron", "execution-timeout", "run-timeout"],
 )
-async def test_retry_and_cron_of_a_whole_run_are_refused(opened, option, said):
+async def test_what_temporal_would_do_with_a_whole_run_is_refused(opened, option, said):
     task = SCRIPTS.task()
     handle = await opened.start(task, **option)
     first = opened.client.get_workflow_handle(handle.id, run_id=handle.result_run_id)
@@ -186,6 +190,15 @@ async def test_retry_and_cron_of_a_whole_run_are_refused(opened, option, said):
     assert requests_of(opened, task) == []
 
 
+async def test_a_task_that_the_server_could_not_carry_is_refused(opened):
+    long = {"text": "t", "input": {"x": "y" * 1_000_001}}
+    with pytest.raises(TaskInvalid, match="Task: longer than 1,000,000 characters of JSON"):
+        await Backstay(opened.client, task_queue=opened.settings.task_queue).start(long)
+    with pytest.raises(WorkflowFailureError) as failed:
+        await (await opened.start(long)).result()
+    assert failed.value.cause.type == "TaskInvalid"
+
+
 async def test_an_idempotent_hint_of_the_server_alone_is_no_reason_to_send_again(temporal, tmp_path):
     hinted = writes("send") | {"annotations": {"idempotentHint": True}}
     desk = ScriptedServer(tmp_path / "desk.json", [hinted], {"send": {"die": True}})
@@ -199,32 +212,6 @@ async def test_an_idempotent_hint_of_the_server_alone_is_no_reason_to_send_again
 
     assert request["kind"] == "outcome"
     assert len(desk.calls("send")) == 1
-
-
-async def test_a_fault_of_our_own_ends_the_run_as_an_internal_error_with_its_effects_kept_and_listed(
-    open_engine, monkeypatch
-):
-    performed = ToolCalls.perform
-
-    async def faulty(self, purpose, batch):
-        if self.context.state.usage.steps > 1:
-            raise KeyError("a fault of our own")
-        return await performed(self, purpose, batch)
-
-    monkeypatch.setattr(ToolCalls, "perform", faulty)
-    script = [Reply(calls=[mail()]), READ]
-    async with open_engine(script, policy=ALLOWING) as running:
-        handle = await running.start("send, then break")
-        with pytest.raises(WorkflowFailureError) as failed:
-            await asyncio.wait_for(handle.result(), 60)
-        assert_no_task_failure(await handle.fetch_history())
-        result = await handle.query("result")
-
-        assert failed.value.cause.type == "InternalError"
-        assert "KeyError" in str(failed.value.cause)
-        assert [effect["state"] for effect in result["effects"]] == ["applied"]
-        assert (result["outcome"], result["error"]["type"], result["undone"]) == ("failed", "InternalError", [])
-        assert len(running.mailbox.sent()) == 1
 
 
 async def test_code_that_no_longer_fits_a_history_fails_a_workflow_task_and_never_the_run(open_engine, monkeypatch):

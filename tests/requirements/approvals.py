@@ -255,6 +255,7 @@ ROWS = (
             "test_a_used_proof_stays_used_when_its_answer_is_forgotten",
             "test_a_strangers_event_id_does_not_stand_in_the_way_of_the_gateways",
         ),
+        in_file("workflows/test_state.py", "test_strangers_do_not_push_out_the_answers_of_verified_senders"),
     ),
     row(
         "authority:audit",

@@ -151,10 +151,14 @@ ROWS = (
     row(
         "loop:own-bug",
         "design 3",
-        "a fault of the engine itself ends the run as InternalError with its effects kept and listed",
+        "a bug of a release, in driving a run, in its ending, in a handler or in an activity, waits for the release"
+        " that mends it: the run goes on, and nothing is undone or sent twice",
         in_file(
-            "e2e/test_loop.py",
-            "test_a_fault_of_our_own_ends_the_run_as_an_internal_error_with_its_effects_kept_and_listed",
+            "e2e/test_bugs.py",
+            "test_a_bug_in_the_workflow_waits_and_the_next_release_goes_on",
+            "test_a_bug_in_a_handler_refuses_and_is_counted_and_the_run_goes_on",
+            "test_a_bug_in_an_activity_is_tried_again_and_the_next_release_goes_on",
+            "test_a_bug_in_an_activity_that_lasts_is_asked_about",
         ),
     ),
     row(
@@ -216,8 +220,12 @@ ROWS = (
     row(
         "effect:refused-retry",
         "design 4",
-        "retry and cron of a whole run are refused",
-        in_file("e2e/test_loop.py", "test_retry_and_cron_of_a_whole_run_are_refused"),
+        "retry, cron and timeouts of a whole run are refused, and so is a task that the server could not carry",
+        in_file(
+            "e2e/test_loop.py",
+            "test_what_temporal_would_do_with_a_whole_run_is_refused",
+            "test_a_task_that_the_server_could_not_carry_is_refused",
+        ),
     ),
     row(
         "loop:carried",

@@ -53,7 +53,7 @@ async def test_whatever_a_peer_says_and_however_it_says_it_each_exchange_ends_wi
 
     await asyncio.gather(*map(talk, range(AT_ONCE)))
     assert set(found) >= {"calls", "an end", "ProtocolBroken", "FrameLimit", "OutputLimit", "WallLimit", "JailLost"}
-    assert _files() <= files
+    await _until(lambda: _files() <= files)
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ async def test_whatever_a_process_writes_before_it_dies_or_stays_the_host_ends_i
     await asyncio.gather(*map(lead, range(AT_ONCE)))
     assert found.total() == PROCESSES
     assert set(found) >= {"calls", "an end", "ProtocolBroken", "FrameLimit", "OutputLimit"}
-    assert _files() <= files
+    await _until(lambda: _files() <= files)
 
 
 async def test_a_process_that_begins_with_anything_but_the_ready_frame_is_lost_in_one_line(ready, tmp_path):
@@ -86,7 +86,7 @@ async def test_a_process_that_begins_with_anything_but_the_ready_frame_is_lost_i
         with pytest.raises(SandboxLost) as lost:
             await started(("/bin/sh", "-c", 'cat "$1"', "sh", str(ready)))
         assert "a jail did not start: " in str(lost.value)
-    assert _files() <= files
+    await _until(lambda: _files() <= files)
 
 
 async def test_a_process_that_ignores_the_polite_signal_is_ended_all_the_same(ready, tmp_path):

@@ -49,7 +49,12 @@ def states(draw):
         paused=draw(TEXT),
     )
     state.record("run.started", draw(TEXT), AT, user_id=draw(TEXT))
-    state.remember_answer("e1", {"request_id": "r1", "answer": draw(TEXT)})
+    state.remember_answer("", "e1", {"request_id": "r1", "answer": draw(TEXT)})
+    state.remember_answer("ana", "e1", {"request_id": "r1", "answer": draw(TEXT)})
+    state.record_decision("decide", draw(TEXT), AT, verified=True, verdict="approve", request_id="r1")
+    state.record_refusal(draw(TEXT), AT, "DecisionRefused")
+    state.votes["undo"] = ("ana",)
+    state.proofs = 1
     assert reservation in state.ledger.open
     return state
 
@@ -77,6 +82,17 @@ def test_a_state_of_a_newer_version_is_read_without_what_is_unknown():
 def test_only_the_latest_answers_are_carried():
     state = RunState(run="w/r", task=Task(text="t"))
     for number in range(KEPT_ANSWERS + 3):
-        state.remember_answer(str(number), {"n": number})
+        state.remember_answer("", str(number), {"n": number})
 
     assert list(state.answered) == [str(number) for number in range(3, KEPT_ANSWERS + 3)]
+
+
+def test_strangers_do_not_push_out_the_answers_of_verified_senders():
+    state = RunState(run="w/r", task=Task(text="t"))
+    state.remember_answer("ana", "e1", {"n": 1})
+    for number in range(KEPT_ANSWERS + 3):
+        state.remember_answer("", f"e{number}", {"n": number + 100})
+
+    assert state.answer_to("ana", "e1") == {"n": 1}
+    assert state.answer_to("", "e1") is None
+    assert state.answer_to("bo", "e1") is None
