@@ -70,10 +70,11 @@ class Model:
         self.settled = state if state in SETTLED else None
 
 
-@pytest_asyncio.fixture(scope="module")
-async def clocked(tmp_path_factory):
+@pytest_asyncio.fixture(scope="module", params=["sqlite", "postgres"])
+async def clocked(request, tmp_path_factory, postgres):
     clock = Clock()
-    async with open_store(database_url=None, home=tmp_path_factory.mktemp("home"), clock=clock) as store:
+    url = None if request.param == "sqlite" else await postgres.new_database()
+    async with open_store(database_url=url, home=tmp_path_factory.mktemp("home"), clock=clock) as store:
         yield store, clock
 
 
