@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from sqlalchemy import Connection
+
 from backstay.errors import StoreMismatch
 from store.blobs.blobs import BlobStore
 from store.database.database import Database
@@ -19,13 +21,23 @@ class Store:
     """Hold effects, events, secrets, runs and blobs of one database, which knows who it is."""
 
     def __init__(
-        self, database: Database, identity: StoreIdentity, seal: Seal, blobs: Path, clock: Callable[[], float]
+        self,
+        database: Database,
+        identity: StoreIdentity,
+        seal: Seal,
+        blobs: Path,
+        *,
+        now: Callable[[Connection], float],
+        clock: Callable[[], float],
     ) -> None:
-        """Use `open_store` instead; it migrates first."""
+        """Use `open_store` instead; it migrates first.
+
+        Two processes must agree on `now`, the time of leases; by `clock`, people are told when a run began or ended.
+        """
         self._database = database
         self.identity = identity
         self.blobs = BlobStore(blobs, seal, identity)
-        self.effects = Effects(database, clock, lambda: self.identity)
+        self.effects = Effects(database, now, lambda: self.identity)
         self.events = Events(database)
         self.secrets = SecretHandles(database, seal)
         self.runs = Runs(database, clock, lambda: self.identity)

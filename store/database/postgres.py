@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
-from sqlalchemy import URL, Connection, func, select
+from sqlalchemy import URL, Connection, Double, cast, extract, func, select
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from backstay.errors import SettingsInvalid
@@ -13,6 +13,7 @@ from store.database.faults import Collision, faults
 _TRIES = 5
 _ADVISORY_LOCK = 0x6261636B73746179
 """`backstay` in ASCII."""
+_NOW = select(cast(extract("epoch", func.clock_timestamp()), Double))
 
 
 class PostgresDatabase:
@@ -52,6 +53,10 @@ class PostgresDatabase:
         with faults():
             async with self._engine.begin() as connection:
                 return await connection.run_sync(work)
+
+    async def timekeeper(self) -> Callable[[Connection], float]:
+        """Return what asks the server for its time; during a transaction it goes on."""
+        return lambda connection: connection.execute(_NOW).scalar_one()
 
     @asynccontextmanager
     async def alone(self) -> AsyncGenerator[None]:

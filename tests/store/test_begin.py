@@ -9,7 +9,7 @@ from store.effects.types import Intent
 from store.opening import open_store
 
 FIRST = Intent(
-    effect_id="w/r/1", run="w/r", n=1, tool="mail.send", args_digest="d1", step=2, send=1, lease=130, user_id="ana"
+    effect_id="w/r/1", run="w/r", n=1, tool="mail.send", args_digest="d1", step=2, send=1, lease_s=30, user_id="ana"
 )
 ONCE = {"idempotency_ttl": None, "epoch_differs": False}
 
@@ -22,7 +22,7 @@ class Clock:
 
 
 def later(intent: Intent, clock: Clock, **changes) -> Intent:
-    return intent.model_copy(update={"lease": clock.now + 30, **changes})
+    return intent.model_copy(update={"lease_s": 30, **changes})
 
 
 async def test_the_first_attempt_goes_and_the_row_says_so(tmp_path, database_url):
@@ -55,6 +55,7 @@ async def test_the_first_attempt_goes_and_the_row_says_so(tmp_path, database_url
         "arguments_sealed": "e" * 40,
         "first_sent_at": 100.0,
         "updated_at": 100.0,
+        "read_at": 100.0,
     }
 
 
@@ -101,8 +102,7 @@ async def test_another_call_under_the_same_id_is_a_conflict_and_changes_nothing(
         clock.now = 500
         other = await store.effects.begin(later(FIRST, clock, send=2, **change), attempt=1, **ONCE)
         assert other.kind == "conflict"
-        assert other.row == before
-        assert await store.effects.get("w/r/1") == before
+        assert other.row == await store.effects.get("w/r/1") == before.model_copy(update={"read_at": 500})
 
 
 @pytest.mark.parametrize("state", [EffectState.APPLIED, EffectState.FAILED])
@@ -258,7 +258,7 @@ async def test_of_many_attempts_on_two_engines_exactly_one_goes(tmp_path, databa
         open_store(database_url=database_url, home=tmp_path) as other,
     ):
         for n in range(10):
-            intent = FIRST.model_copy(update={"effect_id": f"w/r/{n}", "n": n, "lease": 1e12})
+            intent = FIRST.model_copy(update={"effect_id": f"w/r/{n}", "n": n, "lease_s": 1e12})
             begun = await asyncio.gather(
                 *(store.effects.begin(intent, attempt=1, **ONCE) for store in (first, other) for _ in range(8))
             )

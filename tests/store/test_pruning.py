@@ -33,7 +33,7 @@ def opening(name):
 
 
 def intent(run, n=1):
-    return Intent(effect_id=f"{run}/{n}", run=run, n=n, tool="t", args_digest="d", lease=130, user_id="ana")
+    return Intent(effect_id=f"{run}/{n}", run=run, n=n, tool="t", args_digest="d", lease_s=30, user_id="ana")
 
 
 def event(at):
@@ -106,7 +106,7 @@ async def test_a_run_of_which_anything_was_recorded_lately_is_not_idle(tmp_path,
         clock.now = 2000 if moved == "opened" else 100
         await store.runs.opened(**opening("r1"))
         clock.now = 2000 if moved == "effect" else 100
-        await store.effects.begin(intent("w/r1").model_copy(update={"lease": 0}), **FIRST)
+        await store.effects.begin(intent("w/r1").model_copy(update={"lease_s": 0}), **FIRST)
         at = "1970-01-01T00:33:20.000+00:00" if moved == "event" else "1970-01-01T00:01:40.000+00:00"
         await store.events.append("w/r1", [event(at)])
         clock.now = 2000 if moved == "closed" else 100

@@ -13,7 +13,7 @@ from store.effects.types import Intent
 from store.opening import open_store
 from tests.postgres import open_postgres
 
-FIRST = Intent(effect_id="w/r/1", run="w/r", n=1, tool="mail.send", args_digest="d1", lease=1e12, user_id="ana")
+FIRST = Intent(effect_id="w/r/1", run="w/r", n=1, tool="mail.send", args_digest="d1", lease_s=1e12, user_id="ana")
 ONCE = {"idempotency_ttl": None, "attempt": 1, "epoch_differs": False}
 
 
