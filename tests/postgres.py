@@ -11,10 +11,10 @@ import pwd
 import shutil
 import tempfile
 import uuid
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
-from signal import SIGKILL, SIGQUIT
+from signal import SIGCONT, SIGKILL, SIGQUIT, SIGSTOP
 from typing import Any
 
 import asyncpg
@@ -70,6 +70,20 @@ class PostgresServer:
         async with asyncio.timeout(20):
             while any(_lives(pid) for pid in children):
                 await asyncio.sleep(0.01)
+
+    @contextmanager
+    def stopped(self) -> Generator[None]:
+        """Stop the server and its children for a while; they neither answer nor go away."""
+        assert self.process is not None
+        pids = [self.process.pid, *_children(self.process.pid)]
+        try:
+            for pid in pids:
+                os.kill(pid, SIGSTOP)
+            yield
+        finally:
+            for pid in pids:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, SIGCONT)
 
     async def end(self) -> None:
         """Tell the server to leave at once, and wait for it."""

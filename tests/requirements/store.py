@@ -226,6 +226,16 @@ ROWS = (
         ),
     ),
     row(
+        "store:postgres-silent",
+        "issue 11",
+        "a worker that falls silent amid a transaction, and a Postgres that hangs, hold nobody up for long",
+        in_file(
+            "store/test_unavailable.py",
+            "test_a_process_that_falls_silent_amid_a_transaction_on_postgres_does_not_keep_the_others_waiting",
+            "test_a_postgres_that_hangs_is_unavailable_and_works_again_when_it_goes_on",
+        ),
+    ),
+    row(
         "store:postgres-none",
         "issue 11",
         "a Postgres that cannot be reached, does not let this user in or has no such database is named in one line",

@@ -128,6 +128,44 @@ async def test_a_row_locked_for_too_long_in_postgres_is_unavailable_and_works_ag
         await holder.close()
 
 
+async def test_a_process_that_falls_silent_amid_a_transaction_on_postgres_does_not_keep_the_others_waiting(
+    tmp_path, postgres_url, monkeypatch
+):
+    monkeypatch.setattr("store.database.postgres.IDLE_S", 0.3)
+    async with (
+        open_store(database_url=postgres_url, home=tmp_path) as silent,
+        open_store(database_url=postgres_url, home=tmp_path) as other,
+    ):
+        begun = await silent.effects.begin(FIRST, **ONCE)
+        async with silent._database._engine.connect() as connection:
+            await connection.exec_driver_sql("SELECT 1 FROM effects FOR UPDATE")
+            # It waits for the lock, and well before it would give up the lock is free.
+            assert await other.effects.settle("w/r/1", begun.token, EffectState.APPLIED)
+            await connection.invalidate()
+        assert (await silent.effects.get("w/r/1")).state is EffectState.APPLIED
+
+
+async def test_a_postgres_that_hangs_is_unavailable_and_works_again_when_it_goes_on(tmp_path, monkeypatch):
+    monkeypatch.setattr("store.database.postgres.ANSWER_S", 0.3)
+    monkeypatch.setattr("store.database.postgres.CONNECT_S", 0.3)
+    async with (
+        open_postgres() as server,
+        open_store(database_url=await server.new_database(), home=tmp_path) as store,
+    ):
+        begun = await store.effects.begin(FIRST, **ONCE)
+        with server.stopped():
+            for _ in range(3):
+                with pytest.raises(StoreUnavailable):
+                    await store.effects.settle("w/r/1", begun.token, EffectState.APPLIED)
+        async with asyncio.timeout(20):
+            while True:
+                try:
+                    assert await store.effects.settle("w/r/1", begun.token, EffectState.APPLIED)
+                    break
+                except StoreUnavailable:
+                    continue
+
+
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
