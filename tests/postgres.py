@@ -129,6 +129,9 @@ class PostgresServer:
         for source in (PROGRAMS, PROGRAMS.with_name(f"{PROGRAMS.name}.libs")):
             if source.is_dir():
                 shutil.copytree(source, self.folder / source.name, ignore=unused)
+        # Whoever installed them may have kept them from others.
+        for path in [self.folder, *self.folder.rglob("*")] if self.user else []:
+            os.chown(path, self.user["user"], self.user["group"])
 
 
 @asynccontextmanager
@@ -137,8 +140,6 @@ async def open_postgres() -> AsyncGenerator[PostgresServer]:
     # The path of a socket is short, so pytest's deep folders do not serve.
     folder = Path(tempfile.mkdtemp(prefix="backstay-pg-"))
     server = PostgresServer(folder)
-    if server.user:
-        os.chown(folder, server.user["user"], server.user["group"])
     try:
         await server.make()
         await server.start()

@@ -44,7 +44,7 @@ ROWS = (
         "effect:skewed-clocks",
         "issue 11",
         "two workers whose clocks differ by two minutes send nothing twice, on Postgres and on SQLite, though one is "
-        "stopped between its intent and its send and continued when the other has ended the run",
+        "stopped between its intent and its send and continued when the other has sent the call",
         in_file(
             "crash/test_skewed_clocks.py",
             "test_on_postgres_a_worker_ahead_sends_nothing_that_a_stopped_worker_may_still_send",
