@@ -3,10 +3,9 @@
 import asyncio
 import contextlib
 import functools
-import time
 from collections.abc import Awaitable, Callable, Generator
 from contextvars import ContextVar
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any, TypeVar
 
 import structlog
@@ -16,18 +15,20 @@ from temporalio.exceptions import ApplicationError
 from backstay import errors
 from backstay.errors import BackstayError, InternalError, StoreUnavailable
 from backstay.redaction.redactor import Redactor
+from system.clock import uptime
 
 Answer = TypeVar("Answer")
 PAUSE_S = 0.5
 
 
-async def retry_while_unavailable(work: Callable[[], Awaitable[Answer]], *, until: float) -> Answer:
-    """Do the work again while the store cannot be reached, until a Unix time; raises StoreUnavailable after that."""
+async def retry_while_unavailable(work: Callable[[], Awaitable[Answer]], *, for_s: float) -> Answer:
+    """Do the work again while the store cannot be reached, for so many seconds; raises StoreUnavailable after that."""
+    ends = uptime() + for_s
     while True:
         try:
             return await work()
         except StoreUnavailable:
-            if time.time() >= until:
+            if uptime() >= ends:
                 raise
             await asyncio.sleep(PAUSE_S)
 
@@ -50,6 +51,7 @@ def implements(
     def wrap(method: Callable[[Any, Any], Awaitable[Answer]]) -> Callable[[Any, Any], Awaitable[Answer]]:
         @functools.wraps(method)
         async def run(self: Any, ask: Any) -> Answer:
+            began = uptime()
             try:
                 with _heartbeats():
                     return await method(self, ask)
@@ -62,32 +64,37 @@ def implements(
                 # A version without the bug may follow; a failure that is recorded would never heal.
                 fault, final = InternalError(f"{type(error).__name__} in {entry.__name__}"), False
             # Without a cause: that of an endpoint or a server quotes what was sent, and history keeps causes too.
-            raise to_application_error(fault, self.transient_s, self.resources.redactor, final=final) from None
+            age_s = waited_s() + uptime() - began
+            left_s = self.transient_s - age_s
+            raise to_application_error(fault, left_s, self.resources.redactor, final=final) from None
 
         return activity.defn(name=entry.__name__)(run)
 
     return wrap
 
 
-def to_application_error(
-    error: BackstayError, transient_s: float, redactor: Redactor, *, final: bool
-) -> ApplicationError:
+def to_application_error(error: BackstayError, left_s: float, redactor: Redactor, *, final: bool) -> ApplicationError:
     """Return the failure that Temporal keeps of an error, without secrets.
 
-    An error that is not final is retried until the next attempt would come after `transient_s`; then the workflow asks
+    An error that is not final is retried unless the next attempt would come after `left_s`; then the workflow asks
     a person.
     """
     wait = retry_after(error.facts.get("retry_after"))
     pause = 0 if wait else min(2 ** min(activity.info().attempt - 1, 10), LONGEST_PAUSE_S)
-    age = (datetime.now(UTC) - activity.info().scheduled_time).total_seconds()
     return ApplicationError(
         redactor.text(str(error)),
         {**error.facts, "retry_after": wait} if "retry_after" in error.facts else error.facts,
         # The nearest name that workflows know; activities have errors of their own.
         type=next(kind.__name__ for kind in type(error).__mro__ if vars(errors).get(kind.__name__) is kind),
-        non_retryable=final or age + pause > transient_s,
+        non_retryable=final or pause > left_s,
         next_retry_delay=timedelta(seconds=wait) if wait else None,
     )
+
+
+def waited_s() -> float:
+    """Return how long ago the workflow asked for this activity when this attempt began, by Temporal's clock alone."""
+    info = activity.info()
+    return (info.started_time - info.scheduled_time).total_seconds()
 
 
 def retry_after(value: Any) -> float | None:

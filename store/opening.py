@@ -54,11 +54,12 @@ async def open_store(
     home: Path,
     blobs: Path | None = None,
     encryption_keys: Sequence[str] = (),
-    clock: Callable[[], float] = time.time,
+    clock: Callable[[], float] | None = None,
     busy_timeout_s: float = BUSY_TIMEOUT_S,
 ) -> AsyncGenerator[Store]:
     """Open the store, created and migrated if needed, and close it on exit.
 
+    Leases count by the database's time, unless a `clock` is given that stands for every other one.
     Raises SettingsInvalid for a setting that cannot work, StoreUnavailable when the database does not answer.
     """
     seal = Seal(encryption_keys)
@@ -71,8 +72,9 @@ async def open_store(
     try:
         async with database.alone():
             identity = await database.write(_migrate)
+            now = await database.timekeeper() if clock is None else lambda _: clock()
         _log.info("store.opened", store=identity.stamp, database=place.shown, encrypted=bool(encryption_keys))
-        yield Store(database, identity, seal, blobs or home / "blobs", clock)
+        yield Store(database, identity, seal, blobs or home / "blobs", now=now, clock=clock or time.time)
     finally:
         await database.close()
 

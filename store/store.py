@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from sqlalchemy import Connection
+
 from backstay.errors import StoreMismatch
 from store.blobs.blobs import BlobStore
 from store.database.database import Database
@@ -20,13 +22,23 @@ class Store:
     """Hold the effects, events, secrets, runs and payloads of one store, and its identity."""
 
     def __init__(
-        self, database: Database, identity: StoreIdentity, seal: Seal, blobs: Path, clock: Callable[[], float]
+        self,
+        database: Database,
+        identity: StoreIdentity,
+        seal: Seal,
+        blobs: Path,
+        *,
+        now: Callable[[Connection], float],
+        clock: Callable[[], float],
     ) -> None:
-        """Use `open_store` instead; it runs the migrations first."""
+        """Use `open_store` instead; it runs the migrations first.
+
+        `now` is the time of leases, on which all processes must agree; `clock` gives the times that people read.
+        """
         self._database = database
         self.identity = identity
         self.blobs = BlobStore(blobs, seal, identity)
-        self.effects = Effects(database, clock, lambda: self.identity)
+        self.effects = Effects(database, now, lambda: self.identity)
         self.events = Events(database)
         self.decisions = Decisions(database, clock)
         self.secrets = SecretHandles(database, seal)

@@ -19,6 +19,7 @@ from sandbox.limits import Limits
 from sandbox.programs.sandbox import Sandbox, open_sandbox
 from tests.engine import ROOT, Engine, engine
 from tests.nursery.nursery import Nursery, open_nursery
+from tests.postgres import PostgresServer, open_postgres
 
 KEYS = [
     SearchAttributeKey.for_keyword("BackstayState"),
@@ -73,6 +74,19 @@ async def temporal() -> AsyncGenerator[Client]:
         search_attributes=KEYS,
     ) as environment:
         yield environment.client
+
+
+@pytest_asyncio.fixture(scope="session")
+async def postgres() -> AsyncGenerator[PostgresServer]:
+    """Start one Postgres for all tests of a process; a test that kills it needs its own."""
+    async with open_postgres() as opened:
+        yield opened
+
+
+@pytest_asyncio.fixture
+async def postgres_url(postgres: PostgresServer) -> str:
+    """Make an empty database and return its address."""
+    return await postgres.new_database()
 
 
 @pytest_asyncio.fixture(scope="session")

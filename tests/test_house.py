@@ -52,6 +52,7 @@ MAY_IMPORT: dict[str, dict[str, tuple[str, ...]]] = {
         "toolbox": EVERYWHERE,
         "sandbox": EVERYWHERE,
         "store": EVERYWHERE,
+        "system.clock": EVERYWHERE,
         "pydantic": EVERYWHERE,
         "structlog": EVERYWHERE,
         "openai": EVERYWHERE,

@@ -1,6 +1,5 @@
 """Ask the model once: render the request, check the reservation, send, price the answer, parse it."""
 
-import time
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -15,7 +14,7 @@ from activities.model.transcript import Transcript, Transcripts
 from activities.programs.bundling import store_program
 from activities.records import Records
 from activities.resources import Activities, Resources
-from activities.retrying import implements, retry_while_unavailable, scheduled_at
+from activities.retrying import implements, retry_while_unavailable, scheduled_at, waited_s
 from activities.tools.arguments import Arguments
 from backstay import calls
 from backstay.budgets.usage import ModelUsage
@@ -46,11 +45,9 @@ class Model(Activities):
     @implements(calls.ask_model)
     async def ask_model(self, ask: calls.AskModel) -> Decision:
         """Render the context, call the model once, price the answer and parse it into a Decision."""
-        scheduled = activity.info().scheduled_time.timestamp()
+        left_s = self.transient_s - waited_s()
         try:
-            transcript, catalog = await retry_while_unavailable(
-                lambda: self._load(ask), until=scheduled + self.transient_s
-            )
+            transcript, catalog = await retry_while_unavailable(lambda: self._load(ask), for_s=left_s)
         except BackstayError as error:
             error.facts["unbilled"] = True
             raise
@@ -58,7 +55,7 @@ class Model(Activities):
         sent = await self._send(ask, transcript, catalog, price)
         # What was paid for is not lost because the store is locked for a while.
         return await retry_while_unavailable(
-            lambda: self._decision(ask, transcript, catalog, price, sent), until=time.time() + self.transient_s
+            lambda: self._decision(ask, transcript, catalog, price, sent), for_s=self.transient_s
         )
 
     async def _load(self, ask: calls.AskModel) -> tuple[Transcript, Catalog]:

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -18,6 +17,7 @@ from backstay.shown import one_line
 from backstay.task.event import Event
 from backstay.tools.tool import ToolResult
 from store.effects.types import Begun, BoundUndo, EffectRow, Intent
+from system.clock import uptime
 from toolbox.providers.answer import Answer, refused
 from toolbox.providers.elicitation import InputRequired
 from toolbox.providers.provider import NotSent
@@ -92,12 +92,23 @@ class Send:
         self.epoch_differs = epoch_differs
         self.intending = False
         self.begun: Begun | None = None
+        self._ends_at = uptime() + intent.lease_s
+        self._begun_at = 0.0
+
+    @property
+    def left_s(self) -> float:
+        """Return for how long this attempt may still be sending; no clock that anybody sets has a say in it."""
+        return max(0.0, self._ends_at - uptime())
 
     async def begin(self) -> None:
-        """Record the intent; awaited immediately before the request leaves."""
+        """Record the intent; awaited immediately before the request leaves.
+
+        The lease in the store counts from later than this process's own deadline, so it also ends later.
+        """
         self.intending = True
+        self._begun_at = uptime()
         begun = await self.store.effects.begin(
-            self.intent,
+            self.intent.model_copy(update={"lease_s": self.left_s}),
             idempotency_ttl=self.idempotency_ttl,
             attempt=activity.info().attempt,
             epoch_differs=self.epoch_differs,
@@ -105,7 +116,7 @@ class Send:
         if begun.kind != "go":
             raise _Held(begun)
         self.begun = begun
-        if time.time() >= self.intent.lease:
+        if not self.left_s:
             # The process was stopped meanwhile; another attempt may own the effect by now.
             raise OutcomeUnknown("the lease ended before the request was sent")
 
@@ -122,7 +133,7 @@ class Send:
 
     async def stored(self, work: Callable[[], Awaitable[Value]]) -> Value:
         """Do something in the store, again while it is locked; raises StoreUnavailable."""
-        return await self.carry(retry_while_unavailable(work, until=_until(self.intent)))
+        return await self.carry(retry_while_unavailable(work, for_s=_patience_s(self.left_s)))
 
     async def settle(self, answer: Answer, undo: BoundUndo | None) -> None:
         """Record what the tool answered, together with what takes the effect back."""
@@ -179,7 +190,7 @@ class Send:
 
     async def _repair(self, settle: Callable[[], Awaitable[bool]]) -> None:
         try:
-            await retry_while_unavailable(settle, until=time.time() + REPAIR_S)
+            await retry_while_unavailable(settle, for_s=REPAIR_S)
         except StoreUnavailable:
             log.exception("effect.unrepaired", effect=self.intent.effect_id)
 
@@ -203,8 +214,10 @@ class Send:
     def unknown(self, error: OutcomeUnknown, row: EffectRow) -> ToolResult:
         """Return an unknown outcome; raises InFlight where a repeat is harmless."""
         ttl = self.idempotency_ttl
-        harmless = ttl is not None and time.time() < row.first_sent_at + ttl
-        wait = max(0.0, self.intent.lease - time.time())
+        # What time it is in the database at most: that of the row, and all that has passed since it was asked for.
+        now = row.read_at + uptime() - self._begun_at
+        harmless = ttl is not None and now < row.first_sent_at + ttl
+        wait = max(0.0, row.lease - now)
         reason = self.records.redactor.text(str(error))
         # A server that said nothing until the deadline would say nothing again: that is for the check, or for a person.
         if harmless and not error.facts.get("timed_out") and activity.info().attempt < IDEMPOTENT_ATTEMPTS:
@@ -214,7 +227,7 @@ class Send:
 
 def _result_of(begun: Begun) -> ToolResult:
     """Return what an intent that was not granted found; raises InFlight while another attempt may soon be done."""
-    row, wait = begun.row, max(0.0, begun.row.lease - time.time())
+    row, wait = begun.row, begun.row.lease_left_s
     match begun.kind:
         case "wait" if wait <= LONGEST_IN_FLIGHT_S:
             raise InFlight(retry_after=wait + 0.2)
@@ -236,6 +249,6 @@ def _applied(ref: str, undo: BoundUndo | None) -> ToolResult:
     return ToolResult(success=True, ref=ref) if undo is None else ToolResult(success=True, ref=ref, undo=undo.shown)
 
 
-def _until(intent: Intent) -> float:
-    """Return until when the store is waited for: a little past the lease, and never long."""
-    return min(intent.lease + 5, time.time() + 30)
+def _patience_s(left_s: float) -> float:
+    """Return for how long the store is waited for: a little past the lease, and never long."""
+    return min(left_s + 5, 30)

@@ -1,6 +1,5 @@
 """Read and settle what is recorded of effects."""
 
-import time
 from collections.abc import Iterable
 
 from temporalio import activity
@@ -39,9 +38,10 @@ class Outcomes(Activities):
                 return await self.store.effects.mark(row.effect_id, state)
             return await self.store.effects.resolve(row.effect_id, state=state, outcome=ask.by)
         except EffectConflict as error:
-            if time.time() < row.lease:
-                raise StoreUnavailable(str(error), retry_after=row.lease - time.time() + 0.2) from error
-            return await self.store.effects.get(row.effect_id) or row
+            row = await self.store.effects.get(row.effect_id) or row
+            if row.lease_left_s > 0:
+                raise StoreUnavailable(str(error), retry_after=row.lease_left_s + 0.2) from error
+            return row
 
     @implements(calls.load_effects)
     async def load_effects(self, ask: calls.LoadEffects) -> calls.LoadedEffects:
@@ -110,5 +110,4 @@ _COULD_BE_UNDONE = frozenset({EffectState.APPLIED, EffectState.KEPT, EffectState
 
 def shown(row: EffectRow) -> Effect:
     """Return what people and workflows see of a row."""
-    left = max(0.0, row.lease - time.time()) if row.state is EffectState.DISPATCHED else 0.0
-    return row.effect().model_copy(update={"undo_tool": row.undo_tool, "settle_in_s": round(left, 3)})
+    return row.effect().model_copy(update={"undo_tool": row.undo_tool, "settle_in_s": round(row.lease_left_s, 3)})

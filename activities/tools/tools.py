@@ -1,6 +1,5 @@
 """Check, preview and call tools: the model's calls, plan steps, declared checks and compensations."""
 
-import time
 from typing import Any
 
 from activities.records import Records
@@ -151,7 +150,7 @@ class Tools(Activities):
                 self.toolbox.call(
                     definition,
                     arguments,
-                    deadline_s=max(0.1, intent.lease - time.time()),
+                    deadline_s=max(0.1, send.left_s),
                     effect_id=intent.effect_id,
                     before_send=send.begin,
                     on_progress=self._tell,
@@ -330,7 +329,7 @@ def _intent(
         args_digest=args_digest,
         step=step,
         send=ask.send,
-        lease=time.time() + ask.deadline_s,
+        lease_s=ask.deadline_s,
         user_id=ask.user_id,
         arguments_sealed=sealed,
         authority=ask.authority,

@@ -29,6 +29,13 @@ class Database(Protocol):
         """Run work that writes; everything is committed, or nothing."""
         ...
 
+    async def timekeeper(self) -> Callable[[Connection], float]:
+        """Return what tells the database's time within a transaction, in unix seconds; call this while `alone`.
+
+        All hosts and processes read the same time from it, whatever their own clocks say.
+        """
+        ...
+
     def alone(self) -> AbstractAsyncContextManager[None]:
         """Hold an exclusive lock across processes, for migrations."""
         ...

@@ -8,6 +8,9 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 from backstay.errors import StoreUnavailable
 from store.faults import message_of, unavailable
 
+_DEADLOCK = "40P01"
+"""What Postgres answers to the last of those who wait for each other."""
+
 
 class Collision(StoreUnavailable):
     """Another worker wrote the same row at the same moment."""
@@ -21,6 +24,8 @@ def faults() -> Generator[None]:
     except IntegrityError as error:
         raise Collision(f"store: {message_of(_root(error))}; try again") from error
     except (SQLAlchemyError, OSError) as error:
+        if getattr(_root(error), "sqlstate", None) == _DEADLOCK:
+            raise Collision(f"store: {message_of(_root(error))}; try again") from error
         raise unavailable(_root(error)) from error
 
 

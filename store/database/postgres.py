@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
-from sqlalchemy import URL, Connection, func, select
+from sqlalchemy import URL, Connection, Double, cast, extract, func, select
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from backstay.errors import SettingsInvalid
@@ -13,6 +13,12 @@ from store.database.faults import Collision, faults
 _TRIES = 5
 _ADVISORY_LOCK = 0x6261636B73746179
 """`backstay` in ASCII."""
+IDLE_S = 10.0
+"""After how long the server ends the transaction of a process that says nothing more; it may hold what others need."""
+CONNECT_S = 10.0
+ANSWER_S = LOCK_WAIT_S + 30
+"""After how long a server that does not answer counts as away."""
+_NOW = select(cast(extract("epoch", func.clock_timestamp()), Double))
 
 
 class PostgresDatabase:
@@ -20,11 +26,14 @@ class PostgresDatabase:
 
     def __init__(self, url: URL, *, busy_timeout_s: float = BUSY_TIMEOUT_S) -> None:
         """Prepare the engine; nothing is connected yet."""
-        timeout = {"lock_timeout": f"{int(busy_timeout_s * 1000)}"}
+        settings = {
+            "application_name": "backstay",
+            "lock_timeout": f"{int(busy_timeout_s * 1000)}",
+            "idle_in_transaction_session_timeout": f"{int(IDLE_S * 1000)}",
+        }
+        options = {"server_settings": settings, "timeout": CONNECT_S, "command_timeout": ANSWER_S}
         try:
-            self._engine = create_async_engine(
-                url, hide_parameters=True, pool_pre_ping=True, connect_args={"server_settings": timeout}
-            )
+            self._engine = create_async_engine(url, hide_parameters=True, pool_pre_ping=True, connect_args=options)
         except ModuleNotFoundError as error:
             raise SettingsInvalid(
                 f"BACKSTAY_DATABASE_URL: the driver {error.name!r} is not installed; install backstay[postgres]"
@@ -53,6 +62,10 @@ class PostgresDatabase:
             async with self._engine.begin() as connection:
                 return await connection.run_sync(work)
 
+    async def timekeeper(self) -> Callable[[Connection], float]:
+        """Return what asks the server for its time; during a transaction it goes on."""
+        return lambda connection: connection.execute(_NOW).scalar_one()
+
     @asynccontextmanager
     async def alone(self) -> AsyncGenerator[None]:
         """Hold an advisory lock; the server releases it when this process dies."""
@@ -62,6 +75,8 @@ class PostgresDatabase:
             with faults():
                 await connection.execute(select(func.set_config("lock_timeout", f"{int(LOCK_WAIT_S)}s", False)))
                 await connection.execute(select(func.pg_advisory_lock(_ADVISORY_LOCK)))
+                # The lock belongs to the session; a transaction would be ended as one that says nothing.
+                await connection.commit()
             yield
         finally:
             await connection.invalidate()

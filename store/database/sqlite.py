@@ -13,6 +13,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event
 from backstay.errors import SettingsInvalid, StoreUnavailable
 from store.database.database import BUSY_TIMEOUT_S, LOCK_WAIT_S, Answer
 from store.database.faults import faults
+from store.database.host_time import host_time
 from system.locks import async_file_lock
 
 _log = structlog.get_logger(__name__)
@@ -64,6 +65,11 @@ class SqliteDatabase:
         running = self._threads.submit(_run, self._writing, work)
         running.add_done_callback(lambda _: loop.call_soon_threadsafe(self._turn.release))
         return await asyncio.shield(asyncio.wrap_future(running))
+
+    async def timekeeper(self) -> Callable[[Connection], float]:
+        """Return what tells the time of the host that holds the file."""
+        now = await asyncio.to_thread(host_time, self._file)
+        return lambda _: now()
 
     @asynccontextmanager
     async def alone(self) -> AsyncGenerator[None]:

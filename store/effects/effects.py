@@ -30,8 +30,8 @@ def admit_first(intent: Intent, *, attempt: int, epoch_differs: bool) -> Go:
     return "unknown" if lost else "go"
 
 
-def admit_again(row: EffectRow, intent: Intent, *, now: float, idempotency_ttl: float | None) -> Go:
-    """Decide about an effect that has a row."""
+def admit_again(row: EffectRow, intent: Intent, *, idempotency_ttl: float | None) -> Go:
+    """Decide about an effect that has a row, at the time at which the row was read."""
     if (row.tool, row.args_digest, row.undo) != (intent.tool, intent.args_digest, intent.undo):
         return "conflict"
     if row.state is EffectState.FAILED and intent.undo and intent.send > row.send:
@@ -45,10 +45,10 @@ def admit_again(row: EffectRow, intent: Intent, *, now: float, idempotency_ttl: 
         case EffectState.NOT_SENT:
             # An empty token means that a check or a person closed this send; a late attempt must not reopen it.
             return "recorded" if intent.send == row.send and not row.token else "go"
-        case EffectState.DISPATCHED if now < row.lease:
+        case EffectState.DISPATCHED if row.lease_left_s > 0:
             return "wait"
         case EffectState.DISPATCHED if intent.send == row.send and idempotency_ttl is not None:
-            return "go" if now < row.first_sent_at + idempotency_ttl else "unknown"
+            return "go" if row.read_at < row.first_sent_at + idempotency_ttl else "unknown"
         case _:
             return "unknown"
 
@@ -71,10 +71,12 @@ _UPDATE = update(effects).where(
 class Effects:
     """Keep one row per effect, and let one attempt at a time send it."""
 
-    def __init__(self, database: Database, clock: Callable[[], float], identity: Callable[[], StoreIdentity]) -> None:
-        """Get the time in unix seconds from `clock`, and the current identity of the store from `identity`."""
+    def __init__(
+        self, database: Database, now: Callable[[Connection], float], identity: Callable[[], StoreIdentity]
+    ) -> None:
+        """Get the database's time in unix seconds from `now`, and the current identity of the store from `identity`."""
         self._database = database
-        self._clock = clock
+        self._now = now
         self._identity = identity
 
     async def begin(self, intent: Intent, *, idempotency_ttl: float | None, attempt: int, epoch_differs: bool) -> Begun:
@@ -97,7 +99,10 @@ class Effects:
         result_ref: str | None = None,
         undo: BoundUndo | None = None,
     ) -> bool:
-        """Record the outcome of a send; return False when this attempt may no longer record it."""
+        """Record the outcome of a send; return False when this attempt may no longer record it.
+
+        The same outcome may be recorded again: the answer to a commit may be lost.
+        """
         if state not in _SETTLED_AS:
             raise EffectConflict(f"effect {effect_id} cannot go from dispatched to {state}")
         values = {"state": state, "outcome": outcome, "result_ref": result_ref, **_undo_columns(undo)}
@@ -128,39 +133,39 @@ class Effects:
 
     async def get(self, effect_id: str) -> EffectRow | None:
         """Return the row of one effect, or None."""
-        return await self._database.read(partial(_find, effect_id=effect_id))
+        return await self._database.read(partial(self._find, effect_id=effect_id))
 
     async def of_run(self, run: str) -> list[EffectRow]:
         """Return all effects of a run by number, each before its compensation."""
 
         def work(connection: Connection) -> list[EffectRow]:
-            rows = connection.execute(_OF_RUN, {"run_": run}).mappings()
-            return [EffectRow.model_validate(dict(row)) for row in rows]
+            rows = connection.execute(_OF_RUN, {"run_": run}).mappings().all()
+            now = self._now(connection)
+            return [EffectRow.model_validate({**row, "read_at": now}) for row in rows]
 
         return await self._database.read(work)
 
     def _begin(
         self, connection: Connection, *, intent: Intent, ttl: float | None, attempt: int, epoch_differs: bool
     ) -> Begun:
-        now = self._clock()
         add_decisions(connection, intent.run, intent.decisions)
-        row = _find(connection, intent.effect_id, lock=True)
+        row = self._find(connection, intent.effect_id, lock=True)
         if row is None:
             # A missing row only proves that nothing was sent if this is still the epoch, and the run is not pruned.
             require_epoch(connection, self._identity())
             require_not_pruned(connection, intent.run)
             kind = admit_first(intent, attempt=attempt, epoch_differs=epoch_differs)
-            row = _first_row(intent, going=kind == "go", now=now)
-            connection.execute(_INSERT, row.model_dump())
+            row = _first_row(intent, going=kind == "go", now=self._now(connection))
+            connection.execute(_INSERT, row.model_dump(exclude={"read_at"}))
             return Begun(kind=kind, token=row.token, row=row)
-        kind = admit_again(row, intent, now=now, idempotency_ttl=ttl)
+        kind = admit_again(row, intent, idempotency_ttl=ttl)
         if kind != "go":
             return Begun(kind=kind, row=row)
         values = {
             "state": EffectState.DISPATCHED,
             "send": intent.send,
             "token": secrets.token_hex(16),
-            "lease": intent.lease,
+            "lease": row.read_at + intent.lease_s,
             "outcome": None,
             "result_ref": None,
             "undo_tool": None,
@@ -171,17 +176,18 @@ class Effects:
         return Begun(kind="go", token=changed.token, row=changed)
 
     def _settle(self, connection: Connection, *, effect_id: str, token: str, values: dict[str, Any]) -> bool:
-        row = _find(connection, effect_id, lock=True)
-        if row is None or not token or row.token != token or row.state is not EffectState.DISPATCHED:
+        row = self._find(connection, effect_id, lock=True)
+        if row is None or not token or row.token != token:
             return False
-        self._change(connection, row, values)
-        return True
+        if row.state is EffectState.DISPATCHED:
+            self._change(connection, row, values)
+        return row.state in {EffectState.DISPATCHED, values["state"]}
 
     def _move(self, connection: Connection, *, effect_id: str, state: EffectState, values: dict[str, Any]) -> EffectRow:
-        row = _find(connection, effect_id, lock=True)
+        row = self._find(connection, effect_id, lock=True)
         if row is None:
             raise ArgumentsInvalid(f"no effect {effect_id!r} is recorded in this store")
-        if row.state is EffectState.DISPATCHED and self._clock() < row.lease:
+        if row.lease_left_s > 0:
             raise EffectConflict(f"effect {effect_id} may still be sent until its lease ends; try again then")
         if row.state is state:
             # A person's "did not happen" also closes a send that its own attempt recorded as not sent.
@@ -192,37 +198,39 @@ class Effects:
 
     def _change(self, connection: Connection, row: EffectRow, values: dict[str, Any]) -> EffectRow:
         """Compare and set. Recording a compensation as applied also marks its effect as compensated."""
-        values = {**values, "updated_at": self._clock()}
+        values = {**values, "updated_at": row.read_at}
         old = {"id_": row.effect_id, "token_": row.token, "state_": row.state}
         if connection.execute(_UPDATE, {**old, **values}).rowcount != 1:
             raise Collision
         if row.undo and values["state"] is EffectState.APPLIED:
-            parent = _find(connection, row.effect_id.removesuffix("/undo"), lock=True)
-            if parent is not None and not parent.undo and self._can_be_undone(parent):
+            parent = self._find(connection, row.effect_id.removesuffix("/undo"), lock=True)
+            if parent is not None and not parent.undo and _can_be_undone(parent):
                 self._change(connection, parent, {"state": EffectState.COMPENSATED, "token": ""})
         return row.model_copy(update=values)
 
-    def _can_be_undone(self, row: EffectRow) -> bool:
-        """Return whether an effect may be marked compensated; one whose lease has ended counts as unknown."""
-        lost = row.state is EffectState.DISPATCHED and self._clock() >= row.lease
-        return lost or row.state in _UNDONE_FROM
+    def _find(self, connection: Connection, effect_id: str, *, lock: bool = False) -> EffectRow | None:
+        statement = _FIND_LOCKED if lock else _FIND
+        row = connection.execute(statement, {"id_": effect_id}).mappings().one_or_none()
+        # The time is asked for after the row: who waited for its lock must not decide by when the wait began.
+        return None if row is None else EffectRow.model_validate({**row, "read_at": self._now(connection)})
 
 
-def _find(connection: Connection, effect_id: str, *, lock: bool = False) -> EffectRow | None:
-    statement = _FIND_LOCKED if lock else _FIND
-    row = connection.execute(statement, {"id_": effect_id}).mappings().one_or_none()
-    return None if row is None else EffectRow.model_validate(dict(row))
+def _can_be_undone(row: EffectRow) -> bool:
+    """Return whether an effect may be marked compensated; one whose lease has ended counts as unknown."""
+    lost = row.state is EffectState.DISPATCHED and not row.lease_left_s
+    return lost or row.state in _UNDONE_FROM
 
 
 def _first_row(intent: Intent, *, going: bool, now: float) -> EffectRow:
     return EffectRow(
-        **intent.model_dump(exclude={"lease", "decisions"}),
-        lease=intent.lease if going else 0,
+        **intent.model_dump(exclude={"lease_s", "decisions"}),
+        lease=now + intent.lease_s if going else 0,
         state=EffectState.DISPATCHED if going else EffectState.UNKNOWN,
         token=secrets.token_hex(16) if going else "",
         outcome=None if going else "the record of an earlier attempt is lost",
         first_sent_at=now,
         updated_at=now,
+        read_at=now,
     )
 
 

@@ -23,8 +23,8 @@ class Intent(Frozen):
     args_digest: str
     step: int = 0
     send: int = 1
-    lease: float
-    """Until when, in unix time, this attempt may still be sending."""
+    lease_s: float
+    """For how long from now this attempt may be sending."""
     user_id: str
     arguments_sealed: str | None = None
     """Ref of the sealed arguments as they are sent; a check or an undo by id needs them."""
@@ -49,6 +49,7 @@ class EffectRow(Frozen):
     token: str = Field(repr=False)
     """Identifies the attempt that may settle it; empty when none may."""
     lease: float
+    """Until when its attempt may still be sending, by the database's clock as all times here."""
     step: int
     user_id: str
     result_ref: str | None = None
@@ -60,6 +61,13 @@ class EffectRow(Frozen):
     authority: Authority | None = None
     first_sent_at: float
     updated_at: float
+    read_at: float
+    """What time it was in the database when this was read; no column."""
+
+    @property
+    def lease_left_s(self) -> float:
+        """Return for how long after the row was read its attempt may still be sending."""
+        return max(0.0, self.lease - self.read_at) if self.state is EffectState.DISPATCHED else 0.0
 
     def effect(self) -> Effect:
         """Return the form that people see."""
@@ -79,8 +87,9 @@ class EffectRow(Frozen):
 
 
 Go = Literal["go", "recorded", "wait", "unknown", "conflict"]
-"""go: send now, with this token. recorded: it was settled; do not send. wait: another attempt may be sending until
-`row.lease`. unknown: it may have been sent; do not send. conflict: the row is about another call; do not send."""
+"""go: send now, with this token. recorded: it was settled; do not send. wait: another attempt may be sending for
+`row.lease_left_s`. unknown: it may have been sent; do not send. conflict: the row is about another call; do not
+send."""
 
 
 class Begun(Frozen):

@@ -69,7 +69,7 @@ class Pruning:
         """Return the runs without records since a unix time, the oldest first."""
 
         def work(connection: Connection) -> list[Prunable]:
-            rows = connection.execute(_idle(before).order_by(runs.c.opened_at)).all()
+            rows = connection.execute(_idle(before).order_by(runs.c.opened_at, runs.c.run)).all()
             return [
                 Prunable(
                     run=row.run,

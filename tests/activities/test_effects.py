@@ -2,7 +2,6 @@
 
 import asyncio
 import sqlite3
-import time
 
 import pytest
 from temporalio.testing import ActivityEnvironment
@@ -22,7 +21,7 @@ def intent_of(lease_s):
         n=1,
         tool="desk.send",
         args_digest=digest_of({}),
-        lease=time.time() + lease_s,
+        lease_s=lease_s,
         user_id="singleton",
     )
 
@@ -82,7 +81,7 @@ async def test_an_outcome_that_cannot_be_written_is_returned_and_the_row_repaire
             return Answer(success=True, data={"sent": True})
 
         # The wait of some seconds past the lease is the same, only shorter.
-        monkeypatch.setattr(effects, "_until", lambda _: time.time())
+        monkeypatch.setattr(effects, "_patience_s", lambda _: 0)
         sender = Effects(records)
         try:
             result = await ActivityEnvironment().run(sent, sender, intent_of(2), call)

@@ -20,6 +20,7 @@ from tests.crash.script import MAILS, Script, plan
 from tests.engine import PRICES, ROOT, Mailbox, assert_no_task_failure, toolbox_of
 from tests.mailbox_server import open_mailbox
 from tests.nursery.nursery import Child, Nursery, plain_environment
+from tests.skew import skewed
 
 BILL = {"scripted": (1.0, 0.1, 4.0)}
 
@@ -39,8 +40,11 @@ class Case:
     ceiling_usd: float
     workers: int = 0
 
-    async def worker(self, kill_at: str = "", sign: str = "KILL") -> Child:
-        """Raise a worker; with `kill_at` it dies by itself at that point, or is stopped there."""
+    async def worker(self, kill_at: str = "", sign: str = "KILL", skew: float = 0) -> Child:
+        """Raise a worker; with `kill_at` it dies by itself at that point, or is stopped there.
+
+        By `skew` seconds its clock is ahead of all others, or behind them.
+        """
         self.workers += 1
         kill = {
             "KILL_AT": kill_at,
@@ -49,7 +53,8 @@ class Case:
             "KILL_WITNESS": str(self.folder / "witness"),
         }
         log = self.folder / f"worker-{self.workers}.log"
-        return await self.nursery.worker(self.environment | (kill if kill_at else {}), log)
+        more = (kill if kill_at else {}) | (skewed(skew) if skew else {})
+        return await self.nursery.worker(self.environment | more, log)
 
     async def start(self, **more: Any) -> WorkflowHandle[Any, Any]:
         task = {"plan": plan()} if self.shape == "plan" else {"text": "Remind the customers."}

@@ -4,12 +4,14 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from temporalio.client import Client
 
 from tests.crash.case import killed_at, open_case
 from tests.crash.points import Point
 from tests.nursery.nursery import Nursery
+from tests.postgres import PostgresServer
 
 AT_ONCE = 4
 
@@ -32,16 +34,23 @@ async def open_receiver() -> AsyncGenerator[str]:
 
 @asynccontextmanager
 async def open_matrix(
-    client: Client, nursery: Nursery, folder: Path, points: Sequence[Point]
+    client: Client, nursery: Nursery, folder: Path, points: Sequence[Point], postgres: PostgresServer | None = None
 ) -> AsyncGenerator[dict[str, asyncio.Task[None]]]:
-    """Start a run for each point; yields them by the point's name."""
+    """Start a run for each point, on SQLite or on the Postgres; yields them by the point's name."""
     turns = asyncio.Semaphore(AT_ONCE)
 
     async def run(point: Point) -> None:
         async with turns, asyncio.timeout(200):
             place = folder / point.name.replace(":", "_")
             during = point.nth if (point.when, point.place) == ("during", "model.request") else 0
-            options = {"shape": point.shape, "transport": point.transport, "during_model": during, "notify": address}
+            options: dict[str, Any] = {
+                "shape": point.shape,
+                "transport": point.transport,
+                "during_model": during,
+                "notify": address,
+            }
+            if postgres is not None:
+                options["BACKSTAY_DATABASE_URL"] = await postgres.new_database()
             async with open_case(client, nursery, place, **options) as case:
                 await killed_at(case, point)
 

@@ -100,6 +100,14 @@ POINTS = [
     Point("before", "check_call", 2, shape="plan"),
     Point("after", "effects.begin", 2, shape="plan"),
 ]
+POSTGRES_POINTS = [
+    *_both("effects.begin", 1),
+    Point("during", "provider.request.send", 1),
+    Point("before", "effects.settle", 1),
+    Point("after", "events.append", 5),
+    Point("after", "effects.settle", 5, shape="undo_run"),
+]
+"""Those at which the store matters most, which `make test` also tries on Postgres; `make soak` tries them all there."""
 MORE_POINTS = [
     *_both("call_tool.send", 3),
     *_both("effects.begin", 3),

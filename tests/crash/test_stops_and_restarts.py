@@ -2,20 +2,15 @@
 
 import asyncio
 import signal
-import socket
-import sys
-from contextlib import asynccontextmanager
 from datetime import timedelta
-from pathlib import Path
 
 import pytest_asyncio
-from temporalio.client import Client
 from temporalio.service import RPCError
 
-from backstay.calls import DATA_CONVERTER
 from examples.mailbox.faults import Faults
 from tests.crash.case import open_case
 from tests.crash.script import MAILS
+from tests.crash.temporal_server import client_of, free_port, server
 from tests.together import started, together
 
 WITHOUT_CHECK = {"safety": "write_safe", "idempotent": False}
@@ -123,39 +118,10 @@ async def test_a_decision_made_while_no_worker_lives_is_acted_on_by_the_next(tem
         assert case.person.asked == {}
 
 
-@asynccontextmanager
-async def server(port: int, database: Path):
-    """Start a Temporal server that remembers; it is killed, never stopped."""
-    process = await asyncio.create_subprocess_exec(
-        str(Path(sys.executable).parent / "temporal"),
-        *("server", "start-dev", "--headless", "--port", str(port), "--db-filename", str(database)),
-        *("--log-level", "error"),
-        stdout=asyncio.subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    try:
-        yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.wait()
-
-
-async def client_of(port: int) -> Client:
-    async with asyncio.timeout(60):
-        while True:
-            try:
-                return await Client.connect(f"127.0.0.1:{port}", data_converter=DATA_CONVERTER)
-            except (RPCError, RuntimeError):
-                await asyncio.sleep(0.2)
-
-
 @together
 async def test_a_temporal_server_killed_during_sending_and_started_again_loses_nothing(temporal, nursery, tmp_path):
     """The session's server serves other runs meanwhile, so this run has one of its own."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     async with server(port, tmp_path / "temporal.db") as first:
         client = await client_of(port)
         async with open_case(client, nursery, tmp_path / "case", faults=Faults(slow_seconds=1)) as case:

@@ -25,10 +25,12 @@ from structlog.testing import capture_logs
 OPENED = (
     "activities.registry",
     "anyio._backends._asyncio",
+    "asyncpg",
     "backstay.cli.app",
     "httpcore2",
     "mcp.client.stdio",
     "openai.resources.chat.completions",
+    "sqlalchemy.dialects.postgresql.asyncpg",
     "sqlalchemy.dialects.sqlite",
     "store.opening",
     "tests.crash.points",
@@ -110,6 +112,9 @@ def give_birth(order: dict[str, Any]) -> int:
     code = 70
     try:
         become(order)
+        if "LD_PRELOAD" in order["environment"]:
+            # Only a new program can have another library stand before the one of C.
+            os.execv(sys.executable, [sys.executable, "-m", order["program"], *order["arguments"]])
         if order["program"].endswith(".py"):
             runpy.run_path(order["program"], run_name="__main__")
         else:

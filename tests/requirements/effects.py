@@ -60,6 +60,29 @@ ROWS = (
         ),
     ),
     row(
+        "effect:lease-clock",
+        "issue 11",
+        "leases and the time of idempotency count by the database's clock: a process whose own clock is two minutes "
+        "ahead or behind waits for others, and is waited for, as long as any other",
+        in_file(
+            "store/test_skew.py",
+            "test_a_process_with_a_wrong_clock_waits_for_the_lease_of_another_just_as_long",
+            "test_a_lease_that_a_process_with_a_wrong_clock_began_ends_when_it_should",
+            "test_what_is_over_and_what_is_not_is_said_by_the_database_alone",
+        ),
+    ),
+    row(
+        "effect:lease-clock-file",
+        "issue 11",
+        "the clock of a database file counts from the start of its host, which a file beside it tells; it goes on from "
+        "the last write where a host starts with a clock far behind",
+        in_file(
+            "store/test_skew.py",
+            "test_a_file_that_says_when_the_host_was_started_is_made_again_for_another_start",
+            "test_time_in_a_file_goes_on_from_its_last_write_on_a_host_that_starts_with_a_clock_far_behind",
+        ),
+    ),
+    row(
         "effect:dead-lease",
         "design 4.4",
         "after the lease the outcome is unknown, and stays so",
@@ -134,7 +157,8 @@ ROWS = (
     row(
         "effect:settle-once",
         "design 4.3",
-        "an effect is settled once, by the attempt that holds its token, as an outcome that an attempt may report",
+        "an effect is settled once, by the attempt that holds its token and may say so again, as an outcome that an "
+        "attempt may report",
         in_file(
             "store/test_settle.py",
             "test_an_effect_is_settled_once",

@@ -27,6 +27,47 @@ ROWS = (
         ),
     ),
     row(
+        "effect:kill-matrix-postgres",
+        "issue 11",
+        "with the store in Postgres, a worker killed at a named point is replaced, and every mail is sent once: at a "
+        "few points in make test, at all others in make soak",
+        in_file(
+            "crash/test_kill_points_on_postgres.py",
+            "test_with_a_store_in_postgres_a_killed_worker_is_replaced_and_every_mail_is_sent_once",
+        ),
+        in_file(
+            "soak/test_more_points.py",
+            "test_with_a_store_in_postgres_a_worker_killed_at_any_other_point_is_replaced",
+        ),
+    ),
+    row(
+        "effect:skewed-clocks",
+        "issue 11",
+        "two workers whose clocks differ by two minutes send nothing twice, on Postgres and on SQLite, though one is "
+        "stopped between its intent and its send and continued when the other has sent the call",
+        in_file(
+            "crash/test_skewed_clocks.py",
+            "test_on_postgres_a_worker_ahead_sends_nothing_that_a_stopped_worker_may_still_send",
+            "test_on_postgres_a_stopped_worker_that_is_behind_sends_nothing_late",
+            "test_on_sqlite_a_worker_ahead_sends_nothing_that_a_stopped_worker_may_still_send",
+            "test_on_sqlite_a_stopped_worker_that_is_behind_sends_nothing_late",
+        ),
+    ),
+    row(
+        "effect:two-hosts",
+        "issue 11 Done 4",
+        "two worker processes on Postgres, one with a clock two minutes off, send nothing twice, lose nothing and end "
+        "every run while workers, Temporal and Postgres are killed at random: a sample in make test, 100 kills in soak",
+        in_file(
+            "crash/test_two_hosts.py",
+            "test_runs_on_two_workers_end_and_send_once_while_workers_temporal_and_postgres_are_killed",
+        ),
+        in_file(
+            "soak/test_two_hosts.py",
+            "test_runs_on_two_workers_end_and_send_once_however_often_workers_temporal_and_postgres_are_killed",
+        ),
+    ),
+    row(
         "effect:undeclared",
         "issue Done 4",
         "a tool without verify or idempotency, killed after its send, leads to a question and never to a second send",

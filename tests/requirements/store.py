@@ -6,9 +6,9 @@ ROWS = (
     row(
         "store:identity",
         "design 14",
-        "another store is refused and both are named, and two homes are two stores",
+        "another store is refused and both are named, and two databases are two stores, on SQLite and on Postgres",
         in_file("store/test_identity.py", "test_another_store_is_refused_and_both_are_named"),
-        in_file("store/test_opening.py", "test_two_homes_are_two_stores"),
+        in_file("store/test_opening.py", "test_two_databases_are_two_stores"),
     ),
     row(
         "store:epoch",
@@ -59,7 +59,7 @@ ROWS = (
         " behind",
         in_file(
             "store/test_opening.py",
-            "test_processes_that_open_an_empty_home_at_once_find_one_store",
+            "test_processes_that_open_an_empty_database_at_once_find_one_store",
             "test_openings_in_one_process_do_not_disturb_each_other",
             "test_a_migration_that_is_cut_off_leaves_nothing_behind",
         ),
@@ -215,9 +215,36 @@ ROWS = (
         in_file("store/test_unavailable.py", "test_a_database_that_was_replaced_under_a_worker_is_unavailable"),
     ),
     row(
-        "store:several-hosts",
+        "store:postgres-away",
+        "issue 11",
+        "a Postgres that is killed, or that others lock for too long, is unavailable to all who wait and works again "
+        "afterwards, and what was committed is still there",
+        in_file(
+            "store/test_unavailable.py",
+            "test_a_postgres_that_was_killed_is_unavailable_and_works_again_when_it_is_back",
+            "test_a_row_locked_for_too_long_in_postgres_is_unavailable_and_works_again_afterwards",
+        ),
+    ),
+    row(
+        "store:postgres-silent",
+        "issue 11",
+        "a worker that falls silent during a transaction, and a Postgres that hangs, hold nobody up for long",
+        in_file(
+            "store/test_unavailable.py",
+            "test_a_process_that_falls_silent_amid_a_transaction_on_postgres_does_not_keep_the_others_waiting",
+            "test_a_postgres_that_hangs_is_unavailable_and_works_again_when_it_goes_on",
+        ),
+    ),
+    row(
+        "store:postgres-none",
+        "issue 11",
+        "a Postgres that cannot be reached, does not let this user in or has no such database is named in one line",
+        in_file("store/test_unavailable.py", "test_a_postgres_that_cannot_be_used_is_named_in_one_line"),
+    ),
+    row(
+        "store:s3-blobs",
         "design 14",
-        "Postgres and S3-compatible blobs for several hosts",
+        "S3-compatible blobs for several hosts",
         deferred=PRODUCTION,
     ),
     row(

@@ -4,7 +4,7 @@ import pytest
 import pytest_asyncio
 
 from tests.crash.matrix import open_matrix
-from tests.crash.points import MORE_POINTS
+from tests.crash.points import MORE_POINTS, POINTS, POSTGRES_POINTS
 
 pytestmark = pytest.mark.soak
 
@@ -15,7 +15,23 @@ async def more(temporal, nursery, tmp_path_factory):
         yield running
 
 
+ON_POSTGRES = [point for point in (*POINTS, *MORE_POINTS) if point not in POSTGRES_POINTS]
+
+
+@pytest_asyncio.fixture(scope="module")
+async def on_postgres(temporal, nursery, postgres, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("postgres")
+    async with open_matrix(temporal, nursery, folder, ON_POSTGRES, postgres) as running:
+        yield running
+
+
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("point", MORE_POINTS, ids=lambda point: point.name)
 async def test_a_worker_killed_at_a_further_point_is_replaced_and_every_mail_is_sent_once(more, point):
     await more[point.name]
+
+
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("point", ON_POSTGRES, ids=lambda point: point.name)
+async def test_with_a_store_in_postgres_a_worker_killed_at_any_other_point_is_replaced(on_postgres, point):
+    await on_postgres[point.name]

@@ -9,7 +9,7 @@ from store.effects.types import Intent
 from store.opening import open_store
 
 FIRST = Intent(
-    effect_id="w/r/1", run="w/r", n=1, tool="mail.send", args_digest="d1", step=2, send=1, lease=130, user_id="ana"
+    effect_id="w/r/1", run="w/r", n=1, tool="mail.send", args_digest="d1", step=2, send=1, lease_s=30, user_id="ana"
 )
 ONCE = {"idempotency_ttl": None, "epoch_differs": False}
 
@@ -22,12 +22,12 @@ class Clock:
 
 
 def later(intent: Intent, clock: Clock, **changes) -> Intent:
-    return intent.model_copy(update={"lease": clock.now + 30, **changes})
+    return intent.model_copy(update={"lease_s": 30, **changes})
 
 
-async def test_the_first_attempt_goes_and_the_row_says_so(tmp_path):
+async def test_the_first_attempt_goes_and_the_row_says_so(tmp_path, database_url):
     clock = Clock()
-    async with open_store(database_url=None, home=tmp_path, clock=clock) as store:
+    async with open_store(database_url=database_url, home=tmp_path, clock=clock) as store:
         intent = FIRST.model_copy(update={"arguments_sealed": "e" * 40})
         begun = await store.effects.begin(intent, attempt=1, **ONCE)
         row = await store.effects.get("w/r/1")
@@ -56,16 +56,17 @@ async def test_the_first_attempt_goes_and_the_row_says_so(tmp_path):
         "authority": None,
         "first_sent_at": 100.0,
         "updated_at": 100.0,
+        "read_at": 100.0,
     }
 
 
-async def test_a_retry_whose_earlier_attempt_left_no_row_goes(tmp_path):
-    async with open_store(database_url=None, home=tmp_path) as store:
+async def test_a_retry_whose_earlier_attempt_left_no_row_goes(tmp_path, database_url):
+    async with open_store(database_url=database_url, home=tmp_path) as store:
         assert (await store.effects.begin(FIRST, attempt=4, **ONCE)).kind == "go"
 
 
-async def test_after_a_restore_only_a_first_attempt_without_a_row_goes(tmp_path):
-    async with open_store(database_url=None, home=tmp_path) as store:
+async def test_after_a_restore_only_a_first_attempt_without_a_row_goes(tmp_path, database_url):
+    async with open_store(database_url=database_url, home=tmp_path) as store:
         first = await store.effects.begin(FIRST, attempt=1, idempotency_ttl=None, epoch_differs=True)
         lost = FIRST.model_copy(update={"effect_id": "w/r/2", "n": 2})
         retry = await store.effects.begin(lost, attempt=2, idempotency_ttl=None, epoch_differs=True)
@@ -75,26 +76,26 @@ async def test_after_a_restore_only_a_first_attempt_without_a_row_goes(tmp_path)
     assert retry.row.state is EffectState.UNKNOWN
 
 
-async def test_what_was_lost_in_a_restore_can_be_settled_and_sent_anew(tmp_path):
+async def test_what_was_lost_in_a_restore_can_be_settled_and_sent_anew(tmp_path, database_url):
     clock = Clock()
-    async with open_store(database_url=None, home=tmp_path, clock=clock) as store:
+    async with open_store(database_url=database_url, home=tmp_path, clock=clock) as store:
         await store.effects.begin(FIRST, attempt=2, idempotency_ttl=None, epoch_differs=True)
         await store.effects.resolve("w/r/1", state=EffectState.NOT_SENT, outcome="ana: did not happen")
         again = await store.effects.begin(later(FIRST, clock, send=2), attempt=1, **ONCE)
     assert (again.kind, again.row.send) == ("go", 2)
 
 
-async def test_a_second_send_without_the_row_of_the_first_is_unknown(tmp_path):
-    async with open_store(database_url=None, home=tmp_path) as store:
+async def test_a_second_send_without_the_row_of_the_first_is_unknown(tmp_path, database_url):
+    async with open_store(database_url=database_url, home=tmp_path) as store:
         begun = await store.effects.begin(FIRST.model_copy(update={"send": 2}), attempt=1, **ONCE)
     assert begun.kind == "unknown"
 
 
 @pytest.mark.parametrize("change", [{"tool": "mail.delete"}, {"args_digest": "d2"}, {"undo": True}])
 @pytest.mark.parametrize("state", [None, EffectState.APPLIED, EffectState.NOT_SENT, EffectState.UNKNOWN])
-async def test_another_call_under_the_same_id_is_a_conflict_and_changes_nothing(tmp_path, change, state):
+async def test_another_call_under_the_same_id_is_a_conflict_and_changes_nothing(tmp_path, change, state, database_url):
     clock = Clock()
-    async with open_store(database_url=None, home=tmp_path, clock=clock) as store:
+    async with open_store(database_url=database_url, home=tmp_path, clock=clock) as store:
         begun = await store.effects.begin(FIRST, attempt=1, **ONCE)
         if state is not None:
             await store.effects.settle("w/r/1", begun.token, state)
@@ -102,15 +103,14 @@ async def test_another_call_under_the_same_id_is_a_conflict_and_changes_nothing(
         clock.now = 500
         other = await store.effects.begin(later(FIRST, clock, send=2, **change), attempt=1, **ONCE)
         assert other.kind == "conflict"
-        assert other.row == before
-        assert await store.effects.get("w/r/1") == before
+        assert other.row == await store.effects.get("w/r/1") == before.model_copy(update={"read_at": 500})
 
 
 @pytest.mark.parametrize("state", [EffectState.APPLIED, EffectState.FAILED])
 @pytest.mark.parametrize("send", [1, 2])
-async def test_a_settled_effect_is_recorded_and_not_sent_again(tmp_path, state, send):
+async def test_a_settled_effect_is_recorded_and_not_sent_again(tmp_path, database_url, state, send):
     clock = Clock()
-    async with open_store(database_url=None, home=tmp_path, clock=clock) as store:
+    async with open_store(database_url=database_url, home=tmp_path, clock=clock) as store:
         begun = await store.effects.begin(FIRST, attempt=1, **ONCE)
         await store.effects.settle("w/r/1", begun.token, state, outcome="told", result_ref="a" * 40)
         clock.now = 1000
@@ -122,8 +122,8 @@ async def test_a_settled_effect_is_recorded_and_not_sent_again(tmp_path, state, 
 
 
 @pytest.mark.parametrize("state", [EffectState.COMPENSATED, EffectState.KEPT])
-async def test_an_effect_that_was_taken_back_or_kept_is_not_sent_again(tmp_path, state):
-    async with open_store(database_url=None, home=tmp_path) as store:
+async def test_an_effect_that_was_taken_back_or_kept_is_not_sent_again(tmp_path, state, database_url):
+    async with open_store(database_url=database_url, home=tmp_path) as store:
         begun = await store.effects.begin(FIRST, attempt=1, **ONCE)
         await store.effects.settle("w/r/1", begun.token, EffectState.APPLIED)
         await store.effects.mark("w/r/1", state)
@@ -132,9 +132,9 @@ async def test_an_effect_that_was_taken_back_or_kept_is_not_sent_again(tmp_path,
 
 @pytest.mark.parametrize("ttl", [None, 1000])
 @pytest.mark.parametrize("send", [1, 2])
-async def test_while_the_lease_lives_others_wait(tmp_path, ttl, send):
+async def test_while_the_lease_lives_others_wait(tmp_path, ttl, send, database_url):
     clock = Clock()
-    async with open_store(database_url=None, home=tmp_path, clock=clock) as store:
+    async with open_store(database_url=database_url, home=tmp_path, clock=clock) as store:
         await store.effects.begin(FIRST, attempt=1, **ONCE)
         clock.now = 129.9
         again = await store.effects.begin(
@@ -144,18 +144,18 @@ async def test_while_the_lease_lives_others_wait(tmp_path, ttl, send):
 
 
 @pytest.mark.parametrize("send", [1, 2])
-async def test_after_the_lease_the_outcome_is_unknown(tmp_path, send):
+async def test_after_the_lease_the_outcome_is_unknown(tmp_path, send, database_url):
     clock = Clock()
-    async with open_store(database_url=None, home=tmp_path, clock=clock) as store:
+    async with open_store(database_url=database_url, home=tmp_path, clock=clock) as store:
         await store.effects.begin(FIRST, attempt=1, **ONCE)
         clock.now = 130
         again = await store.effects.begin(later(FIRST, clock, send=send), attempt=2, **ONCE)
     assert again.kind == "unknown"
 
 
-async def test_an_idempotent_effect_goes_again_with_a_new_token_until_its_time_is_over(tmp_path):
+async def test_an_idempotent_effect_goes_again_with_a_new_token_until_its_time_is_over(tmp_path, database_url):
     clock = Clock()
-    async with open_store(database_url=None, home=tmp_path, clock=clock) as store:
+    async with open_store(database_url=database_url, home=tmp_path, clock=clock) as store:
         kinds = []
         tokens = set()
         for clock.now in (100, 130, 160, 190, 199, 220):
@@ -167,9 +167,9 @@ async def test_an_idempotent_effect_goes_again_with_a_new_token_until_its_time_i
     assert len(tokens - {""}) == 4
 
 
-async def test_an_idempotent_effect_still_needs_its_earlier_send_settled_before_a_new_one(tmp_path):
+async def test_an_idempotent_effect_still_needs_its_earlier_send_settled_before_a_new_one(tmp_path, database_url):
     clock = Clock()
-    async with open_store(database_url=None, home=tmp_path, clock=clock) as store:
+    async with open_store(database_url=database_url, home=tmp_path, clock=clock) as store:
         await store.effects.begin(FIRST, attempt=1, **ONCE)
         clock.now = 200
         begun = await store.effects.begin(
@@ -178,9 +178,9 @@ async def test_an_idempotent_effect_still_needs_its_earlier_send_settled_before_
     assert begun.kind == "unknown"
 
 
-async def test_what_was_proven_not_sent_goes_again_under_the_same_send(tmp_path):
+async def test_what_was_proven_not_sent_goes_again_under_the_same_send(tmp_path, database_url):
     clock = Clock()
-    async with open_store(database_url=None, home=tmp_path, clock=clock) as store:
+    async with open_store(database_url=database_url, home=tmp_path, clock=clock) as store:
         first = await store.effects.begin(FIRST, attempt=1, **ONCE)
         await store.effects.settle("w/r/1", first.token, EffectState.NOT_SENT, outcome="HTTP 429")
         clock.now = 110
@@ -191,9 +191,9 @@ async def test_what_was_proven_not_sent_goes_again_under_the_same_send(tmp_path)
     assert late is False
 
 
-async def test_unknown_stays_unknown_even_when_it_is_idempotent(tmp_path):
+async def test_unknown_stays_unknown_even_when_it_is_idempotent(tmp_path, database_url):
     clock = Clock()
-    async with open_store(database_url=None, home=tmp_path, clock=clock) as store:
+    async with open_store(database_url=database_url, home=tmp_path, clock=clock) as store:
         begun = await store.effects.begin(FIRST, attempt=1, **ONCE)
         await store.effects.settle("w/r/1", begun.token, EffectState.UNKNOWN, outcome="connection closed")
         for send in (1, 2):
@@ -203,9 +203,9 @@ async def test_unknown_stays_unknown_even_when_it_is_idempotent(tmp_path):
             assert again.kind == "unknown"
 
 
-async def test_what_a_person_says_did_not_happen_goes_only_under_a_new_send(tmp_path):
+async def test_what_a_person_says_did_not_happen_goes_only_under_a_new_send(tmp_path, database_url):
     clock = Clock()
-    async with open_store(database_url=None, home=tmp_path, clock=clock) as store:
+    async with open_store(database_url=database_url, home=tmp_path, clock=clock) as store:
         begun = await store.effects.begin(FIRST, attempt=1, **ONCE)
         await store.effects.settle("w/r/1", begun.token, EffectState.UNKNOWN)
         await store.effects.resolve("w/r/1", state=EffectState.NOT_SENT, outcome="ana: did not happen")
@@ -217,9 +217,9 @@ async def test_what_a_person_says_did_not_happen_goes_only_under_a_new_send(tmp_
     assert stale.kind == "conflict"
 
 
-async def test_a_person_also_closes_a_send_that_its_own_attempt_found_not_sent(tmp_path):
+async def test_a_person_also_closes_a_send_that_its_own_attempt_found_not_sent(tmp_path, database_url):
     clock = Clock()
-    async with open_store(database_url=None, home=tmp_path, clock=clock) as store:
+    async with open_store(database_url=database_url, home=tmp_path, clock=clock) as store:
         begun = await store.effects.begin(FIRST, attempt=1, **ONCE)
         await store.effects.settle("w/r/1", begun.token, EffectState.NOT_SENT, outcome="HTTP 401")
         closed = await store.effects.resolve("w/r/1", state=EffectState.NOT_SENT, outcome="ana: did not happen")
@@ -229,10 +229,10 @@ async def test_a_person_also_closes_a_send_that_its_own_attempt_found_not_sent(t
     assert (sleeper.kind, fresh.kind) == ("recorded", "go")
 
 
-async def test_a_compensation_that_failed_goes_again_only_under_a_new_send(tmp_path):
+async def test_a_compensation_that_failed_goes_again_only_under_a_new_send(tmp_path, database_url):
     clock = Clock()
     undo = FIRST.model_copy(update={"effect_id": "w/r/1/undo", "undo": True, "tool": "mail.recall"})
-    async with open_store(database_url=None, home=tmp_path, clock=clock) as store:
+    async with open_store(database_url=database_url, home=tmp_path, clock=clock) as store:
         for effect in (FIRST, undo):
             begun = await store.effects.begin(effect, attempt=1, **ONCE)
             await store.effects.settle(effect.effect_id, begun.token, EffectState.FAILED, outcome="no such message")
@@ -242,9 +242,9 @@ async def test_a_compensation_that_failed_goes_again_only_under_a_new_send(tmp_p
     assert (again.kind, again.row.send, again.row.outcome) == ("go", 2, None)
 
 
-async def test_an_old_send_finds_the_record_of_a_newer_one(tmp_path):
+async def test_an_old_send_finds_the_record_of_a_newer_one(tmp_path, database_url):
     clock = Clock()
-    async with open_store(database_url=None, home=tmp_path, clock=clock) as store:
+    async with open_store(database_url=database_url, home=tmp_path, clock=clock) as store:
         first = await store.effects.begin(FIRST, attempt=1, **ONCE)
         await store.effects.settle("w/r/1", first.token, EffectState.NOT_SENT)
         second = await store.effects.begin(later(FIRST, clock, send=2), attempt=1, **ONCE)
@@ -253,13 +253,13 @@ async def test_an_old_send_finds_the_record_of_a_newer_one(tmp_path):
     assert (old.kind, old.row.outcome) == ("recorded", "sent at last")
 
 
-async def test_of_many_attempts_on_two_engines_exactly_one_goes(tmp_path):
+async def test_of_many_attempts_on_two_engines_exactly_one_goes(tmp_path, database_url):
     async with (
-        open_store(database_url=None, home=tmp_path) as first,
-        open_store(database_url=None, home=tmp_path) as other,
+        open_store(database_url=database_url, home=tmp_path) as first,
+        open_store(database_url=database_url, home=tmp_path) as other,
     ):
         for n in range(10):
-            intent = FIRST.model_copy(update={"effect_id": f"w/r/{n}", "n": n, "lease": 1e12})
+            intent = FIRST.model_copy(update={"effect_id": f"w/r/{n}", "n": n, "lease_s": 1e12})
             begun = await asyncio.gather(
                 *(store.effects.begin(intent, attempt=1, **ONCE) for store in (first, other) for _ in range(8))
             )
@@ -268,11 +268,11 @@ async def test_of_many_attempts_on_two_engines_exactly_one_goes(tmp_path):
             assert (await other.effects.get(intent.effect_id)).token == token
 
 
-async def test_of_many_attempts_to_repeat_an_idempotent_effect_exactly_one_goes(tmp_path):
+async def test_of_many_attempts_to_repeat_an_idempotent_effect_exactly_one_goes(tmp_path, database_url):
     clock = Clock()
     async with (
-        open_store(database_url=None, home=tmp_path, clock=clock) as first,
-        open_store(database_url=None, home=tmp_path, clock=clock) as other,
+        open_store(database_url=database_url, home=tmp_path, clock=clock) as first,
+        open_store(database_url=database_url, home=tmp_path, clock=clock) as other,
     ):
         await first.effects.begin(FIRST, attempt=1, **ONCE)
         clock.now = 500

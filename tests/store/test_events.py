@@ -10,8 +10,8 @@ def event(n: int, second: int = 0, text: str = "") -> Event:
     return Event(n=n, name="action.called", at=f"2026-03-01T10:00:{second:02}+00:00", step=n, text=text, data={"n": n})
 
 
-async def test_events_come_back_in_order_and_by_run(tmp_path):
-    async with open_store(database_url=None, home=tmp_path) as store:
+async def test_events_come_back_in_order_and_by_run(tmp_path, database_url):
+    async with open_store(database_url=database_url, home=tmp_path) as store:
         await store.events.append("w/r", [event(3), event(1)])
         await store.events.append("w/r", [event(2)])
         await store.events.append("w/s", [event(1, text="another run")])
@@ -21,15 +21,15 @@ async def test_events_come_back_in_order_and_by_run(tmp_path):
         assert await store.events.of_run("w/unknown") == []
 
 
-async def test_a_repeat_changes_nothing(tmp_path):
-    async with open_store(database_url=None, home=tmp_path) as store:
+async def test_a_repeat_changes_nothing(tmp_path, database_url):
+    async with open_store(database_url=database_url, home=tmp_path) as store:
         for _ in range(3):
             await store.events.append("w/r", [event(1), event(2)])
         assert await store.events.of_run("w/r") == [event(1), event(2)]
 
 
-async def test_of_two_events_with_one_number_the_newer_stays(tmp_path):
-    async with open_store(database_url=None, home=tmp_path) as store:
+async def test_of_two_events_with_one_number_the_newer_stays(tmp_path, database_url):
+    async with open_store(database_url=database_url, home=tmp_path) as store:
         await store.events.append("w/r", [event(1), event(2, second=5, text="before the reset"), event(3, second=6)])
         await store.events.append("w/r", [event(2, second=30, text="after the reset")])
         await store.events.append("w/r", [event(2, second=5, text="a sleeper's"), event(4, second=7)])
@@ -38,10 +38,10 @@ async def test_of_two_events_with_one_number_the_newer_stays(tmp_path):
         assert (await store.events.of_run("w/r", after=4))[0].text == "new"
 
 
-async def test_many_writers_lose_nothing(tmp_path):
+async def test_many_writers_lose_nothing(tmp_path, database_url):
     async with (
-        open_store(database_url=None, home=tmp_path) as first,
-        open_store(database_url=None, home=tmp_path) as other,
+        open_store(database_url=database_url, home=tmp_path) as first,
+        open_store(database_url=database_url, home=tmp_path) as other,
     ):
         await asyncio.gather(
             *(store.events.append("w/r", [event(n), event(n + 1)]) for n in range(1, 30) for store in (first, other))
@@ -49,9 +49,9 @@ async def test_many_writers_lose_nothing(tmp_path):
         assert [e.n for e in await first.events.of_run("w/r")] == list(range(1, 31))
 
 
-async def test_hostile_text_is_kept(tmp_path):
+async def test_hostile_text_is_kept(tmp_path, database_url):
     text = "\u202e \0 ⟦secret⟧ '; DROP TABLE events; -- 🪢"
     kept = Event(n=1, name="x", at="2026-03-01T10:00:00+00:00", text=text, data={text: [text]})
-    async with open_store(database_url=None, home=tmp_path) as store:
+    async with open_store(database_url=database_url, home=tmp_path) as store:
         await store.events.append(text, [kept])
         assert await store.events.of_run(text) == [kept]

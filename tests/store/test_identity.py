@@ -9,10 +9,10 @@ from backstay.errors import StoreMismatch
 from store.opening import open_store
 
 
-async def test_another_store_is_refused_and_both_are_named(tmp_path):
+async def test_another_store_is_refused_and_both_are_named(tmp_path, database_url, another_database_url):
     async with (
-        open_store(database_url=None, home=tmp_path / "a") as first,
-        open_store(database_url=None, home=tmp_path / "b") as other,
+        open_store(database_url=database_url, home=tmp_path / "a") as first,
+        open_store(database_url=another_database_url, home=tmp_path / "b") as other,
     ):
         first.check(first.stamp)
         first.check("")
@@ -24,8 +24,8 @@ async def test_another_store_is_refused_and_both_are_named(tmp_path):
             first.check("nonsense")
 
 
-async def test_a_new_epoch_is_the_same_store_and_is_noticed(tmp_path):
-    async with open_store(database_url=None, home=tmp_path) as store:
+async def test_a_new_epoch_is_the_same_store_and_is_noticed(tmp_path, database_url):
+    async with open_store(database_url=database_url, home=tmp_path) as store:
         before = store.stamp
         assert not store.epoch_differs(before)
         made = await store.new_epoch()
@@ -33,13 +33,13 @@ async def test_a_new_epoch_is_the_same_store_and_is_noticed(tmp_path):
         store.check(before)
         assert store.epoch_differs(before)
         assert not store.epoch_differs("")
-    async with open_store(database_url=None, home=tmp_path) as again:
+    async with open_store(database_url=database_url, home=tmp_path) as again:
         assert again.stamp == made.stamp
         assert again.run_key("w/r") == store.run_key("w/r")
 
 
-async def test_every_new_epoch_is_later(tmp_path):
-    async with open_store(database_url=None, home=tmp_path) as store:
+async def test_every_new_epoch_is_later(tmp_path, database_url):
+    async with open_store(database_url=database_url, home=tmp_path) as store:
         epochs = [store.identity.epoch, *[(await store.new_epoch()).epoch for _ in range(3)]]
     assert epochs == sorted(set(epochs))
 
@@ -57,16 +57,16 @@ async def test_two_restores_of_one_backup_lead_to_different_epochs(tmp_path, mon
     assert len(set(epochs)) == 2
 
 
-async def test_a_run_key_is_the_keyed_hash_of_the_run(tmp_path):
-    async with open_store(database_url=None, home=tmp_path) as store:
+async def test_a_run_key_is_the_keyed_hash_of_the_run(tmp_path, database_url):
+    async with open_store(database_url=database_url, home=tmp_path) as store:
         secret = store.identity.secret.get_secret_value()
         assert len(secret) == 32
         assert store.run_key("w/r") == hmac.new(secret, b"w/r", hashlib.sha256).digest()
         assert store.run_key("w/r") != store.run_key("w/s")
 
 
-async def test_the_secret_is_never_shown(tmp_path):
-    async with open_store(database_url=None, home=tmp_path) as store:
+async def test_the_secret_is_never_shown(tmp_path, database_url):
+    async with open_store(database_url=database_url, home=tmp_path) as store:
         secret = store.identity.secret.get_secret_value()
         for shown in (repr(store.identity), str(store.identity), str(store.identity.plain())):
             assert repr(secret)[2:-1] not in shown

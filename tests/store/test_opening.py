@@ -3,7 +3,6 @@
 import asyncio
 import os
 import shutil
-import sqlite3
 import stat
 import sys
 from pathlib import Path, PurePosixPath
@@ -11,7 +10,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import create_engine
+from sqlalchemy import Connection, inspect
 
 import store.database.place
 from backstay.errors import SettingsInvalid, StoreUnavailable
@@ -26,7 +25,7 @@ from pathlib import Path
 from store.opening import open_store
 
 async def main():
-    async with open_store(database_url=None, home=Path(sys.argv[1])) as store:
+    async with open_store(database_url=sys.argv[2] or None, home=Path(sys.argv[1])) as store:
         print(store.stamp)
 
 asyncio.run(main())
@@ -48,39 +47,38 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-async def test_a_first_opening_makes_the_schema_that_the_code_expects(tmp_path):
-    async with open_store(database_url=None, home=tmp_path):
-        pass
-
-    engine = create_engine(f"sqlite:///{tmp_path / 'backstay.db'}")
-    with engine.connect() as connection:
-        differences = compare_metadata(MigrationContext.configure(connection), metadata)
-    engine.dispose()
+async def test_a_first_opening_makes_the_schema_that_the_code_expects(tmp_path, database_url):
+    async with open_store(database_url=database_url, home=tmp_path) as store:
+        differences = await store._database.read(
+            lambda connection: compare_metadata(MigrationContext.configure(connection), metadata)
+        )
     assert differences == []
 
 
-async def test_a_store_stays_the_same_store_when_it_is_opened_again(tmp_path):
-    async with open_store(database_url=None, home=tmp_path) as first:
+async def test_a_store_stays_the_same_store_when_it_is_opened_again(tmp_path, database_url):
+    async with open_store(database_url=database_url, home=tmp_path) as first:
         ref = await first.blobs.of("w/r").put(b"kept")
-    async with open_store(database_url=None, home=tmp_path) as second:
+    async with open_store(database_url=database_url, home=tmp_path) as second:
         assert second.stamp == first.stamp
         assert second.run_key("w/r") == first.run_key("w/r")
         assert await second.blobs.of("w/r").get(ref) == b"kept"
 
 
-async def test_two_homes_are_two_stores(tmp_path):
+async def test_two_databases_are_two_stores(tmp_path, database_url, another_database_url):
     async with (
-        open_store(database_url=None, home=tmp_path / "a") as first,
-        open_store(database_url=None, home=tmp_path / "b") as other,
+        open_store(database_url=database_url, home=tmp_path / "a") as first,
+        open_store(database_url=another_database_url, home=tmp_path / "b") as other,
     ):
         assert first.identity.id != other.identity.id
         assert first.run_key("w/r") != other.run_key("w/r")
 
 
-async def test_processes_that_open_an_empty_home_at_once_find_one_store(tmp_path):
+async def test_processes_that_open_an_empty_database_at_once_find_one_store(tmp_path, database_url):
     async def opened() -> str:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", OPEN_AND_PRINT, str(tmp_path), cwd=ROOT, stdout=asyncio.subprocess.PIPE
+            *(sys.executable, "-c", OPEN_AND_PRINT, str(tmp_path), database_url or ""),
+            cwd=ROOT,
+            stdout=asyncio.subprocess.PIPE,
         )
         async with asyncio.timeout(60):
             output, _ = await process.communicate()
@@ -98,7 +96,7 @@ async def test_the_store_migrates_from_wherever_it_is_installed(tmp_path):
         sys.executable,
         "-c",
         f"import sys; sys.path[:0] = [{str(tmp_path / '100% app')!r}, {str(ROOT)!r}]; {OPEN_AND_PRINT}",
-        "home",
+        *("home", ""),
         cwd=tmp_path,
         stdout=asyncio.subprocess.PIPE,
     )
@@ -201,32 +199,37 @@ async def test_a_file_that_is_no_database_is_reported_in_one_line(tmp_path):
     )
 
 
-async def test_a_database_of_a_newer_version_is_refused_untouched(tmp_path):
-    async with open_store(database_url=None, home=tmp_path):
-        pass
-    with sqlite3.connect(tmp_path / "backstay.db") as connection:
-        connection.execute("UPDATE alembic_version SET version_num = '9999'")
-    connection.close()
+async def test_a_database_of_a_newer_version_is_refused_untouched(tmp_path, database_url):
+    async with open_store(database_url=database_url, home=tmp_path) as store:
+        await store._database.write(
+            lambda connection: connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+        )
     with pytest.raises(SettingsInvalid) as refused:
-        async with open_store(database_url=None, home=tmp_path):
+        async with open_store(database_url=database_url, home=tmp_path):
             pass
     assert "9999" in str(refused.value)
     assert "update backstay" in str(refused.value)
 
 
-async def test_a_migration_that_is_cut_off_leaves_nothing_behind(tmp_path, monkeypatch):
-    def cut_off(*_: object) -> None:
+async def test_a_migration_that_is_cut_off_leaves_nothing_behind(tmp_path, monkeypatch, database_url):
+    tables: list[str] = []
+
+    def cut_off(connection: Connection) -> None:
+        tables.extend(inspect(connection).get_table_names())
         raise KeyError("power")
 
     with monkeypatch.context() as broken:
         broken.setattr("store.opening.find_or_create", cut_off)
         with pytest.raises(KeyError):
-            async with open_store(database_url=None, home=tmp_path):
+            async with open_store(database_url=database_url, home=tmp_path):
                 pass
-    connection = sqlite3.connect(tmp_path / "backstay.db")
-    assert connection.execute("SELECT name FROM sqlite_master").fetchall() == []
-    connection.close()
-    async with open_store(database_url=None, home=tmp_path) as store:
+        assert "effects" in tables
+        broken.setattr("store.opening.migrate", lambda _: tables.clear())
+        with pytest.raises(KeyError):
+            async with open_store(database_url=database_url, home=tmp_path):
+                pass
+    assert tables == []
+    async with open_store(database_url=database_url, home=tmp_path) as store:
         assert store.identity.epoch == 1
 
 

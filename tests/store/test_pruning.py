@@ -33,7 +33,7 @@ def opening(name):
 
 
 def intent(run, n=1):
-    return Intent(effect_id=f"{run}/{n}", run=run, n=n, tool="t", args_digest="d", lease=130, user_id="ana")
+    return Intent(effect_id=f"{run}/{n}", run=run, n=n, tool="t", args_digest="d", lease_s=30, user_id="ana")
 
 
 def event(at):
@@ -52,10 +52,10 @@ async def a_whole_run(store, name):
     return refs
 
 
-async def test_a_pruned_run_leaves_one_row_and_no_payload_and_the_others_all_of_theirs(tmp_path):
+async def test_a_pruned_run_leaves_one_row_and_no_payload_and_the_others_all_of_theirs(tmp_path, database_url):
     async with (
-        open_store(database_url=None, home=tmp_path, clock=Clock()) as store,
-        open_store(database_url=None, home=tmp_path, clock=Clock()) as worker,
+        open_store(database_url=database_url, home=tmp_path, clock=Clock()) as store,
+        open_store(database_url=database_url, home=tmp_path, clock=Clock()) as worker,
     ):
         shown, sealed = await a_whole_run(store, "r1")
         # The worker believes both payloads written for either run: it has them in memory.
@@ -75,15 +75,15 @@ async def test_a_pruned_run_leaves_one_row_and_no_payload_and_the_others_all_of_
         assert await store.secrets.reveal("w/r1", ["handle"]) == {}
         assert len(await store.effects.of_run("w/r2")) == len(await store.events.of_run("w/r2")) == 1
         assert await worker.blobs.of("w/r2").put_json("shown by all") == shown
-    async with open_store(database_url=None, home=tmp_path) as fresh:
+    async with open_store(database_url=database_url, home=tmp_path) as fresh:
         assert await fresh.blobs.of("w/r2").get_json(shown) == "shown by all"
         assert await fresh.blobs.of("w/r2").unseal_json(sealed) == "sealed by all"
         with pytest.raises(ArgumentsInvalid):
             await fresh.blobs.of("w/r1").get_json(shown)
 
 
-async def test_every_later_intent_of_a_pruned_run_is_refused(tmp_path):
-    async with open_store(database_url=None, home=tmp_path, clock=Clock()) as store:
+async def test_every_later_intent_of_a_pruned_run_is_refused(tmp_path, database_url):
+    async with open_store(database_url=database_url, home=tmp_path, clock=Clock()) as store:
         await a_whole_run(store, "r1")
         await store.pruning.prune((await store.pruning.idle(BEFORE))[0], BEFORE)
         for again in (
@@ -100,13 +100,13 @@ async def test_every_later_intent_of_a_pruned_run_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("moved", ["opened", "closed", "effect", "event"])
-async def test_a_run_of_which_anything_was_recorded_lately_is_not_idle(tmp_path, moved):
+async def test_a_run_of_which_anything_was_recorded_lately_is_not_idle(tmp_path, moved, database_url):
     clock = Clock()
-    async with open_store(database_url=None, home=tmp_path, clock=clock) as store:
+    async with open_store(database_url=database_url, home=tmp_path, clock=clock) as store:
         clock.now = 2000 if moved == "opened" else 100
         await store.runs.opened(**opening("r1"))
         clock.now = 2000 if moved == "effect" else 100
-        await store.effects.begin(intent("w/r1").model_copy(update={"lease": 0}), **FIRST)
+        await store.effects.begin(intent("w/r1").model_copy(update={"lease_s": 0}), **FIRST)
         at = "1970-01-01T00:33:20.000+00:00" if moved == "event" else "1970-01-01T00:01:40.000+00:00"
         await store.events.append("w/r1", [event(at)])
         clock.now = 2000 if moved == "closed" else 100
@@ -115,9 +115,9 @@ async def test_a_run_of_which_anything_was_recorded_lately_is_not_idle(tmp_path,
         assert [run.run for run in await store.pruning.idle(2001)] == ["w/r1"]
 
 
-async def test_a_run_that_moves_after_temporal_was_asked_is_not_pruned(tmp_path):
+async def test_a_run_that_moves_after_temporal_was_asked_is_not_pruned(tmp_path, database_url):
     clock = Clock()
-    async with open_store(database_url=None, home=tmp_path, clock=clock) as store:
+    async with open_store(database_url=database_url, home=tmp_path, clock=clock) as store:
         for name in ("r1", "r2", "r3"):
             await a_whole_run(store, name)
         found = await store.pruning.idle(BEFORE)
@@ -128,11 +128,11 @@ async def test_a_run_that_moves_after_temporal_was_asked_is_not_pruned(tmp_path)
     assert [answer and answer.runs for answer in answers] == [None, None, 1]
 
 
-async def test_of_an_intent_and_a_pruning_at_once_only_one_comes_through(tmp_path):
+async def test_of_an_intent_and_a_pruning_at_once_only_one_comes_through(tmp_path, database_url):
     clock = Clock()
     async with (
-        open_store(database_url=None, home=tmp_path, clock=clock) as store,
-        open_store(database_url=None, home=tmp_path, clock=lambda: 2000.0) as worker,
+        open_store(database_url=database_url, home=tmp_path, clock=clock) as store,
+        open_store(database_url=database_url, home=tmp_path, clock=lambda: 2000.0) as worker,
     ):
         for n in range(20):
             await store.runs.opened(**opening(f"r{n}"))
@@ -146,22 +146,22 @@ async def test_of_an_intent_and_a_pruning_at_once_only_one_comes_through(tmp_pat
             assert len(await store.effects.of_run(run.run)) == (1 if pruned is None else 0)
 
 
-async def test_a_pruning_that_was_killed_between_rows_and_files_is_finished_by_the_next(tmp_path):
-    async with open_store(database_url=None, home=tmp_path, clock=Clock()) as store:
+async def test_a_pruning_that_was_killed_between_rows_and_files_is_finished_by_the_next(tmp_path, database_url):
+    async with open_store(database_url=database_url, home=tmp_path, clock=Clock()) as store:
         await a_whole_run(store, "r1")
         await store.pruning.prune((await store.pruning.idle(BEFORE))[0], BEFORE)
-    async with open_store(database_url=None, home=tmp_path) as again:
+    async with open_store(database_url=database_url, home=tmp_path) as again:
         assert await again.pruning.idle(BEFORE) == []
         assert (await again.pruning.free_payloads(await again.pruning.pruned())).files == 2
         assert (await again.pruning.free_payloads(await again.pruning.pruned())).files == 0
     assert list((tmp_path / "blobs").iterdir()) == []
 
 
-async def test_a_worker_of_an_earlier_epoch_may_begin_nothing_new(tmp_path):
+async def test_a_worker_of_an_earlier_epoch_may_begin_nothing_new(tmp_path, database_url):
     clock = Clock()
     async with (
-        open_store(database_url=None, home=tmp_path, clock=clock) as worker,
-        open_store(database_url=None, home=tmp_path, clock=clock) as operator,
+        open_store(database_url=database_url, home=tmp_path, clock=clock) as worker,
+        open_store(database_url=database_url, home=tmp_path, clock=clock) as operator,
     ):
         begun = await worker.effects.begin(intent("w/r"), **FIRST)
         new = await operator.new_epoch()

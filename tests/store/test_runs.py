@@ -22,9 +22,9 @@ def opening(workflow_id: str, run_id: str, **changes):
     }
 
 
-async def test_a_run_is_recorded_from_beginning_to_end(tmp_path):
+async def test_a_run_is_recorded_from_beginning_to_end(tmp_path, database_url):
     clock = Clock()
-    async with open_store(database_url=None, home=tmp_path, clock=clock) as store:
+    async with open_store(database_url=database_url, home=tmp_path, clock=clock) as store:
         await store.runs.opened(**opening("w", "r1"))
         begun = await store.runs.get("w")
         assert begun.model_dump() == {
@@ -47,9 +47,9 @@ async def test_a_run_is_recorded_from_beginning_to_end(tmp_path):
     assert (ended.state, ended.closed_at, ended.result) == ("closed", 160, {"outcome": "completed"})
 
 
-async def test_opening_again_changes_nothing(tmp_path):
+async def test_opening_again_changes_nothing(tmp_path, database_url):
     clock = Clock()
-    async with open_store(database_url=None, home=tmp_path, clock=clock) as store:
+    async with open_store(database_url=database_url, home=tmp_path, clock=clock) as store:
         await store.runs.opened(**opening("w", "r1", store="first/1"))
         await store.runs.closed("w/r1", {"outcome": "failed"})
         before = await store.runs.get("w")
@@ -59,24 +59,24 @@ async def test_opening_again_changes_nothing(tmp_path):
         assert before.store == "first/1"
 
 
-async def test_the_last_word_on_how_a_run_ended_counts(tmp_path):
-    async with open_store(database_url=None, home=tmp_path) as store:
+async def test_the_last_word_on_how_a_run_ended_counts(tmp_path, database_url):
+    async with open_store(database_url=database_url, home=tmp_path) as store:
         await store.runs.opened(**opening("w", "r1"))
         await store.runs.closed("w/r1", {"outcome": "failed"})
         await store.runs.closed("w/r1", {"outcome": "completed"})
         assert (await store.runs.get("w")).result == {"outcome": "completed"}
 
 
-async def test_the_end_of_a_run_whose_beginning_is_lost_is_kept(tmp_path):
-    async with open_store(database_url=None, home=tmp_path) as store:
+async def test_the_end_of_a_run_whose_beginning_is_lost_is_kept(tmp_path, database_url):
+    async with open_store(database_url=database_url, home=tmp_path) as store:
         await store.runs.closed("a/b/r1", {"outcome": "completed"})
         row = await store.runs.get("a/b", "r1")
     assert (row.run, row.state, row.result) == ("a/b/r1", "closed", {"outcome": "completed"})
 
 
-async def test_a_workflow_id_names_its_latest_run_and_any_run_id_its_own(tmp_path):
+async def test_a_workflow_id_names_its_latest_run_and_any_run_id_its_own(tmp_path, database_url):
     clock = Clock()
-    async with open_store(database_url=None, home=tmp_path, clock=clock) as store:
+    async with open_store(database_url=database_url, home=tmp_path, clock=clock) as store:
         await store.runs.opened(**opening("w", "r1"))
         await store.runs.opened(**opening("w", "r2", run="w/r1"))
         clock.now = 200
@@ -89,16 +89,16 @@ async def test_a_workflow_id_names_its_latest_run_and_any_run_id_its_own(tmp_pat
         assert await store.runs.get("unknown") is None
 
 
-async def test_the_newest_runs_come_first(tmp_path):
+async def test_the_newest_runs_come_first(tmp_path, database_url):
     clock = Clock()
-    async with open_store(database_url=None, home=tmp_path, clock=clock) as store:
+    async with open_store(database_url=database_url, home=tmp_path, clock=clock) as store:
         for n in range(5):
             clock.now += 1
             await store.runs.opened(**opening(f"w{n}", "r"))
         assert [row.workflow_id for row in await store.runs.newest(3)] == ["w4", "w3", "w2"]
 
 
-async def test_long_text_is_cut(tmp_path):
-    async with open_store(database_url=None, home=tmp_path) as store:
+async def test_long_text_is_cut(tmp_path, database_url):
+    async with open_store(database_url=database_url, home=tmp_path) as store:
         await store.runs.opened(**opening("w", "r1", text="x" * 10_000))
         assert len((await store.runs.get("w")).text) == 500

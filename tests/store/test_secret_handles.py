@@ -13,8 +13,8 @@ KEY, OTHER = (Fernet.generate_key().decode() for _ in range(2))
 VALUE = "hunter2-" + "x" * 20
 
 
-async def test_a_handle_is_revealed_in_its_own_run_only(tmp_path):
-    async with open_store(database_url=None, home=tmp_path) as store:
+async def test_a_handle_is_revealed_in_its_own_run_only(tmp_path, database_url):
+    async with open_store(database_url=database_url, home=tmp_path) as store:
         entry = SecretValue(provider="mail", value=VALUE)
         await store.secrets.remember("w/r", {"⟦secret:token:1⟧": entry})
         assert await store.secrets.reveal("w/r", ["⟦secret:token:1⟧", "⟦secret:token:2⟧"]) == {
@@ -24,8 +24,8 @@ async def test_a_handle_is_revealed_in_its_own_run_only(tmp_path):
         assert await store.secrets.reveal("w/r", []) == {}
 
 
-async def test_what_a_handle_stands_for_never_changes(tmp_path):
-    async with open_store(database_url=None, home=tmp_path) as store:
+async def test_what_a_handle_stands_for_never_changes(tmp_path, database_url):
+    async with open_store(database_url=database_url, home=tmp_path) as store:
         await store.secrets.remember("w/r", {"h1": SecretValue(provider="mail", value=VALUE)})
         await store.secrets.remember(
             "w/r",
@@ -37,21 +37,21 @@ async def test_what_a_handle_stands_for_never_changes(tmp_path):
     assert (revealed["h2"].provider, revealed["h2"].value) == ("crm", "")
 
 
-async def test_thousands_of_handles_fit(tmp_path):
+async def test_thousands_of_handles_fit(tmp_path, database_url):
     entries = {f"h{n}": SecretValue(provider="mail", value=f"value {n}") for n in range(3000)}
-    async with open_store(database_url=None, home=tmp_path) as store:
+    async with open_store(database_url=database_url, home=tmp_path) as store:
         await store.secrets.remember("w/r", entries)
         await store.secrets.remember("w/r", entries)
         assert await store.secrets.reveal("w/r", iter(entries)) == entries
 
 
-async def test_with_a_key_no_secret_lies_on_disk_in_clear(tmp_path):
-    async with open_store(database_url=None, home=tmp_path, encryption_keys=[KEY]) as store:
+async def test_with_a_key_no_secret_lies_on_disk_in_clear(tmp_path, database_url):
+    async with open_store(database_url=database_url, home=tmp_path, encryption_keys=[KEY]) as store:
         await store.secrets.remember("w/r", {"h": SecretValue(provider="mail", value=VALUE)})
         for path in tmp_path.iterdir():
             assert not path.is_file() or VALUE.encode() not in path.read_bytes()
         assert (await store.secrets.reveal("w/r", ["h"]))["h"].value == VALUE
-    async with open_store(database_url=None, home=tmp_path, encryption_keys=[OTHER]) as store:
+    async with open_store(database_url=database_url, home=tmp_path, encryption_keys=[OTHER]) as store:
         with pytest.raises(SettingsInvalid):
             await store.secrets.reveal("w/r", ["h"])
 
@@ -62,9 +62,9 @@ def test_a_secret_value_does_not_show_itself():
         assert VALUE not in shown
 
 
-async def test_no_secret_reaches_logs_or_errors(tmp_path, caplog, capsys):
+async def test_no_secret_reaches_logs_or_errors(tmp_path, caplog, capsys, database_url):
     caplog.set_level(logging.DEBUG)
-    async with open_store(database_url=None, home=tmp_path) as store:
+    async with open_store(database_url=database_url, home=tmp_path) as store:
         await store.secrets.remember("w/r", {"h": SecretValue(provider="mail", value=VALUE)})
         await store.secrets.reveal("w/r", ["h"])
         await store._database.write(lambda connection: connection.exec_driver_sql("DROP TABLE secret_handles"))

@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 
+import asyncpg
 import pytest
 
 from backstay.effects.effect import EffectState
@@ -10,8 +11,9 @@ from backstay.errors import StoreUnavailable
 from backstay.task.event import Event
 from store.effects.types import Intent
 from store.opening import open_store
+from tests.postgres import open_postgres
 
-FIRST = Intent(effect_id="w/r/1", run="w/r", n=1, tool="mail.send", args_digest="d1", lease=1e12, user_id="ana")
+FIRST = Intent(effect_id="w/r/1", run="w/r", n=1, tool="mail.send", args_digest="d1", lease_s=1e12, user_id="ana")
 ONCE = {"idempotency_ttl": None, "attempt": 1, "epoch_differs": False}
 
 
@@ -91,3 +93,92 @@ async def test_the_lock_of_a_migration_that_hangs_is_named(tmp_path, monkeypatch
             async with open_store(database_url=None, home=tmp_path):
                 pass
     assert "backstay.db.lock" in str(refused.value)
+
+
+async def test_a_postgres_that_was_killed_is_unavailable_and_works_again_when_it_is_back(tmp_path):
+    async with (
+        open_postgres() as server,
+        open_store(database_url=await server.new_database(), home=tmp_path) as store,
+    ):
+        begun = await store.effects.begin(FIRST, **ONCE)
+        # Several connections are open, and each is found dead by itself.
+        await asyncio.gather(*(store.effects.get("w/r/1") for _ in range(5)))
+        await server.kill()
+        settling = asyncio.gather(*(store.effects.get("w/r/1") for _ in range(5)), return_exceptions=True)
+        assert {type(answer) for answer in await settling} == {StoreUnavailable}
+        with pytest.raises(StoreUnavailable):
+            await store.effects.settle("w/r/1", begun.token, EffectState.APPLIED)
+        await server.start()
+        found = await asyncio.gather(*(store.effects.get("w/r/1") for _ in range(5)))
+        assert {row.token for row in found} == {begun.token}
+        assert await store.effects.settle("w/r/1", begun.token, EffectState.APPLIED)
+
+
+async def test_a_row_locked_for_too_long_in_postgres_is_unavailable_and_works_again_afterwards(tmp_path, postgres_url):
+    async with open_store(database_url=postgres_url, home=tmp_path, busy_timeout_s=0.05) as store:
+        begun = await store.effects.begin(FIRST, **ONCE)
+        holder = await asyncpg.connect(postgres_url)
+        async with holder.transaction():
+            await holder.execute("SELECT 1 FROM effects FOR UPDATE")
+            settling = (store.effects.settle("w/r/1", begun.token, EffectState.APPLIED) for _ in range(20))
+            told = await asyncio.gather(*settling, return_exceptions=True)
+            assert {type(answer) for answer in told} == {StoreUnavailable}
+            assert "lock" in str(told[0])
+        assert await store.effects.settle("w/r/1", begun.token, EffectState.APPLIED)
+        await holder.close()
+
+
+async def test_a_process_that_falls_silent_amid_a_transaction_on_postgres_does_not_keep_the_others_waiting(
+    tmp_path, postgres_url, monkeypatch
+):
+    monkeypatch.setattr("store.database.postgres.IDLE_S", 0.3)
+    async with (
+        open_store(database_url=postgres_url, home=tmp_path) as silent,
+        open_store(database_url=postgres_url, home=tmp_path) as other,
+    ):
+        begun = await silent.effects.begin(FIRST, **ONCE)
+        async with silent._database._engine.connect() as connection:
+            await connection.exec_driver_sql("SELECT 1 FROM effects FOR UPDATE")
+            # It waits for the lock, and well before it would give up the lock is free.
+            assert await other.effects.settle("w/r/1", begun.token, EffectState.APPLIED)
+            await connection.invalidate()
+        assert (await silent.effects.get("w/r/1")).state is EffectState.APPLIED
+
+
+async def test_a_postgres_that_hangs_is_unavailable_and_works_again_when_it_goes_on(tmp_path, monkeypatch):
+    monkeypatch.setattr("store.database.postgres.ANSWER_S", 0.3)
+    monkeypatch.setattr("store.database.postgres.CONNECT_S", 0.3)
+    async with (
+        open_postgres() as server,
+        open_store(database_url=await server.new_database(), home=tmp_path) as store,
+    ):
+        begun = await store.effects.begin(FIRST, **ONCE)
+        with server.stopped():
+            for _ in range(3):
+                with pytest.raises(StoreUnavailable):
+                    await store.effects.settle("w/r/1", begun.token, EffectState.APPLIED)
+        async with asyncio.timeout(20):
+            while True:
+                try:
+                    assert await store.effects.settle("w/r/1", begun.token, EffectState.APPLIED)
+                    break
+                except StoreUnavailable:
+                    continue
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ("/postgres?host={folder}", None),
+        ("/missing?host={folder}", "missing"),
+        ("/postgres?host=/nowhere", "reachable"),
+    ],
+)
+async def test_a_postgres_that_cannot_be_used_is_named_in_one_line(tmp_path, postgres, wrong, said):
+    address = "postgresql://stranger:hidden@" if said is None else "postgresql://postgres:hidden@"
+    with pytest.raises(StoreUnavailable) as refused:
+        async with open_store(database_url=address + wrong.format(folder=postgres.folder), home=tmp_path):
+            pass
+    assert (said or "stranger") in str(refused.value)
+    assert "hidden" not in str(refused.value)
+    assert "\n" not in str(refused.value)

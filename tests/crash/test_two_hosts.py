@@ -1,0 +1,18 @@
+"""Two workers on Postgres, as on two hosts of which one has a wrong clock, while everything is killed."""
+
+import pytest
+
+from tests.crash.chaos import VICTIMS, open_chaos
+
+SEED = "7"
+
+
+@pytest.mark.timeout(300)
+async def test_runs_on_two_workers_end_and_send_once_while_workers_temporal_and_postgres_are_killed(nursery, tmp_path):
+    async with open_chaos(nursery, tmp_path, SEED) as chaos:
+        victims = [*VICTIMS, *chaos.dice.sample(VICTIMS, 2)]
+        chaos.dice.shuffle(victims)
+        await chaos.go(victims, at_once=2)
+    assert chaos.failures == []
+    assert chaos.kills.total() == len(victims)
+    assert chaos.shapes.total() == chaos.runs > 0
