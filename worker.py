@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import yaml
 from temporalio.api.enums.v1 import IndexedValueType, TaskQueueType
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest, ListSearchAttributesRequest
-from temporalio.api.taskqueue.v1 import TaskQueue
+from temporalio.api.taskqueue.v1 import PollerInfo, TaskQueue
 from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
 from temporalio.client import Client
 from temporalio.service import RPCError
@@ -32,7 +32,6 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxR
 
 if TYPE_CHECKING:
     import openai
-    from temporalio.api.taskqueue.v1 import PollerInfo
 
     from activities.resources import Resources
     from sandbox.workspaces.client import WorkspaceClient
@@ -291,7 +290,7 @@ async def pollers(
     return sorted({poller.identity for poller in await _polling(client, queue, kind)})
 
 
-async def _polling(client: Client, queue: str, kind: "TaskQueueType.ValueType") -> "list[PollerInfo]":
+async def _polling(client: Client, queue: str, kind: "TaskQueueType.ValueType") -> list[PollerInfo]:
     ask = DescribeTaskQueueRequest(namespace=client.namespace, task_queue=TaskQueue(name=queue), task_queue_type=kind)
     described = await client.workflow_service.describe_task_queue(ask, timeout=_RPC_TIMEOUT)
     return list(described.pollers)
@@ -319,8 +318,8 @@ async def demand_same_store(client: Client, queue: str, store: str) -> None:
             if other and other != store and ago < _POLLED_S:
                 raise WorkerMisfit(
                     f"BACKSTAY_DATABASE_URL: this worker's store is {store}, but {poller.identity} polls the task "
-                    f"queue {queue!r} with store {other}; give both the same BACKSTAY_DATABASE_URL and BACKSTAY_BLOBS, or "
-                    f"another BACKSTAY_TASK_QUEUE. A worker that has stopped is forgotten after {_POLLED_S} s."
+                    f"queue {queue!r} with store {other}; give both the same BACKSTAY_DATABASE_URL and "
+                    f"BACKSTAY_BLOBS, or another BACKSTAY_TASK_QUEUE. A worker that has stopped is forgotten after {_POLLED_S} s."
                 )
 
 

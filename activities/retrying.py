@@ -6,7 +6,7 @@ import functools
 import time
 from collections.abc import Awaitable, Callable, Generator
 from contextvars import ContextVar
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 import structlog
@@ -37,7 +37,11 @@ LONGEST_PAUSE_S = 10
 """The longest pause between two attempts in the retry policy of every activity."""
 LONGEST_WAIT_S = 86_400
 
+FIRST_ATTEMPT = "first_attempt"
+"""The key in the heartbeat details under which the start of the first attempt travels to the later ones."""
+
 _progress: ContextVar[list[str] | None] = ContextVar("progress", default=None)
+_begun: ContextVar[float | None] = ContextVar("begun", default=None)
 
 log = structlog.get_logger("backstay.activities")
 
@@ -50,6 +54,7 @@ def implements(
     def wrap(method: Callable[[Any, Any], Awaitable[Answer]]) -> Callable[[Any, Any], Awaitable[Answer]]:
         @functools.wraps(method)
         async def run(self: Any, ask: Any) -> Answer:
+            _begun.set(time.monotonic())
             try:
                 with _heartbeats():
                     return await method(self, ask)
@@ -75,15 +80,41 @@ def to_application_error(error: BackstayError, transient_s: float, redactor: Red
     """
     wait = retry_after(error.facts.get("retry_after"))
     pause = 0 if wait else min(2 ** min(activity.info().attempt - 1, 10), LONGEST_PAUSE_S)
-    age = (datetime.now(UTC) - activity.info().scheduled_time).total_seconds()
+    gives_up = error.final or tried_for() + pause > transient_s
+    if not gives_up:
+        # What is sent with a failure reaches the next attempt, wherever it is made.
+        activity.heartbeat(*_details())
     return ApplicationError(
         redactor.text(str(error)),
         {**error.facts, "retry_after": wait} if "retry_after" in error.facts else error.facts,
         # The nearest name that workflows know; activities have errors of their own.
         type=next(kind.__name__ for kind in type(error).__mro__ if vars(errors).get(kind.__name__) is kind),
-        non_retryable=error.final or age + pause > transient_s,
+        non_retryable=gives_up,
         next_retry_delay=timedelta(seconds=wait) if wait else None,
     )
+
+
+def tried_for() -> float:
+    """Return the seconds since the first attempt began; how long it waited for a worker before does not count.
+
+    Both times are Temporal's, and the rest is this process's own, so that no clock of a host matters.
+    """
+    begun = _begun.get()
+    here = 0.0 if begun is None else time.monotonic() - begun
+    return (activity.info().started_time - _first_attempt()).total_seconds() + here
+
+
+def _first_attempt() -> datetime:
+    info = activity.info()
+    for detail in info.heartbeat_details:
+        if isinstance(detail, dict) and FIRST_ATTEMPT in detail:
+            return datetime.fromisoformat(str(detail[FIRST_ATTEMPT]))
+    return info.started_time
+
+
+def _details() -> list[Any]:
+    """Return what a heartbeat carries: how far the work is, for people, and when it was first tried."""
+    return [*(_progress.get() or ()), {FIRST_ATTEMPT: _first_attempt().isoformat()}]
 
 
 def retry_after(value: Any) -> float | None:
@@ -105,7 +136,7 @@ def _heartbeats() -> Generator[None]:
 
     def beat() -> None:
         nonlocal timer
-        activity.heartbeat(*progress)
+        activity.heartbeat(*_details())
         timer = loop.call_later(BEAT_S, beat)
 
     timer = loop.call_later(BEAT_S, beat)

@@ -22,6 +22,7 @@ TRANSIENT = frozenset(
         "ToolUnavailable",
         "StoreUnavailable",
         "StoreMismatch",
+        "WorkerMisfit",
         "NotSent",
         "IsolationUnavailable",
         "ImageMissing",

@@ -19,7 +19,9 @@ WAITS = 10
 """How often in a row an endpoint may ask to wait before a person is asked."""
 LONGEST_WAIT_S = 3600
 TRIED_AGAIN = frozenset({"ModelUnavailable", "WorkerLost"})
-ASKS = TRIED_AGAIN | {"ModelRefused", "StoreUnavailable", "StoreMismatch"}
+OF_ONE_WORKER = frozenset({"StoreMismatch", "WorkerMisfit"})
+"""Faults of which another worker may be free."""
+ASKS = TRIED_AGAIN | OF_ONE_WORKER | {"ModelRefused", "StoreUnavailable"}
 """Faults about which a person is asked; a locked store has been waited for by then."""
 
 
@@ -156,8 +158,8 @@ class Asking:
         return True
 
     def _patient(self, kind: str, tries: int, since: datetime, pause: timedelta) -> bool:
-        """Return whether another try may help; a worker with another store may hand over to one with the right one."""
-        if kind == "StoreMismatch":
+        """Return whether another try may help; a worker that does not fit may hand over to one that does."""
+        if kind in OF_ONE_WORKER:
             return workflow.now() + pause < since + timedelta(seconds=self.context.state.opened.transient_s)
         return kind in TRIED_AGAIN and tries < TRIES
 

@@ -46,10 +46,9 @@ class Model(Activities):
     @implements(calls.ask_model)
     async def ask_model(self, ask: calls.AskModel) -> Decision:
         """Render the context, call the model once, price the answer and parse it into a Decision."""
-        scheduled = activity.info().scheduled_time.timestamp()
         try:
             transcript, catalog = await retry_while_unavailable(
-                lambda: self._load(ask), until=scheduled + self.transient_s
+                lambda: self._load(ask), until=time.time() + self.transient_s
             )
         except BackstayError as error:
             error.facts["unbilled"] = True

@@ -366,11 +366,11 @@ except ToolError as error:
 
 
 async def test_a_sandbox_worker_that_does_not_see_what_the_run_stored_says_so(open_engine, sandbox, tmp_path):
-    async with open_engine(one_program("return 1"), folder=tmp_path / "runs") as engine:
+    async with open_engine(one_program("return 1"), folder=tmp_path / "runs", transient_seconds=1) as engine:
         elsewhere = engine.settings.model_copy(update={"blobs": tmp_path / "elsewhere"})
         async with sandbox_role(engine.client, elsewhere, sandbox):
             result, answer = await answer_of(engine)
 
         assert result["outcome"] == "completed"
-        assert answer["type"] == "IsolationUnavailable"
+        assert answer["type"] == "WorkerMisfit"
         assert "BACKSTAY_BLOBS" in answer["error"]
