@@ -319,7 +319,7 @@ async def demand_same_store(client: Client, queue: str, store: str) -> None:
                 raise WorkerMisfit(
                     f"BACKSTAY_DATABASE_URL: this worker's store is {store}, but {poller.identity} polls the task "
                     f"queue {queue!r} with store {other}; give both the same BACKSTAY_DATABASE_URL and "
-                    f"BACKSTAY_BLOBS, or another BACKSTAY_TASK_QUEUE. A worker that has stopped is forgotten after {_POLLED_S} s."
+                    f"BACKSTAY_BLOBS, or another BACKSTAY_TASK_QUEUE. A worker that stopped counts for {_POLLED_S} s."
                 )
 
 

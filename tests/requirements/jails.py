@@ -216,7 +216,7 @@ ROWS = (
         "started again when it dies",
         in_file(
             "cli/test_roles.py",
-            "test_the_sandbox_role_is_told_no_secret_and_is_started_again_when_it_dies",
+            "test_the_sandbox_role_is_told_no_secret_and_is_started_again_however_often_it_dies",
             "test_the_sandbox_role_loads_no_code_that_knows_a_model_a_tool_or_a_database",
         ),
     ),
