@@ -32,6 +32,10 @@ TRANSIENT = frozenset(
 """What an operator may mend while the run waits."""
 
 
+LOST = errors.WorkerLost.__name__
+ASK_ABOUT_LOST_WORKERS = "ask-about-lost-workers"
+
+
 class Stopped(asyncio.CancelledError):
     """The run was cancelled while something that must not be interrupted was under way."""
 
@@ -64,8 +68,10 @@ class ActivityCalls:
             try:
                 return await self.execute_once(call, ask, summary=summary, deadline_s=deadline_s, queue=queue)
             except ApplicationError as error:
+                if error.type == LOST and not workflow.patched(ASK_ABOUT_LOST_WORKERS):
+                    raise ApplicationError(error.message, type=errors.InternalError.__name__) from error
                 fault = f"{name_of(call)}: {error.message}"
-                if error.type not in TRANSIENT or not await self.ask_about_fault(fault):
+                if error.type not in {*TRANSIENT, LOST} or not await self.ask_about_fault(fault):
                     raise
 
     async def execute_once(
@@ -131,7 +137,7 @@ def cause_of(error: ActivityError) -> BaseException:
         case TimeoutError(type=TimeoutType.SCHEDULE_TO_START):
             return ApplicationError("no worker of the sandbox role takes the program", type="IsolationUnavailable")
         case _:
-            return ApplicationError(f"no answer from the worker: {error.cause}", type="WorkerLost")
+            return ApplicationError(f"no answer from the worker: {error.cause}", type=LOST)
 
 
 def failure_of(error: ApplicationError) -> errors.BackstayError:

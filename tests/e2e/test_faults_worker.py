@@ -1,7 +1,9 @@
 """A worker that does not fit harms no run: it is waited out, a person is asked, and a worker that fits goes on."""
 
 import asyncio
+import sqlite3
 import uuid
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -15,6 +17,7 @@ from backstay.errors import StoreUnavailable
 from backstay.redaction.redactor import Redactor
 from backstay.testing import Reply
 from tests.engine import Scripts, assert_no_task_failure, engine, pending
+from workflows import options
 
 KEY, OTHER = ("0" * 43 + "=", "1" * 42 + "0=")
 POLICY = "default: {read_only: allow, write_safe: ask, restricted_write: ask}\n"
@@ -84,6 +87,27 @@ async def test_a_run_does_not_fail_at_a_worker_with_another_folder_of_payloads(t
     assert "BACKSTAY_BLOBS" in asked[0]["question"]
     assert result["outcome"] == "completed"
     assert_no_task_failure(await handle.fetch_history())
+
+
+async def test_a_lost_worker_is_asked_about_and_the_run_goes_on(temporal, tmp_path, monkeypatch):
+    # As it is shipped, a hundred attempts are lost before anybody is asked.
+    row = replace(options.TABLE["open_run"], start_to_close=timedelta(seconds=1), retry=options.ONCE)
+    monkeypatch.setitem(options.TABLE, "open_run", row)
+    rules = Scripts()
+    async with of_site(temporal, tmp_path, rules)() as opened:
+        with sqlite3.connect(tmp_path / "home" / "backstay.db", isolation_level=None) as connection:
+            connection.execute("BEGIN EXCLUSIVE")
+            handle = await opened.start(rules.task())
+            async with asyncio.timeout(45):
+                while not (asked := await handle.query("pending")):
+                    await asyncio.sleep(0.1)
+            connection.rollback()
+        monkeypatch.undo()
+        await decide(handle, "retry")
+        result = await asyncio.wait_for(handle.result(), 60)
+
+    assert (asked[0]["kind"], "no answer from the worker" in asked[0]["question"]) == ("outcome", True)
+    assert result["outcome"] == "completed"
 
 
 class Failing:

@@ -57,4 +57,39 @@ ROWS = (
         in_file("cli/test_misfits.py", "test_another_toolbox_is_only_named"),
         in_file("store/test_fitness.py", "test_another_toolbox_is_named_once_and_no_fault"),
     ),
+    row(
+        "fitness:transient",
+        SOURCE,
+        "a missing key, a missing payload and a lost worker fail no run and park no undo: they are waited out, a person"
+        " is asked, and a worker that fits goes on",
+        in_file(
+            "e2e/test_faults_worker.py",
+            "test_an_undo_is_not_parked_by_a_worker_that_lacks_the_key",
+            "test_a_run_does_not_fail_at_a_worker_with_another_folder_of_payloads",
+            "test_a_lost_worker_is_asked_about_and_the_run_goes_on",
+        ),
+    ),
+    row(
+        "fitness:patience",
+        SOURCE,
+        "patience counts from the start of the first attempt, which travels to the later ones, and not from when the"
+        " activity was scheduled",
+        in_file(
+            "e2e/test_faults_worker.py", "test_patience_counts_from_the_first_attempt_and_travels_to_the_later_ones"
+        ),
+    ),
+    row(
+        "fitness:home",
+        SOURCE,
+        "a worker whose home was deleted or replaced stops and says so, and nothing is recorded in a file that nobody"
+        " else sees",
+        in_file("cli/test_misfits.py", "test_a_worker_whose_home_is_gone_stops_and_says_so"),
+        in_file("store/test_replaced_file.py", "test_nothing_is_written_into_a_file_that_nobody_else_sees"),
+    ),
+    row(
+        "fitness:time-limit",
+        SOURCE,
+        "a run that a time limit of Temporal ended is told by an error of its own",
+        in_file("client/test_run.py", "test_a_run_that_a_time_limit_of_temporal_ended_says_so"),
+    ),
 )
