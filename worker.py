@@ -383,6 +383,8 @@ async def _begin_runs(
     """Serve runs from now on, with programs where the role says so; return as `_begin_sandbox`."""
     from backstay.cli.sandbox_child import sandbox_child
 
+    # The store makes what it lacks for its own user only, and jails are other users, who must pass through the home.
+    settings.home.mkdir(mode=0o755, parents=True, exist_ok=True)
     store = await stack.enter_async_context(open_fit_store(settings, client))
     starting = None
     if role == "all":

@@ -173,9 +173,9 @@ async def test_a_worker_whose_home_is_gone_stops_and_says_so(site, deed):
     home = Path(site.home(f"home-{deed[:7]}"))
     worked = await site.worker("--role", "runs", BACKSTAY_HOME=str(home), BACKSTAY_TASK_QUEUE=f"queue-{uuid.uuid4()}")
     await worked.ready()
-    home.rename(site.folder / f"away-{deed[:7]}")
+    await asyncio.to_thread(home.rename, site.folder / f"away-{deed[:7]}")
     if deed != "deleted":
-        home.mkdir()
+        await asyncio.to_thread(home.mkdir)
 
     assert await worked.ended(90) == 2
     assert f"BACKSTAY_HOME: {home} was {deed} under a running worker" in worked.said()

@@ -92,4 +92,14 @@ ROWS = (
         "a run that a time limit of Temporal ended is told by an error of its own",
         in_file("client/test_run.py", "test_a_run_that_a_time_limit_of_temporal_ended_says_so"),
     ),
+    row(
+        "fitness:closed-folder",
+        SOURCE,
+        "a folder above the home that is closed to others keeps no jail of a worker of root from its image, its"
+        " configuration and its workspace, and stays closed",
+        in_file(
+            "sandbox/test_isolation.py",
+            "test_a_folder_that_is_closed_above_the_home_keeps_no_jail_from_what_it_needs",
+        ),
+    ),
 )
