@@ -20,11 +20,12 @@ from activities.tools.arguments import Arguments
 from backstay import calls
 from backstay.budgets.usage import ModelUsage
 from backstay.canonical import digest_of
-from backstay.errors import BackstayError, ReservationTooSmall
+from backstay.errors import BackstayError, Pruned, ReservationTooSmall
 from backstay.shown import one_line
 from backstay.task.context import BYTES_PER_TOKEN, weight
 from backstay.task.decision import Action, Decision
 from backstay.task.event import Event
+from store.blobs.shown import Missing
 from toolbox.catalog.catalog import Catalog
 
 HALVINGS = 3
@@ -51,14 +52,24 @@ class Model(Activities):
                 lambda: self._load(ask), until=time.time() + self.transient_s
             )
         except BackstayError as error:
-            error.facts["unbilled"] = True
-            raise
+            fault = await self._pruned(ask.run) if isinstance(error, Missing) else None
+            (fault or error).facts["unbilled"] = True
+            raise fault or error from error
         price = price_of(self.settings, ask.model)
         sent = await self._send(ask, transcript, catalog, price)
         # What was paid for is not lost because the store is locked for a while.
         return await retry_while_unavailable(
             lambda: self._decision(ask, transcript, catalog, price, sent), until=time.time() + self.transient_s
         )
+
+    async def _pruned(self, run: str) -> Pruned | None:
+        """Return why a run finds nothing of its own any longer, when it was pruned and then reset."""
+        workflow_id, _, workflow_run_id = run.rpartition("/")
+        row = await self.store.runs.get(workflow_id, workflow_run_id)
+        try:
+            return None if row is None else row.demand_kept()
+        except Pruned as error:
+            return error
 
     async def _load(self, ask: calls.AskModel) -> tuple[Transcript, Catalog]:
         self.store.check(ask.store)

@@ -102,4 +102,13 @@ ROWS = (
             "test_a_folder_that_is_closed_above_the_home_keeps_no_jail_from_what_it_needs",
         ),
     ),
+    row(
+        "fitness:programs",
+        SOURCE,
+        "the Result of a run says why its programs could not run, and nothing when they ran or when it made none",
+        in_file(
+            "e2e/test_programs.py",
+            "test_a_result_says_why_programs_could_not_run_and_nothing_when_they_did",
+        ),
+    ),
 )
