@@ -76,7 +76,8 @@ PROGRAMS_AT_ONCE = 8
 _TRIES = 3
 """A server that is busy for a moment must not leave a whole run without programs."""
 _RPC_TIMEOUT = timedelta(seconds=5)
-_STORE = "/store-"
+_STORE_DIGITS = 6
+"""How much of a store's id stands in a worker's name; history repeats that name in every event of a worker."""
 _POLLED_S = 90
 """A worker that lives asks for work at least once a minute."""
 _MARKER_S = 10
@@ -279,7 +280,7 @@ async def find_sandbox(client: Client, settings: Settings, store: str = "") -> s
     for _ in range(_TRIES):
         with contextlib.suppress(RPCError):
             names = await pollers(client, queue, TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY)
-            return queue if any(store_of(name) in ("", store) or not store for name in names) else ""
+            return queue if any(store.startswith(store_of(name)) or not store for name in names) else ""
     return ""
 
 
@@ -297,13 +298,14 @@ async def _polling(client: Client, queue: str, kind: "TaskQueueType.ValueType") 
 
 
 def identity_of(client: Client, store: str) -> str:
-    """Return the name under which a worker polls; it ends in the id of its store."""
-    return f"{client.service_client.config.identity or f'{os.getpid()}@{socket.gethostname()}'}{_STORE}{store}"
+    """Return the name under which a worker polls; it ends in the first digits of its store's id."""
+    name = client.service_client.config.identity or f"{os.getpid()}@{socket.gethostname()}"
+    return f"{name}/{store[:_STORE_DIGITS]}"
 
 
 def store_of(identity: str) -> str:
-    """Return the id of the store in the name of a worker, or nothing."""
-    return identity.partition(_STORE)[2]
+    """Return the first digits of the store's id in the name of a worker, or nothing."""
+    return identity.rpartition("/")[2] if "/" in identity else ""
 
 
 async def demand_same_store(client: Client, queue: str, store: str) -> None:
@@ -315,10 +317,10 @@ async def demand_same_store(client: Client, queue: str, store: str) -> None:
         for poller in await _polling(client, queue, TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW):
             other = store_of(poller.identity)
             ago = time.time() - poller.last_access_time.ToSeconds()
-            if other and other != store and ago < _POLLED_S:
+            if other and not store.startswith(other) and ago < _POLLED_S:
                 raise WorkerMisfit(
                     f"BACKSTAY_DATABASE_URL: this worker's store is {store}, but {poller.identity} polls the task "
-                    f"queue {queue!r} with store {other}; give both the same BACKSTAY_DATABASE_URL and "
+                    f"queue {queue!r} with store {other}...; give both the same BACKSTAY_DATABASE_URL and "
                     f"BACKSTAY_BLOBS, or another BACKSTAY_TASK_QUEUE. A worker that stopped counts for {_POLLED_S} s."
                 )
 
