@@ -8,8 +8,11 @@ import argparse
 import asyncio
 import contextlib
 import importlib.util
+import os
 import signal
+import socket
 import sys
+import time
 import uuid
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager
@@ -20,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import yaml
 from temporalio.api.enums.v1 import IndexedValueType, TaskQueueType
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest, ListSearchAttributesRequest
-from temporalio.api.taskqueue.v1 import TaskQueue
+from temporalio.api.taskqueue.v1 import PollerInfo, TaskQueue
 from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
 from temporalio.client import Client
 from temporalio.service import RPCError
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
 
     from activities.resources import Resources
     from sandbox.workspaces.client import WorkspaceClient
+    from store.fitness import Belongings
     from store.store import Store
     from toolbox.toolbox import Toolbox
 
@@ -53,7 +57,7 @@ refuse_foreign_rooms()
 
 from activities.programs.programs import SandboxResources, sandbox_activities
 from backstay.client import connect
-from backstay.errors import BackstayError, SettingsInvalid
+from backstay.errors import BackstayError, SettingsInvalid, WorkerMisfit
 from backstay.logs import configure_logs
 from backstay.policies.policy import Policy
 from backstay.redaction.redactor import Redactor
@@ -62,7 +66,9 @@ from backstay.version import version
 from sandbox.isolation.command_jail import CommandJail
 from sandbox.limits import Limits
 from sandbox.programs.sandbox import Sandbox, open_sandbox
+from store.blobs.marker import await_marker, read_marker
 from store.blobs.shown import ShownBlobStore
+from system.places import Place, lost
 
 Role = Literal["all", "runs", "sandbox"]
 PROGRAMS_AT_ONCE = 8
@@ -70,6 +76,12 @@ PROGRAMS_AT_ONCE = 8
 _TRIES = 3
 """A server that is busy for a moment must not leave a whole run without programs."""
 _RPC_TIMEOUT = timedelta(seconds=5)
+_STORE_DIGITS = 6
+"""How much of a store's id stands in a worker's name; history repeats that name in every event of a worker."""
+_POLLED_S = 90
+"""A worker that lives asks for work at least once a minute."""
+_MARKER_S = 10
+"""How long the sandbox role waits for the first worker of a new installation to make the folder of payloads."""
 SEARCH_ATTRIBUTES = {
     "BackstayState": IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD,
     "BackstayUser": IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD,
@@ -117,6 +129,20 @@ def open_store(settings: Settings) -> AbstractAsyncContextManager["Store"]:
     )
 
 
+def belongings_of(settings: Settings) -> "Belongings":
+    """Return what all workers of one store must have in common."""
+    from store.fitness import Belongings
+
+    approver = settings.approver_key
+    return Belongings(
+        keys={
+            "BACKSTAY_ENCRYPTION_KEYS": [key.get_secret_value() for key in settings.encryption_keys],
+            "BACKSTAY_APPROVER_KEY": [] if approver is None else [approver.get_secret_value()],
+        },
+        toolbox=settings.toolbox.read_bytes() if settings.toolbox.is_file() else b"",
+    )
+
+
 def open_workspaces(settings: Settings) -> AbstractAsyncContextManager["WorkspaceClient"]:
     """Open the workspaces that the settings name."""
     from sandbox.workspaces.client import open_workspace_client
@@ -142,13 +168,24 @@ def open_toolbox(
 
 
 @contextlib.asynccontextmanager
-async def open_resources(settings: Settings, client: Client) -> AsyncGenerator["Resources"]:
-    """Open store, toolbox and model for one worker, and close them at the end."""
+async def open_fit_store(settings: Settings, client: Client) -> AsyncGenerator["Store"]:
+    """Open the store for a worker that fits it; raises WorkerMisfit for one that does not."""
+    async with open_store(settings) as store:
+        await demand_same_store(client, settings.task_queue, store.identity.id)
+        await store.fitness.demand(belongings_of(settings))
+        yield store
+
+
+@contextlib.asynccontextmanager
+async def open_resources(
+    settings: Settings, client: Client, opened: "Store | None" = None
+) -> AsyncGenerator["Resources"]:
+    """Open store, toolbox and model for one worker, and close them at the end; a store that is open is used."""
     from activities.resources import Resources
 
     policy = read_policy(settings.policy)
     async with (
-        open_store(settings) as store,
+        open_store(settings) if opened is None else contextlib.nullcontext(opened) as store,
         open_workspaces(settings) as workspaces,
         open_toolbox(settings, workspaces) as toolbox,
         open_model(settings) as model,
@@ -162,7 +199,7 @@ async def open_resources(settings: Settings, client: Client) -> AsyncGenerator["
             model=model,
             temporal=client,
             search_attributes=await register_search_attributes(client),
-            find_sandbox=lambda: find_sandbox(client, settings),
+            find_sandbox=lambda: find_sandbox(client, settings, store.identity.id),
             workspaces=workspaces,
         )
 
@@ -184,6 +221,7 @@ def open_worker(client: Client, resources: "Resources", *, sandboxed: bool = Fal
         workflows=WORKFLOWS,
         activities=run_activities(resources),
         workflow_runner=runner,
+        identity=identity_of(client, resources.store.identity.id),
         **_EVERY_WORKER,
         **options,
     )
@@ -207,9 +245,10 @@ def limits_of(settings: Settings) -> Limits:
 async def open_sandbox_worker(client: Client, settings: Settings, sandbox: Sandbox) -> AsyncGenerator[None]:
     """Serve programs: new ones from the common queue, those kept here from a queue of this worker's own."""
     queue = sandbox_queue(settings)
+    blobs = blobs_of(settings)
     resources = SandboxResources(
         sandbox=sandbox,
-        blobs=ShownBlobStore(settings.blobs or settings.home / "blobs"),
+        blobs=ShownBlobStore(blobs),
         redactor=Redactor(()),
         queue=f"{queue}-{uuid.uuid4().hex}",
         transient_s=settings.transient_seconds,
@@ -218,6 +257,7 @@ async def open_sandbox_worker(client: Client, settings: Settings, sandbox: Sandb
     options: dict[str, Any] = {
         "activities": sandbox_activities(resources),
         "max_concurrent_activities": PROGRAMS_AT_ONCE,
+        "identity": identity_of(client, await asyncio.to_thread(read_marker, blobs)),
         **_EVERY_WORKER,
     }
     async with Worker(client, task_queue=queue, **options), Worker(client, task_queue=resources.queue, **options):
@@ -229,12 +269,18 @@ def sandbox_queue(settings: Settings) -> str:
     return f"{settings.task_queue}-sandbox"
 
 
-async def find_sandbox(client: Client, settings: Settings) -> str:
-    """Return the queue of the sandbox role when a worker polls it, else nothing."""
+def blobs_of(settings: Settings) -> Path:
+    """Return the folder of payloads."""
+    return settings.blobs or settings.home / "blobs"
+
+
+async def find_sandbox(client: Client, settings: Settings, store: str = "") -> str:
+    """Return the queue of the sandbox role when a worker polls it that is not another store's, else nothing."""
     queue = sandbox_queue(settings)
     for _ in range(_TRIES):
         with contextlib.suppress(RPCError):
-            return queue if await pollers(client, queue, TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY) else ""
+            names = await pollers(client, queue, TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY)
+            return queue if any(store.startswith(store_of(name)) or not store for name in names) else ""
     return ""
 
 
@@ -242,9 +288,41 @@ async def pollers(
     client: Client, queue: str, kind: "TaskQueueType.ValueType" = TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW
 ) -> list[str]:
     """Return the names of the workers that poll a task queue; raises RPCError."""
+    return sorted({poller.identity for poller in await _polling(client, queue, kind)})
+
+
+async def _polling(client: Client, queue: str, kind: "TaskQueueType.ValueType") -> list[PollerInfo]:
     ask = DescribeTaskQueueRequest(namespace=client.namespace, task_queue=TaskQueue(name=queue), task_queue_type=kind)
     described = await client.workflow_service.describe_task_queue(ask, timeout=_RPC_TIMEOUT)
-    return sorted({poller.identity for poller in described.pollers})
+    return list(described.pollers)
+
+
+def identity_of(client: Client, store: str) -> str:
+    """Return the name under which a worker polls; it ends in the first digits of its store's id."""
+    name = client.service_client.config.identity or f"{os.getpid()}@{socket.gethostname()}"
+    return f"{name}/{store[:_STORE_DIGITS]}"
+
+
+def store_of(identity: str) -> str:
+    """Return the first digits of the store's id in the name of a worker, or nothing."""
+    return identity.rpartition("/")[2] if "/" in identity else ""
+
+
+async def demand_same_store(client: Client, queue: str, store: str) -> None:
+    """Raise WorkerMisfit while a worker with another store polls the queue.
+
+    Two databases know nothing of each other, so only Temporal can tell.
+    """
+    with contextlib.suppress(RPCError):
+        for poller in await _polling(client, queue, TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW):
+            other = store_of(poller.identity)
+            ago = time.time() - poller.last_access_time.ToSeconds()
+            if other and not store.startswith(other) and ago < _POLLED_S:
+                raise WorkerMisfit(
+                    f"BACKSTAY_DATABASE_URL: this worker's store is {store}, but {poller.identity} polls the task "
+                    f"queue {queue!r} with store {other}...; give both the same BACKSTAY_DATABASE_URL and "
+                    f"BACKSTAY_BLOBS, or another BACKSTAY_TASK_QUEUE. A worker that stopped counts for {_POLLED_S} s."
+                )
 
 
 async def missing_search_attributes(client: Client) -> "dict[str, IndexedValueType.ValueType]":
@@ -279,31 +357,52 @@ async def serve(role: Role) -> int:
     for name in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(name, stop.set)
     async with connect() as backstay, contextlib.AsyncExitStack() as stack:
-        client = backstay.client
-        if role == "sandbox":
-            opening = open_sandbox(
-                nsjail=settings.nsjail, home=settings.home, image=settings.image, limits=limits_of(settings)
-            )
-            sandbox = await stack.enter_async_context(opening)
-            await stack.enter_async_context(open_sandbox_worker(client, settings, sandbox))
-            ready = f"backstay sandbox ready: {client.namespace} {sandbox_queue(settings)}"
-        else:
-            from backstay.cli.sandbox_child import sandbox_child
-
-            command = [sys.executable, str(HERE / "worker.py"), "--role", "sandbox"]
-            starting = (
-                await stack.enter_async_context(sandbox_child(settings, command, DRAIN)) if role == "all" else None
-            )
-            resources = await stack.enter_async_context(open_resources(settings, client))
-            configure_logs(resources.redactor)
-            programs = "" if starting is None else await starting
-            await stack.enter_async_context(open_worker(client, resources))
-            ready = f"backstay worker ready: {client.namespace} {settings.task_queue}, store {resources.store.stamp}"
-            ready += programs
+        begin = _begin_sandbox if role == "sandbox" else _begin_runs
+        places, ready = await begin(stack, settings, backstay.client, role)
         sys.stderr.write(f"{ready}\n")
         sys.stderr.flush()
-        await stop.wait()
+        fault = await lost(places, stop)
+    if fault:
+        raise WorkerMisfit(fault)
     return 0
+
+
+async def _begin_sandbox(
+    stack: contextlib.AsyncExitStack, settings: Settings, client: Client, _role: Role
+) -> tuple[list[Place], str]:
+    """Serve programs from now on; return what must not be lost under them, and what to say."""
+    store = await await_marker(blobs_of(settings), _MARKER_S)
+    await demand_same_store(client, settings.task_queue, store)
+    opening = open_sandbox(nsjail=settings.nsjail, home=settings.home, image=settings.image, limits=limits_of(settings))
+    sandbox = await stack.enter_async_context(opening)
+    await stack.enter_async_context(open_sandbox_worker(client, settings, sandbox))
+    return places_of(settings), f"backstay sandbox ready: {client.namespace} {sandbox_queue(settings)}"
+
+
+async def _begin_runs(
+    stack: contextlib.AsyncExitStack, settings: Settings, client: Client, role: Role
+) -> tuple[list[Place], str]:
+    """Serve runs from now on, with programs where the role says so; return as `_begin_sandbox`."""
+    from backstay.cli.sandbox_child import sandbox_child
+
+    # The store makes what it lacks for its own user only, and jails are other users, who must pass through the home.
+    settings.home.mkdir(mode=0o755, parents=True, exist_ok=True)
+    store = await stack.enter_async_context(open_fit_store(settings, client))
+    starting = None
+    if role == "all":
+        command = [sys.executable, str(HERE / "worker.py"), "--role", "sandbox"]
+        starting = await stack.enter_async_context(sandbox_child(settings, command, DRAIN))
+    resources = await stack.enter_async_context(open_resources(settings, client, store))
+    configure_logs(resources.redactor)
+    programs = "" if starting is None else await starting
+    await stack.enter_async_context(open_worker(client, resources))
+    ready = f"backstay worker ready: {client.namespace} {settings.task_queue}, store {store.stamp}{programs}"
+    return places_of(settings), ready
+
+
+def places_of(settings: Settings) -> list[Place]:
+    """Return the folders that a worker keeps open; one that is replaced under it would part it from the others."""
+    return [Place("BACKSTAY_HOME", settings.home.absolute()), Place("BACKSTAY_BLOBS", blobs_of(settings).absolute())]
 
 
 def main() -> int:

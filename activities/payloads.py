@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from backstay.digests.digest import digest_of_result
 from backstay.errors import ArgumentsInvalid
-from store.blobs.shown import ShownBlobStore
+from store.blobs.shown import Missing, ShownBlobStore
 
 KIND = "backstay/result"
 SMALL_LEAVES = 300
@@ -41,6 +41,14 @@ class Payloads:
         """Return the digest of a record, with the record's own ref in it."""
         digest = dict((await self.record(run, ref))["digest"])
         return {**digest, "ref" if "data" in digest else "storage_ref": ref}
+
+    async def named_by_a_model(self, run: str, ref: str) -> Any:
+        """Return the full shown form of a record that a model asks for; raises ArgumentsInvalid for a made-up ref."""
+        try:
+            await self.record(run, ref)
+        except Missing as error:
+            raise ArgumentsInvalid(f"no stored result {ref}; use the ref of an earlier answer") from error
+        return await self.shown(run, ref)
 
     async def shown(self, run: str, ref: str) -> Any:
         """Return the full shown form of a record."""

@@ -5,7 +5,7 @@ import contextlib
 import functools
 from collections.abc import Awaitable, Callable, Generator
 from contextvars import ContextVar
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 import structlog
@@ -38,7 +38,11 @@ LONGEST_PAUSE_S = 10
 """The longest pause between two attempts in the retry policy of every activity."""
 LONGEST_WAIT_S = 86_400
 
+FIRST_ATTEMPT = "first_attempt"
+"""The key in the heartbeat details under which the start of the first attempt travels to the later ones."""
+
 _progress: ContextVar[list[str] | None] = ContextVar("progress", default=None)
+_begun: ContextVar[float | None] = ContextVar("begun", default=None)
 
 log = structlog.get_logger("backstay.activities")
 
@@ -51,7 +55,7 @@ def implements(
     def wrap(method: Callable[[Any, Any], Awaitable[Answer]]) -> Callable[[Any, Any], Awaitable[Answer]]:
         @functools.wraps(method)
         async def run(self: Any, ask: Any) -> Answer:
-            began = uptime()
+            _begun.set(uptime())
             try:
                 with _heartbeats():
                     return await method(self, ask)
@@ -64,37 +68,58 @@ def implements(
                 # A version without the bug may follow; a failure that is recorded would never heal.
                 fault, final = InternalError(f"{type(error).__name__} in {entry.__name__}"), False
             # Without a cause: that of an endpoint or a server quotes what was sent, and history keeps causes too.
-            age_s = waited_s() + uptime() - began
-            left_s = self.transient_s - age_s
-            raise to_application_error(fault, left_s, self.resources.redactor, final=final) from None
+            raise to_application_error(fault, self.transient_s, self.resources.redactor, final=final) from None
 
         return activity.defn(name=entry.__name__)(run)
 
     return wrap
 
 
-def to_application_error(error: BackstayError, left_s: float, redactor: Redactor, *, final: bool) -> ApplicationError:
+def to_application_error(
+    error: BackstayError, transient_s: float, redactor: Redactor, *, final: bool
+) -> ApplicationError:
     """Return the failure that Temporal keeps of an error, without secrets.
 
-    An error that is not final is retried unless the next attempt would come after `left_s`; then the workflow asks
+    An error that is not final is retried until the next attempt would come after `transient_s`; then the workflow asks
     a person.
     """
     wait = retry_after(error.facts.get("retry_after"))
     pause = 0 if wait else min(2 ** min(activity.info().attempt - 1, 10), LONGEST_PAUSE_S)
+    gives_up = final or tried_for() + pause > transient_s
+    if not gives_up:
+        # What is sent with a failure reaches the next attempt, wherever it is made.
+        activity.heartbeat(*_details())
     return ApplicationError(
         redactor.text(str(error)),
         {**error.facts, "retry_after": wait} if "retry_after" in error.facts else error.facts,
         # The nearest name that workflows know; activities have errors of their own.
         type=next(kind.__name__ for kind in type(error).__mro__ if vars(errors).get(kind.__name__) is kind),
-        non_retryable=final or pause > left_s,
+        non_retryable=gives_up,
         next_retry_delay=timedelta(seconds=wait) if wait else None,
     )
 
 
-def waited_s() -> float:
-    """Return how long ago the workflow asked for this activity when this attempt began, by Temporal's clock alone."""
+def tried_for() -> float:
+    """Return the seconds since the first attempt began; how long it waited for a worker before does not count.
+
+    Both times are Temporal's, and the rest is this process's own, so that no clock of a host matters.
+    """
+    begun = _begun.get()
+    here = 0.0 if begun is None else uptime() - begun
+    return (activity.info().started_time - _first_attempt()).total_seconds() + here
+
+
+def _first_attempt() -> datetime:
     info = activity.info()
-    return (info.started_time - info.scheduled_time).total_seconds()
+    for detail in info.heartbeat_details:
+        if isinstance(detail, dict) and FIRST_ATTEMPT in detail:
+            return datetime.fromisoformat(str(detail[FIRST_ATTEMPT]))
+    return info.started_time
+
+
+def _details() -> list[Any]:
+    """Return what a heartbeat carries: how far the work is, for people, and when it was first tried."""
+    return [*(_progress.get() or ()), {FIRST_ATTEMPT: _first_attempt().isoformat()}]
 
 
 def retry_after(value: Any) -> float | None:
@@ -116,7 +141,7 @@ def _heartbeats() -> Generator[None]:
 
     def beat() -> None:
         nonlocal timer
-        activity.heartbeat(*progress)
+        activity.heartbeat(*_details())
         timer = loop.call_later(BEAT_S, beat)
 
     timer = loop.call_later(BEAT_S, beat)

@@ -8,7 +8,7 @@ BackstayError
 |   +-- ToolNotFound          ToolChanged          ArgumentsInvalid
 |   +-- OutcomeUnknown        EffectConflict       CompensationFailed
 |   +-- DecisionRefused       ModelRefused         RunOpen             RunNotFound
-|   +-- Pruned                QuorumPending
+|   +-- Pruned                QuorumPending         RunTimedOut         RunTerminated
 |   +-- IsolationUnavailable  ImageMissing         ProgramDiverged
 |   +-- WorkspaceInvalid      WorkspaceBusy
 |   +-- SnapshotRefused       SnapshotDamaged
@@ -16,6 +16,7 @@ BackstayError
 +-- Transient                 trying again may help
     +-- ModelUnavailable      ToolUnavailable      StoreUnavailable    StoreMismatch
     +-- Unreachable           SandboxLost          WorkspaceChanging
+    +-- WorkerMisfit          WorkerLost
 """
 
 from typing import Any, ClassVar
@@ -142,6 +143,14 @@ class Cancelled(Final):
     """The run was cancelled."""
 
 
+class RunTerminated(Cancelled):
+    """The run was terminated in Temporal; its effects are kept."""
+
+
+class RunTimedOut(Final):
+    """The run ended at a time limit of Temporal; its effects are kept."""
+
+
 class IsolationUnavailable(Final, RuntimeError):
     """Programs and shells cannot be confined here, so none is run."""
 
@@ -198,6 +207,14 @@ class StoreUnavailable(Transient):
 
 class StoreMismatch(Transient):
     """The worker uses another store than the one the run began with."""
+
+
+class WorkerMisfit(Transient):
+    """The worker's settings do not fit the store that it uses; another worker may do what it cannot."""
+
+
+class WorkerLost(Transient):
+    """The worker that had begun it was lost, and no answer came."""
 
 
 class Unreachable(Transient):

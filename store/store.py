@@ -10,6 +10,7 @@ from store.blobs.blobs import BlobStore
 from store.database.database import Database
 from store.database.identity import StoreIdentity, next_epoch
 from store.effects.effects import Effects
+from store.fitness import Fitness
 from store.runs.decisions import Decisions
 from store.runs.events import Events
 from store.runs.pruning import Pruning
@@ -44,6 +45,7 @@ class Store:
         self.secrets = SecretHandles(database, seal)
         self.runs = Runs(database, clock, lambda: self.identity)
         self.pruning = Pruning(database, blobs, clock)
+        self.fitness = Fitness(database, blobs, clock, lambda: self.identity)
 
     @property
     def stamp(self) -> str:

@@ -22,6 +22,7 @@ TRANSIENT = frozenset(
         "ToolUnavailable",
         "StoreUnavailable",
         "StoreMismatch",
+        "WorkerMisfit",
         "NotSent",
         "IsolationUnavailable",
         "ImageMissing",
@@ -33,6 +34,10 @@ TRANSIENT = frozenset(
 BUG = errors.InternalError.__name__
 BUGS_WAIT = "bugs-wait"
 """Since this change a bug in an activity is asked about; before, it ended the run."""
+
+
+LOST = errors.WorkerLost.__name__
+ASK_ABOUT_LOST_WORKERS = "ask-about-lost-workers"
 
 
 class Stopped(asyncio.CancelledError):
@@ -69,8 +74,10 @@ class ActivityCalls:
             except ApplicationError as error:
                 if error.type == BUG and not workflow.patched(BUGS_WAIT):
                     raise
+                if error.type == LOST and not workflow.patched(ASK_ABOUT_LOST_WORKERS):
+                    raise ApplicationError(error.message, type=errors.InternalError.__name__) from error
                 fault = f"{name_of(call)}: {error.message}"
-                if error.type not in TRANSIENT or not await self.ask_about_fault(fault):
+                if error.type not in {*TRANSIENT, LOST} or not await self.ask_about_fault(fault):
                     raise
 
     async def execute_once(
@@ -140,7 +147,7 @@ def cause_of(error: ActivityError) -> BaseException:
         case TimeoutError(type=TimeoutType.SCHEDULE_TO_START):
             return ApplicationError("no worker of the sandbox role takes the program", type="IsolationUnavailable")
         case _:
-            return ApplicationError(f"no answer from the worker: {error.cause}", type="WorkerLost")
+            return ApplicationError(f"no answer from the worker: {error.cause}", type=LOST)
 
 
 def failure_of(error: ApplicationError) -> errors.BackstayError:

@@ -112,6 +112,8 @@ class Ending:
         state = self.context.state
         info = workflow.info()
         error = ended.error
+        # What stays at its default does not reach history.
+        more: dict[str, Any] = {"programs_unavailable": why} if (why := state.programs_unavailable) else {}
         return Result(
             outcome=outcome,
             success=outcome is Outcome.COMPLETED,
@@ -123,6 +125,7 @@ class Ending:
             error=None if error is None else Failure(type=type(error).__name__, message=str(error)),
             workflow_id=info.workflow_id,
             run_id=info.run_id,
+            **more,
         )
 
     async def _stored(self, result: Result) -> Result:

@@ -11,15 +11,18 @@ from backstay.budgets.budget import MICRO, Limit, Reservation, exceeded
 from backstay.errors import BudgetExceeded
 from backstay.task.decision import Decision
 from backstay.task.status import State
-from workflows.activity_calls import BUG, BUGS_WAIT, failure_of
+from workflows.activity_calls import BUG, BUGS_WAIT, LOST, failure_of
 from workflows.run_context import RunContext
 
 TRIES = 3
 WAITS = 10
 """How many times in a row an endpoint may ask the run to wait before a person is asked."""
 LONGEST_WAIT_S = 3600
-TRIED_AGAIN = frozenset({"ModelUnavailable", "WorkerLost", "InternalError"})
-ASKS = TRIED_AGAIN | {"ModelRefused", "StoreUnavailable", "StoreMismatch"}
+WAIT_FROM_FAILURE = "patience-counts-from-the-first-failure"
+TRIED_AGAIN = frozenset({"ModelUnavailable", LOST, BUG})
+OF_ONE_WORKER = frozenset({"StoreMismatch", "WorkerMisfit"})
+"""Faults of which another worker may be free."""
+ASKS = TRIED_AGAIN | OF_ONE_WORKER | {"ModelRefused", "StoreUnavailable"}
 """Faults about which a person is asked; by then the run has already waited for a locked store."""
 
 
@@ -56,6 +59,7 @@ class ModelCalls:
 
     async def _asked(self, *, closing: bool) -> Decision:
         tries, since = 0, workflow.now()
+        failed: datetime | None = None
         needed: int | None = None
         while True:
             held = await self._reserved(needed, closing=closing)
@@ -75,8 +79,9 @@ class ModelCalls:
                 tries += 1
                 if closing and (tries >= TRIES or error.type not in TRIED_AGAIN or facts.get("retry_after")):
                     raise
-                if await self._after(error, facts, tries, since):
-                    tries, since = 0, workflow.now()
+                failed = failed or workflow.now()
+                if await self._after(error, facts, tries, failed if _counts_from_failure(error) else since):
+                    tries, since, failed = 0, workflow.now(), None
                 continue
             except BaseException:
                 # Cancelled: the request may have been billed.
@@ -156,8 +161,8 @@ class ModelCalls:
         return True
 
     def _may_retry(self, kind: str, tries: int, since: datetime, pause: timedelta) -> bool:
-        """Return whether another try may help; after StoreMismatch, a worker with the right store may take over."""
-        if kind == "StoreMismatch":
+        """Return whether another try may help; a worker that does not fit may hand over to one that does."""
+        if kind in OF_ONE_WORKER:
             return workflow.now() + pause < since + timedelta(seconds=self.context.state.opened.transient_s)
         return kind in TRIED_AGAIN and tries < TRIES
 
@@ -188,6 +193,11 @@ class ModelCalls:
         left = f"{steps} steps, {state.budget.max_tool_calls - state.usage.tool_calls} calls"
         money = state.ledger.left()
         return left if money is None else f"{left}, {money / MICRO:.4f} USD"
+
+
+def _counts_from_failure(error: ApplicationError) -> bool:
+    """Return whether patience begins with the first failure, not when the model call was handed to a worker."""
+    return error.type == "WorkerMisfit" or (error.type == "StoreMismatch" and workflow.patched(WAIT_FROM_FAILURE))
 
 
 def _facts(error: ApplicationError) -> dict[str, Any]:

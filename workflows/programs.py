@@ -102,7 +102,10 @@ class Programs:
             with self.context.doing(State.COMPUTING):
                 try:
                     halt = await self._resumed(action, halt, answers)
+                    self.context.state.programs_fault = ""
                 except ApplicationError as error:
+                    if error.type in TRANSIENT:
+                        self.context.state.programs_fault = one_line(error.message, 300)
                     # In the first round nothing was done yet, so the model may go another way.
                     if error.type not in REFUSED and not (error.type in TRANSIENT and not halt.journal):
                         raise

@@ -65,6 +65,15 @@ class RunState(BaseModel):
     active_seconds: float = 0
     """Wall time without the time in which only a person was awaited."""
     paused: str | None = None
+    programs_fault: str = ""
+    """What kept the last program from running; empty when it ran."""
+
+    @property
+    def programs_unavailable(self) -> str:
+        """Return why programs cannot run; empty when they can, or when the run makes none."""
+        if self.programs_fault or not self.opened.store or self.task.plan is not None or self.opened.sandbox_queue:
+            return self.programs_fault
+        return "no worker of the sandbox role answered when the run began"
 
     def record(self, name: str, text: str, at: datetime, *, written: bool = False, **data: Any) -> Event:
         """Add an event to the timeline; `written` says that the activity that acts writes it to the store itself."""

@@ -14,16 +14,17 @@ from activities.model.transcript import Transcript, Transcripts
 from activities.programs.bundling import store_program
 from activities.records import Records
 from activities.resources import Activities, Resources
-from activities.retrying import implements, retry_while_unavailable, scheduled_at, waited_s
+from activities.retrying import implements, retry_while_unavailable, scheduled_at
 from activities.tools.arguments import Arguments
 from backstay import calls
 from backstay.budgets.usage import ModelUsage
 from backstay.canonical import digest_of
-from backstay.errors import BackstayError, ReservationTooSmall
+from backstay.errors import BackstayError, Pruned, ReservationTooSmall
 from backstay.shown import one_line
 from backstay.task.context import BYTES_PER_TOKEN, weight
 from backstay.task.decision import Action, Decision
 from backstay.task.event import Event
+from store.blobs.shown import Missing
 from toolbox.catalog.catalog import Catalog
 
 HALVINGS = 3
@@ -45,18 +46,27 @@ class Model(Activities):
     @implements(calls.ask_model)
     async def ask_model(self, ask: calls.AskModel) -> Decision:
         """Render the context, call the model once, price the answer and parse it into a Decision."""
-        left_s = self.transient_s - waited_s()
         try:
-            transcript, catalog = await retry_while_unavailable(lambda: self._load(ask), for_s=left_s)
+            transcript, catalog = await retry_while_unavailable(lambda: self._load(ask), for_s=self.transient_s)
         except BackstayError as error:
-            error.facts["unbilled"] = True
-            raise
+            fault = await self._pruned(ask.run) if isinstance(error, Missing) else None
+            (fault or error).facts["unbilled"] = True
+            raise fault or error from error
         price = price_of(self.settings, ask.model)
         sent = await self._send(ask, transcript, catalog, price)
         # What was paid for is not lost because the store is locked for a while.
         return await retry_while_unavailable(
             lambda: self._decision(ask, transcript, catalog, price, sent), for_s=self.transient_s
         )
+
+    async def _pruned(self, run: str) -> Pruned | None:
+        """Return why a run finds nothing of its own any longer, when it was pruned and then reset."""
+        workflow_id, _, workflow_run_id = run.rpartition("/")
+        row = await self.store.runs.get(workflow_id, workflow_run_id)
+        try:
+            return None if row is None else row.require_not_pruned()
+        except Pruned as error:
+            return error
 
     async def _load(self, ask: calls.AskModel) -> tuple[Transcript, Catalog]:
         self.store.check(ask.store)

@@ -15,7 +15,7 @@ from activities.programs.journals import Journal, Journals
 from activities.retrying import implements
 from backstay import calls
 from backstay.canonical import canonical
-from backstay.errors import ArgumentsInvalid, IsolationUnavailable, ProgramDiverged
+from backstay.errors import ArgumentsInvalid, ProgramDiverged
 from backstay.program import Halt, Program, ProgramAnswer
 from backstay.redaction.redactor import Redactor
 from backstay.tools.tool import ToolCall
@@ -124,14 +124,8 @@ class Programs:
         )
 
     async def _loaded(self, ask: calls.ResumeProgram) -> tuple[Program, Journal]:
-        try:
-            bundle = await self.resources.blobs.of(ask.run).get_json(ask.program)
-            return Program.model_validate(bundle), await self.journals.load(ask.run, ask.journal)
-        except ArgumentsInvalid as error:
-            raise IsolationUnavailable(
-                cause=f"this sandbox worker does not find what the run has stored ({error})",
-                fix="give the sandbox role the same BACKSTAY_BLOBS, or BACKSTAY_HOME, as the runs role",
-            ) from error
+        bundle = await self.resources.blobs.of(ask.run).get_json(ask.program)
+        return Program.model_validate(bundle), await self.journals.load(ask.run, ask.journal)
 
     async def _frame(self, run: str, journal: Journal, answers: dict[int, ProgramAnswer]) -> bytes:
         """Return the answers to the last batch, as the program gets them."""
@@ -154,7 +148,7 @@ class Programs:
         i = call["i"]
         if call["tool"] == RESULT:
             try:
-                return {"i": i, "ok": await self.payloads.shown(run, str(call["args"].get("ref")))}
+                return {"i": i, "ok": await self.payloads.named_by_a_model(run, str(call["args"].get("ref")))}
             except ArgumentsInvalid as error:
                 return {"i": i, "error": {"type": "ArgumentsInvalid", "message": str(error)}}
         answer = answers.get(i)

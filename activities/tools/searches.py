@@ -54,7 +54,7 @@ class Searches(Activities):
         """Cut a part out of a stored result; what it returns is shown form only."""
         await self.begin(ask)
         try:
-            part = cut(_at(await self.records.shown(ask.run, ask.ref), ask.path), ask.offset, ask.limit)
+            part = cut(_at(await self.records.named_by_a_model(ask.run, ask.ref), ask.path), ask.offset, ask.limit)
         except ArgumentsInvalid as error:
             return ToolResult(success=False, error=str(error), error_type="ArgumentsInvalid")
         label = f"{ask.ref[:12]} {ask.path}".strip()

@@ -57,7 +57,8 @@ def build() -> App:
     )
     _add(app, _COMMANDS)
     app.command(_add(App(name="tools", help="List, search and document the tools that runs may call."), _TOOLS))
-    app.command(_add(App(name="store", help="Maintain the worker's store."), {"new-epoch": store.new_epoch}))
+    maintain = {"new-epoch": store.new_epoch, "adopt-settings": store.adopt_settings}
+    app.command(_add(App(name="store", help="Maintain the worker's store."), maintain))
     app.command(_add(App(name="image", help="Build the image that programs run in."), {"build": dev.build_image}))
     return app
 

@@ -2,15 +2,74 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from functools import partial
+
+import structlog
 
 from backstay.cli.child import Child
 from backstay.settings import Settings
 
 _READY_TIMEOUT_S = 60
+_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 30.0
+_CANNOT = 2
+"""The exit code of a worker that lacks something which only an operator can give."""
 _PLAIN = {"PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "VIRTUAL_ENV"}
+_log = structlog.get_logger("backstay.sandbox")
+
+
+class SandboxChild:
+    """Keep one process of the sandbox role running: what dies is started again, with pauses, for ever."""
+
+    def __init__(self, start: Callable[[], Awaitable[Child]], first: Child) -> None:
+        """Take over a child that was just started."""
+        self._start = start
+        self._starting: asyncio.Future[Child] | None = None
+        self._child: Child | None = first
+        self._pause_s = _PAUSE_S
+
+    async def said(self) -> str:
+        """Wait for the first child and return what there is to say of it."""
+        child = self._child
+        if child is None or await child.is_ready(_READY_TIMEOUT_S) is not None:
+            return ", programs in jails"
+        return f", no programs: {child.last[-1] if child.last else 'the sandbox does not start'}"
+
+    async def keep_up(self) -> None:
+        """Start it again whenever it dies; a first one that lacks something needs an operator, and a new worker."""
+        was_ready = False
+        while True:
+            if self._child is not None:
+                code = await self._child.ended()
+                if self._child.ready.done():
+                    was_ready, self._pause_s = True, _PAUSE_S
+                elif code == _CANNOT and not was_ready:
+                    return
+                last = self._child.last[-1] if self._child.last else ""
+                _log.error("sandbox.lost", code=code, said=last, again_in_s=self._pause_s)
+            await asyncio.sleep(self._pause_s)
+            self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
+            await self._again()
+
+    async def _again(self) -> None:
+        self._starting = asyncio.ensure_future(self._start())
+        try:
+            self._child = child = await asyncio.shield(self._starting)
+        except OSError as error:
+            self._child = None
+            _log.error("sandbox.lost", said=str(error), again_in_s=self._pause_s)
+            return
+        if await child.is_ready(_READY_TIMEOUT_S) is not None:
+            _log.info("sandbox.back")
+
+    async def stop(self, seconds: float) -> None:
+        """End what runs, also what is just being started."""
+        if self._starting is not None:
+            with suppress(OSError):
+                self._child = await self._starting
+        if self._child is not None:
+            await self._child.stop(seconds)
 
 
 @asynccontextmanager
@@ -28,30 +87,16 @@ async def sandbox_child(
     variables["BACKSTAY_TRANSIENT_SECONDS"] = str(settings.transient_seconds)
     log = settings.home / "logs" / "sandbox.log"
     start = partial(Child.start, "sandbox", command, environment=variables, log=log, ready="backstay sandbox ready")
-    children = [await start()]
-
-    async def said() -> str:
-        if await children[0].is_ready(_READY_TIMEOUT_S) is None:
-            return f", no programs: {children[0].last[-1] if children[0].last else 'the sandbox does not start'}"
-        return ", programs in jails"
-
-    starting = asyncio.create_task(said())
-    keeping = asyncio.create_task(_keep_up(start, children))
+    child = SandboxChild(start, await start())
+    starting = asyncio.create_task(child.said())
+    keeping = asyncio.create_task(child.keep_up())
     try:
         yield starting
     finally:
         keeping.cancel()
-        await children[-1].stop(drain.total_seconds())
-
-
-async def _keep_up(start: Callable[[], Awaitable[Child]], children: list[Child]) -> None:
-    """Start it again when it dies. If it was never ready, something is missing that only an operator can fix."""
-    while True:
-        await children[-1].ended()
-        if not children[-1].ready.done():
-            return
-        await asyncio.sleep(1)
-        children.append(await start())
+        with suppress(asyncio.CancelledError):
+            await keeping
+        await child.stop(drain.total_seconds())
 
 
 def _harmless(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""The commands that maintain the store: prune and store new-epoch."""
+"""The commands that maintain the store: prune, store new-epoch and store adopt-settings."""
 
 import asyncio
 import time
@@ -97,13 +97,9 @@ async def new_epoch(
     require_store(settings)
     async with open_store(settings) as store:
         old = store.identity
-        if not yes:
-            if not terminal.interactive:
-                raise SettingsInvalid("--yes: there is no terminal to ask at; add --yes to begin a new epoch")
-            question = f"Begin a new epoch of store {old.id}, now in epoch {old.epoch}? Stop all workers first. [y/N]"
-            if (await terminal.ask(question) or "").lower() not in {"y", "yes"}:
-                terminal.say("nothing was changed")
-                return 1
+        question = f"Begin a new epoch of store {old.id}, now in epoch {old.epoch}? Stop all workers first. [y/N]"
+        if not await _is_confirmed(terminal, question, "begin a new epoch", yes=yes):
+            return 1
         new = await store.new_epoch()
     if output == "json":
         terminal.result_json({"store": old.id, "old_epoch": old.epoch, "new_epoch": new.epoch})
@@ -111,6 +107,33 @@ async def new_epoch(
         terminal.result(f"store {old.id}: epoch {old.epoch} -> {new.epoch}")
         terminal.say("start the workers now; one that is still running must be restarted", "green")
     return 0
+
+
+async def adopt_settings(
+    *, yes: Annotated[bool, Parameter(negative="", help="Do not ask for confirmation.")] = False
+) -> int:
+    """Let the keys and the folder of payloads of these settings be those that every worker of the store must have."""
+    settings, terminal = Settings.load(), Terminal()
+    require_store(settings)
+    async with open_store(settings) as store:
+        question = f"Let workers of store {store.identity.id} have these settings only? Stop all workers first. [y/N]"
+        if not await _is_confirmed(terminal, question, "adopt these settings", yes=yes):
+            return 1
+        await store.fitness.adopt(room("worker").belongings_of(settings))
+        terminal.result(f"store {store.identity.id}: the settings are adopted")
+    terminal.say("start the workers now; what other keys have sealed stays unreadable without them", "green")
+    return 0
+
+
+async def _is_confirmed(terminal: Terminal, question: str, what: str, *, yes: bool) -> bool:
+    if yes:
+        return True
+    if not terminal.interactive:
+        raise SettingsInvalid(f"--yes: there is no terminal to ask at; add --yes to {what}")
+    if (await terminal.ask(question) or "").lower() in {"y", "yes"}:
+        return True
+    terminal.say("nothing was changed")
+    return False
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from temporalio.client import (
     WorkflowUpdateStage,
 )
 from temporalio.exceptions import CancelledError, TerminatedError
+from temporalio.exceptions import TimeoutError as TimedOutError
 from temporalio.service import RPCError
 
 from backstay import errors
@@ -121,7 +122,8 @@ class Run:
     async def result(self) -> Result:
         """Wait for the end and return the Result, also of a cancelled run.
 
-        Raises TaskInvalid, RunOpen or InternalError when the run failed with that, Cancelled when it was terminated.
+        Raises TaskInvalid, RunOpen or InternalError when the run failed with that, RunTerminated when it was
+        terminated, and RunTimedOut when a time limit of Temporal ended it.
         """
         try:
             return Result.model_validate(await self._through_outages(self._handle.result))
@@ -130,10 +132,10 @@ class Run:
                 case CancelledError():
                     return await self._result_after_cancellation()
                 case TerminatedError():
-                    raise errors.Cancelled(
-                        f"the run was terminated: {one_line(failure.cause.message, 300)}; its effects are kept, "
-                        f"`backstay undo {self.id}` takes them back"
-                    ) from None
+                    said = one_line(failure.cause.message, 300)
+                    raise errors.RunTerminated(f"the run was terminated: {said}; {self._kept}") from None
+                case TimedOutError():
+                    raise errors.RunTimedOut(f"a time limit of Temporal ended the run; {self._kept}") from None
                 case cause:
                     raise error_from_failure(cause) from None
 
@@ -279,6 +281,10 @@ class Run:
             return [event for event in (await self.result()).events if event.n > after]
         except BackstayError:
             return []
+
+    @property
+    def _kept(self) -> str:
+        return f"its effects are kept, `backstay undo {self.id}` takes them back"
 
     async def _result_after_cancellation(self) -> Result:
         result = await self._through_outages(lambda: self._query("result"))

@@ -49,6 +49,8 @@ class Result(Frozen):
     events: tuple[Event, ...] = ()
     events_ref: str | None = None
     error: Failure | None = None
+    programs_unavailable: str | None = None
+    """Why no program of the run could run; None when nothing kept them from it."""
     ledger_head: str | None = None
     workflow_id: str = ""
     run_id: str = ""

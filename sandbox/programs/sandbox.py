@@ -14,7 +14,7 @@ from backstay.errors import ImageMissing, SandboxLost
 from sandbox.images.image import Image, ImageKind, build_image, find_image
 from sandbox.isolation.cgroups import Cgroups, find_cgroups
 from sandbox.isolation.nsjail import Nsjail
-from sandbox.isolation.profile import Profile, command, outside_uid
+from sandbox.isolation.profile import Profile, outside_uid
 from sandbox.isolation.self_test import SelfTestResult, run_self_test
 from sandbox.isolation.spawn import allow_files
 from sandbox.limits import Limits
@@ -283,7 +283,7 @@ class Sandbox:
             profile = Profile(
                 self._nsjail, image, limits=self.limits, outside_uid=outside_uid(slot), cgroups=self._cgroups
             )
-            self._commands[known] = command(self._nsjail, profile.write(self._folder))
+            self._commands[known] = profile.start(self._folder)
         return self._commands[known]
 
     def _gone(self, jail: Jail, slot: int) -> None:

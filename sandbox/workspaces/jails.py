@@ -100,8 +100,8 @@ class WorkspaceJails:
             cgroups=self.cgroups,
             workspace=workspace.root,
             writable=writable,
-        ).write(self._folder)
-        return [str(self.nsjail.path), "--config", str(profile), "--quiet"]
+        )
+        return profile.start(self._folder, "--quiet")
 
     def _watch(self, limits: Limits, root: Path | None = None) -> Callable[[int], str | None]:
         return JailWatch(memory_mb=limits.memory_mb, root=root, written_mb=self._written_mb)

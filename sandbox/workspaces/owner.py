@@ -8,6 +8,7 @@ from pathlib import Path
 
 from backstay.errors import WorkspaceInvalid
 from sandbox.isolation.profile import outside_uid
+from sandbox.isolation.way import can_open_ways
 
 
 def owner_of(root: Path) -> int:
@@ -54,7 +55,8 @@ def _inside(root: Path) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def _require_way(root: Path, uid: int) -> None:
-    for folder in (*reversed(root.parents), root):
+    above = () if can_open_ways() else reversed(root.parents)
+    for folder in (*above, root):
         facts = folder.stat()
         enters = 0o100 if facts.st_uid == uid else 0o001
         if not facts.st_mode & enters:

@@ -28,7 +28,7 @@ class Blobs(ShownBlobs):
         return await asyncio.to_thread(self._close, data)
 
     async def unseal(self, ref: str) -> bytes:
-        """Return a raw payload. Raises what `get` raises, and SettingsInvalid when its key is missing."""
+        """Return a raw payload. Raises what `get` raises, and WorkerMisfit when its key is missing."""
         return await asyncio.to_thread(self._open, ref)
 
     async def seal_json(self, value: Any) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from backstay.canonical import canonical
-from backstay.errors import ArgumentsInvalid, StoreUnavailable
+from backstay.errors import ArgumentsInvalid, StoreUnavailable, WorkerMisfit
 from store.faults import disk_faults
 from system.files import make_private_directory, sync, write_whole
 
@@ -79,6 +79,10 @@ class Recent:
             self._size -= len(self._kept.popitem(last=False)[1])
 
 
+class Missing(WorkerMisfit):
+    """A payload is not in this worker's folder."""
+
+
 DIGITS = 40
 DAMAGED = "store: the payload {} is not what was written; restore it from a backup"
 
@@ -98,11 +102,14 @@ class RunDirectory(Directory):
         self._before_folders = Directory(root / "sealed" if suffix else root)
 
     def find(self, ref: str) -> bytes:
-        """Return the bytes, also if they were written before runs had folders; raises ArgumentsInvalid."""
+        """Return the bytes, also if they were written before runs had folders; raises Missing."""
         data = self.read(ref)
         data = self._before_folders.read(ref) if data is None else data
         if data is None:
-            raise ArgumentsInvalid(f"no stored result {ref}")
+            raise Missing(
+                f"no stored result {ref} in the payloads of this worker; give all workers the same BACKSTAY_BLOBS, "
+                "or restore the folder"
+            )
         return data
 
     def _path(self, ref: str) -> Path:
@@ -130,7 +137,8 @@ class ShownBlobs:
     async def get(self, ref: str) -> bytes:
         """Return stored bytes.
 
-        Raises ArgumentsInvalid when nothing is stored under `ref`, StoreUnavailable when it was changed on disk.
+        Raises ArgumentsInvalid when `ref` cannot be a ref, Missing when nothing is stored under it here, which is a
+        fault of this worker unless a model made the ref up, and StoreUnavailable when it was changed on disk.
         """
         data = self._recent.get((self._run, ref))
         if data is None:

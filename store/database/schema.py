@@ -132,3 +132,12 @@ chain = Table(
     Column("workflow_run_id", Words, primary_key=True),
     Column("run", Words, nullable=False),
 )
+
+fingerprints = Table(
+    "worker_fingerprints",
+    metadata,
+    Column("what", Words, primary_key=True),
+    Column("place", Integer, primary_key=True, autoincrement=False),
+    Column("fingerprint", Words, nullable=False),
+    Column("recorded_at", Double, nullable=False),
+)

@@ -15,6 +15,7 @@ from store.database.database import BUSY_TIMEOUT_S, LOCK_WAIT_S, Answer
 from store.database.faults import faults
 from store.database.host_time import host_time
 from system.locks import async_file_lock
+from system.places import Place
 
 _log = structlog.get_logger(__name__)
 
@@ -38,6 +39,7 @@ class SqliteDatabase:
     def __init__(self, url: URL, file: Path, *, busy_timeout_s: float = BUSY_TIMEOUT_S) -> None:
         """Prepare the engine; nothing is connected yet."""
         self._file = file
+        self._place = Place("store", file)
         self._busy_timeout_s = busy_timeout_s
         self._turn = asyncio.Lock()
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="store")
@@ -53,7 +55,7 @@ class SqliteDatabase:
 
     async def read(self, work: Callable[[Connection], Answer]) -> Answer:
         """Run work that only reads."""
-        return await asyncio.wrap_future(self._threads.submit(_run, self._engine, work))
+        return await asyncio.wrap_future(self._threads.submit(_run, self._engine, self._in_place(work)))
 
     async def write(self, work: Callable[[Connection], Answer]) -> Answer:
         """Run work that writes; no other writer runs between its statements.
@@ -62,7 +64,7 @@ class SqliteDatabase:
         """
         await self._take_turn()
         loop = asyncio.get_running_loop()
-        running = self._threads.submit(_run, self._writing, work)
+        running = self._threads.submit(_run, self._writing, self._in_place(work))
         running.add_done_callback(lambda _: loop.call_soon_threadsafe(self._turn.release))
         return await asyncio.shield(asyncio.wrap_future(running))
 
@@ -92,6 +94,16 @@ class SqliteDatabase:
         """Finish what is running and close every connection."""
         await asyncio.to_thread(self._threads.shutdown)
         self._engine.dispose()
+
+    def _in_place(self, work: Callable[[Connection], Answer]) -> Callable[[Connection], Answer]:
+        """Keep work from a file that was deleted or replaced: what is written into one is forgotten with it."""
+
+        def there(connection: Connection) -> Answer:
+            if fault := self._place.fault():
+                raise StoreUnavailable(fault)
+            return work(connection)
+
+        return there
 
     async def _take_turn(self) -> None:
         """Queue the writers of this process in order; SQLite alone lets them poll, and some would wait forever."""

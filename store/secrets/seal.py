@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
-from backstay.errors import SettingsInvalid, StoreUnavailable
+from backstay.errors import SettingsInvalid, StoreUnavailable, WorkerMisfit
 
 _PLAIN = b"\x00"
 _ENCRYPTED = b"\x01"
@@ -26,7 +26,7 @@ class Seal:
     def open(self, sealed: bytes) -> bytes:
         """Return the data of a sealed form, encrypted or not.
 
-        Raises SettingsInvalid when no key fits.
+        Raises WorkerMisfit when none of the keys fits, since a worker with the right one may open it.
         """
         mark, body = sealed[:1], sealed[1:]
         if mark == _PLAIN:
@@ -34,11 +34,11 @@ class Seal:
         if mark != _ENCRYPTED:
             raise StoreUnavailable("store: a sealed payload is damaged; restore it from a backup")
         if self._fernet is None:
-            raise SettingsInvalid("BACKSTAY_ENCRYPTION_KEYS: the store holds encrypted payloads; set the key")
+            raise WorkerMisfit("BACKSTAY_ENCRYPTION_KEYS: the store holds encrypted payloads; set the key")
         try:
             return self._fernet.decrypt(body)
         except InvalidToken:
-            raise SettingsInvalid(
+            raise WorkerMisfit(
                 "BACKSTAY_ENCRYPTION_KEYS: no key opens a payload of this store; append the key it was sealed with"
             ) from None
 

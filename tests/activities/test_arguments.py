@@ -8,7 +8,7 @@ from activities.offloading import BIG_LEAF_BYTES, DEEPEST, MAX_BYTES
 from activities.records import Records
 from activities.tools.arguments import Arguments
 from backstay.canonical import canonical, digest_of
-from backstay.errors import ArgumentsInvalid
+from backstay.errors import ArgumentsInvalid, WorkerMisfit
 from backstay.policies.policy import Policy, rule
 from backstay.redaction.handles import MARK
 from backstay.redaction.redactor import Redactor
@@ -63,8 +63,12 @@ async def test_an_element_that_only_the_engine_may_write_is_refused_at_any_depth
 async def test_a_ref_that_names_no_argument_is_refused(opened):
     async with opened() as (arguments, records, _):
         record = await records.keep(RUN, "answer", {"secret_of": "another"}, "desk")
-        for ref in (record, "0" * 40, "../../etc/passwd"):
-            with pytest.raises(ArgumentsInvalid):
+        for ref, error in (
+            (record, ArgumentsInvalid),
+            ("0" * 40, WorkerMisfit),
+            ("../../etc/passwd", ArgumentsInvalid),
+        ):
+            with pytest.raises(error):
                 await arguments.unfold(RUN, {"a": {"$ref": ref, "bytes": 1}}, {})
 
 

@@ -1,6 +1,7 @@
 """`backstay store new-epoch`: only on a person's word, and told in numbers."""
 
 import json
+import sqlite3
 import sys
 
 from store.opening import open_store
@@ -40,3 +41,22 @@ async def test_a_script_confirms_by_a_flag_and_reads_both_epochs(tmp_path, nurse
     told = {"store": old.id, "old_epoch": old.epoch, "new_epoch": (await made(tmp_path)).epoch}
     assert (done.code, json.loads(done.out)) == (0, told)
     assert old.epoch < told["new_epoch"]
+
+
+async def test_other_settings_are_adopted_only_when_that_is_confirmed(tmp_path, nursery):
+    await made(tmp_path)
+    environment = bare(BACKSTAY_HOME=str(tmp_path), BACKSTAY_APPROVER_KEY="a new key of approvers")
+    before = fingerprints(tmp_path)
+
+    unasked = await forked(nursery, "store", "adopt-settings", environment=environment, folder=tmp_path)
+    unchanged = fingerprints(tmp_path)
+    done = await forked(nursery, "store", "adopt-settings", "--yes", environment=environment, folder=tmp_path)
+
+    assert (unasked.code, "--yes: there is no terminal" in unasked.err, unchanged) == (2, True, before)
+    assert (done.code, done.out.endswith("the settings are adopted\n")) == (0, True)
+    assert {what for what, _ in fingerprints(tmp_path)} >= {"BACKSTAY_APPROVER_KEY", "BACKSTAY_ENCRYPTION_KEYS"}
+
+
+def fingerprints(home):
+    with sqlite3.connect(home / "backstay.db") as connection:
+        return connection.execute("SELECT what, fingerprint FROM worker_fingerprints ORDER BY what, place").fetchall()

@@ -92,8 +92,8 @@ async def approve(handle):
     await handle.execute_update("decide", {"request_id": request["id"], "verdict": "approve", "by": "ana"})
 
 
-async def reset(opened, handle):
-    """Have Temporal run a closed run again from its second workflow task."""
+async def reset(opened, handle, task=1):
+    """Have Temporal run a closed run again, by default from its second workflow task."""
     history = await handle.fetch_history()
     tasks = [event.event_id for event in history.events if event.HasField("workflow_task_completed_event_attributes")]
     answer = await opened.client.workflow_service.reset_workflow_execution(
@@ -101,7 +101,7 @@ async def reset(opened, handle):
             namespace=opened.client.namespace,
             workflow_execution=WorkflowExecution(workflow_id=handle.id, run_id=handle.first_execution_run_id),
             reason="a test",
-            workflow_task_finish_event_id=tasks[1],
+            workflow_task_finish_event_id=tasks[task],
             request_id=str(uuid.uuid4()),
         )
     )
@@ -167,6 +167,24 @@ async def test_a_reset_of_a_pruned_run_sends_nothing(opened, prune):
     assert (result["outcome"], result["error"]["type"]) == ("failed", "Pruned")
     assert opened.mailbox.requests("send_email") == sent == 2
     assert rows(opened, "SELECT count(*) FROM effects") == [(0,)]
+
+
+async def test_a_pruned_run_that_finds_nothing_of_its_own_says_that_it_was_pruned(open_engine, nursery, tmp_path):
+    scripts, queue = Scripts(), f"queue-{uuid.uuid4()}"
+    async with open_engine(scripts, policy=POLICY, task_queue=queue) as first:
+        run = await first.start(scripts.task())
+        await ended(run)
+        arguments = ("prune", "--older-than", "1s", "--output", "json")
+        async with asyncio.timeout(60):
+            while True:
+                done = await forked(nursery, *arguments, environment=environment_of(first), folder=tmp_path)
+                if json.loads(done.out)["runs"]:
+                    break
+    # The first worker has the run's payloads in memory.
+    async with open_engine(scripts, policy=POLICY, task_queue=queue) as second:
+        result = await ended(await reset(second, run, task=2))
+
+    assert (result["outcome"], result["error"]["type"]) == ("failed", "Pruned")
 
 
 async def test_a_terminated_run_counts_from_when_it_was_closed(opened, prune):

@@ -2,7 +2,9 @@
 
 import asyncio
 import socket
+import uuid
 from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import timedelta
 
 import pytest
 import pytest_asyncio
@@ -14,6 +16,8 @@ from backstay.errors import (
     DecisionRefused,
     NotVerified,
     RunNotFound,
+    RunTerminated,
+    RunTimedOut,
     SettingsInvalid,
     TaskInvalid,
     Unreachable,
@@ -283,10 +287,21 @@ async def test_a_terminated_run_says_so(backstay, scripts, temporal):
 
     async with bounded():
         names = [event.name async for event in run.events()]
-        with pytest.raises(Exception, match=r"terminated") as ended:
+        with pytest.raises(RunTerminated, match=r"its effects are kept, `backstay undo"):
             await run.result()
     assert names[-1] == "approval.asked"
-    assert type(ended.value).__name__ == "Cancelled"
+
+
+async def test_a_run_that_a_time_limit_of_temporal_ended_says_so(backstay, scripts, temporal):
+    name = f"late-{uuid.uuid4()}"
+    # No worker polls this queue.
+    await temporal.start_workflow(
+        "RunTask", scripts.task(), id=name, task_queue=name, execution_timeout=timedelta(seconds=1)
+    )
+
+    async with bounded():
+        with pytest.raises(RunTimedOut, match=r"a time limit of Temporal ended the run; its effects are kept"):
+            await backstay.run(name).result()
 
 
 async def test_where_nothing_listens_connecting_fails_at_once_naming_the_address(unused_tcp_port):

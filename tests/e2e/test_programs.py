@@ -366,11 +366,24 @@ except ToolError as error:
 
 
 async def test_a_sandbox_worker_that_does_not_see_what_the_run_stored_says_so(open_engine, sandbox, tmp_path):
-    async with open_engine(one_program("return 1"), folder=tmp_path / "runs") as engine:
+    async with open_engine(one_program("return 1"), folder=tmp_path / "runs", transient_seconds=1) as engine:
         elsewhere = engine.settings.model_copy(update={"blobs": tmp_path / "elsewhere"})
         async with sandbox_role(engine.client, elsewhere, sandbox):
             result, answer = await answer_of(engine)
 
         assert result["outcome"] == "completed"
-        assert answer["type"] == "IsolationUnavailable"
+        assert answer["type"] == "WorkerMisfit"
         assert "BACKSTAY_BLOBS" in answer["error"]
+        assert "BACKSTAY_BLOBS" in result["programs_unavailable"]
+
+
+async def test_a_result_says_why_programs_could_not_run_and_nothing_when_they_did(open_engine, sandbox, tmp_path):
+    async with open_engine(one_program("return 1"), folder=tmp_path / "without") as engine:
+        result = await asyncio.wait_for((await engine.start({"text": "run it"})).result(), 60)
+        planned = {"steps": [{"tool": "mail.list_customers"}]}
+        plain = await asyncio.wait_for((await engine.start({"plan": planned})).result(), 60)
+    async with open_engine(one_program("return 1"), folder=tmp_path / "with", sandbox=sandbox) as engine:
+        ran, _ = await answer_of(engine)
+
+    assert result["programs_unavailable"] == "no worker of the sandbox role answered when the run began"
+    assert [found.get("programs_unavailable") for found in (plain, ran)] == [None, None]

@@ -9,6 +9,7 @@ from tests.requirements import (
     demo,
     documents,
     effects,
+    fitness,
     jails,
     layout,
     model_wire,
@@ -59,6 +60,7 @@ AREAS = (
     actions,
     store,
     retention,
+    fitness,
     client_cli,
     operations,
 )

@@ -24,6 +24,7 @@ ROWS = (
         in_file(
             "cli/test_prune.py",
             "test_a_reset_of_a_pruned_run_sends_nothing",
+            "test_a_pruned_run_that_finds_nothing_of_its_own_says_that_it_was_pruned",
             "test_every_command_and_undorun_say_that_a_run_was_pruned",
         ),
     ),

@@ -53,9 +53,10 @@ async def intent():
 
 
 @asynccontextmanager
-async def jailed(folder: Path):
+async def jailed(folder: Path, mode: int = 0o755):
     plugin = folder / "plugins/look"
     plugin.mkdir(parents=True)
+    plugin.chmod(mode)
     (plugin / "cli.py").write_text(LOOK, encoding="utf-8")
     (plugin / "beside.txt").write_text("beside", encoding="utf-8")
     configuration = {"plugins": "plugins", "providers": {"look": {"jail": True, "env": {"KEY": "${KEY}"}}}}
@@ -118,8 +119,7 @@ async def test_a_jailed_plugin_that_is_ended_in_the_middle_is_unknown_and_gone(r
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user's jails read what that user can")
 async def test_a_folder_that_a_jail_may_not_read_is_a_reason_and_is_not_run_without_one(tmp_path):
-    tmp_path.chmod(0o700)
-    async with jailed(tmp_path) as toolbox:
+    async with jailed(tmp_path, 0o700) as toolbox:
         catalog = await toolbox.catalog("anyone")
     assert "is closed to user id" in catalog.unavailable["look"]
     assert "chmod o+rx" in catalog.unavailable["look"]

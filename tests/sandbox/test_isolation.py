@@ -1,5 +1,6 @@
 """The self-test proves each property on real jails, as root and without rights, and finds each weakness."""
 
+import asyncio
 import json
 import os
 import platform
@@ -13,13 +14,16 @@ from pathlib import Path
 import pytest
 
 from backstay.errors import IsolationUnavailable
-from sandbox.images.image import Image
+from sandbox.images.image import Image, build_image
 from sandbox.isolation.cause import likely_cause
-from sandbox.isolation.cgroups import Cgroups
+from sandbox.isolation.cgroups import Cgroups, find_cgroups
 from sandbox.isolation.nsjail import Nsjail
-from sandbox.isolation.profile import SELF_TEST, Profile
+from sandbox.isolation.profile import SELF_TEST, Profile, command
 from sandbox.isolation.properties import RULES
-from sandbox.isolation.self_test import SelfTestResult, check_profile, run_self_test
+from sandbox.isolation.self_test import SelfTestResult, check_profile, run_self_test, run_workspace_self_test
+from sandbox.limits import shell_limits
+from sandbox.programs.sandbox import examine as examine_sandbox
+from sandbox.workspaces.owner import prepare
 from tests.sandbox.machine_code import CALLS, ENOSYS, EPERM, KILLED, OLD_CALLS
 from tests.sandbox.places import HOUSE, as_nobody, as_self, image, readable_nsjail
 
@@ -66,7 +70,7 @@ async def weakened(pattern: str, replacement: str, folder: Path, *, built: Image
     weak, count = re.subn(pattern, replacement, profile.text(), flags=re.MULTILINE)
     assert count, f"the profile says nothing like {pattern}"
     (folder / "weak.cfg").write_text(weak, encoding="utf-8")
-    return await check_profile(profile, folder / "weak.cfg")
+    return await check_profile(profile, command(profile.nsjail, folder / "weak.cfg"))
 
 
 UNFILTERED = (
@@ -201,14 +205,30 @@ async def fault(nsjail: Nsjail, built: Image, folder: Path, cgroups: Cgroups | N
     return first.cause, first.fix
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="the jail of an ordinary user enters what that user owns")
+async def test_a_folder_that_is_closed_above_the_home_keeps_no_jail_from_what_it_needs(reachable):
+    closed = reachable / "closed"
+    home, workspace = closed / "home", closed / "work" / "one"
+    home.mkdir(parents=True)
+    workspace.mkdir(parents=True)
+    closed.chmod(stat.S_IRWXU)
+    programs = await examine_sandbox(nsjail=None, home=home, image="python")
+    shell = await asyncio.to_thread(build_image, "shell", home / "images")
+    prepare(workspace)
+    caps = {"limits": shell_limits(), "cgroups": find_cgroups()}
+    commands = await run_workspace_self_test(Nsjail.find(), shell, home / "jails", workspace, **caps)
+
+    assert (unproven(programs), unproven(commands)) == ({}, {})
+    assert stat.S_IMODE(closed.stat().st_mode) == stat.S_IRWXU
+
+
 async def test_an_image_in_a_closed_folder_is_named_with_that_folder(reachable):
     closed = reachable / "closed"
     (closed / "root").mkdir(parents=True)
+    built = image().model_copy(update={"path": closed / "root"})
     closed.chmod(0)
     try:
-        built = image().model_copy(update={"path": closed / "root"})
-        cause, fix = await fault(Nsjail.find(), built, reachable)
+        # What nsjail says where the worker may not open a way.
+        cause, fix = likely_cause("[F] mount('/'): Permission denied", built, Cgroups(), root=True)
     finally:
         closed.chmod(stat.S_IRWXU)
     assert f"{closed} is closed to others" in cause

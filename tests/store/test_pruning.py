@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from backstay.errors import ArgumentsInvalid, Pruned, StoreMismatch
+from backstay.errors import Pruned, StoreMismatch, WorkerMisfit
 from backstay.task.event import Event
 from store.effects.types import Intent
 from store.opening import open_store
@@ -78,7 +78,7 @@ async def test_a_pruned_run_leaves_one_row_and_no_payload_and_the_others_all_of_
     async with open_store(database_url=database_url, home=tmp_path) as fresh:
         assert await fresh.blobs.of("w/r2").get_json(shown) == "shown by all"
         assert await fresh.blobs.of("w/r2").unseal_json(sealed) == "sealed by all"
-        with pytest.raises(ArgumentsInvalid):
+        with pytest.raises(WorkerMisfit):
             await fresh.blobs.of("w/r1").get_json(shown)
 
 

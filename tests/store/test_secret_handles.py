@@ -5,7 +5,7 @@ import logging
 import pytest
 from cryptography.fernet import Fernet
 
-from backstay.errors import SettingsInvalid, StoreUnavailable
+from backstay.errors import StoreUnavailable, WorkerMisfit
 from store.opening import open_store
 from store.secrets.handles import SecretValue
 
@@ -52,7 +52,7 @@ async def test_with_a_key_no_secret_lies_on_disk_in_clear(tmp_path, database_url
             assert not path.is_file() or VALUE.encode() not in path.read_bytes()
         assert (await store.secrets.reveal("w/r", ["h"]))["h"].value == VALUE
     async with open_store(database_url=database_url, home=tmp_path, encryption_keys=[OTHER]) as store:
-        with pytest.raises(SettingsInvalid):
+        with pytest.raises(WorkerMisfit):
             await store.secrets.reveal("w/r", ["h"])
 
 

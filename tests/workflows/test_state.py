@@ -47,6 +47,7 @@ def states(draw):
         catalog="c2",
         active_seconds=draw(st.floats(0.5, 1e6)),
         paused=draw(TEXT),
+        programs_fault="no worker",
     )
     state.record("run.started", draw(TEXT), AT, user_id=draw(TEXT))
     state.remember_answer("", "e1", {"request_id": "r1", "answer": draw(TEXT)})

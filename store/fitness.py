@@ -1,0 +1,159 @@
+"""Compare a worker with those that used the store before it, so that one that does not fit takes no work.
+
+A key is never stored: only a short, slow, keyed hash of it.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import structlog
+from sqlalchemy import Connection, delete, exists, insert, select
+
+from backstay.errors import WorkerMisfit
+from store.blobs.marker import NAME, read_marker, write_marker
+from store.database.database import Database
+from store.database.identity import StoreIdentity, lock_epoch
+from store.database.schema import fingerprints, runs
+
+BLOBS = "BACKSTAY_BLOBS"
+TOOLBOX = "BACKSTAY_TOOLBOX"
+ADOPT = "backstay store adopt-settings"
+_DIGITS = 12
+_log = structlog.get_logger(__name__)
+
+Recorded = dict[str, tuple[str, ...]]
+"""Fingerprints by the setting they belong to, in the order of its list."""
+
+
+@dataclass(frozen=True)
+class Belongings:
+    """Hold what a worker brings along and all workers of a store must share."""
+
+    keys: Mapping[str, Sequence[str]]
+    """By setting; of a list that can be rotated the newest first, which is the one that is written with."""
+    toolbox: bytes = b""
+    """Only named when it differs: tools come and go."""
+
+
+class Fitness:
+    """Record what the workers of a store have in common, and refuse one that differs."""
+
+    def __init__(
+        self, database: Database, blobs: Path, clock: Callable[[], float], identity: Callable[[], StoreIdentity]
+    ) -> None:
+        """Work on one store."""
+        self._database = database
+        self._blobs = blobs
+        self._clock = clock
+        self._identity = identity
+
+    async def demand(self, brought: Belongings) -> None:
+        """Record what a worker brings along; the first one of a store decides.
+
+        Raises WorkerMisfit naming every difference and its fix, and then nothing has changed.
+        """
+        marker = await asyncio.to_thread(read_marker, self._blobs)
+        mine = await asyncio.to_thread(self._fingerprints, brought)
+        toolbox_differs = await self._database.write(partial(self._compared, marker, mine))
+        if toolbox_differs:
+            _log.warning("worker.toolbox_differs", toolbox=mine[TOOLBOX][0], fix="give all workers the same file")
+
+    async def adopt(self, brought: Belongings) -> None:
+        """Record what is brought along, whatever was recorded before; an operator does so while no worker runs."""
+        mine = await asyncio.to_thread(self._fingerprints, brought)
+        await asyncio.to_thread(write_marker, self._blobs, self._identity().id)
+        await self._database.write(partial(self._record, mine))
+
+    def _compared(self, marker: str, mine: Recorded, connection: Connection) -> bool:
+        """Compare and record in one transaction, so that of two first workers one is the first."""
+        lock_epoch(connection)
+        known = _recorded(connection)
+        store = self._identity().id
+        faults = [self._blobs_differ(marker, store, known, connection)]
+        faults += [_keys_differ(name, mine[name], known[name]) for name in mine if name in known and name != TOOLBOX]
+        if any(faults):
+            raise WorkerMisfit(
+                f"this worker does not fit store {store}, so it takes no work. {' '.join(filter(None, faults))} "
+                f"If every worker is to change, stop them all and run `{ADOPT}` with the new settings."
+            )
+        if not marker:
+            write_marker(self._blobs, store)
+        if any(known.get(what) != some for what, some in mine.items()):
+            self._record(mine, connection)
+        return TOOLBOX in known and known[TOOLBOX] != mine[TOOLBOX]
+
+    def _blobs_differ(self, marker: str, store: str, known: Recorded, connection: Connection) -> str:
+        if marker == store:
+            return ""
+        if marker:
+            return (
+                f"{BLOBS}: {self._blobs} holds the payloads of store {marker}; name the folder of this store, or "
+                "the database of that one in BACKSTAY_DATABASE_URL."
+            )
+        is_empty = not self._blobs.is_dir() or not any(self._blobs.iterdir())
+        if BLOBS in known or (is_empty and _has_runs(connection)):
+            return (
+                f"{BLOBS}: {self._blobs} is not the folder in which this store keeps its payloads, since it has no "
+                f"{NAME} of it; name the folder that the other workers use, or mount it."
+            )
+        return ""
+
+    def _record(self, mine: Recorded, connection: Connection) -> None:
+        at = self._clock()
+        # What only a newer version compares stays as it is.
+        connection.execute(delete(fingerprints).where(fingerprints.c.what.in_(mine)))
+        rows = [
+            {"what": what, "place": place, "fingerprint": fingerprint, "recorded_at": at}
+            for what, some in mine.items()
+            for place, fingerprint in enumerate(some)
+        ]
+        connection.execute(insert(fingerprints), rows)
+
+    def _fingerprints(self, brought: Belongings) -> Recorded:
+        identity = self._identity()
+        mine = {
+            name: tuple(_fingerprint(identity.key(f"fingerprint {name}"), key) for key in keys) or ("",)
+            for name, keys in brought.keys.items()
+        }
+        toolbox = hashlib.sha256(brought.toolbox).hexdigest()[:_DIGITS]
+        return {**mine, TOOLBOX: (toolbox,), BLOBS: (identity.id,)}
+
+
+def _fingerprint(salt: bytes, key: str) -> str:
+    # A person may have thought up the key: whoever reads the table must not find it by trying many.
+    found = hashlib.scrypt(
+        key.strip().encode("utf-8", "surrogatepass"), salt=salt, n=2**14, r=8, p=1, dklen=_DIGITS // 2
+    )
+    return found.hex()
+
+
+def _keys_differ(name: str, mine: Sequence[str], known: Sequence[str]) -> str:
+    """Say how a list of keys differs; the key that the others write with must be in it."""
+    if known[0] in mine:
+        return ""
+    others = f"the store's workers use {_shown(known)}"
+    if not known[0]:
+        return f"{name}: this worker has {_shown(mine)}, and {others}; remove the setting."
+    if not mine[0]:
+        return f"{name}: this worker has no key, and {others}; set that key."
+    how = "append it to the list" if name.endswith("S") else "set it"
+    return f"{name}: this worker has {_shown(mine)}, and {others}; the key {known[0]} is missing, {how}."
+
+
+def _shown(some: Sequence[str]) -> str:
+    return "no key" if not some[0] else f"{'key' if len(some) == 1 else 'keys'} {', '.join(some)}"
+
+
+def _recorded(connection: Connection) -> Recorded:
+    found: dict[str, list[str]] = {}
+    for row in connection.execute(select(fingerprints).order_by(fingerprints.c.what, fingerprints.c.place)):
+        found.setdefault(row.what, []).append(row.fingerprint)
+    return {what: tuple(some) for what, some in found.items()}
+
+
+def _has_runs(connection: Connection) -> bool:
+    return bool(connection.execute(select(exists().where(runs.c.pruned_at.is_(None)))).scalar_one())

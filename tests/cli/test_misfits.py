@@ -1,0 +1,181 @@
+"""A worker that does not fit its store takes no work and says what differs; a worker that fits is not disturbed."""
+
+import asyncio
+import shutil
+import signal
+import uuid
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from temporalio.client import Client
+
+import worker
+from backstay.testing import Reply, ScriptedModel
+from store.opening import open_store
+from tests.engine import PRICES, Mailbox, Scripts, share_images, toolbox_of
+from tests.nursery.nursery import OPERATORS_WORKER, Child, Nursery, plain_environment
+
+KEY, OTHER = ("0" * 43 + "=", "1" * 42 + "0=")
+APPROVER = "an approver key of this test"
+POLICY = "default: {read_only: allow, write_safe: ask, restricted_write: ask}\n"
+
+
+@dataclass
+class Site:
+    """A worker that fits, in a process of its own."""
+
+    folder: Path
+    client: Client
+    nursery: Nursery
+    scripts: Scripts
+    environment: dict[str, str]
+    fit: Child
+
+    async def worker(self, *arguments: str, without: tuple[str, ...] = (), **changed: str) -> Child:
+        variables = {name: value for name, value in self.environment.items() if name not in without} | changed
+        log = self.folder / f"{uuid.uuid4().hex}.log"
+        return await self.nursery.raised(
+            OPERATORS_WORKER, *arguments, environment=variables, log=log, folder=self.folder
+        )
+
+    def home(self, name: str) -> str:
+        return str(share_images(self.folder / name))
+
+
+@pytest_asyncio.fixture(scope="module")
+async def site(temporal, nursery, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("misfits")
+    (folder / "policy.yaml").write_text(POLICY)
+    scripts = Scripts()
+    async with ScriptedModel(scripts) as model:
+        environment = plain_environment() | {
+            "TEMPORAL_ADDRESS": temporal.service_client.config.target_host,
+            "BACKSTAY_HOME": str(share_images(folder / "home")),
+            "BACKSTAY_TOOLBOX": str(toolbox_of(folder, folder / "mailbox.db")),
+            "BACKSTAY_POLICY": str(folder / "policy.yaml"),
+            "BACKSTAY_TASK_QUEUE": f"queue-{uuid.uuid4()}",
+            "BACKSTAY_ENCRYPTION_KEYS": KEY,
+            "BACKSTAY_APPROVER_KEY": APPROVER,
+            "BACKSTAY_MODEL": "scripted",
+            "BACKSTAY_PRICES": str(PRICES).replace("'", '"'),
+            "OPENAI_BASE_URL": model.base_url,
+            "OPENAI_API_KEY": "test-key-of-the-scripted-model",
+        }
+        opened = Site(folder, temporal, nursery, scripts, environment, None)
+        opened.fit = await opened.worker("--role", "runs")
+        await opened.fit.ready()
+        yield opened
+        await opened.fit.end()
+
+
+@asynccontextmanager
+async def undisturbed(site: Site):
+    """Have a run of the fit worker wait for a person while something happens, then go on and be taken back."""
+    mail = {"to": f"{uuid.uuid4().hex}@fit.example", "subject": "s", "body": "b"}
+    replies = (
+        Reply(calls=[("mail__send_email", mail)]),
+        Reply(calls=[("finish", {"summary": "no", "outputs": {}, "success": False})]),
+    )
+    queue = site.environment["BACKSTAY_TASK_QUEUE"]
+    run = await site.client.start_workflow(
+        "RunTask", site.scripts.task(*replies), id=f"task-{uuid.uuid4()}", task_queue=queue
+    )
+    async with asyncio.timeout(60):
+        while not (found := await run.query("pending")):
+            await asyncio.sleep(0.1)
+    yield
+    await run.execute_update("decide", {"request_id": found[0]["id"], "verdict": "approve", "by": "ana"})
+    result = await asyncio.wait_for(run.result(), 60)
+    assert result["outcome"] == "rolled_back"
+    mailbox = Mailbox(site.folder / "mailbox.db")
+    assert mailbox.rows("SELECT recalled_at IS NOT NULL FROM sent WHERE recipient = ?", mail["to"]) == [(1,)]
+
+
+async def blobs_of_another_store(site: Site) -> str:
+    folder = site.folder / "another"
+    async with open_store(database_url=None, home=folder) as store:
+        await store.fitness.adopt(worker.belongings_of(worker.Settings.load(None, home=folder)))
+    return str(folder / "blobs")
+
+
+async def refused(site: Site, *arguments: str, without: tuple[str, ...] = (), **changed: str) -> str:
+    """Return what a worker that must not take any work says; it ends by itself."""
+    misfit = await site.worker(*arguments, without=without, **changed)
+    assert await misfit.ended(60) == 2, misfit.said()
+    queue = site.environment["BACKSTAY_TASK_QUEUE"]
+    names = [
+        *await worker.pollers(site.client, queue),
+        *await worker.pollers(site.client, f"{queue}-sandbox", worker.TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY),
+    ]
+    assert {name.partition("@")[0] for name in names} == {str(site.fit.born.result())}
+    assert "ready" not in misfit.said()
+    return misfit.said()
+
+
+@pytest.mark.parametrize("role", ["runs", "all"])
+@pytest.mark.parametrize(
+    ("without", "changed", "names"),
+    [
+        ((), {"BACKSTAY_ENCRYPTION_KEYS": OTHER}, "BACKSTAY_ENCRYPTION_KEYS: this worker has key"),
+        (("BACKSTAY_ENCRYPTION_KEYS",), {}, "BACKSTAY_ENCRYPTION_KEYS: this worker has no key"),
+        ((), {"BACKSTAY_APPROVER_KEY": "another key"}, "BACKSTAY_APPROVER_KEY: this worker has key"),
+        (("BACKSTAY_APPROVER_KEY",), {}, "BACKSTAY_APPROVER_KEY: this worker has no key"),
+        ((), {"BACKSTAY_BLOBS": "empty"}, "BACKSTAY_BLOBS: empty is not the folder"),
+    ],
+)
+async def test_a_worker_with_other_keys_or_another_folder_takes_no_work(site, role, without, changed, names):
+    async with undisturbed(site):
+        said = await refused(site, "--role", role, without=without, **changed)
+    assert "does not fit store" in said
+    assert names in said
+    assert "backstay store adopt-settings" in said
+    assert [key for key in (KEY, OTHER, APPROVER) if key in said] == []
+
+
+@pytest.mark.parametrize("role", ["runs", "sandbox"])
+async def test_a_worker_with_the_payloads_of_another_store_takes_no_work(site, role):
+    async with undisturbed(site):
+        said = await refused(site, "--role", role, BACKSTAY_BLOBS=await blobs_of_another_store(site))
+    assert ("BACKSTAY_BLOBS" in said, "store" in said) == (True, True)
+
+
+async def test_a_worker_with_another_database_takes_no_work(site):
+    async with undisturbed(site):
+        said = await refused(site, "--role", "runs", BACKSTAY_HOME=site.home("elsewhere"))
+    assert "BACKSTAY_DATABASE_URL: this worker's store is" in said
+    assert "BACKSTAY_TASK_QUEUE" in said
+
+
+async def test_a_sandbox_worker_whose_folder_belongs_to_no_store_takes_no_work(site):
+    async with undisturbed(site):
+        said = await refused(site, "--role", "sandbox", BACKSTAY_BLOBS=str(site.folder / "unmounted"))
+    assert "BACKSTAY_BLOBS" in said
+    assert "belongs to no store" in said
+
+
+async def test_another_toolbox_is_only_named(site):
+    other = site.folder / "other.json"
+    shutil.copy(site.environment["BACKSTAY_TOOLBOX"], other)
+    other.write_text(other.read_text() + "\n")
+    async with undisturbed(site):
+        named = await site.worker("--role", "runs", BACKSTAY_TOOLBOX=str(other))
+        await named.ready()
+        assert "worker.toolbox_differs" in named.said()
+        named.kill(signal.SIGTERM)
+        assert await named.ended(60) == 0
+
+
+@pytest.mark.parametrize("deed", ["deleted", "replaced by another one"])
+async def test_a_worker_whose_home_is_gone_stops_and_says_so(site, deed):
+    home = Path(site.home(f"home-{deed[:7]}"))
+    worked = await site.worker("--role", "runs", BACKSTAY_HOME=str(home), BACKSTAY_TASK_QUEUE=f"queue-{uuid.uuid4()}")
+    await worked.ready()
+    await asyncio.to_thread(home.rename, site.folder / f"away-{deed[:7]}")
+    if deed != "deleted":
+        await asyncio.to_thread(home.mkdir)
+
+    assert await worked.ended(90) == 2
+    assert f"BACKSTAY_HOME: {home} was {deed} under a running worker" in worked.said()
