@@ -4,6 +4,7 @@ import asyncio
 import json
 import random
 import re
+import uuid
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -24,8 +25,8 @@ REF = re.compile(r"[0-9a-f]{40}")
 
 async def prune(case: Case, *, seconds: float | None = None) -> dict[str, int]:
     """Prune what ended a second ago; a pruning that takes longer than some seconds is killed."""
-    out, log = case.folder / "prune.out", case.folder / "prune.log"
-    out.unlink(missing_ok=True)
+    # One that nobody waits for any longer may still write.
+    out, log = case.folder / f"prune-{uuid.uuid4()}.out", case.folder / "prune.log"
     arguments = ("prune", "--older-than", "1s", "--output", "json")
     child = await case.nursery.raised(
         COMMAND, *arguments, environment=case.environment, folder=case.folder, out=out, log=log
@@ -82,7 +83,7 @@ async def kept_under_prunings(case: Case, *, rounds: int, kills: int, seed: str)
             account["runs"] = max(account["runs"], len(await pruned(case)))
     run = f"{kept.id}/{kept.first_execution_run_id}"
     account["refs"] = await opened_refs(case, run, kept)
-    folders = {folder.name for folder in (case.folder / "home/blobs").iterdir()}
+    folders = {place.name for place in (case.folder / "home/blobs").iterdir() if place.is_dir()}
     assert folders == {folder_of(Path(), run).name}
     await (await case.worker()).ready()
     assert (await case.person.attend(kept))["outcome"] == "completed"

@@ -11,9 +11,9 @@ from tests.engine import ROOT
 @pytest_asyncio.fixture(scope="module")
 async def matrix(request, temporal, nursery, tmp_path_factory):
     """Run all selected points, several at once; each test awaits its own."""
-    chosen = [item.callspec.params["point"] for item in request.session.items if "matrix" in item.fixturenames]
-    ours = [point for point in chosen if point in POINTS]
-    async with open_matrix(temporal, nursery, tmp_path_factory.mktemp("matrix"), ours) as running:
+    ours = [item for item in request.session.items if item.module is request.module and "matrix" in item.fixturenames]
+    chosen = [item.callspec.params["point"] for item in ours]
+    async with open_matrix(temporal, nursery, tmp_path_factory.mktemp("matrix"), chosen) as running:
         yield running
 
 
