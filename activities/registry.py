@@ -35,6 +35,8 @@ def run_activities(resources: Resources) -> list[Callable[..., Any]]:
         outcomes.load_effects,
         notifications.check_proof,
         searches.digest,
+        runs.carry_over,
+        runs.load_carried,
         notifications.announce,
         runs.close_run,
     ]

@@ -19,12 +19,14 @@ from backstay.requests import (
     Announce,
     AskModel,
     CallTool,
+    CarryOver,
     CheckCall,
     CheckProof,
     CloseRun,
     DigestPayload,
     FindTools,
     ForgetProgram,
+    LoadCarried,
     LoadEffects,
     OpenRun,
     PreviewCalls,
@@ -35,10 +37,12 @@ from backstay.requests import (
 )
 from backstay.responses import (
     NOT_OPENED,
+    CarriedOver,
     CheckedCall,
     Closed,
     Found,
     LoadedEffects,
+    LoadedState,
     Opened,
     Previewed,
     Proven,
@@ -54,6 +58,8 @@ __all__ = [
     "Announce",
     "AskModel",
     "CallTool",
+    "CarriedOver",
+    "CarryOver",
     "CheckCall",
     "CheckProof",
     "CheckedCall",
@@ -63,8 +69,10 @@ __all__ = [
     "FindTools",
     "ForgetProgram",
     "Found",
+    "LoadCarried",
     "LoadEffects",
     "LoadedEffects",
+    "LoadedState",
     "OpenRun",
     "Opened",
     "PreviewCalls",
@@ -197,6 +205,18 @@ async def forget_program(ask: ForgetProgram) -> int:
 @_entry
 async def digest(ask: DigestPayload) -> ToolResult:
     """Store a payload that is no tool's answer, as a digest."""
+    raise NotImplementedError
+
+
+@_entry
+async def carry_over(ask: CarryOver) -> CarriedOver:
+    """Keep the state of a run for its next execution."""
+    raise NotImplementedError
+
+
+@_entry
+async def load_carried(ask: LoadCarried) -> LoadedState:
+    """Read the state that the execution before has kept."""
     raise NotImplementedError
 
 

@@ -208,6 +208,25 @@ class CheckProof(OfRun):
     """What uses the proof up: a retry of the same use is no second one."""
 
 
+class CarryOver(OfRun):
+    """Keep the state of a run for its next execution."""
+
+    state: dict[str, Any]
+    written_by: str
+    """The run id of this execution."""
+
+
+class LoadCarried(OfRun):
+    """Read the state that the execution before has kept."""
+
+    ref: str
+    seal: str
+    written_by: str
+    """The run id of the execution that this one continues, as the server says."""
+    workflow_run_id: str = ""
+    """The run id of this execution."""
+
+
 class Announce(OfRun):
     """Announce that a request waits."""
 

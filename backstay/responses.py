@@ -101,6 +101,19 @@ class Proven(Frozen):
     """Whether it holds, and was used before."""
 
 
+class CarriedOver(Frozen):
+    """Name a kept state, and vouch for it."""
+
+    ref: str
+    seal: str
+
+
+class LoadedState(Frozen):
+    """Hold the state of the execution before."""
+
+    state: dict[str, Any]
+
+
 class Closed(Frozen):
     """Hold what the store adds to the Result."""
 

@@ -70,9 +70,6 @@ class Approvals:
         self.activities = activities
         self.changed = changed
         self.pending: dict[str, Pending] = {}
-        self.closed: dict[str, str] = {}
-        self.digests: dict[str, str] = {}
-        """The digests of all requests, which proofs name; also of closed ones, since a decision can come twice."""
 
     @property
     def requests(self) -> tuple[ApprovalRequest, ...]:
@@ -104,7 +101,7 @@ class Approvals:
             self.changed()
             if announcing is not None:
                 announcing.cancel()
-        self.closed[request.id] = EXPIRED if decided.verdict is None else f"{decided.verdict} by {decided.by}"
+        self.state.closed[request.id] = EXPIRED if decided.verdict is None else f"{decided.verdict} by {decided.by}"
         return decided
 
     def _opened(self, request: ApprovalRequest, ruling: Ruling | None) -> ApprovalRequest:
@@ -132,7 +129,7 @@ class Approvals:
                 update["expires_at"] = (now + timedelta(seconds=ruling.timeout_s)).isoformat(timespec="seconds")
         request = request.model_copy(update=update)
         digest = digest_of(request.plain())
-        self.digests[request.id] = digest
+        self.state.keep_digest(request.id, digest)
         return request.model_copy(update={"digest": digest})
 
     async def _wait(self, pending: Pending, ruling: Ruling | None, unless: Callable[[], bool]) -> Decided:
@@ -176,7 +173,7 @@ class Approvals:
         """Return why a decision cannot be accepted now, or None; `strict` for runs that began with one authority."""
         pending = self.pending.get(approval.request_id)
         if pending is None or pending.decided is not None:
-            past = self.closed.get(approval.request_id)
+            past = self.state.closed.get(approval.request_id)
             if past == EXPIRED:
                 return errors.Expired(f"request_id: {approval.request_id} has expired; nobody decided in time")
             if pending is not None and pending.decided is not None:
@@ -251,7 +248,7 @@ class Approvals:
             update=update,
             payload=payload,
             request_id=request_id,
-            digest=self.digests.get(request_id, ""),
+            digest=self.state.digests.get(request_id, ""),
             used_by=f"signal {self.state.proofs}" if info is None else f"update {info.id}",
         )
         proven = await self.activities.execute_in_handler(

@@ -82,6 +82,8 @@ TABLE: dict[str, Options] = {
     ),
     "forget_program": Options(heartbeat=HEARTBEAT, retry=ONCE, writes_events=False),
     "digest": Options(heartbeat=HEARTBEAT),
+    "carry_over": Options(heartbeat=HEARTBEAT),
+    "load_carried": Options(heartbeat=HEARTBEAT),
     "announce": Options(heartbeat=HEARTBEAT, retry=RetryPolicy(maximum_attempts=3)),
     "close_run": Options(start_to_close=timedelta(seconds=60), heartbeat=HEARTBEAT),
 }

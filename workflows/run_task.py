@@ -18,6 +18,7 @@ from backstay.task.result import Outcome
 from backstay.task.task import Task, too_long
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolResult
+from workflows.carrying import Carried, carried_by, continue_if_long, take_over
 from workflows.consent import rejected
 from workflows.ending import Ended, Ending, ended_by, ended_with
 from workflows.handlers import Handlers, as_application_error
@@ -42,7 +43,10 @@ class RunTask(Handlers):
     @workflow.init
     def __init__(self, task: Any = None, *more: Any) -> None:
         """Validate the task; an invalid one fails the workflow as `TaskInvalid`."""
-        self.invalid, admitted = _admitted(task, more)
+        carried = carried_by(more)
+        self.carried = carried if isinstance(carried, Carried) else None
+        self.invalid, admitted = _admitted(task)
+        self.invalid = carried if isinstance(carried, TaskInvalid) else self.invalid
         info = workflow.info()
         self.invalid = self.invalid or _repeated(info)
         self.prepare_handlers()
@@ -54,10 +58,11 @@ class RunTask(Handlers):
     @workflow.run
     async def run(self, task: Any = None, *more: Any) -> dict[str, Any]:
         """Drive the task to its end; every end but an invalid task, a cancellation and our own bugs is a Result."""
-        outside = self.invalid or _out_of_bounds(workflow.info(), task)
+        # The server gives later executions a timeout of its own.
+        outside = self.invalid or (None if self.carried else _out_of_bounds(workflow.info(), task))
         if self.invalid is not None or (outside is not None and workflow.patched(BOUNDS)):
             raise as_application_error(outside or TaskInvalid())
-        driving = asyncio.ensure_future(self.drive())
+        driving = asyncio.ensure_future(self.drive(task))
         cancelled = False
         try:
             await workflow.wait([driving])
@@ -84,15 +89,19 @@ class RunTask(Handlers):
             raise as_application_error(ended.error)
         return self.result
 
-    async def drive(self) -> Finish:
-        """Decide and perform until the task is finished."""
-        await open_context(self.context)
+    async def drive(self, given: Any) -> Finish:
+        """Decide and perform until the task is finished; a long run continues as a new execution."""
         task = self.context.state.task
-        if task.plan is not None:
-            return await PlanSteps(self.context, self.tool_calls).run(task.plan)
-        await search(self.context, task.text, limit=FIRST_SEARCH_LIMIT)
+        if self.carried is not None:
+            await take_over(self.context, self.carried)
+        else:
+            await open_context(self.context)
+            if task.plan is not None:
+                return await PlanSteps(self.context, self.tool_calls).run(task.plan)
+            await search(self.context, task.text, limit=FIRST_SEARCH_LIMIT)
         while True:
             await self.context.gate()
+            await continue_if_long(self.context, given)
             decision = await self.model_calls.decide()
             if decision.catalog and decision.catalog != self.context.state.catalog:
                 await search(self.context, task.text, limit=FIRST_SEARCH_LIMIT)
@@ -223,9 +232,7 @@ async def search(
     state.append.append(item if call_id is None else item.model_copy(update={"call_id": call_id}))
 
 
-def _admitted(task: Any, more: tuple[Any, ...]) -> tuple[TaskInvalid | None, Task]:
-    if more:
-        return TaskInvalid(f"Task: {1 + len(more)} arguments were given; give one JSON object"), Task(text="invalid")
+def _admitted(task: Any) -> tuple[TaskInvalid | None, Task]:
     try:
         return None, Task.admit(task)
     except TaskInvalid as error:

@@ -53,6 +53,10 @@ class RunState(BaseModel):
     """Answers to unverified senders by their event id, the last 500."""
     answered_verified: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """Answers to verified senders by sender and event id, the last 500; nobody else can push them out."""
+    closed: dict[str, str] = Field(default_factory=dict)
+    """How requests were decided."""
+    digests: dict[str, str] = Field(default_factory=dict)
+    """The digests of requests, which proofs name; also of closed ones, since a decision can come twice."""
     votes: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     """Who has asked for a change that needs several persons, by what was asked."""
     proofs: int = 0
@@ -99,6 +103,14 @@ class RunState(BaseModel):
     def count_free_call(self) -> None:
         """Count a call that no limit counts."""
         self.usage = self.usage.model_copy(update={"free_calls": self.usage.free_calls + 1})
+
+    def keep_digest(self, request_id: str, digest: str) -> None:
+        """Keep the digest of a request, and forget the oldest requests."""
+        self.digests[request_id] = digest
+        while len(self.digests) > KEPT_ANSWERS:
+            oldest = next(iter(self.digests))
+            del self.digests[oldest]
+            self.closed.pop(oldest, None)
 
     def record_refusal(self, text: str, at: datetime, kind: str) -> None:
         """Count a refused signal; only a sample of many becomes events."""

@@ -22,6 +22,10 @@ class Stopwatch:
         self._tick()
         return self._seconds
 
+    def add(self, seconds: float) -> None:
+        """Count what an execution before this one has counted."""
+        self._seconds += seconds
+
     @contextmanager
     def busy(self) -> Generator[None]:
         """Count time in which an activity is under way."""

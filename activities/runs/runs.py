@@ -1,6 +1,8 @@
 """Open and close a run in the store."""
 
 import asyncio
+import hashlib
+import hmac
 from typing import Any
 
 import structlog
@@ -154,6 +156,28 @@ class Runs(Activities):
             {"kind": "system", "text": prompt("planner", extra_context=extra)},
             {"kind": "task", "text": text},
         ]
+
+    @implements(calls.carry_over)
+    async def carry_over(self, ask: calls.CarryOver) -> calls.CarriedOver:
+        """Keep the state of a run for its next execution, and vouch for it."""
+        await self.begin(ask)
+        ref = await self.store.blobs.of(ask.run).seal_json(ask.state)
+        return calls.CarriedOver(ref=ref, seal=self._seal(ask.run, ref, ask.written_by))
+
+    @implements(calls.load_carried)
+    async def load_carried(self, ask: calls.LoadCarried) -> calls.LoadedState:
+        """Read the state that the execution before has kept; raises TaskInvalid when this store did not write it."""
+        if not hmac.compare_digest(self._seal(ask.run, ask.ref, ask.written_by), ask.seal):
+            raise TaskInvalid("carried: this store did not write the state that the run is to continue with")
+        state = await self.store.blobs.of(ask.run).unseal_json(ask.ref)
+        workflow_id, _, _ = ask.run.rpartition("/")
+        await self.store.runs.add_execution(ask.run, workflow_id=workflow_id, workflow_run_id=ask.workflow_run_id)
+        return calls.LoadedState(state=state)
+
+    def _seal(self, run: str, ref: str, written_by: str) -> str:
+        """Return the keyed hash that binds a state to its run and to the execution that wrote it."""
+        said = canonical(["carried", run, ref, written_by]).encode()
+        return hmac.new(self.store.run_key(run), said, hashlib.sha256).hexdigest()
 
     @implements(calls.close_run)
     async def close_run(self, ask: calls.CloseRun) -> calls.Closed:

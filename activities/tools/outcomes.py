@@ -53,7 +53,7 @@ class Outcomes(Activities):
                 raise RunNotFound(f"workflow_id: this store knows no run of {ask.workflow_id[:100]!r}")
             await self._refuse_open(ask.workflow_id, row.run)
             info = activity.info()
-            await self.store.runs.undoing(
+            await self.store.runs.add_execution(
                 row.run, workflow_id=info.workflow_id or "", workflow_run_id=info.workflow_run_id or ""
             )
             run, user_id, opened = row.run, row.user_id, calls.Opened.model_validate(row.opened)

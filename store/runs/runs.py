@@ -91,8 +91,8 @@ class Runs:
 
         await self._database.write(work)
 
-    async def undoing(self, run: str, *, workflow_id: str, workflow_run_id: str) -> None:
-        """Record which execution undoes the run's effects, so that the run is not pruned meanwhile.
+    async def add_execution(self, run: str, *, workflow_id: str, workflow_run_id: str) -> None:
+        """Record another execution that works on the run, so that the run is not pruned meanwhile.
 
         Raises Pruned if it is pruned already.
         """

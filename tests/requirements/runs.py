@@ -228,6 +228,19 @@ ROWS = (
         ),
     ),
     row(
+        "loop:endless",
+        "design 6; issue Authority",
+        "a run whose history grows long continues as a new execution: state, budget, events, answers, proofs and undo"
+        " go on, every execution replays, and a state that somebody else brings is refused",
+        in_file(
+            "e2e/test_endless.py",
+            "test_a_long_run_continues_as_new_executions_and_keeps_all_it_had",
+            "test_an_event_id_and_a_request_of_an_earlier_execution_are_known_in_a_later_one",
+            "test_a_state_that_a_stranger_brings_is_refused",
+            "test_a_state_that_this_store_did_not_write_for_this_execution_is_refused",
+        ),
+    ),
+    row(
         "loop:carried",
         "issue Done 10",
         "the state of a run comes back whole from its JSON, no field left out, and only the latest answers are carried",

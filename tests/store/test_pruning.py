@@ -91,7 +91,7 @@ async def test_every_later_intent_of_a_pruned_run_is_refused(tmp_path, database_
             store.effects.begin(intent("w/r1", 2), **FIRST),
             store.runs.opened(**opening("r1")),
             store.runs.closed("w/r1", {"outcome": "completed"}),
-            store.runs.undoing("w/r1", workflow_id="undo-w", workflow_run_id="u1"),
+            store.runs.add_execution("w/r1", workflow_id="undo-w", workflow_run_id="u1"),
         ):
             with pytest.raises(Pruned, match=r"run w/r1 was pruned on 1970-01-01"):
                 await again
@@ -123,7 +123,7 @@ async def test_a_run_that_moves_after_temporal_was_asked_is_not_pruned(tmp_path,
         found = await store.pruning.idle(BEFORE)
         clock.now = 2000
         await store.effects.begin(intent("w/r1", 2), **FIRST)
-        await store.runs.undoing("w/r2", workflow_id="undo-w", workflow_run_id="u1")
+        await store.runs.add_execution("w/r2", workflow_id="undo-w", workflow_run_id="u1")
         answers = [await store.pruning.prune(run, BEFORE) for run in found]
     assert [answer and answer.runs for answer in answers] == [None, None, 1]
 

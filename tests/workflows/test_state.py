@@ -55,6 +55,8 @@ def states(draw):
     state.record_decision("decide", draw(TEXT), AT, verified=True, verdict="approve", request_id="r1")
     state.record_refusal(draw(TEXT), AT, "DecisionRefused")
     state.votes["undo"] = ("ana",)
+    state.keep_digest("r1", "d")
+    state.closed["r1"] = "approve by ana"
     state.proofs = 1
     assert reservation in state.ledger.open
     return state

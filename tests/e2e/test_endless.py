@@ -1,0 +1,144 @@
+"""A run whose history grows long continues as a new execution, and nobody who looks at it can tell."""
+
+import asyncio
+import uuid
+
+import pytest
+from temporalio.client import WorkflowFailureError
+
+from activities.runs.runs import Runs
+from backstay.client import Backstay
+from backstay.testing import Reply
+from store.opening import open_store
+from tests import signing
+from tests.engine import Scripts, assert_no_task_failure, engine, pending
+from tests.replay.test_replay import replayer
+from workflows import carrying
+
+KEY = "the key that workers and gateways share"
+ANA = "ana@example.com"
+POLICY = """
+default: {read_only: allow, write_safe: allow, restricted_write: ask}
+ask: [{tool: "mail.send_email", when: {to: {ends_with: "@one.example"}}, approvers: ["ana@example.com"]}]
+"""
+STEPS = 12
+EVENTS = 60
+
+
+def mail(to):
+    return Reply(calls=[("mail__send_email", {"to": to, "subject": "s", "body": "b"})])
+
+
+async def executions_of(opened, workflow_id):
+    """Return the histories of all executions of a run, the first one first."""
+    found = [e async for e in opened.client.list_workflows(f"WorkflowId = '{workflow_id}'")]
+    found.sort(key=lambda execution: execution.start_time)
+    handles = [opened.client.get_workflow_handle(workflow_id, run_id=execution.run_id) for execution in found]
+    return [await handle.fetch_history() for handle in handles]
+
+
+async def test_a_long_run_continues_as_new_executions_and_keeps_all_it_had(temporal, tmp_path, monkeypatch):
+    monkeypatch.setattr(carrying, "MOST_EVENTS", EVENTS)
+    scripts = Scripts()
+    async with engine(temporal, tmp_path, scripts, policy=POLICY, approver_key=KEY) as opened:
+        steps = [mail(f"n{number}@free.example") for number in range(STEPS)]
+        task = scripts.task(*steps, mail("last@one.example"), budget={"max_steps": 30})
+        backstay = Backstay(opened.client, task_queue=opened.settings.task_queue, approver_key=KEY)
+        run = await backstay.start(task)
+        seen = [event.n async for event in _until_asked(run)]
+        (request,) = await run.pending()
+        await run.top_up(by=ANA, max_steps=1, key=KEY.encode())
+        await run.approve(request.id, by=ANA)
+        result = await run.result()
+        assert (result.outcome, result.budget.max_steps) == ("completed", 31)
+        assert (result.usage["steps"], result.usage["tool_calls"]) == (STEPS + 2, STEPS + 1)
+        assert [effect.n for effect in result.effects] == list(range(1, STEPS + 2))
+        assert len(opened.mailbox.sent()) == STEPS + 1
+        assert seen == list(range(1, len(seen) + 1))
+
+        histories = await executions_of(opened, run.id)
+        assert len(histories) >= 3
+        assert all(len(history.events) < 2 * EVENTS for history in histories)
+        for history in histories:
+            assert_no_task_failure(history)
+            await replayer(sandboxed=False).replay_workflow(history)
+
+        async with open_store(database_url=None, home=opened.settings.home) as store:
+            rows = [await store.runs.get(run.id, history.run_id) for history in histories]
+            (row,) = {row.run for row in rows}
+            events = await store.events.of_run(row)
+        assert [event.n for event in events] == list(range(1, len(events) + 1))
+        undone = await run.undo(by=ANA)
+        assert [effect.state for effect in undone] == ["compensated"] * (STEPS + 1)
+        assert opened.mailbox.sent() == []
+
+
+async def _until_asked(run):
+    """Yield the events until a person is asked about something."""
+    async for event in run.events():
+        yield event
+        if event.name == "approval.asked":
+            return
+
+
+async def test_an_event_id_and_a_request_of_an_earlier_execution_are_known_in_a_later_one(
+    temporal, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(carrying, "MOST_EVENTS", EVENTS)
+    scripts = Scripts()
+    async with engine(temporal, tmp_path, scripts, policy=POLICY, approver_key=KEY) as opened:
+        steps = [mail("first@one.example"), *(mail(f"n{n}@free.example") for n in range(STEPS)), mail("b@one.example")]
+        handle = await opened.start(scripts.task(*steps, budget={"max_steps": 30}))
+        (request,) = await pending(handle)
+        yes = {"request_id": request["id"], "verdict": "approve", "by": ANA, "event_id": "click-1"}
+        given = await signing.signed(handle, yes, key=KEY)
+        latest = opened.client.get_workflow_handle(handle.id)
+        first = await latest.execute_update("decide", given)
+        async with asyncio.timeout(90):
+            while [r["id"] for r in await latest.query("pending")] != ["r2"]:
+                await asyncio.sleep(0.2)
+        assert (await latest.describe()).run_id != handle.first_execution_run_id
+        assert await latest.execute_update("decide", given) == first
+        assert (await latest.query("status"))["run_id"] == handle.first_execution_run_id
+        await latest.execute_update(
+            "decide", await signing.signed(latest, {**yes, "request_id": "r2", "event_id": "2"}, key=KEY)
+        )
+        assert (await asyncio.wait_for(latest.result(), 60))["outcome"] == "completed"
+
+
+async def test_a_state_that_a_stranger_brings_is_refused(temporal, tmp_path):
+    scripts = Scripts()
+    async with engine(temporal, tmp_path, scripts, policy=POLICY) as opened:
+
+        async def start(**options):
+            return await opened.client.start_workflow(
+                "RunTask",
+                args=[scripts.task(mail("a@free.example")), {"ref": "0" * 40, "seal": "0" * 64}],
+                id=f"task-{uuid.uuid4()}",
+                task_queue=opened.settings.task_queue,
+                **options,
+            )
+
+        with pytest.raises(WorkflowFailureError) as failed:
+            await (await start()).result()
+        assert failed.value.cause.type == "TaskInvalid"
+        assert "2 arguments were given" in failed.value.cause.message
+        # The server says of later executions of a cron workflow, too, that they continue another one.
+        repeated = await start(cron_schedule="@every 1s")
+        async with asyncio.timeout(60):
+            while len(await executions_of(opened, repeated.id)) < 3:
+                await asyncio.sleep(0.2)
+        await opened.client.get_workflow_handle(repeated.id).terminate()
+        assert opened.mailbox.sent() == []
+
+
+async def test_a_state_that_this_store_did_not_write_for_this_execution_is_refused(temporal, tmp_path, monkeypatch):
+    monkeypatch.setattr(carrying, "MOST_EVENTS", EVENTS)
+    monkeypatch.setattr(Runs, "_seal", lambda *_said: uuid.uuid4().hex)
+    scripts = Scripts()
+    async with engine(temporal, tmp_path, scripts, policy=POLICY) as opened:
+        handle = await opened.start(scripts.task(*(mail(f"n{n}@free.example") for n in range(STEPS))))
+        with pytest.raises(WorkflowFailureError) as failed:
+            await asyncio.wait_for(handle.result(), 60)
+    assert failed.value.cause.type == "TaskInvalid"
+    assert "this store did not write the state" in failed.value.cause.message
