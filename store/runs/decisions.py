@@ -25,7 +25,7 @@ class Decisions:
 
     async def append(self, run: str, new: Sequence[RecordedDecision]) -> None:
         """Add decisions; a repeat changes nothing."""
-        if new:
+        if new:  # most activities bring none, and a transaction costs more than the question
             await self._database.write(lambda connection: add_decisions(connection, run, new))
 
     async def of_run(self, run: str) -> list[RecordedDecision]:
@@ -57,6 +57,8 @@ def add_decisions(connection: Connection, run: str, new: Sequence[RecordedDecisi
 
     After a reset of the workflow a number can come again with another decision; both are kept.
     """
+    if not new:
+        return
     known = {tuple(row) for row in connection.execute(_KNOWN, {"run_": run})}
     rows = [
         {"run": run, "n": decision.n, "at": decision.at, "body": decision.plain()}
