@@ -21,6 +21,10 @@ class Authority(Frozen):
         """Return whether only verified persons may decide."""
         return self.verified or bool(self.approvers) or self.quorum > 1 or self.no_self_approval
 
+    def for_stopping(self) -> "Authority":
+        """Return who may hold, reject or undo: the same people, also about a run of their own."""
+        return self.model_copy(update={"no_self_approval": False, "verified": self.restricts})
+
     def also(self, other: "Authority") -> "Authority":
         """Return what satisfies both; where no such people exist, a quorum that nobody can reach."""
         named = [set(authority.approvers) for authority in (self, other) if authority.approvers]

@@ -223,6 +223,9 @@ class Handlers:
     def _authority(self, update: str, said: Said) -> Authority:
         """Return whose word an update needs: for an undo of those who decide about the effects that it takes back."""
         run = self.context.approvals.authority
+        if update == "top_up":
+            return run
+        run = run.for_stopping()
         if update != "undo":
             return run
         return authority_over(self.context.state.undo.to_undo(said.to_step), run)

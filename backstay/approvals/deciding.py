@@ -83,10 +83,11 @@ def refused_person(authority: Authority, by: str, proof: str | None, starters: C
 def _refused_person(
     request: ApprovalRequest, approval: Approval, starters: Collection[str], run: Authority
 ) -> BackstayError | None:
-    refused = refused_person(request.authority, approval.by, approval.proof, starters)
+    needed = request.authority.for_stopping() if approval.verdict is Verdict.REJECT else request.authority
+    refused = refused_person(needed, approval.by, approval.proof, starters)
     if refused is None and approval.stop:
         # It ends the run and undoes what the run did.
-        refused = refused_person(run, approval.by, approval.proof, starters)
+        refused = refused_person(run.for_stopping(), approval.by, approval.proof, starters)
     if refused is not None:
         return refused
     said = (approval.verdict.value, answer_digest(approval))

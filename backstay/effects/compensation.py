@@ -29,7 +29,8 @@ class Compensation(Frozen):
 
 def authority_over(slots: Sequence[Compensation], run: Authority) -> Authority:
     """Return who may undo these effects: those who may change the run and decide about every one of the effects."""
-    return reduce(Authority.also, (slot.authority for slot in slots if slot.authority is not None), run)
+    named = (slot.authority.for_stopping() for slot in slots if slot.authority is not None)
+    return reduce(Authority.also, named, run.for_stopping())
 
 
 class UndoStack(Frozen):
