@@ -34,10 +34,9 @@ TRANSIENT = frozenset(
 BUG = errors.InternalError.__name__
 BUGS_WAIT = "bugs-wait"
 """Since this change a bug in an activity is asked about; before, it ended the run."""
-
-
 LOST = errors.WorkerLost.__name__
 ASK_ABOUT_LOST_WORKERS = "ask-about-lost-workers"
+ASKED_ABOUT = TRANSIENT | {LOST}
 
 
 class Stopped(asyncio.CancelledError):
@@ -75,9 +74,9 @@ class ActivityCalls:
                 if error.type == BUG and not workflow.patched(BUGS_WAIT):
                     raise
                 if error.type == LOST and not workflow.patched(ASK_ABOUT_LOST_WORKERS):
-                    raise ApplicationError(error.message, type=errors.InternalError.__name__) from error
+                    raise ApplicationError(error.message, type=BUG) from error
                 fault = f"{name_of(call)}: {error.message}"
-                if error.type not in {*TRANSIENT, LOST} or not await self.ask_about_fault(fault):
+                if error.type not in ASKED_ABOUT or not await self.ask_about_fault(fault):
                     raise
 
     async def execute_once(

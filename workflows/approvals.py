@@ -34,7 +34,6 @@ class Decided:
     answer: Any = None
     stop: bool = False
     by: str = ""
-    verified: bool = False
     comment: str = ""
     on_expiry: str = "reject"
 
@@ -215,15 +214,11 @@ class Approvals:
         approval = deciding.admit(data)
         by_sender = approval.proof is not None and workflow.patched(ONE_AUTHORITY)
         sender, event_id = identity_of(approval) if by_sender else ("", approval.event_id)
-        answer = self.state.answer_to(sender, event_id)
-        if answer is None:
+
+        def refuse() -> None:
             self._raise_refusal(approval)
-        if approval.proof is not None and (by_sender or answer is None):
-            # Also for a repeat: the answer is for the sender whom the proof names.
-            fresh = await self.verify(update, data, approval.request_id)
-            answer = self.state.answer_to(sender, event_id)
-            if by_sender and not fresh and answer is None:
-                raise errors.NotVerified("proof: used already; sign the decision again")
+
+        answer = await self.answered(sender, event_id, update, data, refuse, by_sender=by_sender)
         if answer is None:
             changes = await self._checked_changes(approval)
             # The same event can arrive twice at once; then the other one may have been handled first.
@@ -232,6 +227,31 @@ class Approvals:
                 self._raise_refusal(approval)
                 return self.state.remember_answer(sender, event_id, self._accept(approval, changes, update))
         return _repeated(approval, answer)
+
+    async def answered(
+        self,
+        sender: str,
+        event_id: str | None,
+        update: str,
+        payload: dict[str, Any],
+        refuse: Callable[[], None],
+        *,
+        by_sender: bool,
+    ) -> dict[str, Any] | None:
+        """Return the answer that the same event got before, or None when it is new and its proof, if any, holds.
+
+        `refuse` raises when a new event cannot be accepted. Raises NotVerified.
+        """
+        answer = self.state.answer_to(sender, event_id)
+        if answer is None:
+            refuse()
+        if payload.get("proof") is not None and (by_sender or answer is None):
+            # Also for a repeat: the answer is for the sender whom the proof names.
+            fresh = await self.verify(update, payload, str(payload.get("request_id", "")))
+            answer = self.state.answer_to(sender, event_id)
+            if by_sender and not fresh and answer is None:
+                raise errors.NotVerified(f"proof: used already; sign the {update} again")
+        return answer
 
     async def verify(self, update: str, payload: dict[str, Any], request_id: str = "", *, run: str = "") -> bool:
         """Have a proof checked; return whether it is used for the first time. Raises NotVerified.
@@ -301,7 +321,6 @@ class Approvals:
                 answer=approval.answer,
                 stop=approval.stop,
                 by=one_line(approval.by, 200),
-                verified=verified,
                 comment=approval.comment,
                 on_expiry=request.on_expiry,
             )

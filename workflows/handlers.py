@@ -204,14 +204,11 @@ class Handlers:
         by_sender = said.proof is not None and workflow.patched(ONE_AUTHORITY)
         sender = said.by if by_sender else ""
         key = f"{update} {said.event_id or said.proof}" if said.event_id or said.proof else None
-        answer = state.answer_to(sender, key)
-        if answer is None:
+
+        def refuse() -> None:
             self._raise_refusal(update, said, strict=approvals.restricted)
-        if said.proof is not None and (by_sender or answer is None):
-            fresh = await approvals.verify(update, data)
-            answer = state.answer_to(sender, key)
-            if by_sender and not fresh and answer is None:
-                raise errors.NotVerified(f"proof: used already; sign the {update} again")
+
+        answer = await approvals.answered(sender, key, update, data or {}, refuse, by_sender=by_sender)
         if answer is not None:
             return answer
         answer = self._missing_votes(update, said, more) or await act(said, more)
