@@ -4,12 +4,11 @@ from typing import Any, Literal
 
 from backstay.approvals.deciding import DecisionInvalid
 from backstay.approvals.proof import LONGEST_LIFE, START
-from backstay.cli.flags import By, Comment, Request, Workflow, json_object
+from backstay.cli.flags import By, Comment, Request, Workflow, duration, json_object
 from backstay.cli.prompt import json_or_text
 from backstay.cli.session import account_name, session
 from backstay.cli.terminal import Terminal
 from backstay.errors import SettingsInvalid
-from backstay.policies.rule import parse_duration
 
 
 async def approve(
@@ -106,10 +105,7 @@ async def sign(
         How long the proof is valid, at most 24h.
     """
     data = json_object(payload, "PAYLOAD", '{"request_id": "r1", "verdict": "approve", "by": "ana@example.com"}')
-    try:
-        life_s = parse_duration(valid_for)
-    except ValueError as error:
-        raise SettingsInvalid(f"--valid-for: {error}") from None
+    life_s = duration(valid_for, "--valid-for")
     if life_s > LONGEST_LIFE:
         raise SettingsInvalid(f"--valid-for: {valid_for} is longer than 24h; a proof is valid for a day at most")
     async with session() as backstay:

@@ -5,7 +5,8 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from backstay.errors import TaskInvalid
+from backstay.errors import SettingsInvalid, TaskInvalid
+from backstay.policies.rule import parse_duration
 
 Workflow = Annotated[str, Parameter(help="Workflow ID of the run.")]
 Request = Annotated[str, Parameter(help="ID of the request, such as r1.")]
@@ -14,6 +15,14 @@ Yes = Annotated[bool, Parameter(negative="", help="Approve calls without asking.
 Comment = Annotated[str, Parameter(help="Why; it is recorded, and the model reads it.")]
 User = Annotated[str, Parameter(help="The user that the run works for; users may see different tools.")]
 Output = Annotated[Literal["text", "json"], Parameter(help="Format of the result on stdout.")]
+
+
+def duration(text: str, flag: str) -> float:
+    """Return the seconds of a duration such as 30d, 12h or 90m that a flag holds; raises SettingsInvalid."""
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise SettingsInvalid(f"{flag}: {error}") from None
 
 
 def json_object(text: str, flag: str, example: str) -> dict[str, Any]:

@@ -14,13 +14,12 @@ from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionRequest
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from backstay.cli.flags import Output
+from backstay.cli.flags import Output, duration
 from backstay.cli.session import open_store, require_store, session
 from backstay.cli.terminal import Terminal
 from backstay.client.failures import translated_errors
 from backstay.errors import SettingsInvalid
 from backstay.library import room
-from backstay.policies.rule import parse_duration
 from backstay.settings import Settings
 
 _AT_ONCE = 10
@@ -46,7 +45,7 @@ async def prune(
     dry_run
         Only say what would be removed.
     """
-    before = time.time() - _window(older_than)
+    before = time.time() - duration(older_than, "--older-than")
     settings, terminal = Settings.load(), Terminal()
     require_store(settings)
     async with session(settings) as backstay, open_store(settings) as store:
@@ -206,13 +205,6 @@ async def _doubted(client: Client, store: Any, standings: Sequence[_Standing]) -
     newest = await store.runs.newest(_NEWEST)
     known = [await _described(client, row.workflow_id, row.workflow_run_id) for row in newest]
     return unseen if all(info is None for info in known) else []
-
-
-def _window(older_than: str) -> float:
-    try:
-        return parse_duration(older_than)
-    except ValueError as error:
-        raise SettingsInvalid(f"--older-than: {error}") from None
 
 
 def _report(terminal: Terminal, freed: dict[str, int], output: str) -> None:

@@ -10,7 +10,6 @@ from temporalio.common import WorkflowIDConflictPolicy
 from backstay.approvals.proof import START, UNDO_RUN, Binding
 from backstay.client.failures import translated_errors
 from backstay.client.run import PROOF_S, Run, signed
-from backstay.errors import SettingsInvalid
 from backstay.shown import markdown_line, one_line
 from backstay.task.task import Task, too_long
 
@@ -53,10 +52,8 @@ class Backstay:
 
         Raises SettingsInvalid without a key.
         """
-        if self._key is None:
-            raise SettingsInvalid("BACKSTAY_APPROVER_KEY: required to sign; set it to the key of the workers")
         binding = Binding(namespace=self.client.namespace, workflow_id=workflow_id, run_id="", update=START)
-        return {**task, "proof": signed(self._key, binding, task, life_s=life_s)}
+        return signed(self._key, binding, task, life_s=life_s)
 
     def run(self, workflow_id: str) -> Run:
         """Return the handle of a run, without asking whether it exists."""

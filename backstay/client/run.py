@@ -43,9 +43,17 @@ PROOF_S = 300
 """How long a signed decision is valid."""
 
 
-def signed(key: bytes, binding: proof.Binding, payload: dict[str, Any], *, life_s: float = PROOF_S) -> str:
-    """Return a proof for one thing, valid from now on for so many seconds."""
-    return proof.sign(key, binding, int(time.time() + life_s), payload, secrets.token_hex(16))
+def signed(
+    key: bytes | None, binding: proof.Binding, payload: dict[str, Any], *, life_s: float = PROOF_S
+) -> dict[str, Any]:
+    """Return a payload with a proof for one thing, valid from now on for so many seconds.
+
+    Raises SettingsInvalid without a key.
+    """
+    if key is None:
+        raise SettingsInvalid("BACKSTAY_APPROVER_KEY: required to sign; set it to the key of the workers")
+    made = proof.sign(key, binding, int(time.time() + life_s), payload, secrets.token_hex(16))
+    return {**payload, "proof": made}
 
 
 class Run:
@@ -255,9 +263,6 @@ class Run:
 
         `life_s`: how long the proof is valid, at most a day. Raises SettingsInvalid without a key.
         """
-        key = key or self._key
-        if key is None:
-            raise SettingsInvalid("BACKSTAY_APPROVER_KEY: required to sign; set it to the key of the workers")
         status = await self.status()
         request_id = str(payload.get("request_id", ""))
         binding = proof.Binding(
@@ -268,7 +273,7 @@ class Run:
             request_id=request_id,
             digest=next((request.digest for request in status.pending if request.id == request_id), ""),
         )
-        return {**payload, "proof": signed(key, binding, payload, life_s=life_s)}
+        return signed(key or self._key, binding, payload, life_s=life_s)
 
     async def _query(self, name: str, *given: Any) -> Any:
         async with self._querying:
