@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import WorkflowTaskFailedCause
+from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
 from temporalio.client import Client, WorkflowHandle, WorkflowHistory
 
 import worker
@@ -165,6 +167,22 @@ async def pending(handle: WorkflowHandle[Any, Any], count: int = 1, within_s: fl
 async def is_deciding(handle: WorkflowHandle[Any, Any]) -> bool:
     """Return whether a workflow task of the run is scheduled or under way."""
     return (await handle.describe()).raw_description.HasField("pending_workflow_task")
+
+
+async def reset(engine: Engine, handle: WorkflowHandle[Any, Any], task: int) -> WorkflowHandle[Any, Any]:
+    """Have Temporal run a closed run again from one of its workflow tasks, by index; return the new execution."""
+    history = await handle.fetch_history()
+    tasks = [event.event_id for event in history.events if event.HasField("workflow_task_completed_event_attributes")]
+    answer = await engine.client.workflow_service.reset_workflow_execution(
+        ResetWorkflowExecutionRequest(
+            namespace=engine.client.namespace,
+            workflow_execution=WorkflowExecution(workflow_id=handle.id, run_id=handle.first_execution_run_id),
+            reason="a test",
+            workflow_task_finish_event_id=tasks[task],
+            request_id=str(uuid.uuid4()),
+        )
+    )
+    return engine.client.get_workflow_handle(handle.id, run_id=answer.run_id)
 
 
 def assert_no_task_failure(history: WorkflowHistory) -> None:

@@ -7,14 +7,12 @@ import uuid
 
 import pytest
 import pytest_asyncio
-from temporalio.api.common.v1 import WorkflowExecution
-from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
 from temporalio.client import WorkflowFailureError
 
 from store.blobs.shown import folder_of
 from store.opening import open_store
 from tests.cli.commands import environment_of, forked
-from tests.engine import Scripts, ended, pending
+from tests.engine import Scripts, ended, pending, reset
 
 POLICY = """
 default: {read_only: allow, write_safe: ask, restricted_write: ask}
@@ -92,22 +90,6 @@ async def approve(handle):
     await handle.execute_update("decide", {"request_id": request["id"], "verdict": "approve", "by": "ana"})
 
 
-async def reset(opened, handle, task=1):
-    """Have Temporal run a closed run again, by default from its second workflow task."""
-    history = await handle.fetch_history()
-    tasks = [event.event_id for event in history.events if event.HasField("workflow_task_completed_event_attributes")]
-    answer = await opened.client.workflow_service.reset_workflow_execution(
-        ResetWorkflowExecutionRequest(
-            namespace=opened.client.namespace,
-            workflow_execution=WorkflowExecution(workflow_id=handle.id, run_id=handle.first_execution_run_id),
-            reason="a test",
-            workflow_task_finish_event_id=tasks[task],
-            request_id=str(uuid.uuid4()),
-        )
-    )
-    return opened.client.get_workflow_handle(handle.id, run_id=answer.run_id)
-
-
 async def test_an_ended_run_goes_and_an_open_one_with_the_same_payloads_stays(opened, prune):
     old = await opened.start(plan("a@free.example"))
     assert (await ended(old))["outcome"] == "completed"
@@ -162,7 +144,7 @@ async def test_a_reset_of_a_pruned_run_sends_nothing(opened, prune):
     await prune()
     sent = opened.mailbox.requests("send_email")
 
-    result = await ended(await reset(opened, run))
+    result = await ended(await reset(opened, run, task=1))
 
     assert (result["outcome"], result["error"]["type"]) == ("failed", "Pruned")
     assert opened.mailbox.requests("send_email") == sent == 2

@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import IndexedValueType
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest
-from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
 from temporalio.client import Client
 from temporalio.common import WorkflowIDConflictPolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
@@ -21,7 +19,7 @@ from backstay.calls import DATA_CONVERTER
 from backstay.testing import Reply
 from tests.e2e.labelled import DONE, Labelled
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers, writes
-from tests.engine import assert_no_task_failure, engine, pending
+from tests.engine import assert_no_task_failure, engine, pending, reset
 
 BINARY = str(Path(sys.executable).parent / "temporal")
 ASKING = "default: {read_only: allow, write_safe: ask, restricted_write: ask}\n"
@@ -231,22 +229,6 @@ async def ended_or_asked(handle):
             await asyncio.sleep(0.1)
 
 
-async def reset_to_the_first_step(opened, handle):
-    """Reset a run to before its first decision; return the new run."""
-    history = await handle.fetch_history()
-    tasks = [event.event_id for event in history.events if event.HasField("workflow_task_completed_event_attributes")]
-    answer = await opened.client.workflow_service.reset_workflow_execution(
-        ResetWorkflowExecutionRequest(
-            namespace=opened.client.namespace,
-            workflow_execution=WorkflowExecution(workflow_id=handle.id, run_id=handle.result_run_id),
-            reason="a test",
-            workflow_task_finish_event_id=tasks[2],
-            request_id=f"reset-{handle.id}",
-        )
-    )
-    return opened.client.get_workflow_handle(handle.id, run_id=answer.run_id)
-
-
 async def test_after_a_reset_the_same_decision_finds_the_recorded_outcome(shared):
     opened, desk = shared
     handle = await opened.start("<reset>")
@@ -254,7 +236,7 @@ async def test_after_a_reset_the_same_decision_finds_the_recorded_outcome(shared
     await decide(handle, "reject", seen=("r1",))
     assert (await ended(handle))["outcome"] == "completed"
     sent = len(desk.calls("send"))
-    again = await reset_to_the_first_step(opened, handle)
+    again = await reset(opened, handle, task=2)
     opened.model._rules.asked["reset"] = 1
     await decide(again)
     result = await ended(again)
@@ -270,7 +252,7 @@ async def test_after_a_reset_another_decision_is_a_conflict_that_a_person_settle
     await decide(handle, "reject", seen=("r1",))
     await ended(handle)
     sent = desk.calls("send")
-    again = await reset_to_the_first_step(opened, handle)
+    again = await reset(opened, handle, task=2)
     opened.model._rules.asked["other"] = 1
     await decide(again)
     request = await decide(again, "did_not_happen", seen=("r1",))
