@@ -16,7 +16,7 @@ BackstayError
 +-- Transient                 trying again may help
     +-- ModelUnavailable      ToolUnavailable      StoreUnavailable    StoreMismatch
     +-- Unreachable           SandboxLost          WorkspaceChanging
-    +-- WorkerMisfit          WorkerLost
+    +-- WorkerMisfit          WorkerLost           RunContinuing
 """
 
 from typing import Any, ClassVar
@@ -211,6 +211,10 @@ class StoreMismatch(Transient):
 
 class WorkerMisfit(Transient):
     """The worker's settings do not fit the store that it uses; another worker may do what it cannot."""
+
+
+class RunContinuing(Transient):
+    """The run is continuing as a new execution; send this again."""
 
 
 class WorkerLost(Transient):

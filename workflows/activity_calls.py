@@ -1,8 +1,8 @@
 """Start activities: every activity of a run is started here."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import nullcontext
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager, nullcontext
 from typing import Any, TypeVar
 
 from temporalio import workflow
@@ -51,6 +51,8 @@ class ActivityCalls:
         self.state = state
         self.stopwatch = stopwatch
         self.stopping = False
+        self.under_way = 0
+        """How many activities the run waits for."""
         self.ask_about_fault: Callable[[str], Awaitable[bool]] = _nobody
         """Asks people whether to try again; set once they can be asked."""
 
@@ -100,7 +102,7 @@ class ActivityCalls:
         # Calls of one batch go at once, and each intent must come with what permits it: so all carry the decisions.
         decisions = tuple(self.state.decisions) if options.writes_events else ()
         ask = ask.model_copy(update=self._common(ask, events) | ({"decisions": decisions} if decisions else {}))
-        with self.stopwatch.busy() if counted else nullcontext():
+        with self._counted() if counted else nullcontext():
             try:
                 answer = await workflow.execute_activity(call, ask, summary=summary or None, **options.keywords())
             except ActivityError as error:
@@ -115,6 +117,15 @@ class ActivityCalls:
             return await self.execute_once(call, ask, summary=summary)
         except ApplicationError as error:
             raise failure_of(error) from None
+
+    @contextmanager
+    def _counted(self) -> Generator[None]:
+        self.under_way += 1
+        try:
+            with self.stopwatch.busy():
+                yield
+        finally:
+            self.under_way -= 1
 
     def _common(self, ask: OfRun, events: tuple[Event, ...]) -> dict[str, Any]:
         # What stays at its default does not reach history.

@@ -1,9 +1,9 @@
 """Hold the requests that wait for people."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
-from datetime import timedelta
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
 from temporalio import workflow
@@ -18,24 +18,11 @@ from backstay.policies.ruling import Ruling
 from backstay.shown import one_line
 from workflows.activity_calls import ActivityCalls
 from workflows.state import RunState
+from workflows.work import Decided, OpenRequest
 
 EXPIRED = "expired"
 ONE_AUTHORITY = "one-authority"
 """Since this change every update, signal, request, undo and cancellation obeys the policy's rules about people."""
-
-
-@dataclass(frozen=True)
-class Decided:
-    """Hold what was decided about a request."""
-
-    verdict: Verdict | None
-    """None when the request expired."""
-    calls: dict[int, CallVerdict] = field(default_factory=dict)
-    answer: Any = None
-    stop: bool = False
-    by: str = ""
-    comment: str = ""
-    on_expiry: str = "reject"
 
 
 def identity_of(approval: Approval) -> tuple[str, str | None]:
@@ -51,12 +38,26 @@ def _repeated(approval: Approval, answer: dict[str, Any]) -> dict[str, Any]:
     return answer
 
 
+Check = Callable[[dict[int, CallVerdict]], Awaitable[dict[int, CallVerdict]]]
+
+
+def never() -> bool:
+    """Return False: the answer is always needed."""
+    return False
+
+
 @dataclass
 class Pending:
     """Hold one open request, and its decision once it is complete."""
 
+    key: str
     request: ApprovalRequest
-    check_changes: Callable[[dict[int, CallVerdict]], Awaitable[dict[int, CallVerdict]]] | None = None
+    asked: bool = True
+    """Whether the run asks; a request of the execution before is not asked before the run comes to it again."""
+    escalated: bool = False
+    check_changes: Check | None = None
+    unless: Callable[[], bool] = never
+    """Whether it is no longer needed."""
     decided: Decided | None = None
 
 
@@ -69,39 +70,73 @@ class Approvals:
         self.activities = activities
         self.changed = changed
         self.pending: dict[str, Pending] = {}
+        self.announcing = 0
+        """How many requests are being announced."""
 
     @property
     def requests(self) -> tuple[ApprovalRequest, ...]:
         """Return the open requests, oldest first."""
         return tuple(pending.request for pending in self.pending.values())
 
+    @property
+    def waiting(self) -> bool:
+        """Return whether the run waits for people, and for every request they are still to decide."""
+        waits = [pending.decided is None and not pending.unless() for pending in self.pending.values()]
+        return bool(waits) and all(waits)
+
     async def ask(
         self,
         request: ApprovalRequest,
         ruling: Ruling | None = None,
-        check_changes: Callable[[dict[int, CallVerdict]], Awaitable[dict[int, CallVerdict]]] | None = None,
-        unless: Callable[[], bool] = lambda: False,
+        check_changes: Check | None = None,
+        unless: Callable[[], bool] = never,
+        *,
+        key: str,
     ) -> Decided:
         """Open a request and wait until people decide or it expires; that may take days.
 
-        It is withdrawn, as if expired, when `unless` becomes true.
+        It is withdrawn, as if expired, when `unless` becomes true. A request of the execution before with the same key
+        goes on, with its id, its votes and its time of expiry.
         """
-        pending = Pending(self._opened(request, ruling), check_changes)
-        request = pending.request
-        self.pending[request.id] = pending
-        self._record("approval.asked", request, request.question)
-        self.changed()
-        announcing = self._announce(request)
+        pending = next((found for found in self.pending.values() if found.key == key and not found.asked), None)
+        announcing = None
+        if pending is None:
+            pending = Pending(key, self._opened(request, ruling))
+            self.pending[pending.request.id] = pending
+            self._record("approval.asked", pending.request, request.question)
+            self.changed()
+            announcing = self._announce(pending.request)
+        pending.asked, pending.check_changes, pending.unless = True, check_changes, unless
+        request_id = pending.request.id
         try:
             with self.activities.stopwatch.waiting():
-                decided = await self._wait(pending, ruling, unless)
+                decided = await self._wait(pending, ruling)
         finally:
-            del self.pending[request.id]
+            del self.pending[request_id]
             self.changed()
             if announcing is not None:
                 announcing.cancel()
-        self.state.closed[request.id] = EXPIRED if decided.verdict is None else f"{decided.verdict} by {decided.by}"
+        self.state.closed[request_id] = EXPIRED if decided.verdict is None else f"{decided.verdict} by {decided.by}"
         return decided
+
+    def open_requests(self) -> tuple[OpenRequest, ...]:
+        """Return the open requests as the next execution needs them."""
+        return tuple(
+            OpenRequest(key=pending.key, request=pending.request, escalated=pending.escalated)
+            for pending in self.pending.values()
+        )
+
+    def reopen(self, requests: Sequence[OpenRequest]) -> None:
+        """Open the requests of the execution before; they can be decided before the run asks again."""
+        for kept in requests:
+            pending = Pending(kept.key, kept.request, asked=False, escalated=kept.escalated)
+            self.pending[kept.request.id] = pending
+
+    def withdraw_unasked(self) -> None:
+        """Withdraw requests of the execution before that the run did not come to again."""
+        for request_id in [request_id for request_id, pending in self.pending.items() if not pending.asked]:
+            self._record("approval.withdrawn", self.pending.pop(request_id).request, "no longer needed")
+            self.state.closed[request_id] = EXPIRED
 
     def _opened(self, request: ApprovalRequest, ruling: Ruling | None) -> ApprovalRequest:
         now = workflow.now()
@@ -131,13 +166,14 @@ class Approvals:
         self.state.keep_digest(request.id, digest)
         return request.model_copy(update={"digest": digest})
 
-    async def _wait(self, pending: Pending, ruling: Ruling | None, unless: Callable[[], bool]) -> Decided:
-        timeout = None if ruling is None or ruling.timeout_s is None else timedelta(seconds=ruling.timeout_s)
+    async def _wait(self, pending: Pending, ruling: Ruling | None) -> Decided:
+        whole = None if ruling is None or ruling.timeout_s is None else timedelta(seconds=ruling.timeout_s)
+        timeout = None if whole is None else _left(pending.request, whole)
         request_id = pending.request.id
-        for escalated in (False, True):
+        while True:
             try:
                 await workflow.wait_condition(
-                    lambda: pending.decided is not None or unless(),
+                    lambda: pending.decided is not None or pending.unless(),
                     timeout=timeout,
                     timeout_summary=None if timeout is None else f"approval {request_id}",
                 )
@@ -146,13 +182,13 @@ class Approvals:
                 self._record("approval.withdrawn", pending.request, "no longer needed")
                 return Decided(verdict=None, on_expiry="reject")
             except TimeoutError:
-                if pending.request.on_expiry == "escalate" and not escalated and timeout is not None:
-                    later = (workflow.now() + timeout).isoformat(timespec="seconds")
-                    pending.request = pending.request.model_copy(update={"expires_at": later})
-                    self._record("approval.escalated", pending.request, "nobody decided in time; asked again")
-                    self._announce(pending.request)
-                    continue
-            break
+                if pending.request.on_expiry != "escalate" or pending.escalated or whole is None:
+                    break
+                timeout, pending.escalated = whole, True
+                later = (workflow.now() + whole).isoformat(timespec="seconds")
+                pending.request = pending.request.model_copy(update={"expires_at": later})
+                self._record("approval.escalated", pending.request, "nobody decided in time; asked again")
+                self._announce(pending.request)
         self._record("approval.expired", pending.request, "nobody decided in time")
         return Decided(verdict=None, on_expiry=pending.request.on_expiry)
 
@@ -163,10 +199,13 @@ class Approvals:
         return asyncio.create_task(self._announced(ask))
 
     async def _announced(self, ask: calls.Announce) -> None:
+        self.announcing += 1
         try:
             await self.activities.execute_once(calls.announce, ask, summary=f"announce {ask.request.id}", counted=False)
         except ApplicationError as error:
             self.state.record("approval.unannounced", error.message, workflow.now(), request=ask.request.id)
+        finally:
+            self.announcing -= 1
 
     def refusal(self, approval: Approval, *, strict: bool = True) -> errors.BackstayError | None:
         """Return why a decision cannot be accepted now, or None; `strict` for runs that began with one authority."""
@@ -285,10 +324,11 @@ class Approvals:
 
     async def _checked_changes(self, approval: Approval) -> dict[int, CallVerdict]:
         named = approval.calls or {}
-        check = self.pending[approval.request_id].check_changes
-        if check is None or not any(verdict.verdict == "modify" for verdict in named.values()):
+        if not any(verdict.verdict == "modify" for verdict in named.values()):
             return named
-        return await check(named)
+        pending = self.pending[approval.request_id]
+        await workflow.wait_condition(lambda: pending.asked or approval.request_id not in self.pending)
+        return named if pending.check_changes is None else await pending.check_changes(named)
 
     def _accept(self, approval: Approval, changes: dict[int, CallVerdict], update: str) -> dict[str, Any]:
         pending = self.pending[approval.request_id]
@@ -330,3 +370,11 @@ class Approvals:
     def _record(self, name: str, request: ApprovalRequest, text: str, **data: Any) -> None:
         kind = RequestKind(request.kind).value
         self.state.record(name, one_line(text, 300), workflow.now(), request=request.id, kind=kind, **data)
+
+
+def _left(request: ApprovalRequest, whole: timedelta) -> timedelta:
+    """Return how long a request still waits; `whole` for one that was just opened."""
+    now = workflow.now()
+    if request.expires_at is None or request.created_at == now.isoformat(timespec="seconds"):
+        return whole
+    return max(datetime.fromisoformat(request.expires_at) - now, timedelta(milliseconds=1))

@@ -4,11 +4,13 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 from temporalio import workflow
+from temporalio.exceptions import ApplicationError
 
 from backstay import calls
-from backstay.canonical import longer_than
+from backstay.canonical import canonical, longer_than
 from backstay.errors import TaskInvalid
 from backstay.frozen import Frozen
+from backstay.task.status import State
 from workflows.run_context import RunContext
 from workflows.state import RunState
 
@@ -17,9 +19,19 @@ CONTINUE = "continue-as-new"
 MOST_EVENTS = 10_000
 """The server ends a run at 51,200 events; replaying so many would outlast a workflow task."""
 MOST_BYTES = 10_000_000
-"""The server ends a run at 50 MB of history."""
+"""The server ends a run at 50 MiB of history."""
+MOST_SIGNALS = 2_000
+"""The server refuses every further signal to an execution that has received 10,000."""
+MOST_UPDATES = 400
+"""The server refuses every further update to an execution that has accepted 2,000."""
+URGENT_EVENTS, URGENT_BYTES = 30_720, 31_457_280
+"""60 % of what the server allows; from here on the run waits for no answer before it continues."""
 MOST_CARRIED = 1_000_000
 """Characters of the carried state; the server refuses payloads of 2 MiB."""
+MOST_LATE = 200_000
+"""Characters of what changed while the state was written."""
+LATER_EVENTS, LATER_BYTES = 1_000, 2_000_000
+"""How much longer the history gets before the run tries again to continue, when it could not."""
 
 
 class Carried(Frozen):
@@ -49,40 +61,123 @@ def carried_by(more: tuple[Any, ...]) -> Carried | TaskInvalid | None:
 
 async def take_over(context: RunContext, carried: Carried) -> None:
     """Take over the state of the execution before; raises TaskInvalid when the store does not vouch for it."""
-    info = workflow.info()
+    info, state = workflow.info(), context.state
     ask = calls.LoadCarried(ref=carried.ref, seal=carried.seal, written_by=info.continued_run_id or "")
     ask = ask.model_copy(update={"workflow_run_id": info.run_id})
     loaded = await context.activities.execute(calls.load_carried, ask, summary="take over the state of the run")
-    state = RunState.model_validate({**loaded.state, **carried.late})
+    before = RunState.model_validate({"run": state.run, "task": state.task, **loaded.state, **carried.late})
+    for data in state.work.held:
+        before.work.hold(data, len(canonical(data)))
     for name in RunState.model_fields:
-        setattr(context.state, name, getattr(state, name))
-    context.stopwatch.add(context.state.active_seconds)
+        setattr(state, name, getattr(before, name))
+    state.state = State.STARTING
+    for held in state.ledger.open:
+        # What a model call cost that was under way, nobody knows.
+        state.ledger = state.ledger.charge(held)
+    context.approvals.reopen(state.work.requests)
+    context.agreed_before, state.work.agreed = state.work.agreed, {}
+    context.stopwatch.add(state.active_seconds)
+    context.taken_over = True
     context.record("run.continued", f"continued as execution {info.run_id}")
 
 
-async def continue_if_long(context: RunContext, task: Any) -> None:
-    """Continue as a new execution when the history is long; returns when it is not, or when something is under way.
+class Carrying:
+    """Decide when a run continues as a new execution, and write its state for that."""
 
-    To be called where no call is in flight. Raises ContinueAsNewError.
-    """
-    state, approvals = context.state, context.approvals
-    if not _is_long() or approvals.pending or context.undoing or not workflow.patched(CONTINUE):
-        return
-    await workflow.wait_condition(workflow.all_handlers_finished)
-    state.active_seconds = context.stopwatch.seconds
-    kept = state.model_dump(mode="json")
-    if longer_than(kept, MOST_CARRIED):
-        return
-    carry = calls.CarryOver(state=kept, written_by=workflow.info().run_id)
-    written = await context.activities.execute(calls.carry_over, carry, summary="continue as a new execution")
-    if approvals.pending or context.undoing or not workflow.all_handlers_finished():
-        return
-    now = state.model_dump(mode="json")
-    late = {name: value for name, value in now.items() if value != kept[name]}
-    workflow.continue_as_new(args=[task, Carried(ref=written.ref, seal=written.seal, late=late).plain()])
+    def __init__(self, context: RunContext) -> None:
+        """Watch over one execution of a run."""
+        self.context = context
+        self.signals = self.updates = 0
+        self._not_before = (0, 0)
+        """The events and bytes before which it is not tried again."""
 
+    @property
+    def wanted(self) -> bool:
+        """Return whether the history is long."""
+        if not self.context.taken_over or not self.context.state.opened.store:
+            return False
+        info = workflow.info()
+        events, size = info.get_current_history_length(), info.get_current_history_size()
+        if events < self._not_before[0] and size < self._not_before[1]:
+            return False
+        many = self.signals > MOST_SIGNALS or self.updates > MOST_UPDATES
+        return many or events > MOST_EVENTS or size > MOST_BYTES or info.is_continue_as_new_suggested()
 
-def _is_long() -> bool:
-    info = workflow.info()
-    length, size = info.get_current_history_length(), info.get_current_history_size()
-    return length > MOST_EVENTS or size > MOST_BYTES or info.is_continue_as_new_suggested()
+    @property
+    def urgent(self) -> bool:
+        """Return whether the server would soon end the run."""
+        info = workflow.info()
+        many = self.signals > 3 * MOST_SIGNALS or self.updates > 3 * MOST_UPDATES
+        return many or (
+            info.get_current_history_length() > URGENT_EVENTS or info.get_current_history_size() > URGENT_BYTES
+        )
+
+    @property
+    def closing(self) -> bool:
+        """Return whether the run is about to continue, so that it takes no new updates and signals now."""
+        return self.wanted and (self.urgent or self._resting)
+
+    @property
+    def _resting(self) -> bool:
+        """Return whether nothing is under way that the next execution would have to begin again."""
+        context = self.context
+        waits = bool(context.at_gate) or context.approvals.waiting
+        return waits and not context.activities.under_way and not context.approvals.announcing
+
+    @property
+    def _due(self) -> bool:
+        context = self.context
+        held_up = context.undoing or context.activities.stopping or context.state.state is State.DONE
+        return self.closing and not held_up and workflow.all_handlers_finished()
+
+    async def watch(self) -> Carried:
+        """Wait until the run is to continue as a new execution, and return what it needs."""
+        while True:
+            await workflow.wait_condition(lambda: self._due)
+            if not workflow.patched(CONTINUE):
+                self._not_before = (10 * URGENT_EVENTS, 10 * URGENT_BYTES)
+            elif (carried := await self._carried()) is not None:
+                return carried
+
+    async def _carried(self) -> Carried | None:
+        """Return the state, kept in the store, or None when something has come between."""
+        kept = self._kept()
+        if longer_than(kept, MOST_CARRIED):
+            return self._put_off(f"its state is longer than {MOST_CARRIED:,} characters")
+        try:
+            carry = calls.CarryOver(state=kept, written_by=workflow.info().run_id)
+            written = await self.context.activities.execute_once(
+                calls.carry_over, carry, summary="continue as a new execution", counted=False
+            )
+        except ApplicationError as error:
+            return self._put_off(error.message)
+        if not self._due:
+            return None
+        now = self._kept()
+        late = {name: value for name, value in now.items() if value != kept[name]}
+        if longer_than(late, MOST_LATE):
+            return None
+        return Carried(ref=written.ref, seal=written.seal, late=late)
+
+    def _kept(self) -> dict[str, Any]:
+        context, state = self.context, self.context.state
+        state.active_seconds = round(context.stopwatch.seconds, 3)
+        work = state.work.model_copy(
+            update={
+                "agreed": {**context.agreed_before, **state.work.agreed},
+                "batch": context.batch.begun() if context.batch is not None else state.work.batch,
+                "requests": context.approvals.open_requests(),
+            }
+        )
+        # The next execution is given the task, too.
+        return state.model_copy(update={"work": work}).model_dump(mode="json", by_alias=True, exclude={"task"})
+
+    def _put_off(self, why: str) -> None:
+        info = workflow.info()
+        self._not_before = (
+            info.get_current_history_length() + LATER_EVENTS,
+            info.get_current_history_size() + LATER_BYTES,
+        )
+        self.context.record("run.not_continued", why)
+        if self.urgent:
+            self.context.stuck = why

@@ -20,8 +20,9 @@ from backstay.task.plan import references_in
 from backstay.task.status import State
 from backstay.tools.stages import Purpose, Stage, applies
 from backstay.tools.tool import ToolCall, ToolResult
-from workflows.approvals import Decided
+from workflows.approvals import never
 from workflows.run_context import RunContext
+from workflows.work import Decided
 
 DECISIONS = (Verdict.APPROVE.value, Verdict.MODIFY.value, Verdict.REJECT.value)
 WHOLE_DECISIONS = (Verdict.APPROVE.value, Verdict.REJECT.value)
@@ -32,11 +33,6 @@ Consented = ToolCall | ToolResult
 """The call that may be made, perhaps modified, or the result that says why it may not."""
 Answered = dict[int, Consented]
 """The outcome for each call of a batch, by index."""
-
-
-def never() -> bool:
-    """Return False: the answer is always needed."""
-    return False
 
 
 @dataclass(frozen=True)
@@ -151,7 +147,12 @@ class Consent:
                 for index, verdict in named.items()
             }
 
-        decided = await self.context.approvals.ask(request, ruling, check_changes, unless)
+        key = _key(group, kind, purpose)
+        decided = self.context.agreed_before.pop(key, None) or await self.context.approvals.ask(
+            request, ruling, check_changes, unless, key=key
+        )
+        if applies(purpose, Stage.RESERVE):
+            self.context.state.work.agreed[key] = decided
         if decided.verdict is None and decided.on_expiry == "fail":
             raise errors.Expired(f"nobody decided about {request.question} in time")
         if decided.stop:
@@ -221,6 +222,11 @@ def _outcome(item: Ruled, decided: Decided) -> Consented:
     if named is not None and named.arguments is not None:
         return item.call.model_copy(update={"arguments": named.arguments})
     return item.call
+
+
+def _key(group: list[Ruled], kind: RequestKind, purpose: Purpose) -> str:
+    about = [[item.index, item.call.tool.name, item.call.tool.definition, item.call.arguments] for item in group]
+    return f"{kind} {purpose} {digest_of(about)}"
 
 
 def _question(group: list[Ruled], kind: RequestKind, purpose: Purpose) -> str:

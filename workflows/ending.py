@@ -15,6 +15,7 @@ from workflows.activity_calls import failure_of
 from workflows.model_calls import ModelCalls
 from workflows.rollback import Rollback
 from workflows.run_context import RunContext
+from workflows.work import EndedWork
 
 WITHHELD = (
     "the effects are kept, because the policy names who may decide and a cancellation does not prove who asks; "
@@ -62,6 +63,12 @@ def ended_by(error: BaseException, *, cancelled: bool) -> Ended:
             raise error
 
 
+def ended_before(kept: EndedWork) -> Ended:
+    """Return the end that the execution before has come to."""
+    error = None if kept.error is None else ApplicationError(kept.error.message, type=kept.error.type)
+    return Ended(kept.outcome, kept.summary, kept.outputs, None if error is None else failure_of(error))
+
+
 class Ending:
     """Close one run."""
 
@@ -74,9 +81,15 @@ class Ending:
         context = self.context
         context.ending = True
         await workflow.wait_condition(lambda: not context.undoing)
-        if ended.outcome is Outcome.BUDGET_EXCEEDED and context.state.budget.on_exhausted == "finalize":
+        began = context.state.work.ended is None
+        if began and ended.outcome is Outcome.BUDGET_EXCEEDED and context.state.budget.on_exhausted == "finalize":
             ended = await self._with_summary(ended)
+        error = None if ended.error is None else Failure(type=type(ended.error).__name__, message=str(ended.error))
+        context.state.work.ended = EndedWork(
+            outcome=ended.outcome, summary=ended.summary, outputs=ended.outputs, error=error
+        )
         undone = await self._rolled_back(ended)
+        context.approvals.withdraw_unasked()
         result = self._result(ended, _outcome_after(ended.outcome, undone))
         context.record(
             "run.ended",

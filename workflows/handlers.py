@@ -1,5 +1,6 @@
 """The queries, updates and the signal of a run; they take plain JSON and validate it themselves."""
 
+import asyncio
 from collections.abc import Awaitable
 from typing import Any
 
@@ -10,8 +11,8 @@ from temporalio.exceptions import ApplicationError
 from backstay import errors
 from backstay.approvals import deciding
 from backstay.authority import Authority
-from backstay.canonical import canonical
-from backstay.effects.compensation import authority_over
+from backstay.canonical import canonical, longer_than
+from backstay.effects.compensation import Undone, authority_over
 from backstay.frozen import Frozen
 from backstay.shown import one_line
 from backstay.task.event import Timeline
@@ -19,9 +20,18 @@ from backstay.task.result import usage_shown
 from backstay.task.status import State, Status
 from workflows.activity_calls import Stopped
 from workflows.approvals import ONE_AUTHORITY, identity_of
+from workflows.carrying import Carrying
 from workflows.rollback import Rollback
 from workflows.run_context import RunContext
+from workflows.state import RunState
 from workflows.view import SearchAttributes, details
+
+BOUNDED = "bounded-handlers"
+"""Since this change only so many decisions are looked at at once, and undo does not wait for people."""
+MOST_CHECKED = 4
+"""How many decisions that came by signal are looked at at once."""
+MOST_HELD = 20_000
+"""Characters of a decision that is held back until then."""
 
 
 class Said(Frozen):
@@ -38,7 +48,11 @@ class Handlers:
     """Define the queries, updates and the signal of a run."""
 
     context: RunContext
+    carrying: Carrying | None = None
+    """Whether and when the run continues as a new execution; None for one that never does."""
     result: dict[str, Any] | None = None
+    checking = 0
+    """How many decisions that came by signal are being looked at."""
 
     def prepare_handlers(self) -> None:
         """Create what the handlers need; call this before anything else."""
@@ -49,10 +63,20 @@ class Handlers:
         workflow.set_current_details(details(self.context.state, self.context.approvals.requests))
         self.attributes.show(self.context.state, len(self.context.approvals.pending))
 
+    @property
+    def _closing(self) -> bool:
+        return self.carrying is not None and self.carrying.closing
+
+    def _known_state(self) -> RunState:
+        """Return the state; raises RunContinuing before it is taken over from the execution before."""
+        if not self.context.taken_over:
+            raise as_application_error(errors.RunContinuing())
+        return self.context.state
+
     @workflow.query(description="What the run is doing, and what waits for a person")
     def status(self) -> dict[str, Any]:
         """Return the status."""
-        state = self.context.state
+        state = self._known_state()
         return Status(
             namespace=workflow.info().namespace,
             workflow_id=workflow.info().workflow_id,
@@ -77,7 +101,7 @@ class Handlers:
         """Return events after n."""
         after = ask.get("after", 0) if isinstance(ask, dict) else 0
         after = after if isinstance(after, int) else 0
-        events = self.context.state.events
+        events = self._known_state().events
         kept = events[0].n if events else 1
         ref = self.result.get("events_ref") if self.result else None
         return Timeline(events=tuple(e for e in events if e.n > after), first_kept=kept, events_ref=ref).plain()
@@ -85,12 +109,13 @@ class Handlers:
     @workflow.query(description="The requests that wait for a person")
     def pending(self) -> list[dict[str, Any]]:
         """Return the open requests."""
+        self._known_state()
         return [request.plain() for request in self.context.approvals.requests]
 
     @workflow.query(description="Limits, what is used, what is reserved")
     def budget(self) -> dict[str, Any]:
         """Return budget, usage and the ledger."""
-        state = self.context.state
+        state = self._known_state()
         return {
             "budget": state.budget.plain(),
             "usage": usage_shown(state.usage, state.ledger.spent),
@@ -101,13 +126,13 @@ class Handlers:
     @workflow.query(description="The plan and the step that comes next; null without a plan")
     def plan(self) -> dict[str, Any] | None:
         """Return the plan and the position in it."""
-        task = self.context.state.task
+        task = self._known_state().task
         return None if task.plan is None else {"plan": task.plan.plain(), "next_step": self.context.state.position}
 
     @workflow.query(description="What undo would do, last first, and what cannot be undone")
     def undo_preview(self) -> dict[str, Any]:
         """Return the undo stack as people read it."""
-        slots = self.context.state.undo.to_undo()
+        slots = self._known_state().undo.to_undo()
         ref = self.result.get("effects_ref") if self.result else None
         return {"count": len(slots), "effects": [slot.plain() for slot in slots[:100]], "effects_ref": ref}
 
@@ -119,6 +144,8 @@ class Handlers:
     @decide.validator
     def validate_decide(self, approval: Any) -> None:
         """Refuse at once what cannot be accepted, before anything is written to history."""
+        if not self._accepts():
+            return
         try:
             decision = deciding.admit(approval)
             known = self.context.state.answer_to(*identity_of(decision)) is not None
@@ -131,13 +158,55 @@ class Handlers:
     @workflow.signal(description="The same as the update decide, for senders that cannot wait for an answer")
     async def approval(self, *given: Any) -> None:
         """Accept one decision; a refused one becomes an event."""
+        # A signal with several arguments is refused like any other list.
+        data = given[0] if len(given) == 1 else given
+        if self.carrying is None:
+            return await self._signalled(data)
+        self.carrying.signals += 1
+        full = self.checking >= MOST_CHECKED and workflow.patched(BOUNDED)
+        if full or self._closing or not self.context.taken_over:
+            self._hold(data)
+        else:
+            await self._signalled(data)
+        return None
+
+    async def listen(self) -> None:
+        """Look at the decisions that were held back, one after the other."""
+        while True:
+            await workflow.wait_condition(self._looks_at_held)
+            await self._signalled(self.context.state.work.take_held())
+
+    def _looks_at_held(self) -> bool:
+        held = bool(self.context.state.work.held) and self.context.taken_over
+        return held and not self._closing and self.checking < MOST_CHECKED
+
+    async def _signalled(self, data: Any) -> None:
+        self.checking += 1
         try:
-            # A signal with several arguments is refused like any other list.
-            await self.context.approvals.decide(given[0] if len(given) == 1 else given, "approval")
+            await self.context.approvals.decide(data, "approval")
         except (Exception, Stopped) as error:
             # Anyone can send a signal, and an error raised in its handler would fail the run.
-            self.context.state.record_refusal(one_line(str(error), 300), workflow.now(), type(error).__name__)
-            self.context.changed()
+            self._refuse_signal(error)
+        finally:
+            self.checking -= 1
+
+    def _refuse_signal(self, error: BaseException) -> None:
+        self.context.state.record_refusal(one_line(str(error), 300), workflow.now(), type(error).__name__)
+        self.context.changed()
+
+    def _hold(self, data: Any) -> None:
+        """Hold a decision back until it can be looked at; what cannot be accepted anyway is refused at once."""
+        try:
+            approval = deciding.admit(data)
+            refused = self.context.approvals.refusal(approval) if self.context.taken_over else None
+        except errors.BackstayError as error:
+            refused = error
+        if refused is None and (
+            longer_than(data, MOST_HELD) or not self.context.state.work.hold(data, len(canonical(data)))
+        ):
+            refused = errors.DecisionRefused("too many decisions wait, or this one is too long; send it as an update")
+        if refused is not None and self.context.taken_over:
+            self._refuse_signal(refused)
 
     @workflow.update(description='Raise limits: {"max_steps": 5, "by": "you"}')
     async def top_up(self, ask: Any) -> dict[str, Any]:
@@ -181,7 +250,17 @@ class Handlers:
         """Refuse at once what is malformed, not this person's to ask, or true already."""
         self._refuse("resume", ask, None if self.context.state.paused else "resume: the run is not paused")
 
+    def _accepts(self) -> bool:
+        """Return whether an update can be checked now; raises RunContinuing when it must be sent again."""
+        if self._closing:
+            raise as_application_error(errors.RunContinuing())
+        return self.context.taken_over
+
     async def _answered(self, answer: Awaitable[dict[str, Any]]) -> dict[str, Any]:
+        if not self.context.taken_over:
+            await workflow.wait_condition(lambda: self.context.taken_over)
+        if self.carrying is not None:
+            self.carrying.updates += 1
         try:
             return await answer
         except errors.BackstayError as error:
@@ -242,6 +321,8 @@ class Handlers:
 
     def _refuse(self, update: str, data: Any, needless: str | None = None) -> None:
         """Refuse an update before anything is written to history."""
+        if not self._accepts():
+            return
         try:
             said, _ = _parsed(update, data)
             sender = said.by if said.proof is not None else ""
@@ -273,19 +354,45 @@ class Handlers:
     async def _undo(self, said: Said, more: dict[str, Any]) -> dict[str, Any]:
         context = self.context
         while context.undoing:
+            if workflow.patched(BOUNDED):
+                raise errors.DecisionRefused("undo: another undo is under way; send this one when it has ended")
             await workflow.wait_condition(lambda: not context.undoing)
         if context.ending:
             raise errors.DecisionRefused("undo: the run is ending or has ended; start UndoRun then")
         context.undoing = True
         try:
-            await workflow.wait_condition(lambda: context.calls_in_flight == 0)
-            undone = await Rollback(context).run(said.to_step)
+            await self._calls_done()
+            undone = await self._rolled_back(said.to_step)
             context.undos += 1
         finally:
             context.undoing = False
         listed = "; ".join(f"{effect.tool}: {effect.state}" for effect in undone) or "nothing"
         context.tell(f"A person had effects undone: {listed}. Take this into account.", fact=True)
         return {"undone": [effect.plain() for effect in undone]}
+
+    async def _rolled_back(self, to_step: int | None) -> list[Undone]:
+        """Undo effects; raises RunContinuing when people are awaited and the server would soon end the run."""
+        undoing = asyncio.ensure_future(Rollback(self.context).run(to_step))
+
+        def in_danger() -> bool:
+            return self.carrying is not None and self.carrying.urgent and self.context.approvals.waiting
+
+        await workflow.wait_condition(lambda: undoing.done() or in_danger())
+        if not undoing.done() and workflow.patched(BOUNDED):
+            undoing.cancel()
+            await workflow.wait([undoing])
+            raise errors.RunContinuing
+        return await undoing
+
+    async def _calls_done(self) -> None:
+        """Wait for the calls under way; raises DecisionRefused when such a call waits for a person."""
+        context = self.context
+        while context.calls_in_flight:
+            await workflow.wait_condition(lambda: context.calls_in_flight == 0 or bool(context.approvals.pending))
+            if context.calls_in_flight and workflow.patched(BOUNDED):
+                waits = ", ".join(context.approvals.pending)
+                raise errors.DecisionRefused(f"undo: a call waits for the decision about {waits}; decide that first")
+            await workflow.wait_condition(lambda: context.calls_in_flight == 0)
 
     async def _pause(self, said: Said, more: dict[str, Any]) -> dict[str, Any]:
         self.context.state.paused = said.reason or "no reason given"

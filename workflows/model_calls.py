@@ -37,12 +37,12 @@ class ModelCalls:
     async def decide(self) -> Decision:
         """Return the next decision and count it as a step; raises BudgetExceeded."""
         state = self.context.state
-        await self.context.afford(self.context.step_refused)
-        state.usage = state.usage.model_copy(update={"steps": state.usage.steps + 1})
+        await self.context.count_step()
         with self.context.doing(State.DECIDING):
             decision = await self._asked(closing=False)
         # What was added while the model answered is sent with the next step.
         state.context, state.append = decision.context, state.append[self.sent :]
+        state.work.counted = False
         return decision
 
     async def closing_summary(self) -> str | None:

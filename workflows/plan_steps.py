@@ -11,6 +11,7 @@ from backstay.tools.tool import ToolCall, ToolResult
 from workflows.consent import Consented, refused
 from workflows.run_context import RunContext
 from workflows.tool_calls import ToolCalls
+from workflows.work import PlanWork
 
 
 class PlanSteps:
@@ -26,26 +27,40 @@ class PlanSteps:
 
         The outputs hold, per step, its tool, success, and the ref of what it returned.
         """
+        state = self.context.state
+        work = state.work.plan or await self._answered(plan)
+        for index in range(state.position, len(plan.steps)):
+            step = plan.steps[index]
+            state.work.plan = work
+            await self.context.gate()
+            await self.context.turn()
+            await self.context.count_step()
+            answer = self._with_results(index, step, work.answered[index])
+            result = await self._performed(index, step, answer)
+            work = work.model_copy(update={"outputs": (*work.outputs, self._noted(index, step, result))})
+            state.position, state.work.counted = index + 1, False
+        outputs = list(work.outputs)
+        done = sum(1 for output in outputs if output["success"])
+        return Finish(summary=f"{done} of {len(plan.steps)} steps of the plan done", outputs={"steps": outputs})
+
+    async def _answered(self, plan: Plan) -> PlanWork:
+        """Have all steps checked and ruled on; raises StepFailed when one may not run."""
         batch = [await self._checked(index, step) for index, step in enumerate(plan.steps)]
         answered = await self.tool_calls.consent.obtain(batch, Purpose.PLAN_STEP, kind=RequestKind.PLAN)
+        self.context.forget_agreed()
         for index, step in enumerate(plan.steps):
             # A step that may not run ends the plan before it begins; otherwise earlier steps would have to be undone.
             if isinstance(answer := answered[index], ToolResult):
                 self._refuse_failure(index, step, answer)
-        outputs: list[dict[str, Any]] = []
-        for index, step in enumerate(plan.steps):
-            await self.context.gate()
-            await self.context.afford(self.context.step_refused)
-            usage = self.context.state.usage
-            self.context.state.usage = usage.model_copy(update={"steps": usage.steps + 1})
-            answer = self._with_results(index, step, answered[index])
-            (performed,) = await self.tool_calls.perform(
-                Purpose.PLAN_STEP, [batch[index]], deadline_s=step.timeout_s, answered={0: answer}
-            )
-            outputs.append(self._noted(index, step, performed.result))
-            self.context.state.position = index + 1
-        done = sum(1 for output in outputs if output["success"])
-        return Finish(summary=f"{done} of {len(plan.steps)} steps of the plan done", outputs={"steps": outputs})
+        return PlanWork(answered=answered)
+
+    async def _performed(self, index: int, step: PlanStep, answer: Consented) -> ToolResult:
+        if isinstance(answer, ToolResult):
+            return answer
+        (performed,) = await self.tool_calls.perform(
+            Purpose.PLAN_STEP, [answer], deadline_s=step.timeout_s, answered={0: answer}
+        )
+        return performed.result
 
     def _noted(self, index: int, step: PlanStep, result: ToolResult) -> dict[str, Any]:
         if result.ref is not None and result.success:

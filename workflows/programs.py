@@ -20,6 +20,7 @@ from backstay.tools.tool import Safety, Tool, ToolCall, ToolResult
 from workflows.activity_calls import TRANSIENT
 from workflows.run_context import RunContext
 from workflows.tool_calls import ToolCalls
+from workflows.work import ProgramWork
 
 RUN_PROGRAM = Tool(name="engine.run_program", safety=Safety.READ_ONLY)
 """A program changes nothing by itself: each of its calls is ruled on when it is made."""
@@ -44,6 +45,20 @@ class Programs:
         Raises BudgetExceeded, Expired or Rejected.
         """
         state = self.context.state
+        if state.work.program is None:
+            refused = await self._begun(action)
+            if refused is not None:
+                return refused
+        undos = self.context.undos
+        halt = await self._to_its_end(action, lambda: self.context.undos != undos)
+        self.context.record("program.ended", halt.error or f"finished after {halt.rounds} rounds", rounds=halt.rounds)
+        if halt.sampled:
+            self._checks.append(asyncio.create_task(self._check(action, halt)))
+        return await self._stored(halt)
+
+    async def _begun(self, action: RunProgram) -> ToolResult | None:
+        """Count a program that may run, or return why it may not."""
+        state = self.context.state
         await self.context.afford(lambda: code_runs_refused(state.budget, state.usage))
         # What a policy and a person see and approve is the whole source.
         shown = {"source": action.source, **({"begins_with": action.begins} if action.begins else {})}
@@ -54,12 +69,9 @@ class Programs:
         state.usage = state.usage.model_copy(update={"code_runs": state.usage.code_runs + 1})
         why = one_line(action.reason or action.begins or str(action.source), 120)
         self.context.record("program.started", why, program=action.program)
-        undos = self.context.undos
-        halt = await self._to_its_end(action, lambda: self.context.undos != undos)
-        self.context.record("program.ended", halt.error or f"finished after {halt.rounds} rounds", rounds=halt.rounds)
-        if halt.sampled:
-            self._checks.append(asyncio.create_task(self._check(action, halt)))
-        return await self._stored(halt)
+        self.context.forget_agreed()
+        state.work.program = ProgramWork(halt=Halt(kind="waiting"), answers=())
+        return None
 
     async def leave(self, *, patient: bool) -> None:
         """Leave nothing behind when the run ends: no check under way, and no jail that waits for an answer."""
@@ -95,31 +107,38 @@ class Programs:
 
     async def _to_its_end(self, action: RunProgram, withdrawn: Callable[[], bool]) -> Halt:
         """Return how it ended; `withdrawn` says that a person had effects undone since it began."""
-        halt = Halt(kind="waiting")
-        answers: tuple[ProgramAnswer, ...] = ()
-        made = 0
+        work = self.context.state.work
         while True:
-            with self.context.doing(State.COMPUTING):
-                try:
-                    halt = await self._resumed(action, halt, answers)
-                    self.context.state.programs_fault = ""
-                except ApplicationError as error:
-                    if error.type in TRANSIENT:
-                        self.context.state.programs_fault = one_line(error.message, 300)
-                    # In the first round nothing was done yet, so the model may go another way.
-                    if error.type not in REFUSED and not (error.type in TRANSIENT and not halt.journal):
-                        raise
-                    return Halt(kind="crashed", error=error.message, error_type=error.type, rounds=halt.rounds)
+            at = work.program or ProgramWork(halt=Halt(kind="waiting"), answers=())
+            if at.answers is not None:
+                at = work.program = ProgramWork(halt=await self._gone_on(action, at.halt, at.answers), made=at.made)
+            halt = at.halt
             if halt.kind != "waiting":
                 return halt
             self._kept.add((halt.queue, action.program))
             await self.context.gate()
+            await self.context.turn()
             await self.context.afford(self._time_refused)
-            answers = await self._answers(halt, made, withdrawn)
-            made += len(halt.calls)
+            answers = await self._answers(halt, at.made, withdrawn)
             if withdrawn():
                 await self._forget()
                 return Halt(kind="crashed", error=str(ProgramCancelled()), error_type="ProgramCancelled")
+            work.program = ProgramWork(halt=halt, made=at.made + len(halt.calls), answers=answers)
+
+    async def _gone_on(self, action: RunProgram, halt: Halt, answers: tuple[ProgramAnswer, ...]) -> Halt:
+        """Return where it halts next; a fault that ends the program and not the run is one way to halt."""
+        with self.context.doing(State.COMPUTING):
+            try:
+                halt_now = await self._resumed(action, halt, answers)
+            except ApplicationError as error:
+                if error.type in TRANSIENT:
+                    self.context.state.programs_fault = one_line(error.message, 300)
+                # In the first round nothing was done yet, so the model may go another way.
+                if error.type not in REFUSED and not (error.type in TRANSIENT and not halt.journal):
+                    raise
+                return Halt(kind="crashed", error=error.message, error_type=error.type, rounds=halt.rounds)
+            self.context.state.programs_fault = ""
+            return halt_now
 
     def _time_refused(self) -> str | None:
         state = self.context.state

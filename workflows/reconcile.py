@@ -1,7 +1,6 @@
 """Find out what happened to a call whose answer was lost, without guessing."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal, NamedTuple
 
@@ -9,12 +8,12 @@ from temporalio import workflow
 
 from backstay import calls
 from backstay.approvals.approval import RequestKind, Verdict
-from backstay.authority import Authority
 from backstay.effects.effect import Effect, EffectState
 from backstay.shown import one_line
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import Safety, Tool, ToolCall, ToolResult
-from workflows.consent import never, shown_call
+from workflows.calls_in_flight import CallInFlight
+from workflows.consent import shown_call
 from workflows.run_context import RunContext
 
 VERIFY_BACKOFF_S = (1, 2)
@@ -23,23 +22,6 @@ VERIFY_TIMEOUT_S = 15
 UNDO_BACKOFF_S = (1, 2)
 VERIFY_LOST_UNDO = "verify-lost-undo"
 """The patch id; since this change, a compensation whose answer is lost is checked before it is parked."""
-
-
-@dataclass
-class CallInFlight:
-    """Hold one call from its intent to its outcome."""
-
-    purpose: Purpose
-    call: ToolCall
-    deadline_s: float
-    effect: int | None = None
-    """The number of the effect that it makes, checks or undoes; None for a read."""
-    send: int = 1
-    """Counts deliberate sends."""
-    unless: Callable[[], bool] = never
-    """Whether questions about it are no longer needed."""
-    authority: Authority | None = None
-    """Who may decide about the effect: that of the rules that the call falls under."""
 
 
 class Performed(NamedTuple):
@@ -178,6 +160,7 @@ class Reconcile:
             Verdict.RETRY,
             rule="engine: an unknown outcome asks",
             authority=flight.authority,
+            key=f"outcome {effect} {flight.send}",
             calls=(shown_call(flight.call),),
         )
         said, happened = f"{decided.by} says so", decided.verdict is Verdict.HAPPENED

@@ -10,16 +10,18 @@ from backstay import calls
 from backstay.approvals.approval import ApprovalRequest, RequestKind, Verdict
 from backstay.authority import Authority
 from backstay.budgets.budget import MICRO, first_limit_hit
-from backstay.errors import BudgetExceeded, TaskInvalid
+from backstay.errors import BudgetExceeded, Rejected, TaskInvalid
 from backstay.policies.ruling import Ruling
 from backstay.task.context import ContextItem
 from backstay.task.event import Event
 from backstay.task.status import State
 from backstay.task.task import Task
 from workflows.activity_calls import ActivityCalls, Stopped
-from workflows.approvals import Approvals, Decided
+from workflows.approvals import Approvals, never
+from workflows.calls_in_flight import BatchInFlight
 from workflows.state import RunState
 from workflows.stopwatch import Stopwatch
+from workflows.work import Decided
 
 
 class RunContext:
@@ -34,6 +36,18 @@ class RunContext:
         self.approvals = Approvals(self.state, self.activities, changed)
         self.activities.ask_about_fault = self._ask_about_fault
         self.calls_in_flight = 0
+        self.batch: BatchInFlight | None = None
+        """The batch of calls under way."""
+        self.taken_over = True
+        """False until the state of the execution before is loaded."""
+        self.agreed_before: dict[str, Decided] = {}
+        """What people have decided in the execution before about calls that were not begun yet."""
+        self.at_gate = 0
+        """Whether the run waits at its gate, or lets itself be continued as a new execution."""
+        self.continues: Callable[[], bool] = never
+        """Whether the run is to continue as a new execution as soon as nothing is under way."""
+        self.stuck = ""
+        """Why it cannot, when the server would soon end it."""
         self.undoing = False
         self.undos = 0
         """How often a person had effects undone while the run went on."""
@@ -47,6 +61,10 @@ class RunContext:
         self.changed()
         return event
 
+    def forget_agreed(self) -> None:
+        """Forget what people have decided about calls, when these have begun or will not be made."""
+        self.state.work.agreed, self.agreed_before = {}, {}
+
     def tell(self, text: str, *, fact: bool = False) -> None:
         """Tell the model something at its next step; a fact always stays in the context."""
         self.state.append.append(ContextItem(kind="fact" if fact else "note", text=text))
@@ -55,11 +73,31 @@ class RunContext:
         """Wait while the run is paused or being undone; raises Stopped when it was cancelled."""
         if self.state.paused is not None or self.undoing:
             with self.doing(State.PAUSED if self.state.paused is not None else State.UNDOING), self.stopwatch.waiting():
-                await workflow.wait_condition(
+                await self._held_up(
                     lambda: (self.state.paused is None and not self.undoing) or self.activities.stopping
                 )
         if self.activities.stopping:
             raise Stopped
+
+    async def turn(self) -> None:
+        """Let the run continue as a new execution here when its history is long; to be called between calls.
+
+        Raises Rejected when it cannot, the server would soon end it, and a person rejects to go on.
+        """
+        if self.continues():
+            await self._held_up(lambda: not self.continues() or self.activities.stopping)
+        if self.stuck:
+            why, self.stuck = self.stuck, ""
+            fault = f"history: at 60 % of what the server allows, and the run cannot continue as a new execution: {why}"
+            if not await self._ask_about_fault(fault):
+                raise Rejected(fault)
+
+    async def _held_up(self, until: Callable[[], bool]) -> None:
+        self.at_gate += 1
+        try:
+            await workflow.wait_condition(until)
+        finally:
+            self.at_gate -= 1
 
     @contextmanager
     def doing(self, state: State) -> Generator[None]:
@@ -88,19 +126,21 @@ class RunContext:
         rule: str,
         ruling: Ruling | None = None,
         authority: Authority | None = None,
-        unless: Callable[[], bool] = lambda: False,
+        unless: Callable[[], bool] = never,
+        key: str,
         **more: Any,
     ) -> Decided:
         """Ask people something and wait until they decide, or until `unless` makes the question needless.
 
-        `ruling` says who may decide and until when; where no rule asked, `authority` says who may.
+        `ruling` says who may decide and until when; where no rule asked, `authority` says who may. `key` says what it
+        is about, for when the run continues as a new execution meanwhile.
         """
         verdicts = tuple(option.value for option in options)
         request = ApprovalRequest(kind=kind, question=question, options=verdicts, rule=rule, **more)
         if authority is not None and authority.restricts and self.approvals.restricted:
             request = request.model_copy(update=dict(authority))
         with self.doing(State.WAITING):
-            return await self.approvals.ask(request, ruling, unless=unless)
+            return await self.approvals.ask(request, ruling, unless=unless, key=key)
 
     async def afford(self, refusal: Callable[[], str | None]) -> None:
         """Go on only when nothing is refused; where the task says so, ask for more.
@@ -112,7 +152,16 @@ class RunContext:
             if self.state.budget.on_exhausted != "ask" or not await self._ask_for_more(message, refusal):
                 raise BudgetExceeded(message)
 
-    def step_refused(self) -> str | None:
+    async def count_step(self) -> None:
+        """Count a step, unless the execution before has counted it; raises BudgetExceeded."""
+        if self.state.work.counted:
+            return
+        await self.afford(self._step_refused)
+        usage = self.state.usage
+        self.state.usage = usage.model_copy(update={"steps": usage.steps + 1})
+        self.state.work.counted = True
+
+    def _step_refused(self) -> str | None:
         """Return why there may be no further step, or None."""
         return first_limit_hit(
             self.state.budget, self.state.usage, self.stopwatch.seconds, decisions=self.state.task.plan is None
@@ -136,6 +185,7 @@ class RunContext:
             rule="budget: on_exhausted asks",
             authority=self.approvals.authority,
             unless=lambda: refusal() is None,
+            key="budget",
             schema={"type": "object", "description": 'limits to add, such as {"max_steps": 5}'},
         )
         if decided.verdict is not Verdict.ANSWER:
@@ -154,5 +204,6 @@ class RunContext:
             Verdict.REJECT,
             rule="engine: a transient fault lasted too long",
             authority=self.approvals.authority,
+            key=f"fault {fault.partition(':')[0]}",
         )
         return decided.verdict is Verdict.RETRY

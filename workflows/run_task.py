@@ -13,20 +13,21 @@ from backstay.canonical import canonical
 from backstay.errors import TaskInvalid
 from backstay.shown import one_line
 from backstay.task.context import ContextItem
-from backstay.task.decision import Action, AskPerson, CallTools, Finish, ReadResult, RunProgram, SearchTools
+from backstay.task.decision import Action, AskPerson, CallTools, Decision, Finish, ReadResult, RunProgram, SearchTools
 from backstay.task.result import Outcome
 from backstay.task.task import Task, too_long
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolResult
-from workflows.carrying import Carried, carried_by, continue_if_long, take_over
+from workflows.carrying import Carried, Carrying, carried_by, take_over
 from workflows.consent import rejected
-from workflows.ending import Ended, Ending, ended_by, ended_with
+from workflows.ending import Ended, Ending, ended_before, ended_by, ended_with
 from workflows.handlers import Handlers, as_application_error
 from workflows.model_calls import ModelCalls
 from workflows.plan_steps import PlanSteps
 from workflows.programs import Programs
 from workflows.run_context import RunContext
 from workflows.tool_calls import ToolCalls
+from workflows.work import Work
 
 Value = TypeVar("Value")
 BOUNDS = "task-bounds"
@@ -51,6 +52,9 @@ class RunTask(Handlers):
         self.invalid = self.invalid or _repeated(info)
         self.prepare_handlers()
         self.context = RunContext(f"{info.workflow_id}/{info.first_execution_run_id}", admitted, self.show)
+        self.context.taken_over = self.carried is None
+        self.carrying = self.carries = Carrying(self.context)
+        self.context.continues = lambda: self.carries.wanted
         self.tool_calls = ToolCalls(self.context)
         self.programs = Programs(self.context, self.tool_calls)
         self.model_calls = ModelCalls(self.context)
@@ -62,24 +66,26 @@ class RunTask(Handlers):
         outside = self.invalid or (None if self.carried else _out_of_bounds(workflow.info(), task))
         if self.invalid is not None or (outside is not None and workflow.patched(BOUNDS)):
             raise as_application_error(outside or TaskInvalid())
-        driving = asyncio.ensure_future(self.drive(task))
+        self.continuing = asyncio.ensure_future(self.carries.watch())
+        self.listening = asyncio.ensure_future(self.listen())
+        driving = asyncio.ensure_future(self.drive())
         cancelled = False
         try:
-            await workflow.wait([driving])
+            await self._wait(driving, task)
         except asyncio.CancelledError:
             # What is on its way to the world is let finish; the rest stops here.
             cancelled = self.context.activities.stopping = True
             driving.cancel()
             await workflow.wait([driving])
         self.context.activities.stopping = False
-        ended = _ended(driving, cancelled=cancelled)
+        ended = self._ended(driving, cancelled=cancelled)
         # Undoing effects must not wait for cleanup.
         tidy = ended.outcome is Outcome.COMPLETED
         leaving = asyncio.ensure_future(self.programs.leave(patient=tidy))
         if tidy:
-            await _shielded(leaving)
-        result = await _shielded(Ending(self.context).close(ended))
-        await _shielded(leaving)
+            await self._finished(leaving, task)
+        result = await self._finished(Ending(self.context).close(ended), task)
+        await self._finished(leaving, task)
         self.result = result.plain()
         self.show()
         await workflow.wait_condition(workflow.all_handlers_finished)
@@ -89,30 +95,72 @@ class RunTask(Handlers):
             raise as_application_error(ended.error)
         return self.result
 
-    async def drive(self, given: Any) -> Finish:
-        """Decide and perform until the task is finished; a long run continues as a new execution."""
-        task = self.context.state.task
+    async def _wait(self, work: "asyncio.Future[Any]", task: Any) -> None:
+        """Wait for the work; raises ContinueAsNewError when the history gets too long meanwhile."""
+        await workflow.wait([work, self.continuing], return_when=asyncio.FIRST_COMPLETED)
+        if self.continuing.done() and not work.done():
+            workflow.continue_as_new(args=[task, self.continuing.result().plain()])
+
+    async def _finished(self, work: Awaitable[Value], task: Any) -> Value:
+        """Finish the work even when the run is cancelled meanwhile."""
+        future = asyncio.ensure_future(work)
+        while not future.done():
+            try:
+                await self._wait(future, task)
+            except asyncio.CancelledError:
+                continue
+        return future.result()
+
+    async def drive(self) -> Finish | None:
+        """Decide and perform until the task is finished; None when the execution before came to the end."""
+        task, work = self.context.state.task, self.context.state.work
         if self.carried is not None:
             await take_over(self.context, self.carried)
+            work = self.context.state.work
+            self.context.after_end = work.ended is not None
+            if work.ended is not None:
+                return None
         else:
             await open_context(self.context)
-            if task.plan is not None:
-                return await PlanSteps(self.context, self.tool_calls).run(task.plan)
+        if task.plan is not None:
+            return await PlanSteps(self.context, self.tool_calls).run(task.plan)
+        if not work.searched:
             await search(self.context, task.text, limit=FIRST_SEARCH_LIMIT)
+            work.searched = True
         while True:
-            await self.context.gate()
-            await continue_if_long(self.context, given)
-            decision = await self.model_calls.decide()
-            if decision.catalog and decision.catalog != self.context.state.catalog:
-                await search(self.context, task.text, limit=FIRST_SEARCH_LIMIT)
-            failed = False
-            for action in decision.actions:
-                if isinstance(action, Finish):
-                    if not failed:
-                        return action
-                    self._drop(action)
-                else:
-                    failed = not await self._performed(action) or failed
+            if work.decision is None:
+                await self.context.gate()
+                await self.context.turn()
+                work.decision = await self.model_calls.decide()
+                self.context.approvals.withdraw_unasked()
+            if (finish := await self._carried_out(work, work.decision)) is not None:
+                return finish
+            work.next_decision()
+
+    async def _carried_out(self, work: Work, decision: Decision) -> Finish | None:
+        """Perform the actions that are left; return the one that ends the run, if it may."""
+        if decision.catalog and decision.catalog != self.context.state.catalog:
+            await search(self.context, self.context.state.task.text, limit=FIRST_SEARCH_LIMIT)
+        for action in decision.actions[work.action :]:
+            if not isinstance(action, Finish):
+                work.failed = not await self._performed(action) or work.failed
+            elif not work.failed:
+                return action
+            else:
+                self._drop(action)
+            work.next_action()
+            self.context.approvals.withdraw_unasked()
+        return None
+
+    def _ended(self, driving: "asyncio.Task[Finish | None]", *, cancelled: bool) -> Ended:
+        if driving.cancelled():
+            return ended_by(asyncio.CancelledError(), cancelled=True)
+        error = driving.exception()
+        if error is not None:
+            return ended_by(error, cancelled=cancelled)
+        before = self.context.state.work.ended
+        finish = driving.result()
+        return ended_before(before) if finish is None and before is not None else ended_with(finish or Finish())
 
     async def _performed(self, action: Action) -> bool:
         """Perform one action; return whether all of it succeeded."""
@@ -154,7 +202,9 @@ class RunTask(Handlers):
     async def _ask_person(self, action: AskPerson) -> bool:
         question = one_line(action.question, 2000)
         options = (Verdict.ANSWER, Verdict.REJECT)
-        decided = await self.context.ask(RequestKind.QUESTION, question, *options, rule="engine: the model asks")
+        decided = await self.context.ask(
+            RequestKind.QUESTION, question, *options, rule="engine: the model asks", key=f"question {action.call_id}"
+        )
         if decided.stop:
             raise rejected(decided)
         if decided.verdict is Verdict.ANSWER:
@@ -260,21 +310,3 @@ def _told(result: ToolResult) -> dict[str, Any]:
     if result.success:
         return {"note": result.error, "ref": result.ref}
     return {"error": result.error, "type": result.error_type, "ref": result.ref}
-
-
-def _ended(driving: "asyncio.Task[Finish]", *, cancelled: bool) -> Ended:
-    if driving.cancelled():
-        return ended_by(asyncio.CancelledError(), cancelled=True)
-    error = driving.exception()
-    return ended_with(driving.result()) if error is None else ended_by(error, cancelled=cancelled)
-
-
-async def _shielded(work: Awaitable[Value]) -> Value:
-    """Finish the work even when the run is cancelled meanwhile."""
-    task = asyncio.ensure_future(work)
-    while not task.done():
-        try:
-            await workflow.wait([task])
-        except asyncio.CancelledError:
-            continue
-    return task.result()

@@ -14,6 +14,7 @@ from backstay.task.context import ContextItem
 from backstay.task.event import Event
 from backstay.task.status import State
 from backstay.task.task import Task
+from workflows.work import Work
 
 KEPT_EVENTS = 100
 KEPT_ANSWERS = 500
@@ -69,6 +70,7 @@ class RunState(BaseModel):
     active_seconds: float = 0
     """Wall time without the time in which only a person was awaited."""
     paused: str | None = None
+    work: Work = Field(default_factory=Work)
     programs_fault: str = ""
     """What kept the last program from running; empty when it ran."""
 

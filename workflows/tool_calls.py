@@ -3,7 +3,10 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
+
+from temporalio.exceptions import ApplicationError
 
 from backstay import calls, errors
 from backstay.approvals.approval import RequestKind, Verdict
@@ -11,17 +14,22 @@ from backstay.canonical import digest_of
 from backstay.effects.compensation import Compensation
 from backstay.policies.policy import rule
 from backstay.shown import one_line
+from backstay.task.result import Failure
 from backstay.task.status import State
 from backstay.tools.stages import Purpose, Stage, applies
 from backstay.tools.tool import Elicitation, ToolCall, ToolResult
-from workflows.approvals import Decided
-from workflows.consent import Answered, Consent, never, refused, rejected, shown_call
-from workflows.reconcile import CallInFlight, Performed, Reconcile
+from workflows.activity_calls import failure_of
+from workflows.approvals import never
+from workflows.calls_in_flight import BatchInFlight, CallInFlight
+from workflows.consent import Answered, Consent, refused, rejected, shown_call
+from workflows.reconcile import Performed, Reconcile
 from workflows.run_context import RunContext
+from workflows.work import Decided
 
 QUESTIONS = 10
 """How often in a row a server may ask; a server that never has enough gets no answer."""
 USUAL_S = 30
+CARRIED = ("effect", "send", "authority", "result", "raised", "done")
 BAD = "AnswerInvalid"
 """The type of a result that only says what is wrong with a person's answer; the question still stands."""
 
@@ -51,25 +59,61 @@ class ToolCalls:
         `effect` is the one that a check or a compensation is about, `answered` what was said of a plan as a whole;
         when `unless` becomes true, questions to people are withdrawn. Raises BudgetExceeded, Expired or Rejected.
         """
-        if answered is None:
-            answered = await self.consent.obtain(batch, purpose, unless=unless)
-        going = [answer for index in range(len(batch)) if isinstance(answer := answered[index], ToolCall)]
-        reserves = applies(purpose, Stage.RESERVE)
-        if reserves:
-            await self.consent.afford(going)
-            await self.context.gate()
         seconds = deadline_s or self.context.state.opened.deadline_s
-        flights = [CallInFlight(purpose, call, _deadline(call, seconds), effect, unless=unless) for call in going]
-        for flight in flights:
-            if reserves:
-                self.context.state.usage = self.context.state.usage.called(flight.call.tool.name)
-            self._bind(flight)
-        running = [self._made(flight) for flight in flights]
-        made = iter(await self._together(running) if reserves else [await work for work in running])
+
+        def flight(call: ToolCall) -> CallInFlight:
+            return CallInFlight(purpose, call, _deadline(call, seconds), effect, unless=unless)
+
+        if not applies(purpose, Stage.RESERVE):
+            answered = answered or await self.consent.obtain(batch, purpose, unless=unless)
+            flights = BatchInFlight(_refused_in(answered), [flight(call) for call in _going(answered)])
+            made = iter([await self._made(self._bind(call)) for call in flights.calls])
+        else:
+            flights = self._begun_before(flight) or await self._begun(batch, purpose, answered, flight, unless)
+            self.context.batch = flights
+            try:
+                made = iter(await self._together([self._made(call) for call in flights.calls]))
+            finally:
+                self.context.batch = None
         return [
-            Performed(call, answer) if isinstance(answer := answered[index], ToolResult) else next(made)
+            Performed(call, flights.refused[index]) if index in flights.refused else next(made)
             for index, call in enumerate(batch)
         ]
+
+    async def _begun(
+        self,
+        batch: Sequence[ToolCall],
+        purpose: Purpose,
+        answered: Answered | None,
+        flight: Callable[[ToolCall], CallInFlight],
+        unless: Callable[[], bool],
+    ) -> BatchInFlight:
+        """Return the calls that may be made, counted and numbered; nothing is sent yet."""
+        try:
+            if answered is None:
+                answered = await self.consent.obtain(batch, purpose, unless=unless)
+            await self.consent.afford(_going(answered))
+            await self.context.gate()
+        finally:
+            # What was agreed is agreed about these calls only.
+            self.context.forget_agreed()
+        flights = [flight(call) for call in _going(answered)]
+        for call in flights:
+            self.context.state.usage = self.context.state.usage.called(call.call.tool.name)
+            self._bind(call)
+        return BatchInFlight(_refused_in(answered), flights)
+
+    def _begun_before(self, flight: Callable[[ToolCall], CallInFlight]) -> BatchInFlight | None:
+        """Return the batch that the execution before began, or None."""
+        work = self.context.state.work
+        batch, work.batch = work.batch, None
+        if batch is None:
+            return None
+        calls_before = [
+            replace(flight(begun.call), begun_before=True, **{name: getattr(begun, name) for name in CARRIED})
+            for begun in batch.calls
+        ]
+        return BatchInFlight(batch.refused, calls_before)
 
     async def _together(self, running: Sequence[Coroutine[Any, Any, Performed]]) -> list[Performed]:
         self.context.calls_in_flight += 1
@@ -86,6 +130,19 @@ class ToolCalls:
 
     async def _made(self, flight: CallInFlight) -> Performed:
         """Run one call from its intent to its outcome."""
+        if flight.raised is not None:
+            raise failure_of(ApplicationError(flight.raised.message, type=flight.raised.type))
+        if flight.done and flight.result is not None:
+            return Performed(flight.call, flight.result)
+        try:
+            result = await self._outcome(flight)
+        except errors.BackstayError as error:
+            flight.raised = Failure(type=type(error).__name__, message=str(error))
+            raise
+        flight.result, flight.done = result, True
+        return Performed(flight.call, result)
+
+    async def _outcome(self, flight: CallInFlight) -> ToolResult:
         tool = flight.call.tool
         if flight.purpose is Purpose.UNDO and self.context.after_end:
             earlier = await self.reconcile.look(flight.effect or 0, undo=True)
@@ -100,11 +157,11 @@ class ToolCalls:
             result = await settled(flight, result, self._sent)
         if effect is not None and applies(flight.purpose, Stage.BIND_UNDO):
             self._note(effect, result)
-        return Performed(flight.call, result)
+        return result
 
     async def _sent(self, flight: CallInFlight) -> ToolResult:
         """Send a call, and again with each answer that a person gives to its server's questions."""
-        result = await self._order(flight)
+        result = flight.answer_before() or await self._order(flight)
         for _ in range(QUESTIONS):
             question, effect = result.question, flight.effect
             if question is None:
@@ -148,9 +205,10 @@ class ToolCalls:
         more |= {"deadline_s": flight.deadline_s} if flight.deadline_s != USUAL_S else {}
         more |= {"question": question, "reply": reply} if question else {}
         ask = calls.CallTool(user_id=state.task.user_id, tool=call.tool.name, **more)
-        return await self.context.activities.execute(
+        flight.result = await self.context.activities.execute(
             calls.call_tool, ask, summary=summary, deadline_s=flight.deadline_s
         )
+        return flight.result
 
     async def _left(self, effect: int | None, result: ToolResult) -> ToolResult:
         """Return what an older server did without an answer, as it stands."""
@@ -170,6 +228,7 @@ class ToolCalls:
             rule="engine: the tool's server asks",
             # Whoever had to decide about the call answers for it, too; without such a rule it never expires.
             ruling=ruling.model_copy(update=self._quorum()) if ruling.verdict == "ask" else None,
+            key=f"elicitation {call.id} {question.sealed}",
             calls=(shown_call(call),),
             schema=question.form,
         )
@@ -196,13 +255,13 @@ class ToolCalls:
         self._bind(flight)
         return await self._sent(flight)
 
-    def _bind(self, flight: CallInFlight) -> None:
+    def _bind(self, flight: CallInFlight) -> CallInFlight:
         """Number an effect and add it to the undo stack, before it is sent."""
         tool = flight.call.tool
         if flight.effect is None and applies(flight.purpose, Stage.INTENT, reads=not flight.call.effectful):
             flight.effect = self.context.state.take_effect_number()
         if flight.effect is None or not applies(flight.purpose, Stage.BIND_UNDO):
-            return
+            return flight
         flight.authority = rule(self.context.state.opened.policy, flight.call.tool, flight.call.arguments).authority
         slot = Compensation(
             effect=flight.effect,
@@ -216,6 +275,7 @@ class ToolCalls:
             unknown=True,
         )
         self.context.state.undo = self.context.state.undo.push(slot)
+        return flight
 
     def _note(self, effect: int, result: ToolResult) -> None:
         """Keep in the undo stack what may have happened, drop what certainly did not."""
@@ -231,6 +291,14 @@ class ToolCalls:
         elif result.error_type not in {"OutcomeUnknown", "EffectConflict"}:
             state.undo = state.undo.drop(effect)
         self.context.changed()
+
+
+def _going(answered: Answered) -> list[ToolCall]:
+    return [answer for _, answer in sorted(answered.items()) if isinstance(answer, ToolCall)]
+
+
+def _refused_in(answered: Answered) -> dict[int, ToolResult]:
+    return {index: answer for index, answer in answered.items() if isinstance(answer, ToolResult)}
 
 
 def _deadline(call: ToolCall, seconds: float) -> float:

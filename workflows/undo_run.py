@@ -110,6 +110,7 @@ class UndoRun(Handlers):
             Verdict.REJECT,
             rule="engine: several people must agree to an undo",
             authority=authority,
+            key="undo",
             decided=(first,),
         )
         if decided.verdict is not Verdict.APPROVE:

@@ -1,0 +1,66 @@
+"""Calls between their intent and their outcome."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from backstay.authority import Authority
+from backstay.task.result import Failure
+from backstay.tools.stages import Purpose
+from backstay.tools.tool import ToolCall, ToolResult
+from workflows.approvals import never
+from workflows.work import Batch, BegunCall
+
+
+@dataclass
+class CallInFlight:
+    """Hold one call from its intent to its outcome."""
+
+    purpose: Purpose
+    call: ToolCall
+    deadline_s: float
+    effect: int | None = None
+    """The number of the effect that it makes, checks or undoes; None for a read."""
+    send: int = 1
+    """Counts deliberate sends."""
+    unless: Callable[[], bool] = never
+    """Whether questions about it are no longer needed."""
+    authority: Authority | None = None
+    """Who may decide about the effect: that of the rules that the call falls under."""
+    result: ToolResult | None = None
+    """The last answer."""
+    raised: Failure | None = None
+    """What ended it without a result."""
+    done: bool = False
+    begun_before: bool = False
+    """Whether the execution before began it, and this one goes on with its last answer."""
+
+    def begun(self) -> BegunCall:
+        """Return what the next execution needs to go on."""
+        return BegunCall(
+            call=self.call,
+            effect=self.effect,
+            send=self.send,
+            authority=self.authority,
+            result=self.result,
+            raised=self.raised,
+            done=self.done,
+        )
+
+    def answer_before(self) -> ToolResult | None:
+        """Return, once, the last answer that the execution before got."""
+        answer, self.begun_before = self.result if self.begun_before else None, False
+        return answer
+
+
+@dataclass
+class BatchInFlight:
+    """Hold the calls that were decided together."""
+
+    refused: dict[int, ToolResult]
+    """By index in the batch: why a call is not made."""
+    calls: list[CallInFlight] = field(default_factory=list)
+    """The others, in order."""
+
+    def begun(self) -> Batch:
+        """Return what the next execution needs to go on."""
+        return Batch(refused=self.refused, calls=tuple(call.begun() for call in self.calls))

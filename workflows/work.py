@@ -1,0 +1,139 @@
+"""What a run is in the middle of, so that its next execution can go on there."""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from backstay.approvals.approval import ApprovalRequest, CallVerdict, Verdict
+from backstay.authority import Authority
+from backstay.canonical import canonical
+from backstay.frozen import Frozen
+from backstay.program import Halt, ProgramAnswer
+from backstay.task.decision import Decision
+from backstay.task.result import Failure, Outcome
+from backstay.tools.tool import ToolCall, ToolResult
+
+MOST_HELD = 400_000
+"""Characters of all decisions that are held back, so that the state of the run stays small."""
+
+
+class Decided(Frozen):
+    """Hold what was decided about a request."""
+
+    verdict: Verdict | None
+    """None when the request expired."""
+    calls: dict[int, CallVerdict] = Field(default_factory=dict)
+    answer: Any = None
+    stop: bool = False
+    by: str = ""
+    comment: str = ""
+    on_expiry: str = "reject"
+
+
+class OpenRequest(Frozen):
+    """Hold a request that waits for people."""
+
+    key: str
+    """What the request is about; whoever asks about the same again goes on with this request."""
+    request: ApprovalRequest
+    escalated: bool = False
+
+
+class BegunCall(Frozen):
+    """Hold one call of the batch under way."""
+
+    call: ToolCall
+    effect: int | None = None
+    send: int = 1
+    authority: Authority | None = None
+    result: ToolResult | None = None
+    """The last answer; None before there was one."""
+    raised: Failure | None = None
+    """What ended it without a result."""
+    done: bool = False
+
+
+class Batch(Frozen):
+    """Hold the batch of calls under way."""
+
+    refused: dict[int, ToolResult] = Field(default_factory=dict)
+    """By index in the batch: why a call may not be made."""
+    calls: tuple[BegunCall, ...] = ()
+    """The other calls, in order."""
+
+
+class ProgramWork(Frozen):
+    """Hold where the program under way stands."""
+
+    halt: Halt
+    made: int = 0
+    """How many calls it has made."""
+    answers: tuple[ProgramAnswer, ...] | None = None
+    """Answers that it was not given yet; None while its calls are to be made."""
+
+
+class PlanWork(Frozen):
+    """Hold what was answered about the steps of the plan, and what they returned."""
+
+    answered: dict[int, ToolCall | ToolResult]
+    outputs: tuple[dict[str, Any], ...] = ()
+
+
+class EndedWork(Frozen):
+    """Hold how the loop of a run ended, while the run is closed."""
+
+    outcome: Outcome
+    summary: str = ""
+    outputs: dict[str, Any] = Field(default_factory=dict)
+    error: Failure | None = None
+
+
+class Work(BaseModel):
+    """Hold what a run is in the middle of; only workflow code changes it."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    searched: bool = False
+    """Whether the first search was made."""
+    counted: bool = False
+    """Whether the step under way is counted already."""
+    decision: Decision | None = None
+    """The decision that is carried out; None while the model is asked for one."""
+    action: int = 0
+    """How many of its actions are done."""
+    failed: bool = False
+    """Whether one of them failed."""
+    agreed: dict[str, Decided] = Field(default_factory=dict)
+    """What people have decided about calls that were not begun yet, by the key of the request."""
+    batch: Batch | None = None
+    program: ProgramWork | None = None
+    plan: PlanWork | None = None
+    ended: EndedWork | None = None
+    requests: tuple[OpenRequest, ...] = ()
+    """The open requests; set when the state is carried over."""
+    held: list[Any] = Field(default_factory=list)
+    """Decisions that came by signal and were not looked at yet."""
+    held_characters: int = 0
+
+    def hold(self, data: Any, characters: int) -> bool:
+        """Hold a decision; return False when there is no room for it."""
+        if self.held_characters + characters > MOST_HELD:
+            return False
+        self.held.append(data)
+        self.held_characters += characters
+        return True
+
+    def take_held(self) -> Any:
+        """Return the decision that was held first."""
+        data = self.held.pop(0)
+        self.held_characters = self.held_characters - len(canonical(data)) if self.held else 0
+        return data
+
+    def next_action(self) -> None:
+        """Forget what belongs to the action that is done."""
+        self.action += 1
+        self.batch = self.program = None
+
+    def next_decision(self) -> None:
+        """Forget the decision that is carried out."""
+        self.decision, self.action, self.failed = None, 0, False
