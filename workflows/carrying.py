@@ -115,7 +115,7 @@ class Carrying:
     @property
     def closing(self) -> bool:
         """Return whether the run is about to continue, so that it takes no new updates and signals now."""
-        return self.wanted and (self.urgent or self._resting)
+        return self.wanted and (self.urgent or self._resting) and not self._held_up
 
     @property
     def _resting(self) -> bool:
@@ -126,9 +126,12 @@ class Carrying:
 
     @property
     def _due(self) -> bool:
+        return self.closing and workflow.all_handlers_finished()
+
+    @property
+    def _held_up(self) -> bool:
         context = self.context
-        held_up = context.undoing or context.activities.stopping or context.state.state is State.DONE
-        return self.closing and not held_up and workflow.all_handlers_finished()
+        return context.undoing or context.activities.stopping or context.state.state is State.DONE
 
     async def watch(self) -> Carried:
         """Wait until the run is to continue as a new execution, and return what it needs."""

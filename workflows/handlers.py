@@ -1,7 +1,7 @@
 """The queries, updates and the signal of a run; they take plain JSON and validate it themselves."""
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from pydantic import Field
@@ -57,6 +57,7 @@ class Handlers:
     def prepare_handlers(self) -> None:
         """Create what the handlers need; call this before anything else."""
         self.attributes = SearchAttributes()
+        self.pending_before_undo: tuple[str, ...] = ()
 
     def show(self) -> None:
         """Update what operators see in the Web UI."""
@@ -353,15 +354,13 @@ class Handlers:
 
     async def _undo(self, said: Said, more: dict[str, Any]) -> dict[str, Any]:
         context = self.context
-        while context.undoing:
-            if workflow.patched(BOUNDED):
-                raise errors.DecisionRefused("undo: another undo is under way; send this one when it has ended")
-            await workflow.wait_condition(lambda: not context.undoing)
+        await self._without_people(lambda: not context.undoing, besides=self.pending_before_undo)
         if context.ending:
             raise errors.DecisionRefused("undo: the run is ending or has ended; start UndoRun then")
         context.undoing = True
+        self.pending_before_undo = tuple(context.approvals.pending)
         try:
-            await self._calls_done()
+            await self._without_people(lambda: context.calls_in_flight == 0)
             undone = await self._rolled_back(said.to_step)
             context.undos += 1
         finally:
@@ -384,15 +383,18 @@ class Handlers:
             raise errors.RunContinuing
         return await undoing
 
-    async def _calls_done(self) -> None:
-        """Wait for the calls under way; raises DecisionRefused when such a call waits for a person."""
-        context = self.context
-        while context.calls_in_flight:
-            await workflow.wait_condition(lambda: context.calls_in_flight == 0 or bool(context.approvals.pending))
-            if context.calls_in_flight and workflow.patched(BOUNDED):
-                waits = ", ".join(context.approvals.pending)
-                raise errors.DecisionRefused(f"undo: a call waits for the decision about {waits}; decide that first")
-            await workflow.wait_condition(lambda: context.calls_in_flight == 0)
+    async def _without_people(self, until: Callable[[], bool], *, besides: Sequence[str] = ()) -> None:
+        """Wait before an undo; raises DecisionRefused when that would be a wait for people, so that nothing hangs.
+
+        The requests `besides` are about something else.
+        """
+        pending = self.context.approvals.pending
+        while not until():
+            await workflow.wait_condition(lambda: until() or bool(pending.keys() - set(besides)))
+            if not until() and workflow.patched(BOUNDED):
+                waits = ", ".join(sorted(pending.keys() - set(besides)))
+                raise errors.DecisionRefused(f"undo: what is under way waits for {waits}; decide that first")
+            await workflow.wait_condition(until)
 
     async def _pause(self, said: Said, more: dict[str, Any]) -> dict[str, Any]:
         self.context.state.paused = said.reason or "no reason given"

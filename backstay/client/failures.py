@@ -31,6 +31,8 @@ TRANSIENT_STATUSES = frozenset(
 )
 """These may be over soon: the server restarts, or no worker polls for a moment."""
 
+ABORTED = "AcceptedUpdateCompletedWorkflow"
+"""How the server names an update whose execution ended first; the next execution, or none, answers a repeat."""
 NO_WORKER = "no worker answers; start one with `backstay worker` or `backstay dev`, and open runs continue"
 
 
@@ -46,6 +48,8 @@ def translated_errors(workflow_id: str) -> Generator[None]:
     except WorkflowQueryRejectedError as error:
         raise Unreachable(f"the run does not answer: {_line(str(error))}") from None
     except WorkflowQueryFailedError as error:
+        if error.message == str(errors.RunContinuing()):
+            raise errors.RunContinuing from None
         raise Unreachable(f"the run cannot answer: {_line(error.message)}") from None
     except RPCError as error:
         raise error_from_rpc(error, workflow_id) from None
@@ -55,6 +59,8 @@ def error_from_failure(cause: BaseException) -> BackstayError:
     """Return the error that a run or an update failed with."""
     if not isinstance(cause, ApplicationError):
         return BackstayError(_line(str(cause)))
+    if cause.type == ABORTED:
+        return errors.RunContinuing()
     kind = getattr(errors, cause.type or "", None) or getattr(deciding, cause.type or "", None)
     if isinstance(kind, type) and issubclass(kind, BackstayError):
         return kind(cause.message)
@@ -77,6 +83,12 @@ def error_from_rpc(error: RPCError, workflow_id: str) -> BackstayError:
             return TaskInvalid(f"Temporal refuses this: {message}")
         case RPCStatusCode.PERMISSION_DENIED | RPCStatusCode.UNAUTHENTICATED:
             return SettingsInvalid(f"Temporal refuses these credentials: {message}; correct TEMPORAL_API_KEY or TLS")
+        case RPCStatusCode.FAILED_PRECONDITION if "total number of distinct updates" in error.message:
+            return errors.RunContinuing(
+                "the run has accepted as many updates as Temporal allows; send this again later"
+            )
+        case RPCStatusCode.RESOURCE_EXHAUSTED if "in-flight updates" in error.message:
+            return errors.RunContinuing("too many updates are under way in the run; send this again")
         case RPCStatusCode.FAILED_PRECONDITION | RPCStatusCode.DEADLINE_EXCEEDED | RPCStatusCode.CANCELLED:
             return Unreachable(NO_WORKER)
         case _:

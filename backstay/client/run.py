@@ -25,7 +25,7 @@ from backstay.approvals.approval import Approval, ApprovalRequest, CallVerdict, 
 from backstay.approvals.deciding import NOT_OPEN, admit
 from backstay.client.failures import TRANSIENT_STATUSES, error_from_failure, error_from_rpc, translated_errors
 from backstay.effects.compensation import Undone
-from backstay.errors import BackstayError, DecisionRefused, QuorumPending, SettingsInvalid, Unreachable
+from backstay.errors import BackstayError, DecisionRefused, QuorumPending, RunContinuing, SettingsInvalid, Unreachable
 from backstay.shown import one_line
 from backstay.task.event import Event, Timeline
 from backstay.task.result import Result
@@ -39,6 +39,8 @@ ANSWERED_WITHIN = timedelta(seconds=10)
 ACCEPTED_WITHIN = timedelta(seconds=20)
 OPENING_S = 2.0
 """How long a decision is tried again while the run does not know its request."""
+CONTINUING_S = 30.0
+"""How long an update or a query is sent again while the run continues as a new execution."""
 PROOF_S = 300
 """How long a signed decision is valid."""
 
@@ -54,6 +56,18 @@ def signed(
         raise SettingsInvalid("BACKSTAY_APPROVER_KEY: required to sign; set it to the key of the workers")
     made = proof.sign(key, binding, int(time.time() + life_s), payload, secrets.token_hex(16))
     return {**payload, "proof": made}
+
+
+async def _repeated_while_continuing(send: Callable[[], Awaitable[Answer]]) -> Answer:
+    """Send an update or a query again while the run continues as a new execution."""
+    until = time.monotonic() + CONTINUING_S
+    while True:
+        try:
+            return await send()
+        except RunContinuing:
+            if time.monotonic() > until:
+                raise
+        await asyncio.sleep(POLL_S)
 
 
 class Run:
@@ -246,15 +260,20 @@ class Run:
         key = key or self._key
         if key is not None:
             payload = await self.sign(name, payload, key=key)
-        with translated_errors(self.id):
-            update = await self._handle.start_update(
-                name,
-                payload,
-                id=payload.get("event_id") or str(uuid.uuid4()),
-                wait_for_stage=WorkflowUpdateStage.ACCEPTED,
-                rpc_timeout=ACCEPTED_WITHIN,
-            )
-            return await update.result()
+        update_id = payload.get("event_id") or str(uuid.uuid4())
+
+        async def send() -> dict[str, Any]:
+            with translated_errors(self.id):
+                update = await self._handle.start_update(
+                    name,
+                    payload,
+                    id=update_id,
+                    wait_for_stage=WorkflowUpdateStage.ACCEPTED,
+                    rpc_timeout=ACCEPTED_WITHIN,
+                )
+                return await update.result()
+
+        return await _repeated_while_continuing(send)
 
     async def sign(
         self, update: str, payload: dict[str, Any], *, key: bytes | None = None, life_s: float = PROOF_S
@@ -277,8 +296,12 @@ class Run:
 
     async def _query(self, name: str, *given: Any) -> Any:
         async with self._querying:
-            with translated_errors(self.id):
-                return await self._handle.query(name, *given, rpc_timeout=ANSWERED_WITHIN)
+
+            async def send() -> Any:
+                with translated_errors(self.id):
+                    return await self._handle.query(name, *given, rpc_timeout=ANSWERED_WITHIN)
+
+            return await _repeated_while_continuing(send)
 
     async def _last_events(self, after: int) -> list[Event]:
         """Return the events in the Result, for when no worker answers queries."""
