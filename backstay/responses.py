@@ -106,6 +106,8 @@ class CarriedOver(Frozen):
 
     ref: str
     seal: str
+    written_by: str = ""
+    """The execution that it is vouched for."""
 
 
 class LoadedState(Frozen):

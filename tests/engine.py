@@ -169,14 +169,20 @@ async def is_deciding(handle: WorkflowHandle[Any, Any]) -> bool:
     return (await handle.describe()).raw_description.HasField("pending_workflow_task")
 
 
-async def reset(engine: Engine, handle: WorkflowHandle[Any, Any], task: int) -> WorkflowHandle[Any, Any]:
-    """Have Temporal run a closed run again from one of its workflow tasks, by index; return the new execution."""
-    history = await handle.fetch_history()
+async def reset(
+    engine: Engine, handle: WorkflowHandle[Any, Any], task: int, execution: str | None = None
+) -> WorkflowHandle[Any, Any]:
+    """Have Temporal run a closed run again from one of its workflow tasks, by index; return the new execution.
+
+    `execution`: the run id of the execution, by default of the first one.
+    """
+    execution = execution or handle.first_execution_run_id
+    history = await engine.client.get_workflow_handle(handle.id, run_id=execution).fetch_history()
     tasks = [event.event_id for event in history.events if event.HasField("workflow_task_completed_event_attributes")]
     answer = await engine.client.workflow_service.reset_workflow_execution(
         ResetWorkflowExecutionRequest(
             namespace=engine.client.namespace,
-            workflow_execution=WorkflowExecution(workflow_id=handle.id, run_id=handle.first_execution_run_id),
+            workflow_execution=WorkflowExecution(workflow_id=handle.id, run_id=execution),
             reason="a test",
             workflow_task_finish_event_id=tasks[task],
             request_id=str(uuid.uuid4()),

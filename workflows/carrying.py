@@ -24,7 +24,7 @@ MOST_SIGNALS = 2_000
 """The server refuses every further signal to an execution that has received 10,000."""
 MOST_UPDATES = 400
 """The server refuses every further update to an execution that has accepted 2,000."""
-URGENT_EVENTS, URGENT_BYTES = 30_720, 31_457_280
+URGENT_EVENTS, URGENT_BYTES, URGENT_SIGNALS, URGENT_UPDATES = 30_720, 31_457_280, 6_000, 1_200
 """60 % of what the server allows; from here on the run waits for no answer before it continues."""
 MOST_CARRIED = 1_000_000
 """Characters of the carried state; the server refuses payloads of 2 MiB."""
@@ -107,7 +107,7 @@ class Carrying:
     def urgent(self) -> bool:
         """Return whether the server would soon end the run."""
         info = workflow.info()
-        many = self.signals > 3 * MOST_SIGNALS or self.updates > 3 * MOST_UPDATES
+        many = self.signals > URGENT_SIGNALS or self.updates > URGENT_UPDATES
         return many or (
             info.get_current_history_length() > URGENT_EVENTS or info.get_current_history_size() > URGENT_BYTES
         )
@@ -154,7 +154,8 @@ class Carrying:
             )
         except ApplicationError as error:
             return self._put_off(error.message)
-        if not self._due:
+        if not self._due or written.written_by not in {"", workflow.info().run_id}:
+            # After a reset, what was written is vouched for another execution.
             return None
         now = self._kept()
         late = {name: value for name, value in now.items() if value != kept[name]}

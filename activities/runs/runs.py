@@ -162,7 +162,7 @@ class Runs(Activities):
         """Keep the state of a run for its next execution, and vouch for it."""
         await self.begin(ask)
         ref = await self.store.blobs.of(ask.run).seal_json(ask.state)
-        return calls.CarriedOver(ref=ref, seal=self._seal(ask.run, ref, ask.written_by))
+        return calls.CarriedOver(ref=ref, seal=self._seal(ask.run, ref, ask.written_by), written_by=ask.written_by)
 
     @implements(calls.load_carried)
     async def load_carried(self, ask: calls.LoadCarried) -> calls.LoadedState:

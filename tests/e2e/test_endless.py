@@ -93,9 +93,10 @@ async def test_an_event_id_and_a_request_of_an_earlier_execution_are_known_in_a_
         yes = {"request_id": request["id"], "verdict": "approve", "by": ANA, "event_id": "click-1"}
         given = await signing.signed(handle, yes, key=KEY)
         latest = opened.client.get_workflow_handle(handle.id)
+        run = Backstay(opened.client, task_queue=opened.settings.task_queue).run(handle.id)
         first = await latest.execute_update("decide", given)
         async with asyncio.timeout(90):
-            while [r["id"] for r in await latest.query("pending")] != ["r2"]:
+            while [r.id for r in await run.pending()] != ["r2"]:
                 await asyncio.sleep(0.2)
         assert (await latest.describe()).run_id != handle.first_execution_run_id
         assert await latest.execute_update("decide", given) == first
