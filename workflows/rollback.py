@@ -78,10 +78,9 @@ class Rollback:
 
     async def _page(self, to_step: int | None) -> calls.LoadedEffects:
         """Read the newest of those effects that only the store holds."""
-        before = self.context.state.undo.below_effect + 1
-        ask = calls.LoadEffects(open_only=True, before=before, limit=PAGE)
-        if to_step is not None:
-            ask = ask.model_copy(update={"to_step": to_step})
+        stack = self.context.state.undo
+        before, after = stack.below_effect + 1, max(stack.below_after, -1 if to_step is None else to_step)
+        ask = calls.LoadEffects(open_only=True, before=before, to_step=after, limit=PAGE)
         return await self.context.activities.execute(calls.load_effects, ask, summary=f"load effects before {before}")
 
     def _unread(self, error: ApplicationError) -> Undone:

@@ -98,24 +98,27 @@ class UndoRun(Handlers):
         state.opened = loaded.opened or calls.NOT_OPENED
         # The events of the run itself stay as they are.
         state.next_event = loaded.last_event + 1
-        state.undo = _stack(loaded)
-        await self._demand_authority()
+        stack = _stack(loaded, self.ask.to_step)
+        # Until it is proven who asks, the update `undo` reaches nothing but these.
+        state.undo = UndoStack(slots=stack.slots, below_after=stack.below_after)
+        await self._demand_authority(stack)
+        state.undo = stack.model_copy(update={"slots": state.undo.slots})
 
     async def _continue_if_long(self) -> None:
         """Continue as a new execution when the history is long; returns when it is not."""
         info, state = workflow.info(), self.context.state
         length, size = info.get_current_history_length(), info.get_current_history_size()
-        if length > carrying.MOST_EVENTS or size > carrying.MOST_BYTES or info.is_continue_as_new_suggested():
+        long = length > carrying.MOST_EVENTS or size > carrying.MOST_BYTES or info.is_continue_as_new_suggested()
+        if long and workflow.patched(carrying.CONTINUE):
             state.undo = state.undo.trimmed(0)
             _, _, first = state.run.rpartition("/")
             # A later run may bear the same name by then.
             ask = self.ask.model_copy(update={"run_id": first})
             await carrying.continue_if_long(self.context, ask.model_dump(mode="json", exclude_unset=True))
 
-    async def _demand_authority(self) -> None:
+    async def _demand_authority(self, stack: UndoStack) -> None:
         """Raise NotVerified, DecisionRefused or Rejected unless the people agree who decide about these effects."""
         approvals, ask = self.context.approvals, self.ask
-        stack = self.context.state.undo
         count = stack.below + len(stack.to_undo(ask.to_step))
         authority = stack.authority(ask.to_step, approvals.authority)
         if not count or not authority.restricts or not workflow.patched(ONE_AUTHORITY):
@@ -156,18 +159,19 @@ class UndoRun(Handlers):
         )
 
 
-def _stack(loaded: calls.LoadedEffects) -> UndoStack:
+def _stack(loaded: calls.LoadedEffects, to_step: int | None) -> UndoStack:
     """Return what there is to undo: the newest effects one by one, and of the others what must be known beforehand."""
     # What was kept because nothing takes it back was dealt with before.
     open_ones = [effect for effect in loaded.effects if effect.state is not EffectState.KEPT or effect.undo is not None]
-    stack = UndoStack(slots=tuple(compensation_of(effect) for effect in open_ones))
+    slots = tuple(compensation_of(effect) for effect in open_ones)
+    stack = UndoStack(slots=slots, below_after=-1 if to_step is None else to_step)
     if not loaded.more:
         return stack
     oldest = min(loaded.effects, key=lambda effect: effect.n)
-    return UndoStack(
-        slots=stack.slots,
-        below=loaded.count - len(loaded.effects),
-        below_effect=oldest.n - 1,
-        below_step=oldest.step,
-        below_authority=loaded.authority or Authority(),
-    )
+    update = {
+        "below": loaded.count - len(loaded.effects),
+        "below_effect": oldest.n - 1,
+        "below_step": oldest.step,
+        "below_authority": loaded.authority or Authority(),
+    }
+    return stack.model_copy(update=update)

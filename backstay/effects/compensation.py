@@ -71,6 +71,8 @@ class UndoStack(Frozen):
     """The highest step among them."""
     below_authority: Authority = Authority()
     """Who may undo all of them."""
+    below_after: int = -1
+    """Only effects of later steps are among them."""
 
     @property
     def count(self) -> int:
@@ -99,13 +101,14 @@ class UndoStack(Frozen):
         gone = ordered[: max(0, len(ordered) - keep)]
         if not gone:
             return self
-        return UndoStack(
-            slots=tuple(slot for slot in self.slots if slot.effect > gone[-1].effect),
-            below=self.below + len(gone),
-            below_effect=max(self.below_effect, gone[-1].effect),
-            below_step=max(self.below_step, *(slot.step for slot in gone)),
-            below_authority=all_of((slot.authority for slot in gone), self.below_authority),
-        )
+        update = {
+            "slots": tuple(slot for slot in self.slots if slot.effect > gone[-1].effect),
+            "below": self.below + len(gone),
+            "below_effect": max(self.below_effect, gone[-1].effect),
+            "below_step": max(self.below_step, *(slot.step for slot in gone)),
+            "below_authority": all_of((slot.authority for slot in gone), self.below_authority),
+        }
+        return self.model_copy(update=update)
 
     def reaches_below(self, to_step: int | None = None) -> bool:
         """Return whether an undo to that step takes back effects that only the store holds."""
@@ -134,7 +137,7 @@ class UndoStack(Frozen):
     def dealt_with_below(self, to_step: int | None) -> "UndoStack":
         """Return the stack after everything that came after that step was dealt with."""
         if to_step is None:
-            return UndoStack(slots=self.slots)
+            return UndoStack(slots=self.slots, below_after=self.below_after)
         return self.model_copy(update={"below_step": min(self.below_step, to_step)})
 
 

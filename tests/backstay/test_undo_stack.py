@@ -59,6 +59,7 @@ def test_a_trimmed_stack_keeps_the_newest_slots_and_tells_of_the_others():
     assert (trimmed.count, trimmed.below, trimmed.below_effect, trimmed.below_step) == (5, 3, 3, 3)
     assert trimmed.below_authority == ANA_OR_BO.for_stopping()
     assert whole.trimmed(5) == whole
+    assert whole.model_copy(update={"below_after": 3}).trimmed(1).below_after == 3
     assert trimmed.trimmed(0).trimmed(0) == whole.trimmed(0)
     assert UndoStack.model_validate(trimmed.model_dump(mode="json")) == trimmed
 
