@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
+from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 from backstay import calls
@@ -17,6 +18,13 @@ from workflows.tool_calls import ToolCalls
 
 PAGE = 200
 """How many effects are read from the store at once."""
+STOPS = "undo-stops"
+"""Since this change an undo stops before the server ends the run; before, it went on."""
+STOPS_AT_EVENTS = 40_000
+"""The server ends a run at 51,200 events."""
+STOPS_AT_BYTES = 40_000_000
+"""The server ends a run at 50 MB of history."""
+TOO_LONG = "the history of the run is too long for more; undo again"
 UNPROVEN = (
     "its record came after it was decided who may undo the others, and other people may undo this one; "
     "undo the run again, or undo it by hand: {}"
@@ -62,16 +70,22 @@ class Rollback:
         with self.context.doing(State.UNDOING):
             for slot in state.undo.to_undo(to_step):
                 await between()
+                if _too_long():
+                    note(self._left(to_step, TOO_LONG))
+                    return
                 await self._undo(slot, note)
             more = True
             while more and state.undo.reaches_below(to_step):
                 try:
                     page = await self._page(to_step)
                 except ApplicationError as error:
-                    note(self._unread(error))
+                    note(self._left(to_step, f"they could not be read: {error.type}: {error.message}"))
                     return
                 for effect in page.effects:
                     await between()
+                    if _too_long():
+                        note(self._left(to_step, TOO_LONG))
+                        return
                     await self._undo(compensation_of(effect), note, stored=True)
                 more = page.more
             state.undo = state.undo.dealt_with_below(to_step)
@@ -83,13 +97,13 @@ class Rollback:
         ask = calls.LoadEffects(open_only=True, before=before, to_step=after, limit=PAGE)
         return await self.context.activities.execute(calls.load_effects, ask, summary=f"load effects before {before}")
 
-    def _unread(self, error: ApplicationError) -> Undone:
-        """Return what stands for all effects that could not be read."""
+    def _left(self, to_step: int | None, why: str) -> Undone:
+        """Return what stands for all effects that stay for a reason that they share."""
         stack = self.context.state.undo
-        why = f"{error.type}: {error.message}"
-        detail = f"this and the {max(0, stack.below - 1)} effects before it could not be read, and stay: {why}"
-        slot = Compensation(effect=stack.below_effect, tool="", step=stack.below_step)
-        return self._named(slot, "parked", detail)
+        slots = stack.to_undo(to_step)
+        next_one = slots[0] if slots else Compensation(effect=stack.below_effect, tool="", step=stack.below_step)
+        count = len(slots) + (stack.below if stack.reaches_below(to_step) else 0)
+        return self._named(next_one, "parked", f"this and the {max(0, count - 1)} effects before it stay; {why}")
 
     async def _undo(self, slot: Compensation, note: Callable[[Undone], None], *, stored: bool = False) -> None:
         try:
@@ -166,3 +180,9 @@ class Rollback:
 
 async def _nothing() -> None:
     return None
+
+
+def _too_long() -> bool:
+    info = workflow.info()
+    long = info.get_current_history_length() > STOPS_AT_EVENTS or info.get_current_history_size() > STOPS_AT_BYTES
+    return long and workflow.patched(STOPS)

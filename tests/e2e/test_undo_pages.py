@@ -71,7 +71,7 @@ def down_from(last, to=1):
 
 
 async def test_a_long_undo_goes_on_in_new_executions_and_takes_back_each_effect_once(temporal, tmp_path):
-    async with engine(temporal, tmp_path, Scripts(), policy=FREE) as opened:
+    async with engine(temporal, tmp_path, Scripts(), policy=FREE, cached=10) as opened:
         handle = await opened.start(plan(*(f"n{n}@free.example" for n in range(STEPS))))
         assert (await ended(handle))["outcome"] == "completed"
         undoing = await undo_run(opened, {"workflow_id": handle.id, "to_step": 2})
@@ -219,7 +219,7 @@ def mail(to):
 
 async def test_a_run_takes_back_what_only_the_store_holds_too(temporal, tmp_path, short_memory):
     scripts = Scripts()
-    async with engine(temporal, tmp_path, scripts, policy=FREE) as opened:
+    async with engine(temporal, tmp_path, scripts, policy=FREE, cached=10) as opened:
         steps = [mail(f"n{n}@free.example") for n in range(1, 12)]
         ask = Reply(calls=[("ask_person", {"question": "Go on?"})])
         handle = await opened.start(scripts.task(*steps, ask, mail("late@free.example"), ask, budget=plan()["budget"]))
@@ -256,10 +256,31 @@ async def test_effects_that_cannot_be_read_are_parked_as_a_whole(temporal, tmp_p
             (4, "compensated"),
             (3, "parked"),
         ]
-        assert "this and the 2 effects before it could not be read" in result["undone"][-1]["detail"]
+        assert "this and the 2 effects before it stay; they could not be read" in result["undone"][-1]["detail"]
         monkeypatch.undo()
         rest = await ended(await undo_run(opened, {"workflow_id": handle.id}))
         assert [effect["effect"] for effect in rest["undone"]] == [3, 2, 1]
+
+
+async def test_an_undo_stops_before_the_server_would_end_the_run(temporal, tmp_path, monkeypatch):
+    scripts = Scripts()
+    async with engine(temporal, tmp_path, scripts, policy=FREE) as opened:
+        steps = [mail(f"n{n}@free.example") for n in range(5)]
+        handle = await opened.start(scripts.task(*steps, Reply(calls=[("ask_person", {"question": "Go on?"})])))
+        await pending(handle)
+        so_far = (await handle.describe()).history_length
+        monkeypatch.setattr(rollback, "STOPS_AT_EVENTS", so_far + 12)
+        await handle.execute_update("decide", {"request_id": "r1", "verdict": "reject", "stop": True, "by": "ana"})
+        result = await ended(handle)
+        assert result["outcome"] == "rollback_failed"
+        states = [(effect["effect"], effect["state"]) for effect in result["undone"]]
+        number = states[-1][0]
+        assert states == [*((effect, "compensated") for effect in down_from(5, number + 1)), (number, "parked")]
+        assert 1 < number < 5
+        assert f"this and the {number - 1} effects before it stay" in result["undone"][-1]["detail"]
+        await replayer(sandboxed=False).replay_workflow(await handle.fetch_history())
+        rest = await ended(await undo_run(opened, {"workflow_id": handle.id}))
+        assert [effect["effect"] for effect in rest["undone"]] == down_from(number)
 
 
 async def test_an_effect_about_which_other_people_decide_than_were_known_of_is_left_to_them(

@@ -79,7 +79,7 @@ ROWS = (
         "undo:trimmed",
         "design 9; design 6",
         "the stack may keep its newest slots only: an undo goes on with what only the store holds, in the same order, "
-        "reaches nothing again that was dealt with, and parks as a whole what cannot be read",
+        "reaches nothing again that was dealt with, parks as a whole what cannot be read, and stops in time",
         in_file(
             "backstay/test_undo_stack.py",
             "test_a_trimmed_stack_keeps_the_newest_slots_and_tells_of_the_others",
@@ -92,6 +92,7 @@ ROWS = (
             "e2e/test_undo_pages.py",
             "test_a_run_takes_back_what_only_the_store_holds_too",
             "test_effects_that_cannot_be_read_are_parked_as_a_whole",
+            "test_an_undo_stops_before_the_server_would_end_the_run",
         ),
     ),
     row(
