@@ -186,10 +186,16 @@ class LoadEffects(OfRun):
     """Read the effects of a run."""
 
     open_only: bool = False
-    """Only those that could still be undone."""
+    """Only those that could still be undone; nobody asks for others, but workers of older versions read this."""
     workflow_id: str | None = None
     """For an undo after the end: the run is named by workflow id and, optionally, any run id of its chain."""
     workflow_run_id: str | None = None
+    to_step: int | None = None
+    """Only those of later steps."""
+    before: int | None = None
+    """Only those with a lower number. Without it, the answer also says who may undo all of them together."""
+    limit: int | None = None
+    """How many at most, the newest of them; None for all at once, as runs ask that began before there were pages."""
 
 
 class CheckProof(OfRun):

@@ -4,6 +4,7 @@ from typing import Any
 
 from pydantic import Field
 
+from backstay.authority import Authority
 from backstay.effects.effect import Effect
 from backstay.frozen import Frozen
 from backstay.policies.policy import Policy
@@ -74,15 +75,21 @@ class Previewed(Frozen):
 
 
 class LoadedEffects(Frozen):
-    """Hold the effects of a run, the last 100 inline."""
+    """Hold effects of a run, those with the highest numbers first."""
 
     run: str = ""
     user_id: str = ""
     opened: Opened | None = None
     """What the run was opened with, when it is loaded after its end."""
+    last_event: int = 0
+    """The number of its last event, when it is loaded after its end."""
     effects: tuple[Effect, ...] = ()
+    more: bool = False
+    """Whether there are others with lower numbers."""
     count: int = 0
-    effects_ref: str | None = None
+    """How many there are in all, when the first of them are asked for."""
+    authority: Authority | None = None
+    """Who may undo all of them, when the first of them are asked for."""
 
 
 class Reproduced(Frozen):

@@ -1,8 +1,12 @@
 """Undo effects, the last one first, each as its own visible activity."""
 
+from collections.abc import Awaitable, Callable
+
+from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
-from backstay.effects.compensation import Compensation, Undone
+from backstay import calls
+from backstay.effects.compensation import Compensation, Undone, UndoOutcome, compensation_of
 from backstay.effects.effect import EffectState
 from backstay.errors import Expired, Rejected
 from backstay.task.status import State
@@ -11,6 +15,20 @@ from backstay.tools.tool import Safety, Tool, ToolCall, ToolResult
 from workflows.consent import refused
 from workflows.run_context import RunContext
 from workflows.tool_calls import ToolCalls
+
+PAGE = 200
+"""How many effects are read from the store at once."""
+STOPS = "undo-stops"
+"""Since this change an undo stops before the server ends the run; before, it went on."""
+STOPS_AT_EVENTS = 40_000
+"""The server ends a run at 51,200 events."""
+STOPS_AT_BYTES = 40_000_000
+"""The server ends a run at 50 MB of history."""
+TOO_LONG = "the history of the run is too long for more; undo again"
+UNPROVEN = (
+    "its record came after it was decided who may undo the others, and other people may undo this one; "
+    "undo the run again, or undo it by hand: {}"
+)
 
 
 class Rollback:
@@ -24,22 +42,86 @@ class Rollback:
 
     async def run(self, to_step: int | None = None) -> list[Undone]:
         """Undo effects of steps after `to_step` (all when None); return the outcome of each, in order of undoing."""
-        with self.context.doing(State.UNDOING):
-            ended = [await self._undo(slot) for slot in self.context.state.undo.to_undo(to_step)]
-        return [undone for undone in ended if undone is not None]
+        ended: list[Undone] = []
+        await self._undo_all(to_step, ended.append, _nothing)
+        return ended
 
-    async def _undo(self, slot: Compensation) -> Undone | None:
+    async def undo(
+        self, to_step: int | None = None, *, between: Callable[[], Awaitable[None]] | None = None
+    ) -> UndoOutcome:
+        """Undo effects of steps after `to_step` (all when None); return how many ended how, and the last of them.
+
+        `between` is awaited before each one, when nothing is in flight. It may replace the stack by a trimmed one, or
+        continue the workflow as a new execution; Rollback goes on there with what the stack and the store hold.
+        """
+        outcome = UndoOutcome()
+
+        def count(undone: Undone) -> None:
+            nonlocal outcome
+            outcome = outcome.plus(undone)
+
+        await self._undo_all(to_step, count, between or _nothing)
+        return outcome
+
+    async def _undo_all(
+        self, to_step: int | None, note: Callable[[Undone], None], between: Callable[[], Awaitable[None]]
+    ) -> None:
+        state = self.context.state
+        with self.context.doing(State.UNDOING):
+            for slot in state.undo.to_undo(to_step):
+                await between()
+                if _too_long():
+                    note(self._left(to_step, TOO_LONG))
+                    return
+                await self._undo(slot, note)
+            more = True
+            while more and state.undo.reaches_below(to_step):
+                try:
+                    page = await self._page(to_step)
+                except ApplicationError as error:
+                    note(self._left(to_step, f"they could not be read: {error.type}: {error.message}"))
+                    return
+                for effect in page.effects:
+                    await between()
+                    if _too_long():
+                        note(self._left(to_step, TOO_LONG))
+                        return
+                    await self._undo(compensation_of(effect), note, stored=True)
+                more = page.more
+            state.undo = state.undo.dealt_with_below(to_step)
+
+    async def _page(self, to_step: int | None) -> calls.LoadedEffects:
+        """Read the newest of those effects that only the store holds."""
+        stack = self.context.state.undo
+        before, after = stack.below_effect + 1, max(stack.below_after, -1 if to_step is None else to_step)
+        ask = calls.LoadEffects(open_only=True, before=before, to_step=after, limit=PAGE)
+        return await self.context.activities.execute(calls.load_effects, ask, summary=f"load effects before {before}")
+
+    def _left(self, to_step: int | None, why: str) -> Undone:
+        """Return what stands for all effects that stay for a reason that they share."""
+        stack = self.context.state.undo
+        slots = stack.to_undo(to_step)
+        next_one = slots[0] if slots else Compensation(effect=stack.below_effect, tool="", step=stack.below_step)
+        count = len(slots) + (stack.below if stack.reaches_below(to_step) else 0)
+        return self._named(next_one, "parked", f"this and the {max(0, count - 1)} effects before it stay; {why}")
+
+    async def _undo(self, slot: Compensation, note: Callable[[Undone], None], *, stored: bool = False) -> None:
         try:
-            return await self._tried(slot)
+            if stored and not self.context.state.undo.covers(slot):
+                undone = self._ended(slot, "parked", UNPROVEN.format(slot.shown))
+            else:
+                undone = await self._tried(slot)
         except ApplicationError as error:
             # One effect that cannot be undone must not keep the others from it.
-            return self._ended(slot, "parked", f"{error.type}: {error.message}; to undo it by hand: {slot.shown}")
+            undone = self._ended(slot, "parked", f"{error.type}: {error.message}; to undo it by hand: {slot.shown}")
+        if undone is not None:
+            note(undone)
 
     async def _tried(self, slot: Compensation) -> Undone | None:
         """Undo one effect; None when it did not take place."""
         known = await self._known(slot)
         if known is None:
-            self.context.state.undo = self.context.state.undo.drop(slot.effect)
+            self.context.state.undo = self.context.state.undo.dealt_with(slot.effect)
             return None
         if isinstance(known, str):
             return self._ended(slot, "parked", known)
@@ -85,9 +167,22 @@ class Rollback:
         return performed.result
 
     def _ended(self, slot: Compensation, state: str, detail: str | None) -> Undone:
+        self.context.state.undo = self.context.state.undo.dealt_with(slot.effect)
+        return self._named(slot, state, detail)
+
+    def _named(self, slot: Compensation, state: str, detail: str | None) -> Undone:
         undone = Undone(effect=slot.effect, tool=slot.tool, state=state, shown=slot.shown, detail=detail)
-        self.context.state.undo = self.context.state.undo.drop(slot.effect)
-        self.context.state.undone = [*self.context.state.undone, undone]
+        self.context.state.record_undone(undone)
         text = f"{slot.tool}: {state}{'' if detail is None else ', ' + detail}"
         self.context.record("undo.ran", text, effect=slot.effect, state=state)
         return undone
+
+
+async def _nothing() -> None:
+    return None
+
+
+def _too_long() -> bool:
+    info = workflow.info()
+    long = info.get_current_history_length() > STOPS_AT_EVENTS or info.get_current_history_size() > STOPS_AT_BYTES
+    return long and workflow.patched(STOPS)

@@ -9,7 +9,7 @@ from backstay.approvals.approval import RecordedDecision
 from backstay.budgets.budget import Budget, Ledger
 from backstay.budgets.usage import Usage
 from backstay.calls import NOT_OPENED, Opened
-from backstay.effects.compensation import Undone, UndoStack
+from backstay.effects.compensation import Undone, UndoOutcome, UndoStack, newest
 from backstay.task.context import ContextItem
 from backstay.task.event import Event
 from backstay.task.status import State
@@ -36,6 +36,9 @@ class RunState(BaseModel):
     ledger: Ledger = Ledger(ceiling=None)
     undo: UndoStack = UndoStack()
     undone: list[Undone] = Field(default_factory=list)
+    """The last 100."""
+    undone_counts: dict[str, int] = Field(default_factory=dict)
+    """How many effects ended compensated, kept or parked, all those included that are not in `undone` any more."""
     context: str = ""
     append: list[ContextItem] = Field(default_factory=list)
     next_effect: int = 1
@@ -101,6 +104,16 @@ class RunState(BaseModel):
         """Return the number of a new effect."""
         self.next_effect += 1
         return self.next_effect - 1
+
+    def record_undone(self, undone: Undone) -> None:
+        """Count what became of an effect that was to be taken back, and keep the last ones."""
+        self.undone_counts[undone.state] = self.undone_counts.get(undone.state, 0) + 1
+        self.undone = newest([*self.undone, undone])
+
+    @property
+    def undo_outcome(self) -> UndoOutcome:
+        """Return what became of all effects that were to be taken back."""
+        return UndoOutcome(**self.undone_counts, last=tuple(self.undone))
 
     def count_free_call(self) -> None:
         """Count a call that no limit counts."""

@@ -9,19 +9,20 @@ from backstay import calls
 from backstay.approvals import deciding
 from backstay.approvals.approval import RequestKind, Verdict
 from backstay.approvals.proof import UNDO_RUN
-from backstay.effects.compensation import Compensation, Undone, authority_over
-from backstay.effects.effect import Effect, EffectState
+from backstay.authority import Authority
+from backstay.effects.compensation import UndoOutcome, UndoStack, compensation_of
+from backstay.effects.effect import EffectState
 from backstay.errors import BackstayError, NotVerified, TaskInvalid
 from backstay.frozen import Frozen
 from backstay.shown import one_line
 from backstay.task.result import Outcome, Result
 from backstay.task.status import State
 from backstay.task.task import Task
+from workflows import carrying, rollback
 from workflows.approvals import ONE_AUTHORITY
 from workflows.consent import rejected
 from workflows.ending import ended_by
 from workflows.handlers import Handlers, as_application_error
-from workflows.rollback import Rollback
 from workflows.run_context import RunContext
 
 
@@ -38,12 +39,14 @@ class UndoRequest(Frozen):
 
 @workflow.defn(name="UndoRun")
 class UndoRun(Handlers):
-    """Undo an ended run, last effect first."""
+    """Undo an ended run, last effect first; a long undo continues as a new execution."""
 
     @workflow.init
-    def __init__(self, ask: Any = None) -> None:
+    def __init__(self, ask: Any = None, *more: Any) -> None:
         """Validate what is asked."""
-        self.invalid: BackstayError | None = None
+        carried = carrying.carried_by(more)
+        self.carried = carried if isinstance(carried, carrying.Carried) else None
+        self.invalid: BackstayError | None = carried if isinstance(carried, TaskInvalid) else None
         try:
             self.ask = UndoRequest.admit(ask)
         except (TaskInvalid, ValidationError) as error:
@@ -53,46 +56,72 @@ class UndoRun(Handlers):
         self.context.after_end = True
 
     @workflow.run
-    async def run(self, ask: Any = None) -> dict[str, Any]:
+    async def run(self, ask: Any = None, *more: Any) -> dict[str, Any]:
         """Load the effects, undo them, and return a Result; an open run is refused as `RunOpen`."""
         if self.invalid is not None:
             raise as_application_error(self.invalid)
-        load = calls.LoadEffects(
-            run="", open_only=True, workflow_id=self.ask.workflow_id, workflow_run_id=self.ask.run_id
-        )
         try:
-            loaded = await self.context.activities.execute(
-                calls.load_effects, load, summary=f"load effects of {self.ask.workflow_id}"
-            )
-            undone = await self._undone(loaded)
+            await self._begun()
+            await rollback.Rollback(self.context).undo(self.ask.to_step, between=self._continue_if_long)
         except Exception as error:
             ended = ended_by(error, cancelled=False)
             raise as_application_error(ended.error or BackstayError(str(error))) from None
-        result = self._result(undone)
+        result = self._result(self.context.state.undo_outcome)
         self.result = result.plain()
         self.context.state.state = State.DONE
         self.show()
         await workflow.wait_condition(workflow.all_handlers_finished)
         return self.result
 
-    async def _undone(self, loaded: calls.LoadedEffects) -> list[Undone]:
+    async def _begun(self) -> None:
+        """Know the effects to undo, and that whoever asks may undo all of them."""
         state = self.context.state
+        if self.carried is not None:
+            # The store vouches for what the execution before has kept of this very run, which proved it all.
+            state.run = f"{self.ask.workflow_id}/{self.ask.run_id}"
+            await carrying.take_over(self.context, self.carried)
+            return
+        load = calls.LoadEffects(
+            run="",
+            open_only=True,
+            workflow_id=self.ask.workflow_id,
+            workflow_run_id=self.ask.run_id,
+            limit=rollback.PAGE,
+        )
+        if self.ask.to_step is not None:
+            load = load.model_copy(update={"to_step": self.ask.to_step})
+        loaded = await self.context.activities.execute(
+            calls.load_effects, load, summary=f"load effects of {self.ask.workflow_id}"
+        )
         state.run = loaded.run
         state.task = state.task.model_copy(update={"user_id": loaded.user_id or "singleton"})
         state.opened = loaded.opened or calls.NOT_OPENED
-        for effect in loaded.effects:
-            # What was kept because nothing takes it back was dealt with before.
-            if effect.state is not EffectState.KEPT or effect.undo is not None:
-                state.undo = state.undo.push(_slot(effect))
-        await self._demand_authority()
-        return await Rollback(self.context).run(self.ask.to_step)
+        # The events of the run itself stay as they are.
+        state.next_event = loaded.last_event + 1
+        stack = _stack(loaded, self.ask.to_step)
+        # Until it is proven who asks, the update `undo` reaches nothing but these.
+        state.undo = UndoStack(slots=stack.slots, below_after=stack.below_after)
+        await self._demand_authority(stack)
+        state.undo = stack.model_copy(update={"slots": state.undo.slots})
 
-    async def _demand_authority(self) -> None:
+    async def _continue_if_long(self) -> None:
+        """Continue as a new execution when the history is long; returns when it is not."""
+        info, state = workflow.info(), self.context.state
+        length, size = info.get_current_history_length(), info.get_current_history_size()
+        long = length > carrying.MOST_EVENTS or size > carrying.MOST_BYTES or info.is_continue_as_new_suggested()
+        if long and workflow.patched(carrying.CONTINUE):
+            state.undo = state.undo.trimmed(0)
+            _, _, first = state.run.rpartition("/")
+            # A later run may bear the same name by then.
+            ask = self.ask.model_copy(update={"run_id": first})
+            await carrying.continue_if_long(self.context, ask.model_dump(mode="json", exclude_unset=True))
+
+    async def _demand_authority(self, stack: UndoStack) -> None:
         """Raise NotVerified, DecisionRefused or Rejected unless the people agree who decide about these effects."""
         approvals, ask = self.context.approvals, self.ask
-        slots = self.context.state.undo.to_undo(ask.to_step)
-        authority = authority_over(slots, approvals.authority)
-        if not slots or not authority.restricts or not workflow.patched(ONE_AUTHORITY):
+        count = stack.below + len(stack.to_undo(ask.to_step))
+        authority = stack.authority(ask.to_step, approvals.authority)
+        if not count or not authority.restricts or not workflow.patched(ONE_AUTHORITY):
             return
         refused = deciding.refused_person(authority, ask.by, ask.proof, approvals.starters)
         if refused is not None:
@@ -105,7 +134,7 @@ class UndoRun(Handlers):
         first = {"by": ask.by, "verdict": Verdict.APPROVE.value, "verified": True}
         decided = await self.context.ask(
             RequestKind.QUESTION,
-            f"{one_line(ask.by, 200)} asks to undo {len(slots)} effects of {one_line(ask.workflow_id, 200)}; agree?",
+            f"{one_line(ask.by, 200)} asks to undo {count} effects of {one_line(ask.workflow_id, 200)}; agree?",
             Verdict.APPROVE,
             Verdict.REJECT,
             rule="engine: several people must agree to an undo",
@@ -116,33 +145,34 @@ class UndoRun(Handlers):
         if decided.verdict is not Verdict.APPROVE:
             raise rejected(decided)
 
-    def _result(self, undone: list[Undone]) -> Result:
-        parked = [effect for effect in undone if effect.state == "parked"]
-        compensated = [effect for effect in undone if effect.state == "compensated"]
+    def _result(self, undone: UndoOutcome) -> Result:
+        outcome = Outcome.ROLLED_BACK if undone.compensated else Outcome.COMPLETED
         info = workflow.info()
-        kept = len(undone) - len(parked) - len(compensated)
-        summary = f"{len(compensated)} effects undone, {len(parked)} parked, {kept} cannot be undone"
-        summary = summary if undone else "already undone"
+        summary = f"{undone.compensated} effects undone, {undone.parked} parked, {undone.kept} cannot be undone"
         return Result(
-            outcome=Outcome.ROLLBACK_FAILED if parked else Outcome.ROLLED_BACK if compensated else Outcome.COMPLETED,
-            success=not parked,
-            final_summary=summary,
-            undone=tuple(undone[-100:]),
+            outcome=Outcome.ROLLBACK_FAILED if undone.parked else outcome,
+            success=not undone.parked,
+            final_summary=summary if undone.count else "already undone",
+            undone=undone.last,
             events=tuple(self.context.state.events),
             workflow_id=info.workflow_id,
             run_id=info.run_id,
         )
 
 
-def _slot(effect: Effect) -> Compensation:
-    return Compensation(
-        effect=effect.n,
-        tool=effect.tool,
-        step=effect.step,
-        undo_tool=effect.undo_tool,
-        shown=effect.undo,
-        by_effect_id=effect.undo_by_effect_id,
-        verify=effect.verify,
-        unknown=effect.unknown,
-        authority=effect.authority,
-    )
+def _stack(loaded: calls.LoadedEffects, to_step: int | None) -> UndoStack:
+    """Return what there is to undo: the newest effects one by one, and of the others what must be known beforehand."""
+    # What was kept because nothing takes it back was dealt with before.
+    open_ones = [effect for effect in loaded.effects if effect.state is not EffectState.KEPT or effect.undo is not None]
+    slots = tuple(compensation_of(effect) for effect in open_ones)
+    stack = UndoStack(slots=slots, below_after=-1 if to_step is None else to_step)
+    if not loaded.more:
+        return stack
+    oldest = min(loaded.effects, key=lambda effect: effect.n)
+    update = {
+        "below": loaded.count - len(loaded.effects),
+        "below_effect": oldest.n - 1,
+        "below_step": oldest.step,
+        "below_authority": loaded.authority or Authority(),
+    }
+    return stack.model_copy(update=update)

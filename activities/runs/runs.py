@@ -170,7 +170,8 @@ class Runs(Activities):
         if not hmac.compare_digest(self._seal(ask.run, ask.ref, ask.written_by), ask.seal):
             raise TaskInvalid("carried: this store did not write the state that the run is to continue with")
         state = await self.store.blobs.of(ask.run).unseal_json(ask.ref)
-        workflow_id, _, _ = ask.run.rpartition("/")
+        # An undo after the end of a run has a workflow id of its own.
+        workflow_id = activity.info().workflow_id or ""
         await self.store.runs.add_execution(ask.run, workflow_id=workflow_id, workflow_run_id=ask.workflow_run_id)
         return calls.LoadedState(state=state)
 

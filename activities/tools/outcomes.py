@@ -1,6 +1,7 @@
 """Read and settle what is recorded of effects."""
 
 from collections.abc import Iterable
+from typing import Any
 
 from temporalio import activity
 from temporalio.client import WorkflowExecutionStatus
@@ -8,11 +9,16 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from activities.resources import Activities, facts_of
 from activities.retrying import implements
+from activities.tools.effects import FIRST_LATE
 from backstay import calls
+from backstay.effects.compensation import all_of
 from backstay.effects.effect import Effect, EffectState
 from backstay.errors import EffectConflict, RunNotFound, RunOpen, StoreUnavailable
 from store.effects.types import EffectRow
+from toolbox.catalog.catalog import Catalog
 
+MOST_CHARACTERS = 500_000
+"""Of all effects in one answer; the server refuses payloads of 2 MiB."""
 VERDICTS = {"happened": EffectState.APPLIED, "did_not_happen": EffectState.NOT_SENT, "kept": EffectState.KEPT}
 
 
@@ -45,51 +51,51 @@ class Outcomes(Activities):
 
     @implements(calls.load_effects)
     async def load_effects(self, ask: calls.LoadEffects) -> calls.LoadedEffects:
-        """Read the effects of a run, in shown form."""
-        run, user_id, opened, builtin = ask.run, "", None, ask.builtin
-        if ask.workflow_id is not None:
-            row = await self.store.runs.get(ask.workflow_id, ask.workflow_run_id)
-            if row is None:
-                raise RunNotFound(f"workflow_id: this store knows no run of {ask.workflow_id[:100]!r}")
-            await self._refuse_open(ask.workflow_id, row.run)
-            info = activity.info()
-            await self.store.runs.add_execution(
-                row.run, workflow_id=info.workflow_id or "", workflow_run_id=info.workflow_run_id or ""
-            )
-            run, user_id, opened = row.run, row.user_id, calls.Opened.model_validate(row.opened)
-            builtin = opened.builtin
-        rows = [row for row in await self.store.effects.of_run(run) if not row.undo]
-        if ask.open_only:
-            rows = [row for row in rows if row.state in _COULD_BE_UNDONE]
-        effects = [await self._with_facts(row, user_id, builtin) for row in rows]
-        ref = None
-        if len(effects) > 100:
-            ref = await self.store.blobs.of(run).put_json([effect.plain() for effect in effects])
-        return calls.LoadedEffects(
-            run=run,
-            user_id=user_id,
-            opened=opened,
-            effects=tuple(effects if ask.open_only else effects[-100:]),
-            count=len(effects),
-            effects_ref=ref,
+        """Read effects of a run that could still be undone, in shown form; a large answer is cut and says so."""
+        if ask.workflow_id is None:
+            await self.begin(ask)
+        loaded = (
+            calls.LoadedEffects(run=ask.run) if ask.workflow_id is None else await self._found(ask, ask.workflow_id)
         )
+        run, open_of_run = loaded.run, self.store.effects.open_of_run
+        most = None if ask.limit is None else ask.limit + 1
+        rows = await open_of_run(run, to_step=ask.to_step, before=ask.before, limit=most)
+        builtin = ask.builtin if loaded.opened is None else loaded.opened.builtin
+        effects = await self._with_facts(rows[: ask.limit], loaded.user_id, builtin)
+        page = effects if ask.limit is None else _cut(effects)
+        answer: dict[str, Any] = {"effects": page, "more": len(page) < len(rows)}
+        if ask.before is None:
+            count, authorities = await self.store.effects.authorities_of_open(run, to_step=ask.to_step)
+            answer |= {"count": count, "authority": all_of(authorities)}
+        return loaded.model_copy(update=answer)
 
-    async def _with_facts(self, row: EffectRow, user_id: str, builtin: Iterable[str]) -> Effect:
-        effect = shown(row)
-        if not effect.unknown and (row.state is not EffectState.APPLIED or row.undo_shown is not None):
-            return effect
-        catalog = await self.toolbox.catalog(user_id or row.user_id, builtin=frozenset(builtin))
-        definition = catalog.definitions.get(row.tool)
-        if definition is None:
-            return effect
-        tool = facts_of(catalog, definition)
-        update = {
-            "undo": effect.undo or tool.undo,
-            "undo_tool": effect.undo_tool or (tool.undo_tool if effect.unknown or tool.undo_by_effect_id else None),
-            "undo_by_effect_id": tool.undo_by_effect_id,
-            "verify": tool.verify,
-        }
-        return effect.model_copy(update=update)
+    async def _found(self, ask: calls.LoadEffects, workflow_id: str) -> calls.LoadedEffects:
+        """Find an ended run by its workflow id, and note that this workflow works on it."""
+        row = await self.store.runs.get(workflow_id, ask.workflow_run_id)
+        if row is None:
+            raise RunNotFound(f"workflow_id: this store knows no run of {workflow_id[:100]!r}")
+        await self._refuse_open(workflow_id, row.run)
+        info = activity.info()
+        await self.store.runs.add_execution(
+            row.run, workflow_id=info.workflow_id or "", workflow_run_id=info.workflow_run_id or ""
+        )
+        opened = calls.Opened.model_validate(row.opened)
+        last = await self.store.events.last(row.run, below=FIRST_LATE)
+        return calls.LoadedEffects(run=row.run, user_id=row.user_id, opened=opened, last_event=last)
+
+    async def _with_facts(self, rows: Iterable[EffectRow], user_id: str, builtin: Iterable[str]) -> tuple[Effect, ...]:
+        """Return effects with what today's tools say of how to undo them, where the store does not say it."""
+        effects: list[Effect] = []
+        catalogs: dict[str, Catalog] = {}
+        for row in rows:
+            effect = shown(row)
+            if effect.unknown or (row.state is EffectState.APPLIED and row.undo_shown is None):
+                user = user_id or row.user_id
+                if user not in catalogs:
+                    catalogs[user] = await self.toolbox.catalog(user, builtin=frozenset(builtin))
+                effect = _with_facts(effect, catalogs[user])
+            effects.append(effect)
+        return tuple(effects)
 
     async def _refuse_open(self, workflow_id: str, run: str) -> None:
         """Refuse while any run of the chain is open; only Temporal knows, since a terminated run never said goodbye."""
@@ -105,7 +111,28 @@ class Outcomes(Activities):
             raise RunOpen(f"{workflow_id} is still open; cancel it or use its own undo first")
 
 
-_COULD_BE_UNDONE = frozenset({EffectState.APPLIED, EffectState.KEPT, EffectState.DISPATCHED, EffectState.UNKNOWN})
+def _with_facts(effect: Effect, catalog: Catalog) -> Effect:
+    definition = catalog.definitions.get(effect.tool)
+    if definition is None:
+        return effect
+    tool = facts_of(catalog, definition)
+    update = {
+        "undo": effect.undo or tool.undo,
+        "undo_tool": effect.undo_tool or (tool.undo_tool if effect.unknown or tool.undo_by_effect_id else None),
+        "undo_by_effect_id": tool.undo_by_effect_id,
+        "verify": tool.verify,
+    }
+    return effect.model_copy(update=update)
+
+
+def _cut(effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
+    """Return as many as fit into one answer, at least one."""
+    left = MOST_CHARACTERS
+    for place, effect in enumerate(effects):
+        left -= len(effect.model_dump_json())
+        if left < 0:
+            return effects[: max(1, place)]
+    return effects
 
 
 def shown(row: EffectRow) -> Effect:

@@ -1,10 +1,14 @@
 """What would take effects back, in the order it must happen."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 
-from backstay.authority import Authority
+from backstay.authority import NOBODY, Authority
+from backstay.effects.effect import Effect
 from backstay.frozen import Frozen
+
+KEPT_UNDONE = 100
+"""How many outcomes of undone effects are named one by one; of all others only the number is kept."""
 
 
 class Compensation(Frozen):
@@ -27,29 +31,114 @@ class Compensation(Frozen):
     """Who may decide about the effect, and so about undoing it; None when that was never recorded."""
 
 
+def compensation_of(effect: Effect) -> Compensation:
+    """Return how an effect that the store holds would be undone."""
+    return Compensation(
+        effect=effect.n,
+        tool=effect.tool,
+        step=effect.step,
+        undo_tool=effect.undo_tool,
+        shown=effect.undo,
+        by_effect_id=effect.undo_by_effect_id,
+        verify=effect.verify,
+        unknown=effect.unknown,
+        authority=effect.authority,
+    )
+
+
 def authority_over(slots: Sequence[Compensation], run: Authority) -> Authority:
     """Return who may undo these effects: those who may change the run and decide about every one of the effects."""
-    named = (slot.authority.for_stopping() for slot in slots if slot.authority is not None)
-    return reduce(Authority.also, named, run.for_stopping())
+    return all_of((slot.authority for slot in slots), run.for_stopping())
+
+
+def all_of(authorities: Iterable[Authority | None], run: Authority = Authority()) -> Authority:  # noqa: B008 - frozen
+    """Return what satisfies every one of these about stopping, and `run` itself; None restricts nothing."""
+    return reduce(Authority.also, (named.for_stopping() for named in authorities if named is not None), run)
 
 
 class UndoStack(Frozen):
-    """Keep compensations in order of dispatch; the last one is undone first."""
+    """Keep compensations in order of dispatch; the last one is undone first.
+
+    Of those of the oldest effects it may keep only how many they are and who may undo them: the store holds the rest.
+    """
 
     slots: tuple[Compensation, ...] = ()
+    below: int = 0
+    """How many effects only the store holds, as far as is known."""
+    below_effect: int = 0
+    """The highest number among them; 0 where there are none."""
+    below_step: int = 0
+    """The highest step among them."""
+    below_authority: Authority = Authority()
+    """Who may undo all of them."""
+    below_after: int = -1
+    """Only effects of later steps are among them."""
+
+    @property
+    def count(self) -> int:
+        """Return how many effects could be undone, as far as is known."""
+        return self.below + len(self.slots)
 
     def push(self, slot: Compensation) -> "UndoStack":
         """Return the stack with one more slot, replacing an earlier slot of the same effect."""
-        return UndoStack(slots=(*(s for s in self.slots if s.effect != slot.effect), slot))
+        return self.model_copy(update={"slots": (*(s for s in self.slots if s.effect != slot.effect), slot)})
 
     def drop(self, effect: int) -> "UndoStack":
         """Return the stack without that effect."""
-        return UndoStack(slots=tuple(s for s in self.slots if s.effect != effect))
+        return self.model_copy(update={"slots": tuple(s for s in self.slots if s.effect != effect)})
 
     def to_undo(self, to_step: int | None = None) -> tuple[Compensation, ...]:
-        """Return what must be undone, last first; effects of steps up to and including `to_step` stay."""
+        """Return what must be undone, last first; effects of steps up to and including `to_step` stay.
+
+        Those that only the store holds come after these.
+        """
         chosen = [s for s in self.slots if to_step is None or s.step > to_step]
         return tuple(sorted(chosen, key=lambda s: s.effect, reverse=True))
+
+    def trimmed(self, keep: int) -> "UndoStack":
+        """Return the stack with only the newest slots; the store holds the others, so nothing may be in flight."""
+        ordered = sorted(self.slots, key=lambda slot: slot.effect)
+        gone = ordered[: max(0, len(ordered) - keep)]
+        if not gone:
+            return self
+        update = {
+            "slots": tuple(slot for slot in self.slots if slot.effect > gone[-1].effect),
+            "below": self.below + len(gone),
+            "below_effect": max(self.below_effect, gone[-1].effect),
+            "below_step": max(self.below_step, *(slot.step for slot in gone)),
+            "below_authority": all_of((slot.authority for slot in gone), self.below_authority),
+        }
+        return self.model_copy(update=update)
+
+    def reaches_below(self, to_step: int | None = None) -> bool:
+        """Return whether an undo to that step takes back effects that only the store holds."""
+        return self.below_effect > 0 and (to_step is None or to_step < self.below_step)
+
+    def authority(self, to_step: int | None, run: Authority) -> Authority:
+        """Return who may undo what came after that step.
+
+        Where that reaches what only the store holds, it is who may undo all of that: perhaps stricter than needed.
+        """
+        kept = authority_over(self.to_undo(to_step), run)
+        return kept.also(self.below_authority) if self.reaches_below(to_step) else kept
+
+    def covers(self, slot: Compensation) -> bool:
+        """Return whether whoever may undo what only the store holds may undo this effect, too."""
+        mine = self.below_authority
+        return mine.quorum >= NOBODY or all_of([slot.authority], mine) == mine
+
+    def dealt_with(self, effect: int) -> "UndoStack":
+        """Return the stack after an effect was dealt with, and with it all later ones that only the store holds."""
+        dropped = self.drop(effect)
+        if effect > self.below_effect:
+            return dropped
+        return dropped.model_copy(update={"below": max(0, self.below - 1), "below_effect": effect - 1})
+
+    def dealt_with_below(self, to_step: int | None) -> "UndoStack":
+        """Return the stack after everything that came after that step was dealt with."""
+        if to_step is None:
+            return UndoStack(slots=self.slots, below_after=self.below_after)
+        return self.model_copy(update={"below_step": min(self.below_step, to_step)})
 
 
 class Undone(Frozen):
@@ -62,3 +151,31 @@ class Undone(Frozen):
     shown: str | None = None
     detail: str | None = None
     """Why it was parked or kept, with the manual steps."""
+
+
+class UndoOutcome(Frozen):
+    """Tell what became of many effects that were to be taken back: how many ended how, and the last of them."""
+
+    compensated: int = 0
+    kept: int = 0
+    parked: int = 0
+    last: tuple[Undone, ...] = ()
+    """The last ones in order of undoing; a parked one makes room last, since a person must read it."""
+
+    @property
+    def count(self) -> int:
+        """Return how many they are."""
+        return self.compensated + self.kept + self.parked
+
+    def plus(self, undone: Undone) -> "UndoOutcome":
+        """Return the same with one more."""
+        update = {undone.state: getattr(self, undone.state) + 1, "last": tuple(newest((*self.last, undone)))}
+        return self.model_copy(update=update)
+
+
+def newest(undone: Sequence[Undone]) -> list[Undone]:
+    """Return as many as are named one by one; where there are more, the oldest that need nobody go first."""
+    kept = list(undone)
+    while len(kept) > KEPT_UNDONE:
+        kept.pop(next((place for place, ended in enumerate(kept[:-1]) if ended.state != "parked"), 0))
+    return kept

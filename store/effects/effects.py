@@ -5,8 +5,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, Text, bindparam, cast, func, insert, select, update
 
+from backstay.authority import Authority
 from backstay.effects.effect import LEGAL, EffectState
 from backstay.errors import ArgumentsInvalid, EffectConflict
 from store.database.database import Database
@@ -60,6 +61,25 @@ _SETTLED_AS = LEGAL[EffectState.DISPATCHED]
 _FIND = select(effects).where(effects.c.effect_id == bindparam("id_"))
 _FIND_LOCKED = _FIND.with_for_update()
 _OF_RUN = select(effects).where(effects.c.run == bindparam("run_")).order_by(effects.c.n, effects.c.undo)
+_COULD_BE_UNDONE = (EffectState.APPLIED, EffectState.DISPATCHED, EffectState.UNKNOWN)
+# What was kept because nothing takes it back was dealt with before.
+_OPEN = (
+    effects.c.run == bindparam("run_"),
+    effects.c.undo.is_(False),
+    effects.c.step > bindparam("to_step_"),
+    effects.c.state.in_(_COULD_BE_UNDONE) | ((effects.c.state == EffectState.KEPT) & effects.c.undo_shown.is_not(None)),
+)
+_OPEN_BEFORE = (
+    select(effects)
+    .where(*_OPEN, effects.c.n < bindparam("before_"))
+    .order_by(effects.c.n.desc())
+    .limit(bindparam("limit_"))
+)
+# Not every database compares JSON, but all compare text.
+_AUTHORITY = cast(effects.c.authority, Text)
+_OPEN_IN_ALL = select(_AUTHORITY, func.count()).where(*_OPEN).group_by(_AUTHORITY)
+_HIGHEST = 2**31 - 1
+"""No number in the tables is higher."""
 _INSERT = insert(effects)
 _UPDATE = update(effects).where(
     effects.c.effect_id == bindparam("id_"),
@@ -142,6 +162,37 @@ class Effects:
             rows = connection.execute(_OF_RUN, {"run_": run}).mappings().all()
             now = self._now(connection)
             return [EffectRow.model_validate({**row, "read_at": now}) for row in rows]
+
+        return await self._database.read(work)
+
+    async def open_of_run(
+        self, run: str, *, to_step: int | None = None, before: int | None = None, limit: int | None = None
+    ) -> list[EffectRow]:
+        """Return the effects of a run that could still be undone, those with the highest numbers first.
+
+        Only those of later steps than `to_step`, with lower numbers than `before`, and no more than `limit`.
+        """
+        asked = {
+            "run_": run,
+            "to_step_": -1 if to_step is None else to_step,
+            "before_": _HIGHEST if before is None else before,
+            "limit_": _HIGHEST if limit is None else limit,
+        }
+
+        def work(connection: Connection) -> list[EffectRow]:
+            rows = connection.execute(_OPEN_BEFORE, asked).mappings().all()
+            now = self._now(connection)
+            return [EffectRow.model_validate({**row, "read_at": now}) for row in rows]
+
+        return await self._database.read(work)
+
+    async def authorities_of_open(self, run: str, *, to_step: int | None = None) -> tuple[int, list[Authority]]:
+        """Return how many effects of a run could still be undone, and whatever is recorded of who decides on them."""
+        asked = {"run_": run, "to_step_": -1 if to_step is None else to_step}
+
+        def work(connection: Connection) -> tuple[int, list[Authority]]:
+            found = connection.execute(_OPEN_IN_ALL, asked).all()
+            return sum(count for _, count in found), [Authority.model_validate_json(text) for text, _ in found if text]
 
         return await self._database.read(work)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, bindparam, delete, insert, select
+from sqlalchemy import Connection, bindparam, delete, func, insert, select
 
 from backstay.task.event import Event
 from store.database.database import Database
@@ -16,6 +16,7 @@ _INSERT = insert(events)
 _OF_RUN = (
     select(events.c.body).where(events.c.run == bindparam("run_"), events.c.n > bindparam("after")).order_by(events.c.n)
 )
+_LAST = select(func.max(events.c.n)).where(events.c.run == bindparam("run_"), events.c.n < bindparam("below"))
 
 
 class Events:
@@ -56,3 +57,8 @@ class Events:
             return [Event.model_validate(body) for body in bodies]
 
         return await self._database.read(work)
+
+    async def last(self, run: str, *, below: int) -> int:
+        """Return the highest number of an event of a run that is lower than `below`; 0 when there is none."""
+        asked = {"run_": run, "below": below}
+        return await self._database.read(lambda connection: connection.execute(_LAST, asked).scalar() or 0)

@@ -43,6 +43,70 @@ ROWS = (
         ),
     ),
     row(
+        "undo:pages",
+        "design 9",
+        "an undo of any number of effects reads them in pages of bounded size, newest first, continues as a new"
+        " execution when its history grows long, takes back each effect once, and leaves the events of the run",
+        in_file(
+            "e2e/test_undo_pages.py",
+            "test_a_long_undo_goes_on_in_new_executions_and_takes_back_each_effect_once",
+            "test_thousands_of_effects_are_read_in_answers_of_bounded_size",
+        ),
+        in_file(
+            "store/test_open_effects.py",
+            "test_effects_that_could_still_be_undone_are_read_in_pages_the_newest_first",
+            "test_what_was_dealt_with_or_never_happened_is_left_out",
+        ),
+    ),
+    row(
+        "undo:proven-beforehand",
+        "design 9; issue Authority",
+        "an undo that takes several pages and executions is proven for all effects before the first is taken back, "
+        "and nobody can begin one where another would continue",
+        in_file(
+            "e2e/test_undo_pages.py",
+            "test_a_stranger_cannot_begin_an_undo_where_another_one_would_continue",
+            "test_an_effect_about_which_other_people_decide_than_were_known_of_is_left_to_them",
+        ),
+        in_file("store/test_open_effects.py", "test_who_decides_about_all_of_them_is_read_without_reading_them"),
+        in_file(
+            "backstay/test_undo_stack.py",
+            "test_whoever_may_undo_a_trimmed_stack_may_undo_every_effect_in_it",
+            "test_an_effect_that_other_people_decide_about_is_not_covered",
+        ),
+    ),
+    row(
+        "undo:trimmed",
+        "design 9; design 6",
+        "the stack may keep its newest slots only: an undo goes on with what only the store holds, in the same order, "
+        "reaches nothing again that was dealt with, parks as a whole what cannot be read, and stops in time",
+        in_file(
+            "backstay/test_undo_stack.py",
+            "test_a_trimmed_stack_keeps_the_newest_slots_and_tells_of_the_others",
+            "test_a_trimmed_stack_takes_further_slots",
+            "test_a_stack_that_was_carried_before_there_was_a_head_is_read",
+            "test_what_an_undo_takes_back_is_the_same_for_a_trimmed_stack_and_the_store",
+            "test_what_was_dealt_with_is_not_reached_again",
+        ),
+        in_file(
+            "e2e/test_undo_pages.py",
+            "test_a_run_takes_back_what_only_the_store_holds_too",
+            "test_effects_that_cannot_be_read_are_parked_as_a_whole",
+            "test_an_undo_stops_before_the_server_would_end_the_run",
+        ),
+    ),
+    row(
+        "undo:outcome",
+        "design 9; design 6",
+        "of many undone effects all are counted and the last 100 named, parked ones before any others",
+        in_file(
+            "backstay/test_undo_stack.py",
+            "test_of_many_outcomes_all_are_counted_and_the_last_named_with_parked_ones_before_others",
+            "test_when_all_are_parked_the_last_are_named",
+        ),
+        in_file("workflows/test_state.py", "test_only_the_latest_undone_effects_are_carried_and_all_are_counted"),
+    ),
+    row(
         "undo:again",
         "design 9",
         "a compensation that was parked is tried again when the run is undone again",

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from backstay.budgets.budget import Budget, Ledger
 from backstay.budgets.usage import ModelUsage, Usage
-from backstay.effects.compensation import Compensation, Undone, UndoStack
+from backstay.effects.compensation import KEPT_UNDONE, Compensation, Undone, UndoStack
 from backstay.policies.policy import Policy
 from backstay.responses import Opened
 from backstay.task.context import ContextItem
@@ -36,7 +36,6 @@ def states(draw):
         usage=Usage(steps=draw(COUNT), free_calls=1).called("mail.send_email").asked("m", ModelUsage(cost_micro=7)),
         ledger=held,
         undo=UndoStack().push(slot),
-        undone=[Undone(effect=1, tool="mail.send_email", state="parked", detail=draw(TEXT))],
         context="ref",
         append=[ContextItem(kind="answer", call_id="c1", text=draw(TEXT))],
         next_effect=draw(st.integers(2, 99)),
@@ -49,6 +48,7 @@ def states(draw):
         paused=draw(TEXT),
         programs_fault="no worker",
     )
+    state.record_undone(Undone(effect=1, tool="mail.send_email", state="parked", detail=draw(TEXT)))
     state.record("run.started", draw(TEXT), AT, user_id=draw(TEXT))
     state.remember_answer("", "e1", {"request_id": "r1", "answer": draw(TEXT)})
     state.remember_answer("ana", "e1", {"request_id": "r1", "answer": draw(TEXT)})
@@ -88,6 +88,16 @@ def test_only_the_latest_answers_are_carried():
         state.remember_answer("", str(number), {"n": number})
 
     assert list(state.answered) == [str(number) for number in range(3, KEPT_ANSWERS + 3)]
+
+
+def test_only_the_latest_undone_effects_are_carried_and_all_are_counted():
+    state = RunState(run="w/r", task=Task(text="t"))
+    for effect in range(3 * KEPT_UNDONE, 0, -1):
+        state.record_undone(Undone(effect=effect, tool="t", state="compensated" if effect % 3 else "kept"))
+
+    outcome = RunState.model_validate(state.model_dump(mode="json")).undo_outcome
+    assert (outcome.compensated, outcome.kept, outcome.parked) == (2 * KEPT_UNDONE, KEPT_UNDONE, 0)
+    assert [undone.effect for undone in outcome.last] == list(range(KEPT_UNDONE, 0, -1))
 
 
 def test_strangers_do_not_push_out_the_answers_of_verified_senders():
