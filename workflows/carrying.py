@@ -1,5 +1,6 @@
 """Continue a long run as a new execution with a short history, and carry its state over."""
 
+import asyncio
 from typing import Any
 
 from pydantic import Field, ValidationError
@@ -16,18 +17,22 @@ from workflows.state import RunState
 
 CONTINUE = "continue-as-new"
 """Since this change long runs continue as new executions; a run that was long before that stays as it is."""
-MOST_EVENTS = 10_000
-"""The server ends a run at 51,200 events; replaying so many would outlast a workflow task."""
-MOST_BYTES = 10_000_000
-"""The server ends a run at 50 MiB of history."""
+MOST_EVENTS = 4_000
+"""The server ends a run at 51,200 events; replaying even 10,000 takes longer than a workflow task may."""
+MOST_BYTES = 4_000_000
+"""The server ends a run at 50 MiB of history; a stranger can send 2 MB in one signal."""
 MOST_SIGNALS = 2_000
 """The server refuses every further signal to an execution that has received 10,000."""
 MOST_UPDATES = 400
 """The server refuses every further update to an execution that has accepted 2,000."""
-URGENT_EVENTS, URGENT_BYTES, URGENT_SIGNALS, URGENT_UPDATES = 30_720, 31_457_280, 6_000, 1_200
-"""60 % of what the server allows; from here on the run waits for no answer before it continues."""
+URGENT_EVENTS, URGENT_BYTES, URGENT_SIGNALS, URGENT_UPDATES = 8_000, 12_000_000, 6_000, 1_000
+"""From here on the run waits for no answer before it continues."""
+LAST_EVENTS, LAST_BYTES = 30_720, 31_457_280
+"""60 % of what the server allows; a run that cannot continue pauses here and asks."""
 MOST_CARRIED = 1_000_000
 """Characters of the carried state; the server refuses payloads of 2 MiB."""
+KEPT_SLOTS = 300
+"""How many effects stay in the undo stack; the store knows the older ones."""
 MOST_LATE = 200_000
 """Characters of what changed while the state was written."""
 LATER_EVENTS, LATER_BYTES = 1_000, 2_000_000
@@ -84,9 +89,11 @@ async def take_over(context: RunContext, carried: Carried) -> None:
 class Carrying:
     """Decide when a run continues as a new execution, and write its state for that."""
 
-    def __init__(self, context: RunContext) -> None:
-        """Watch over one execution of a run."""
+    def __init__(self, context: RunContext, *, with_task: bool = False) -> None:
+        """Watch over one execution; `with_task`: the next one is not given the same task anyway."""
         self.context = context
+        self.with_task = with_task
+        self._watching: asyncio.Task[Carried] | None = None
         self.signals = self.updates = 0
         self._not_before = (0, 0)
         """The events and bytes before which it is not tried again."""
@@ -133,12 +140,20 @@ class Carrying:
         context = self.context
         return context.undoing or context.activities.stopping or context.state.state is State.DONE
 
-    async def watch(self) -> Carried:
+    async def wait(self, work: "asyncio.Future[Any]", given: Any) -> None:
+        """Wait for the work; raises ContinueAsNewError, with what this execution was given, when that comes first."""
+        if self._watching is None:
+            self._watching = asyncio.ensure_future(self._watch())
+        await workflow.wait([work, self._watching], return_when=asyncio.FIRST_COMPLETED)
+        if self._watching.done() and not work.done():
+            workflow.continue_as_new(args=[given, self._watching.result().plain()])
+
+    async def _watch(self) -> Carried:
         """Wait until the run is to continue as a new execution, and return what it needs."""
         while True:
             await workflow.wait_condition(lambda: self._due)
             if not workflow.patched(CONTINUE):
-                self._not_before = (10 * URGENT_EVENTS, 10 * URGENT_BYTES)
+                self._not_before = (10 * LAST_EVENTS, 10 * LAST_BYTES)
             elif (carried := await self._carried()) is not None:
                 return carried
 
@@ -173,8 +188,10 @@ class Carrying:
                 "requests": context.approvals.open_requests(),
             }
         )
-        # The next execution is given the task, too.
-        return state.model_copy(update={"work": work}).model_dump(mode="json", by_alias=True, exclude={"task"})
+        in_flight = 0 if context.batch is None else len(context.batch.calls)
+        update = {"work": work, "undo": state.undo.trimmed(KEPT_SLOTS + in_flight)}
+        exclude = None if self.with_task else {"task"}
+        return state.model_copy(update=update).model_dump(mode="json", by_alias=True, exclude=exclude)
 
     def _put_off(self, why: str) -> None:
         info = workflow.info()
@@ -183,5 +200,5 @@ class Carrying:
             info.get_current_history_size() + LATER_BYTES,
         )
         self.context.record("run.not_continued", why)
-        if self.urgent:
+        if info.get_current_history_length() > LAST_EVENTS or info.get_current_history_size() > LAST_BYTES:
             self.context.stuck = why

@@ -7,7 +7,7 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 from backstay import calls, errors
-from backstay.effects.compensation import Undone
+from backstay.effects.compensation import UndoOutcome
 from backstay.task.decision import Finish
 from backstay.task.result import Failure, Outcome, Result, usage_shown
 from backstay.task.status import State
@@ -81,16 +81,21 @@ class Ending:
         context = self.context
         context.ending = True
         await workflow.wait_condition(lambda: not context.undoing)
-        began = context.state.work.ended is None
+        before, counts = context.state.work.ended, context.state.undone_counts
+        began = before is None
         if began and ended.outcome is Outcome.BUDGET_EXCEEDED and context.state.budget.on_exhausted == "finalize":
             ended = await self._with_summary(ended)
         error = None if ended.error is None else Failure(type=type(ended.error).__name__, message=str(ended.error))
         context.state.work.ended = EndedWork(
-            outcome=ended.outcome, summary=ended.summary, outputs=ended.outputs, error=error
+            outcome=ended.outcome,
+            summary=ended.summary,
+            outputs=ended.outputs,
+            error=error,
+            undone=dict(counts) if before is None else before.undone,
         )
         undone = await self._rolled_back(ended)
         context.approvals.withdraw_unasked()
-        result = self._result(ended, _outcome_after(ended.outcome, undone))
+        result = self._result(ended, self._outcome_after(ended.outcome, undone, context.state.work.ended.undone))
         context.record(
             "run.ended",
             f"{result.outcome.value}: {(result.error.message if result.error else result.final_summary)[:200]}",
@@ -103,22 +108,22 @@ class Ending:
         text = str(ended.error)
         return Ended(ended.outcome, f"{text}\n\n{summary}" if summary else text, ended.outputs, ended.error)
 
-    async def _rolled_back(self, ended: Ended) -> list[Undone]:
+    async def _rolled_back(self, ended: Ended) -> UndoOutcome:
         due = ended.outcome in {Outcome.FAILED, Outcome.REJECTED, Outcome.CANCELLED} or (
             ended.outcome is Outcome.BUDGET_EXCEEDED and self.context.state.budget.on_exhausted == "fail"
         )
         keep = self.context.state.task.on_failure == "keep"
         if not due or keep or not self.context.state.opened.store:
-            return []
+            return UndoOutcome()
         if self._withheld(ended):
             self.context.record("undo.withheld", WITHHELD)
-            return []
-        return await Rollback(self.context).run()
+            return UndoOutcome()
+        return await Rollback(self.context).undo(between=self.context.turn)
 
     def _withheld(self, ended: Ended) -> bool:
         """Return whether effects of a cancelled run stand, because nobody can prove who cancels a workflow."""
         state = self.context.state
-        would = ended.outcome is Outcome.CANCELLED and state.task.on_failure != "keep" and bool(state.undo.slots)
+        would = ended.outcome is Outcome.CANCELLED and state.task.on_failure != "keep" and bool(state.undo.count)
         return would and self.context.approvals.restricted
 
     def _result(self, ended: Ended, outcome: Outcome) -> Result:
@@ -134,12 +139,20 @@ class Ending:
             raw_outputs=ended.outputs,
             usage=usage_shown(state.usage, state.ledger.spent),
             budget=state.budget,
-            undone=tuple(state.undone[-100:]),
+            undone=tuple(state.undone),
             error=None if error is None else Failure(type=type(error).__name__, message=str(error)),
             workflow_id=info.workflow_id,
             run_id=info.run_id,
             **more,
         )
+
+    def _outcome_after(self, outcome: Outcome, undone: UndoOutcome, before: dict[str, int]) -> Outcome:
+        # What executions before this one undid counts, too.
+        counts = self.context.state.undone_counts
+        if undone.parked or counts.get("parked", 0) > before.get("parked", 0):
+            return Outcome.ROLLBACK_FAILED
+        some = undone.compensated or counts.get("compensated", 0) > before.get("compensated", 0)
+        return Outcome.ROLLED_BACK if some and outcome is not Outcome.CANCELLED else outcome
 
     async def _stored(self, result: Result) -> Result:
         state, closed = self.context.state, calls.Closed()
@@ -155,10 +168,3 @@ class Ending:
 def _summary(error: errors.BackstayError | None, *, withheld: bool) -> str:
     parts = ([str(error)] if error else []) + ([WITHHELD] if withheld else [])
     return "; ".join(parts)
-
-
-def _outcome_after(outcome: Outcome, undone: list[Undone]) -> Outcome:
-    if any(effect.state == "parked" for effect in undone):
-        return Outcome.ROLLBACK_FAILED
-    compensated = any(effect.state == "compensated" for effect in undone)
-    return Outcome.ROLLED_BACK if compensated and outcome is not Outcome.CANCELLED else outcome

@@ -12,7 +12,7 @@ from backstay import errors
 from backstay.approvals import deciding
 from backstay.authority import Authority
 from backstay.canonical import canonical, longer_than
-from backstay.effects.compensation import Undone, authority_over
+from backstay.effects.compensation import UndoOutcome
 from backstay.frozen import Frozen
 from backstay.shown import one_line
 from backstay.task.event import Timeline
@@ -61,6 +61,9 @@ class Handlers:
 
     def show(self) -> None:
         """Update what operators see in the Web UI."""
+        # An evicted run is collected at any moment, and its `finally` blocks then run amid another run's task.
+        if not workflow.in_workflow() or workflow.instance() is not self:
+            return
         workflow.set_current_details(details(self.context.state, self.context.approvals.requests))
         self.attributes.show(self.context.state, len(self.context.approvals.pending))
 
@@ -133,9 +136,10 @@ class Handlers:
     @workflow.query(description="What undo would do, last first, and what cannot be undone")
     def undo_preview(self) -> dict[str, Any]:
         """Return the undo stack as people read it."""
-        slots = self._known_state().undo.to_undo()
+        stack = self._known_state().undo
+        slots = stack.to_undo()
         ref = self.result.get("effects_ref") if self.result else None
-        return {"count": len(slots), "effects": [slot.plain() for slot in slots[:100]], "effects_ref": ref}
+        return {"count": stack.count, "effects": [slot.plain() for slot in slots[:100]], "effects_ref": ref}
 
     @workflow.update(description='Decide a request: {"request_id": "r1", "verdict": "approve", "by": "you"}')
     async def decide(self, approval: Any) -> dict[str, Any]:
@@ -305,7 +309,7 @@ class Handlers:
         run = run.for_stopping()
         if update != "undo":
             return run
-        return authority_over(self.context.state.undo.to_undo(said.to_step), run)
+        return self.context.state.undo.authority(said.to_step, run)
 
     def _raise_refusal(self, update: str, said: Said, *, strict: bool) -> None:
         if not strict and update not in {"top_up", "undo"}:
@@ -365,13 +369,14 @@ class Handlers:
             context.undos += 1
         finally:
             context.undoing = False
-        listed = "; ".join(f"{effect.tool}: {effect.state}" for effect in undone) or "nothing"
+        listed = "; ".join(f"{effect.tool}: {effect.state}" for effect in undone.last) or "nothing"
+        listed = listed if undone.count == len(undone.last) else f"{undone.count} in all, of these {listed}"
         context.tell(f"A person had effects undone: {listed}. Take this into account.", fact=True)
-        return {"undone": [effect.plain() for effect in undone]}
+        return {"undone": [effect.plain() for effect in undone.last]}
 
-    async def _rolled_back(self, to_step: int | None) -> list[Undone]:
+    async def _rolled_back(self, to_step: int | None) -> UndoOutcome:
         """Undo effects; raises RunContinuing when people are awaited and the server would soon end the run."""
-        undoing = asyncio.ensure_future(Rollback(self.context).run(to_step))
+        undoing = asyncio.ensure_future(Rollback(self.context).undo(to_step))
 
         def in_danger() -> bool:
             return self.carrying is not None and self.carrying.urgent and self.context.approvals.waiting

@@ -40,12 +40,6 @@ class Rollback:
         self.tool_calls = ToolCalls(context)
         self.reconcile = self.tool_calls.reconcile
 
-    async def run(self, to_step: int | None = None) -> list[Undone]:
-        """Undo effects of steps after `to_step` (all when None); return the outcome of each, in order of undoing."""
-        ended: list[Undone] = []
-        await self._undo_all(to_step, ended.append, _nothing)
-        return ended
-
     async def undo(
         self, to_step: int | None = None, *, between: Callable[[], Awaitable[None]] | None = None
     ) -> UndoOutcome:

@@ -66,12 +66,11 @@ class RunTask(Handlers):
         outside = self.invalid or (None if self.carried else _out_of_bounds(workflow.info(), task))
         if self.invalid is not None or (outside is not None and workflow.patched(BOUNDS)):
             raise as_application_error(outside or TaskInvalid())
-        self.continuing = asyncio.ensure_future(self.carries.watch())
         self.listening = asyncio.ensure_future(self.listen())
         driving = asyncio.ensure_future(self.drive())
         cancelled = False
         try:
-            await self._wait(driving, task)
+            await self.carries.wait(driving, task)
         except asyncio.CancelledError:
             # What is on its way to the world is let finish; the rest stops here.
             cancelled = self.context.activities.stopping = True
@@ -95,18 +94,12 @@ class RunTask(Handlers):
             raise as_application_error(ended.error)
         return self.result
 
-    async def _wait(self, work: "asyncio.Future[Any]", task: Any) -> None:
-        """Wait for the work; raises ContinueAsNewError when the history gets too long meanwhile."""
-        await workflow.wait([work, self.continuing], return_when=asyncio.FIRST_COMPLETED)
-        if self.continuing.done() and not work.done():
-            workflow.continue_as_new(args=[task, self.continuing.result().plain()])
-
     async def _finished(self, work: Awaitable[Value], task: Any) -> Value:
         """Finish the work even when the run is cancelled meanwhile."""
         future = asyncio.ensure_future(work)
         while not future.done():
             try:
-                await self._wait(future, task)
+                await self.carries.wait(future, task)
             except asyncio.CancelledError:
                 continue
         return future.result()

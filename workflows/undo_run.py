@@ -1,5 +1,6 @@
 """UndoRun: undo the effects of a run that has ended."""
 
+import asyncio
 from typing import Any
 
 from pydantic import Field, ValidationError
@@ -54,6 +55,7 @@ class UndoRun(Handlers):
         self.prepare_handlers()
         self.context = RunContext("", Task(text=f"undo {self.ask.workflow_id}"), self.show)
         self.context.after_end = True
+        self.context.taken_over = self.carried is None
 
     @workflow.run
     async def run(self, ask: Any = None, *more: Any) -> dict[str, Any]:
@@ -62,7 +64,7 @@ class UndoRun(Handlers):
             raise as_application_error(self.invalid)
         try:
             await self._begun()
-            await rollback.Rollback(self.context).undo(self.ask.to_step, between=self._continue_if_long)
+            await self._undone()
         except Exception as error:
             ended = ended_by(error, cancelled=False)
             raise as_application_error(ended.error or BackstayError(str(error))) from None
@@ -104,17 +106,22 @@ class UndoRun(Handlers):
         await self._demand_authority(stack)
         state.undo = stack.model_copy(update={"slots": state.undo.slots})
 
-    async def _continue_if_long(self) -> None:
-        """Continue as a new execution when the history is long; returns when it is not."""
-        info, state = workflow.info(), self.context.state
-        length, size = info.get_current_history_length(), info.get_current_history_size()
-        long = length > carrying.MOST_EVENTS or size > carrying.MOST_BYTES or info.is_continue_as_new_suggested()
-        if long and workflow.patched(carrying.CONTINUE):
-            state.undo = state.undo.trimmed(0)
-            _, _, first = state.run.rpartition("/")
-            # A later run may bear the same name by then.
-            ask = self.ask.model_copy(update={"run_id": first})
-            await carrying.continue_if_long(self.context, ask.model_dump(mode="json", exclude_unset=True))
+    async def _undone(self) -> None:
+        """Undo the effects; from here on the next execution may go on, since it is proven who asks."""
+        carries = self.carrying = carrying.Carrying(self.context, with_task=True)
+        self.context.continues = lambda: carries.wanted
+        listening = asyncio.ensure_future(self.listen())
+        _, _, first = self.context.state.run.rpartition("/")
+        # A later run may bear the same name by then.
+        ask = self.ask.model_copy(update={"run_id": first})
+        undoing = rollback.Rollback(self.context).undo(self.ask.to_step, between=self.context.turn)
+        undoing = asyncio.ensure_future(undoing)
+        try:
+            await carries.wait(undoing, ask.model_dump(mode="json", exclude_unset=True))
+        finally:
+            undoing.cancel()
+            listening.cancel()
+        await undoing
 
     async def _demand_authority(self, stack: UndoStack) -> None:
         """Raise NotVerified, DecisionRefused or Rejected unless the people agree who decide about these effects."""

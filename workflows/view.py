@@ -80,15 +80,15 @@ def commands(workflow_id: str, request: ApprovalRequest, digest: str = "") -> li
 
 def _undo(workflow_id: str, state: RunState) -> str:
     slots = state.undo.to_undo()
-    if not slots:
+    if not state.undo.count:
         return ""
     lines = [f"Undo stack, last first (`backstay undo {workflow_id}` takes all of it back):", ""]
     for slot in slots[:20]:
         how = markdown_line(slot.shown) if slot.shown else "cannot be undone"
         doubt = ", outcome unknown" if slot.unknown else ""
         lines.append(f"{slot.effect}. {markdown_line(slot.tool)} (step {slot.step}{doubt}): {how}")
-    if len(slots) > 20:
-        lines.append(f"and {len(slots) - 20} more")
+    if (more := state.undo.count - len(slots[:20])) > 0:
+        lines.append(f"and {more} more")
     return "\n".join(lines)
 
 

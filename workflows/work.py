@@ -86,6 +86,8 @@ class EndedWork(Frozen):
     summary: str = ""
     outputs: dict[str, Any] = Field(default_factory=dict)
     error: Failure | None = None
+    undone: dict[str, int] = Field(default_factory=dict)
+    """How many effects were undone before the end, by how that ended."""
 
 
 class Work(BaseModel):

@@ -306,3 +306,28 @@ async def test_an_effect_about_which_other_people_decide_than_were_known_of_is_l
         ]
         assert opened.mailbox.sent() == ["n1@free.example"]
         assert (await failure_of(await undo_run(opened, {"workflow_id": handle.id}))).type == "NotVerified"
+
+
+async def test_an_undo_needs_those_who_decide_about_what_only_the_store_holds(temporal, tmp_path, short_memory):
+    scripts = Scripts()
+    async with engine(temporal, tmp_path, scripts, policy=POLICY, approver_key=KEY) as opened:
+        mails = [mail(to) for to in ("pay@two.example", "a@free.example", "b@free.example", "c@free.example")]
+        handle = await opened.start(scripts.task(*mails, Reply(calls=[("ask_person", {"question": "Go on?"})])))
+        (request,) = await pending(handle)
+        for by in (ANA, BO):
+            yes = {"request_id": request["id"], "verdict": "approve", "by": by}
+            await handle.execute_update("decide", await signing.signed(handle, yes, key=KEY))
+        async with asyncio.timeout(60):
+            while [request["kind"] for request in await handle.query("pending")] != ["question"]:
+                await asyncio.sleep(0.1)
+        assert (await handle.query("undo_preview"))["count"] == 4
+
+        async def undo(by, to_step):
+            ask = await signing.signed(handle, {"to_step": to_step, "by": by}, update="undo", key=KEY)
+            return await handle.execute_update("undo", ask)
+
+        assert [effect["effect"] for effect in (await undo(ANA, 2))["undone"]] == [4, 3]
+        assert (await undo(ANA, 0))["state"] == "recorded"
+        assert recalled(opened, handle) == [4, 3]
+        assert [effect["effect"] for effect in (await undo(BO, 0))["undone"]] == [2, 1]
+        await handle.terminate()

@@ -67,6 +67,7 @@ ROWS = (
             "e2e/test_undo_pages.py",
             "test_a_stranger_cannot_begin_an_undo_where_another_one_would_continue",
             "test_an_effect_about_which_other_people_decide_than_were_known_of_is_left_to_them",
+            "test_an_undo_needs_those_who_decide_about_what_only_the_store_holds",
         ),
         in_file("store/test_open_effects.py", "test_who_decides_about_all_of_them_is_read_without_reading_them"),
         in_file(
