@@ -8,6 +8,7 @@ import asyncio
 import importlib
 import inspect
 import json
+import resource
 import statistics
 import subprocess
 import sys
@@ -46,8 +47,14 @@ def measured(checkout: Path, name: str, **given: Any) -> dict[str, float]:
     """Measure a checkout once, by its own Python; return every figure by its name."""
     python = sys.executable if checkout == HERE.parent else str(checkout / ".venv/bin/python")
     command = [python, "-c", _START, str(HERE), name, json.dumps(given)]
+    before = _cpu_s()
     ended = subprocess.run(command, cwd=checkout, check=True, stdout=subprocess.PIPE, text=True)
-    return dict(figures(json.loads(ended.stdout.splitlines()[-1])))
+    return {"all processes, cpu_s": _cpu_s() - before, **dict(figures(json.loads(ended.stdout.splitlines()[-1])))}
+
+
+def _cpu_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def figures(result: Any, name: str = "") -> Iterator[tuple[str, float]]:
