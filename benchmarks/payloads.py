@@ -94,16 +94,16 @@ def megabytes_of(payload: Any) -> float:
     return len(payload if isinstance(payload, str | bytes) else json.dumps(payload)) / 1e6
 
 
-def measure() -> dict[str, Any]:
+def measure(size: int = BYTES) -> dict[str, Any]:
     rows: list[dict[str, Any]] = []
     for name, made in PAYLOADS.items():
-        large, small = made(BYTES), made(BYTES // 20)
+        large, small = made(size), made(size // 20)
         digest_s = least(lambda payload=large: summarize_payload("payload", payload))
-        row = {"payload": name, "megabytes": round(megabytes_of(large), 1), "digest_s": round(digest_s, 2)}
+        row = {"payload": name, "megabytes": round(megabytes_of(large), 1), "digest_s": round(digest_s, 4)}
         # Of bytes only size and hash are shown, so nothing is redacted.
         if not isinstance(small, bytes):
             redact_s = least(lambda payload=small: redact_payload(payload))
-            row["redact_s_per_mb"] = round(redact_s / megabytes_of(small), 2)
+            row["redact_s_per_mb"] = round(redact_s / megabytes_of(small), 4)
         rows.append(row)
     return {"rows": rows}
 
@@ -111,8 +111,8 @@ def measure() -> dict[str, Any]:
 def render(result: dict[str, Any]) -> str:
     lines = ["| payload | MB | digest, s | redaction, s per MB |", "|---|---|---|---|"]
     for row in result["rows"]:
-        cells = (row["payload"], row["megabytes"], row["digest_s"], row.get("redact_s_per_mb", "-"))
-        lines.append("| " + " | ".join(map(str, cells)) + " |")
+        redaction = f"{row['redact_s_per_mb']:.2f}" if "redact_s_per_mb" in row else "-"
+        lines.append(f"| {row['payload']} | {row['megabytes']} | {row['digest_s']:.2f} | {redaction} |")
     return "\n".join(lines)
 
 

@@ -131,6 +131,14 @@ def speed(size: int) -> list[dict[str, Any]]:
     return rows
 
 
+def measure() -> dict[str, Any]:
+    return {
+        "quality": quality(),
+        "speed": [row for size in SIZES for row in speed(size)],
+        "exact_names_first": round(exact(filled(SIZES[-1])), 2),
+    }
+
+
 def render(result: dict[str, Any]) -> str:
     lines = [
         "| tools | queries | way | short: recall@10 | MRR | sentence: recall@10 | MRR |",
@@ -152,9 +160,5 @@ def render(result: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    measured = {
-        "quality": quality(),
-        "speed": [row for size in SIZES for row in speed(size)],
-        "exact_names_first": round(exact(filled(SIZES[-1])), 2),
-    }
+    measured = measure()
     publish("search", measured, render(measured))

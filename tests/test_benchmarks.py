@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from benchmarks import calls, forms, payloads, programs, search, snapshots, steps
+from benchmarks import calls, compare, forms, payloads, programs, search, snapshots, steps
 from benchmarks.page import PAGE, RESULTS
+from benchmarks.processes import ROOT
 from benchmarks.tasks import TASKS
 
 
@@ -82,3 +83,17 @@ def test_on_the_queries_held_out_search_found_ten_points_more_than_names_and_des
     gains = {key: [ours[kind][key] - plain[kind][key] for kind in ("short", "sentence")] for key in plain["short"]}
     # Every tool that is asked for has one query of either kind.
     assert [key for key, (short, sentence) in gains.items() if short + sentence < 20] == []
+
+
+def test_a_comparison_measures_a_checkout_in_its_own_process_and_names_every_figure():
+    found = compare.measured(ROOT, "payloads", size=100_000)
+
+    assert found.pop("all processes, cpu_s") > 0
+    assert {name.rpartition(" ")[0] for name in found} == {f"rows {n} {p}" for n, p in enumerate(payloads.PAYLOADS)}
+    assert found["rows 0 table megabytes"] == 0.1
+
+
+def test_a_comparison_shows_the_ratio_of_the_medians_and_the_ratios_of_single_rounds():
+    pairs = [({"ms": there, "gone": 1.0}, {"ms": here}) for there, here in ((10, 11), (20, 30), (10, 10))]
+
+    assert compare.table(pairs).splitlines()[2:] == ["| ms | 10 | 11 | 1.100 | 1.000 | 1.500 |"]

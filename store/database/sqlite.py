@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import structlog
-from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy import URL, Connection, create_engine, event
 
 from backstay.errors import SettingsInvalid, StoreUnavailable
 from store.database.database import BUSY_TIMEOUT_S, LOCK_WAIT_S, Answer
@@ -20,7 +20,6 @@ from system.places import Place
 _log = structlog.get_logger(__name__)
 
 
-_WRITES = "backstay_writes"
 _THREADS = 4
 _LOG_AFTER_S = 1.0
 _HERE = Path(__file__).parent
@@ -50,12 +49,10 @@ class SqliteDatabase:
             connect_args={"timeout": busy_timeout_s},
         )
         event.listen(self._engine, "connect", _on_connect)
-        event.listen(self._engine, "begin", _on_begin)
-        self._writing = self._engine.execution_options(**{_WRITES: True})
 
     async def read(self, work: Callable[[Connection], Answer]) -> Answer:
         """Run work that only reads."""
-        return await asyncio.wrap_future(self._threads.submit(_run, self._engine, self._in_place(work)))
+        return await asyncio.wrap_future(self._threads.submit(self._run, work))
 
     async def write(self, work: Callable[[Connection], Answer]) -> Answer:
         """Run work that writes; no other writer runs between its statements.
@@ -64,7 +61,7 @@ class SqliteDatabase:
         """
         await self._take_turn()
         loop = asyncio.get_running_loop()
-        running = self._threads.submit(_run, self._writing, self._in_place(work))
+        running = self._threads.submit(self._run, work, writes=True)
         running.add_done_callback(lambda _: loop.call_soon_threadsafe(self._turn.release))
         return await asyncio.shield(asyncio.wrap_future(running))
 
@@ -95,15 +92,15 @@ class SqliteDatabase:
         await asyncio.to_thread(self._threads.shutdown)
         self._engine.dispose()
 
-    def _in_place(self, work: Callable[[Connection], Answer]) -> Callable[[Connection], Answer]:
-        """Keep work from a file that was deleted or replaced: what is written into one is forgotten with it."""
-
-        def there(connection: Connection) -> Answer:
+    def _run(self, work: Callable[[Connection], Answer], *, writes: bool = False) -> Answer:
+        with faults(), self._engine.begin() as connection:
+            if writes:
+                # Takes the write lock at the start, so that what a transaction reads is still true when it writes.
+                connection.exec_driver_sql(_BEGIN)
+            # What is written into a file that was deleted or replaced is forgotten with it.
             if fault := self._place.fault():
                 raise StoreUnavailable(fault)
             return work(connection)
-
-        return there
 
     async def _take_turn(self) -> None:
         """Queue the writers of this process in order; SQLite alone lets them poll, and some would wait forever."""
@@ -116,13 +113,8 @@ class SqliteDatabase:
             ) from None
 
 
-def _run(engine: Engine, work: Callable[[Connection], Answer]) -> Answer:
-    with faults(), engine.begin() as connection:
-        return work(connection)
-
-
 def _on_connect(connection: Any, _record: Any) -> None:
-    """Set the connection up for durable writes; `_on_begin` begins transactions, not the driver."""
+    """Set the connection up for durable writes; `_run` begins transactions, not the driver."""
     connection.isolation_level = None
     for statement in _CONNECT:
         answer = connection.execute(statement).fetchone()
@@ -130,9 +122,3 @@ def _on_connect(connection: Any, _record: Any) -> None:
             raise SettingsInvalid(
                 f"BACKSTAY_DATABASE_URL: SQLite answers {answer[0]!r} to {statement!r}; put the file on a local disk"
             )
-
-
-def _on_begin(connection: Connection) -> None:
-    """Take the write lock at the start, so that what a transaction reads is still true when it writes."""
-    if connection.get_execution_options().get(_WRITES):
-        connection.exec_driver_sql(_BEGIN)

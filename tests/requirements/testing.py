@@ -74,6 +74,17 @@ ROWS = (
         in_file("test_benchmarks.py", "test_the_published_table_is_that_of_the_last_run"),
     ),
     row(
+        "docs:figures-compared",
+        "issue: no figure is worse than in the release before",
+        "python -m benchmarks.compare measures this checkout and another one in turns and prints the ratios",
+        in_file(
+            "test_benchmarks.py",
+            "test_a_comparison_measures_a_checkout_in_its_own_process_and_names_every_figure",
+            "test_a_comparison_shows_the_ratio_of_the_medians_and_the_ratios_of_single_rounds",
+        ),
+        by_hand="python -m benchmarks.compare with a checkout of the release before",
+    ),
+    row(
         "door:model",
         "issue Demo",
         "the scripted model answers text, function calls, streams and empty answers over a socket as the OpenAI "
