@@ -202,8 +202,7 @@ ROWS = (
     row(
         "door:task-fields",
         "design 22; issue Done 10",
-        "a field whose feature is not built is accepted at its default and refused by name otherwise, and so are "
-        "more than 2,000 steps",
+        "a field whose feature is not built is accepted at its default and refused by name otherwise",
         in_file(
             "e2e/test_bad_input.py",
             "test_what_is_not_built_yet_is_refused_by_name",
