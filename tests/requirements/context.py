@@ -14,6 +14,15 @@ ROWS = (
         ),
     ),
     row(
+        "context:bounded",
+        "design 6",
+        "a transcript far longer than what a model can be shown forgets its oldest exchanges, everywhere",
+        in_file(
+            "activities/test_transcript.py",
+            "test_a_very_long_chain_is_cut_at_its_beginning_and_shows_the_model_the_same_tools",
+        ),
+    ),
+    row(
         "context:shown",
         "design 6",
         "the model is shown the digest of a result with its ref, and never the sealed form",
