@@ -240,6 +240,14 @@ ROWS = (
         ),
     ),
     row(
+        "loop:long",
+        "design 6; issue Endless",
+        "the last hundred steps of a run need at most a tenth more history and memory than the first, all is recorded "
+        "once, and its last effects are taken back: 1,000 steps in make test, 10,000 in soak",
+        in_file("e2e/test_endless_long.py", "test_the_last_steps_of_a_thousand_cost_as_little_as_the_first"),
+        in_file("soak/test_endless.py", "test_the_last_steps_of_ten_thousand_cost_as_little_as_the_first"),
+    ),
+    row(
         "loop:carried",
         "issue Done 10",
         "the state of a run comes back whole from its JSON, no field left out, and only the latest answers are carried",
