@@ -348,6 +348,17 @@ ROWS = (
         deferred=MEMORY,
     ),
     row(
+        "approval:flood",
+        "design 11; issue Endless",
+        "strangers' signals, updates and pauses, hundreds of them, leave the one real approval of a payment standing: "
+        "it counts once, by update or by signal, the audit holds it, the run ends and nothing is undone",
+        in_file(
+            "e2e/test_flood.py",
+            "test_amid_strangers_signals_and_updates_the_one_approval_counts_once",
+            "test_three_hundred_pauses_of_strangers_hold_no_run_and_shut_out_no_approval",
+        ),
+    ),
+    row(
         "approval:slack",
         "design 15",
         "approvals are given from Slack and from a page",
