@@ -7,7 +7,7 @@ from typing import Any
 
 from activities.records import Records
 from backstay.canonical import canonical
-from backstay.task.context import BYTES_PER_TOKEN, ContextItem, weigh, without_oldest
+from backstay.task.context import BYTES_PER_TOKEN, ContextItem, shorten, weigh
 
 MOST_VISIBLE = 64
 MOST_WINDOWS, LEAST_WINDOWS = 4, 2
@@ -29,7 +29,7 @@ class Transcript:
     """The newest items, as long as they are not part of a stored piece."""
 
     forgotten: int = 0
-    """How many of the oldest items are gone for good: no model could be shown them any more."""
+    """How many of the oldest items are cut or gone for good: no model could be shown them any more."""
 
     def with_items(self, more: Iterable[Item]) -> "Transcript":
         """Return the transcript with items that are not stored yet."""
@@ -42,22 +42,22 @@ class Transcript:
         )
 
     def cut(self, window: int) -> "Transcript":
-        """Return the transcript without its oldest exchanges when it is far longer than what the model is shown.
+        """Return the transcript without what no model can be shown when it is far longer than what it is shown.
 
         Without that, every step of a long run would cost more than the one before.
         """
         if self.weight <= MOST_WINDOWS * window:
             return self
-        stay, gone = without_oldest(list(self.items), self.weight - LEAST_WINDOWS * window)
+        stay, gone, _ = shorten(list(self.items), LEAST_WINDOWS * window, self.weight)
         if not gone:
             return self
         # The functions that the model sees do not change because the search that found them is forgotten.
-        called = sorted({name for item in gone for name in item.get("tools_called", ())})
+        called = sorted({name for item in self.items for name in item.get("tools_called", ())})
         seen: Item = {"kind": "tools", "tools": self.visible(), "tools_called": called}
         later = [item for item in stay if item["kind"] != "tools" or item.get("call_id") is not None]
         first = next((place for place, item in enumerate(later) if item["kind"] == "said"), len(later))
         items = (*later[:first], seen, *later[first:])
-        return replace(self, items=items, weight=weigh(items), forgotten=self.forgotten + len(gone))
+        return replace(self, items=items, weight=weigh(items), forgotten=self.forgotten + gone)
 
     @property
     def started(self) -> bool:

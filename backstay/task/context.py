@@ -45,29 +45,37 @@ def trim(
 ) -> tuple[list[dict[str, Any]], int]:
     """Return what fits into the cap and how many items were dropped or cut.
 
-    `total` is the weight of the items, when known, and `forgotten` counts those that were dropped before. Prompt, task,
-    plan and pinned facts stay; the oldest digests go first and are named; then the oldest exchanges go whole, so that
-    no answer stays without its call.
+    `total` is the weight of the items, when known, and `forgotten` counts those that were dropped or cut before.
+    Prompt, task, plan and pinned facts stay; the oldest digests go first and are named; then the oldest exchanges go
+    whole, so that no answer stays without its call.
     """
-    cap = int(cap_tokens * BYTES_PER_TOKEN)
+    total = weigh(items) if total is None else total
+    kept, dropped, fits = shorten(items, int(cap_tokens * BYTES_PER_TOKEN), total)
+    dropped += forgotten
+    return (_with_note(kept, dropped) if forgotten or (dropped and not fits) else kept), dropped
+
+
+def shorten(items: list[dict[str, Any]], cap: int, total: int) -> tuple[list[dict[str, Any]], int, bool]:
+    """Return what fits into so many bytes, how many items were dropped or cut, and whether cutting was enough.
+
+    To shorten what was shortened to a larger cap leads to the same.
+    """
     kept = list(items)
-    total = weigh(kept) if total is None else total
-    dropped = forgotten
+    cut = 0
     later = sum(1 for item in kept if item["kind"] == "answer")
     for index, item in enumerate(kept):
         if total <= cap:
-            return (_with_note(kept, dropped) if forgotten else kept), dropped
+            return kept, cut, True
         if item["kind"] != "answer":
             continue
         later -= 1
-        if len(item["text"]) > STUB and later >= KEEP_LAST:
-            stub = {**item, "text": _stub(item["text"])}
+        if len(item["text"]) > STUB and later >= KEEP_LAST and "cut" not in item:
+            stub = {**item, "text": _stub(item["text"]), "cut": True}
             total += weight(stub) - weight(item)
             kept[index] = stub
-            dropped += 1
+            cut += 1
     kept, gone = without_oldest(kept, total - cap)
-    dropped += len(gone)
-    return (_with_note(kept, dropped) if dropped else kept), dropped
+    return kept, cut + len(gone), False
 
 
 def without_oldest(items: list[dict[str, Any]], excess: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

@@ -67,7 +67,7 @@ async def test_a_very_long_chain_is_cut_at_its_beginning_and_shows_the_model_the
         assert transcript.visible() == ["a.b", "a.c"]
         kinds = [item["kind"] for item in transcript.items]
         assert kinds[:4] == ["task", "fact", "tools", "said"]
-        assert transcript.forgotten == 600 - kinds.count("said") - kinds.count("answer")
+        assert transcript.forgotten >= 600 - kinds.count("said") - kinds.count("answer") > 0
         assert transcript.items[-2]["text"] == "step 299"
         items, dropped = trim(list(transcript.items), 1000, total=transcript.weight, forgotten=transcript.forgotten)
         assert dropped > transcript.forgotten

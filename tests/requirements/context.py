@@ -41,6 +41,7 @@ ROWS = (
             "test_it_fits_or_only_the_last_exchange_and_what_is_pinned_are_left",
             "test_the_oldest_answers_go_first_and_the_newest_two_stay",
             "test_what_was_dropped_whole_is_named",
+            "test_to_shorten_what_was_shortened_to_a_larger_cap_leads_to_the_same",
         ),
     ),
     row(
