@@ -143,6 +143,7 @@ async def insist(run: Run, flood: Flood, request_id: str) -> None:
                 await run.approve(request_id, by=ANA, event_id=f"yes-{request_id}")
             except BackstayError as error:
                 flood.insisted[f"{type(error).__name__}: {error}"[:100]] += 1
+                assert await run.is_open(), flood.insisted
             else:
                 return
             await asyncio.sleep(0.2)
@@ -161,6 +162,7 @@ async def insist_by_signal(run: Run, handle: WorkflowHandle[Any, Any], flood: Fl
                 flood.insisted[f"{type(error).__name__}: {error}"[:100]] += 1
             except RPCError as error:
                 flood.insisted[error.message[:100]] += 1
+            assert await run.is_open(), flood.insisted
             await asyncio.sleep(1)
 
 

@@ -41,6 +41,15 @@ ROWS = (
         ),
     ),
     row(
+        "loop:evicted",
+        "issue Endless",
+        "a run that leaves a worker's memory while it waits writes nothing into the history of any run",
+        in_file(
+            "e2e/test_eviction.py",
+            "test_runs_that_were_evicted_while_they_waited_write_nothing_into_another_runs_history",
+        ),
+    ),
+    row(
         "effect:kills-amid-switches",
         "issue Endless",
         "a worker killed while a run continues as a new execution is replaced, every mail is sent once, events are "
