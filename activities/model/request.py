@@ -75,7 +75,7 @@ def request_for(
     if ask.closing:
         most = min(most, CLOSING_OUTPUT)
         return request | {"messages": _closing(transcript, role), "max_completion_tokens": most}, 0
-    items, dropped = trim(list(transcript.items), cap_tokens, total=transcript.weight)
+    items, dropped = trim(list(transcript.items), cap_tokens, total=transcript.weight, forgotten=transcript.forgotten)
     messages = messages_of(items, role)
     if ask.budget:
         # Last, so that the prefix stays the same from step to step and can be cached.

@@ -7,9 +7,11 @@ from typing import Any
 
 from activities.records import Records
 from backstay.canonical import canonical
-from backstay.task.context import ContextItem, weigh
+from backstay.task.context import BYTES_PER_TOKEN, ContextItem, shorten, weigh
 
 MOST_VISIBLE = 64
+MOST_WINDOWS, LEAST_WINDOWS = 4, 2
+"""A transcript that weighs four times what the model can be shown is cut to twice that."""
 CACHED = 256
 Item = dict[str, Any]
 
@@ -26,6 +28,9 @@ class Transcript:
     unstored: tuple[Item, ...] = ()
     """The newest items, as long as they are not part of a stored piece."""
 
+    forgotten: int = 0
+    """How many of the oldest items are cut or gone for good: no model could be shown them any more."""
+
     def with_items(self, more: Iterable[Item]) -> "Transcript":
         """Return the transcript with items that are not stored yet."""
         more = tuple(more)
@@ -35,6 +40,24 @@ class Transcript:
             weight=self.weight + weigh(more),
             unstored=(*self.unstored, *more),
         )
+
+    def cut(self, window: int) -> "Transcript":
+        """Return the transcript without what no model can be shown when it is far longer than what it is shown.
+
+        Without that, every step of a long run would cost more than the one before.
+        """
+        if self.weight <= MOST_WINDOWS * window:
+            return self
+        stay, gone, _ = shorten(list(self.items), LEAST_WINDOWS * window, self.weight)
+        if not gone:
+            return self
+        # The functions that the model sees do not change because the search that found them is forgotten.
+        called = sorted({name for item in self.items for name in item.get("tools_called", ())})
+        seen: Item = {"kind": "tools", "tools": self.visible(), "tools_called": called}
+        later = [item for item in stay if item["kind"] != "tools" or item.get("call_id") is not None]
+        first = next((place for place, item in enumerate(later) if item["kind"] == "said"), len(later))
+        items = (*later[:first], seen, *later[first:])
+        return replace(self, items=items, weight=weigh(items), forgotten=self.forgotten + gone)
 
     @property
     def started(self) -> bool:
@@ -59,6 +82,8 @@ class Transcripts:
     """Load and extend transcripts; pieces read or written lately stay in memory."""
 
     records: Records
+    context_tokens: int = 60_000
+    """How much of a transcript a model is shown at most."""
     recent: OrderedDict[tuple[str, str], Transcript] = field(default_factory=OrderedDict)
 
     async def begin(self, run: str, items: list[Item]) -> str:
@@ -73,20 +98,25 @@ class Transcripts:
             return found
         pieces: list[list[Item]] = []
         older: str | None = ref
+        forgotten = 0
         while older is not None and (run, older) not in self.recent:
             piece = await self.records.store.blobs.of(run).get_json(older)
             pieces.append(piece["items"])
-            older = piece["older"]
-        known = () if older is None else self.recent[run, older].items
-        items = (*known, *(item for piece in reversed(pieces) for item in piece))
-        return self._kept(run, Transcript(ref, items, weigh(items)))
+            older, forgotten = piece["older"], piece.get("forgotten", 0)
+        known = Transcript("", (), forgotten=forgotten) if older is None else self.recent[run, older]
+        items = (*known.items, *(item for piece in reversed(pieces) for item in piece))
+        return self._kept(run, Transcript(ref, items, weigh(items), forgotten=known.forgotten))
 
     async def extend(self, run: str, transcript: Transcript, more: list[Item]) -> Transcript:
         """Store the items that are not stored yet, and more, as a new piece."""
         extended = transcript.with_items(more)
         if not extended.unstored:
             return transcript
-        piece = {"older": transcript.ref or None, "items": extended.unstored}
+        piece: dict[str, Any] = {"older": transcript.ref or None, "items": extended.unstored}
+        whole = extended.cut(int(self.context_tokens * BYTES_PER_TOKEN))
+        if whole is not extended:
+            # A new beginning: a worker that restarts need not read all that came before.
+            extended, piece = whole, {"older": None, "items": whole.items, "forgotten": whole.forgotten}
         ref = await self.records.store.blobs.of(run).put_json(piece)
         return self._kept(run, replace(extended, ref=ref, unstored=()))
 

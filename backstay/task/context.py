@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any, Literal
 
 from backstay.canonical import canonical
@@ -39,34 +40,64 @@ def weigh(items: Iterable[dict[str, Any]]) -> int:
     return sum(weight(item) for item in items)
 
 
-def trim(items: list[dict[str, Any]], cap_tokens: int, *, total: int | None = None) -> tuple[list[dict[str, Any]], int]:
-    """Return what fits into the cap and how many items were dropped or cut; `total` is their weight, when known.
+def trim(
+    items: list[dict[str, Any]], cap_tokens: int, *, total: int | None = None, forgotten: int = 0
+) -> tuple[list[dict[str, Any]], int]:
+    """Return what fits into the cap and how many items were dropped or cut.
 
+    `total` is the weight of the items, when known, and `forgotten` counts those that were dropped or cut before.
     Prompt, task, plan and pinned facts stay; the oldest digests go first and are named; then the oldest exchanges go
     whole, so that no answer stays without its call.
     """
-    cap = int(cap_tokens * BYTES_PER_TOKEN)
+    total = weigh(items) if total is None else total
+    kept, dropped, fits = shorten(items, int(cap_tokens * BYTES_PER_TOKEN), total)
+    dropped += forgotten
+    return (_with_note(kept, dropped) if forgotten or (dropped and not fits) else kept), dropped
+
+
+def shorten(items: list[dict[str, Any]], cap: int, total: int) -> tuple[list[dict[str, Any]], int, bool]:
+    """Return what fits into so many bytes, how many items were dropped or cut, and whether cutting was enough.
+
+    To shorten what was shortened to a larger cap leads to the same.
+    """
     kept = list(items)
-    total = weigh(kept) if total is None else total
-    dropped = 0
+    cut = 0
+    later = sum(1 for item in kept if item["kind"] == "answer")
     for index, item in enumerate(kept):
         if total <= cap:
-            return kept, dropped
-        if item["kind"] == "answer" and len(item["text"]) > STUB and _later_answers(kept, index) >= KEEP_LAST:
-            stub = {**item, "text": _stub(item["text"])}
+            return kept, cut, True
+        if item["kind"] != "answer":
+            continue
+        later -= 1
+        if len(item["text"]) > STUB and later >= KEEP_LAST and "cut" not in item:
+            stub = {**item, "text": _stub(item["text"]), "cut": True}
             total += weight(stub) - weight(item)
             kept[index] = stub
-            dropped += 1
-    while total > cap and (span := _oldest_exchange(kept)) is not None:
-        start, end = span
-        gone = [item for item in kept[start:end] if item["kind"] not in PINNED]
-        stay = [item for item in kept[start:end] if item["kind"] in PINNED]
-        total -= sum(weight(item) for item in gone)
-        dropped += len(gone)
-        kept[start:end] = stay
-    if dropped:
-        kept = _with_note(kept, dropped)
-    return kept, dropped
+            cut += 1
+    kept, gone = without_oldest(kept, total - cap)
+    return kept, cut + len(gone), False
+
+
+def without_oldest(items: list[dict[str, Any]], excess: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the items without as many of the oldest exchanges as weigh the excess, and those that are gone.
+
+    What is pinned stays, and the last exchange.
+    """
+    starts = [index for index, item in enumerate(items) if item["kind"] == "said"]
+    stay: list[dict[str, Any]] = items[: starts[0]] if starts else []
+    gone: list[dict[str, Any]] = []
+    reached = starts[0] if starts else 0
+    for start, end in pairwise(starts):
+        if excess <= 0:
+            break
+        for item in items[start:end]:
+            if item["kind"] in PINNED:
+                stay.append(item)
+            else:
+                gone.append(item)
+                excess -= weight(item)
+        reached = end
+    return [*stay, *items[reached:]], gone
 
 
 def _stub(text: str) -> str:
@@ -83,16 +114,6 @@ def _ref(text: str) -> str | None:
         return None
     found = (answer.get("ref") or answer.get("storage_ref")) if isinstance(answer, dict) else None
     return found if isinstance(found, str) else None
-
-
-def _later_answers(items: list[dict[str, Any]], index: int) -> int:
-    return sum(1 for item in items[index + 1 :] if item["kind"] == "answer")
-
-
-def _oldest_exchange(items: list[dict[str, Any]]) -> tuple[int, int] | None:
-    """Return where the oldest answer of the model and all that belongs to it lies; never the last exchange."""
-    starts = [index for index, item in enumerate(items) if item["kind"] == "said"]
-    return (starts[0], starts[1]) if len(starts) > 1 else None
 
 
 def _with_note(items: list[dict[str, Any]], dropped: int) -> list[dict[str, Any]]:

@@ -47,14 +47,17 @@ class ScriptedModel:
     `model.base_url` to any OpenAI client.
     """
 
-    def __init__(self, rules: Rules, port: int = 0) -> None:
+    def __init__(self, rules: Rules, port: int = 0, *, kept: int | None = None) -> None:
+        """Keep the last `kept` requests, or all of them: thousands of long ones take gigabytes."""
         self.requests: list[dict[str, Any]] = []
-        """The parsed body of every request, in order of arrival."""
+        """The parsed bodies of the requests, in order of arrival."""
         self.bill = Bill()
         self.faults: list[Exception] = []
         """What the rules themselves raised."""
         self._rules = rules
         self._port = port
+        self._kept = kept
+        self._arrived = 0
         self._changed = asyncio.Condition()
         self._before = b""
 
@@ -69,7 +72,7 @@ class ScriptedModel:
 
     async def asked(self, count: int = 1, within_s: float = 30) -> None:
         """Wait until so many requests have arrived; raises TimeoutError."""
-        await self._until(lambda: len(self.requests) >= count, within_s)
+        await self._until(lambda: self._arrived >= count, within_s)
 
     async def charged(self, count: int = 1, within_s: float = 30) -> None:
         """Wait until so many requests have been billed; raises TimeoutError."""
@@ -106,10 +109,12 @@ class ScriptedModel:
     async def _complete(self, request: Request) -> Response:
         raw = await request.body()
         body = _parsed(raw)
-        number = len(self.requests) + 1
+        self._arrived = number = self._arrived + 1
         shared = _shared(self._before, raw)
         self._before = raw
         self.requests.append(body)
+        if self._kept is not None:
+            del self.requests[: -self._kept]
         await self._tell()
         reply = await self._reply(number, body)
         answer = ScriptedCompletion(reply, number, body, len(raw), shared)

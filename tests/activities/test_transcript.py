@@ -2,7 +2,7 @@
 
 from activities.model.request import messages_of
 from activities.model.transcript import MOST_VISIBLE, Transcript, Transcripts
-from backstay.task.context import ContextItem
+from backstay.task.context import BYTES_PER_TOKEN, ContextItem, trim
 
 RUN = "workflow/run"
 
@@ -45,3 +45,30 @@ def test_when_the_list_is_full_the_oldest_tool_that_was_never_called_leaves():
     visible = Transcript("ref", items).visible()
     assert len(visible) == MOST_VISIBLE
     assert visible == [names[0], *names[2:], "desk.new"]
+
+
+async def test_a_very_long_chain_is_cut_at_its_beginning_and_shows_the_model_the_same_tools(opened):
+    async with opened() as (_, records, transcripts):
+        transcripts.context_tokens = 1000
+        first = await transcripts.begin(
+            RUN, [{"kind": "task", "text": "t"}, {"kind": "tools", "tools": ["a.b", "a.c"]}]
+        )
+        transcript = await transcripts.load(RUN, first)
+        most = 0
+        for number in range(300):
+            said = {"kind": "said", "text": f"step {number}", "tools_called": ["a.b"], "calls": [{"id": f"c{number}"}]}
+            answer = {"kind": "answer", "call_id": f"c{number}", "text": "x" * 100}
+            fact = [{"kind": "fact", "text": "stays"}] if number == 0 else []
+            transcript = await transcripts.extend(RUN, transcript, [said, answer, *fact])
+            most = max(most, transcript.weight)
+        fresh = await Transcripts(records).load(RUN, transcript.ref)
+        assert fresh == transcript
+        assert most < 5 * 1000 * BYTES_PER_TOKEN
+        assert transcript.visible() == ["a.b", "a.c"]
+        kinds = [item["kind"] for item in transcript.items]
+        assert kinds[:4] == ["task", "fact", "tools", "said"]
+        assert transcript.forgotten >= 600 - kinds.count("said") - kinds.count("answer") > 0
+        assert transcript.items[-2]["text"] == "step 299"
+        items, dropped = trim(list(transcript.items), 1000, total=transcript.weight, forgotten=transcript.forgotten)
+        assert dropped > transcript.forgotten
+        assert f"{dropped} older items were dropped" in str(items)

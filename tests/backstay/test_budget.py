@@ -111,4 +111,4 @@ def test_top_up_adds_to_limits_and_refuses_the_rest():
         with pytest.raises(TaskInvalid):
             budget.raised(wrong)
     with pytest.raises(TaskInvalid, match="max_steps"):
-        budget.raised({"max_steps": 5000})
+        budget.raised({"max_steps": 100_000})

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backstay.canonical import canonical
-from backstay.task.context import BYTES_PER_TOKEN, PINNED, trim, weight
+from backstay.task.context import BYTES_PER_TOKEN, PINNED, shorten, trim, weigh, weight
 
 TEXTS = st.text(max_size=600)
 
@@ -47,6 +47,17 @@ def test_it_fits_or_only_the_last_exchange_and_what_is_pinned_are_left(items, ca
     assert total <= cap * BYTES_PER_TOKEN + 150 or exchanges <= 1
     assert (kept == items) == (dropped == 0)
     assert trim(items, cap) == (kept, dropped)
+
+
+@settings(deadline=None)
+@given(transcripts(), st.integers(50, 3000), st.integers(50, 3000))
+def test_to_shorten_what_was_shortened_to_a_larger_cap_leads_to_the_same(items, cap, more):
+    once, dropped, _ = shorten(items, cap + more, weigh(items))
+
+    twice, again, _ = shorten(once, cap, weigh(once))
+
+    assert twice == shorten(items, cap, weigh(items))[0]
+    assert dropped + again >= len(items) - len(twice)
 
 
 def test_the_oldest_answers_go_first_and_the_newest_two_stay():

@@ -129,18 +129,19 @@ async def open_case(
     declared_undo: dict[str, Any] | None = None,
     ceiling_usd: float = 0.5,
     rules: Any = None,
+    kept: int | None = None,
     **settings: str,
 ) -> AsyncGenerator[Case]:
     """Lay out one run; at the end no worker of it is left.
 
     `declared` replaces what is declared of `send_email`, `declared_undo` what is declared of `recall_email`, and
-    `rules` the script of the model.
+    `rules` the script of the model, of whose requests `kept` are kept.
     """
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
     database = folder / "mailbox.db"
     script = Script(folder / "witness", during=during_model, success=shape != "rollback")
     async with AsyncExitStack() as stack:
-        model = await stack.enter_async_context(ScriptedModel(rules or script))
+        model = await stack.enter_async_context(ScriptedModel(rules or script, kept=kept))
         address = ""
         if transport == "http":
             address = await stack.enter_async_context(open_mailbox(database, faults or Faults()))

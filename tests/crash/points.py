@@ -21,10 +21,13 @@ PLACES = {
     "load_effects": "activities.tools.outcomes:Outcomes.load_effects",
     "announce": "activities.runs.notifications:Notifications.announce",
     "close_run": "activities.runs.runs:Runs.close_run",
+    "carry_over": "activities.runs.runs:Runs.carry_over",
+    "load_carried": "activities.runs.runs:Runs.load_carried",
     "effects.begin": "store.effects.effects:Effects.begin",
     "effects.settle": "store.effects.effects:Effects.settle",
     "effects.resolve": "store.effects.effects:Effects.resolve",
     "runs.opened": "store.runs.runs:Runs.opened",
+    "runs.add_execution": "store.runs.runs:Runs.add_execution",
     "runs.closed": "store.runs.runs:Runs.closed",
     "events.append": "store.runs.events:Events.append",
     "blobs.put_json": "store.blobs.blobs:Blobs.put_json",
@@ -37,6 +40,7 @@ PLACES = {
     "provider.request.send": "toolbox.mcp.tool_call:ToolCallRequest.answer",
     "model.request": "activities.model.model:complete",
     "workflow_task": "temporalio.worker._workflow:_WorkflowWorker._handle_activation",
+    "workflow_task.continued": "temporalio.worker._workflow:_WorkflowWorker._handle_activation",
 }
 
 
@@ -108,6 +112,16 @@ POSTGRES_POINTS = [
     Point("after", "effects.settle", 5, shape="undo_run"),
 ]
 """Those at which the store matters most, which `make test` also tries on Postgres; `make soak` tries them all there."""
+SWITCH_POINTS = [
+    Point("after", "carry_over"),
+    Point("before", "workflow_task.continued"),
+    Point("after", "load_carried"),
+    Point("before", "carry_over"),
+    Point("after", "workflow_task.continued"),
+    Point("before", "load_carried"),
+    *_both("runs.add_execution"),
+]
+"""Those at which a run continues as a new execution."""
 MORE_POINTS = [
     *_both("call_tool.send", 3),
     *_both("effects.begin", 3),

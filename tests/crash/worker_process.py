@@ -1,7 +1,8 @@
 """A worker as it ships, with one moment at which it kills itself; the product knows nothing of this.
 
 KILL_AT="after:effects.begin:2" dies with SIGKILL the second time an intent has been committed; the places are in
-points.py. KILL_WITH=STOP stops it there instead, until it is continued. KILL_MAILBOX names the mailbox's database and
+points.py. KILL_WITH=STOP stops it there instead, until it is continued. SWITCH_AT lets runs continue as new executions
+after so many events already. KILL_MAILBOX names the mailbox's database and
 KILL_WITNESS a file: `during` waits until one of them shows that the request has arrived.
 """
 
@@ -20,6 +21,7 @@ from typing import Any
 import worker
 from store.database import sqlite
 from tests.crash.points import PLACES
+from workflows import carrying
 
 SENDS = ("send_email", "recall_email")
 
@@ -40,6 +42,9 @@ ONLY: dict[str, Callable[[tuple[Any, ...]], bool]] = {
     "provider.request.send": lambda given: given[0]._call.before_send is not None,
     "workflow_task": lambda given: (
         not any(job.HasField("remove_from_cache") or job.HasField("query_workflow") for job in given[1].jobs)
+    ),
+    "workflow_task.continued": lambda given: any(
+        job.initialize_workflow.continued_from_execution_run_id for job in given[1].jobs
     ),
 }
 
@@ -130,6 +135,7 @@ def main() -> int:
     if spec:
         sign = signal.Signals[f"SIG{environment.get('KILL_WITH', 'KILL')}"]
         Killer(spec, Path(environment["KILL_MAILBOX"]), Path(environment["KILL_WITNESS"]), sign).install()
+    carrying.MOST_EVENTS = int(environment.get("SWITCH_AT", carrying.MOST_EVENTS))
     return asyncio.run(worker.serve("sandbox" if environment.get("ROLE") == "sandbox" else "runs"))
 
 

@@ -39,6 +39,7 @@ TASKS = {
     "a shell nowhere": ({"text": "x", "shell": True}, "workspace: required for shell"),
     "an idle workspace": ({"text": "x", "workspace": "here"}, "workspace: of no use without filesystem or shell"),
     "a workspace without a name": ({"text": "x", "workspace": "", "shell": True}, "workspace:"),
+    "too many steps": ({"text": "x", "budget": {"max_steps": 100_001}}, "budget.max_steps: "),
     "unpriced": ({"text": "x", "model": "nobodys-model"}, "model: no price is known for 'nobodys-model'"),
 }
 LATER = {
@@ -46,7 +47,6 @@ LATER = {
     "mode": {"mode": "plan_first"},
     "rehearse": {"rehearse": True},
     "plan.dry_run": {"plan": {"dry_run": True, "steps": [STEP]}},
-    "max_steps": {"budget": {"max_steps": 2001}},
 }
 DEFAULTS = {
     "profile": "default",
@@ -58,7 +58,7 @@ DEFAULTS = {
     "session_id": None,
     "plan": None,
     "policy": None,
-    "budget": {"max_steps": 2000, "max_code_runs": 3, "max_calls_per_program": None},
+    "budget": {"max_steps": 100_000, "max_code_runs": 3, "max_calls_per_program": None},
 }
 NO_JSON = {
     "no JSON": b"{nope",

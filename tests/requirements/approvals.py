@@ -348,6 +348,29 @@ ROWS = (
         deferred=MEMORY,
     ),
     row(
+        "approval:flood",
+        "design 11; issue Endless",
+        "strangers' signals, updates and pauses, hundreds of them, leave the one real approval of a payment standing: "
+        "it counts once, by update or by signal, the audit holds it, the run ends and nothing is undone",
+        in_file(
+            "e2e/test_flood.py",
+            "test_amid_strangers_signals_and_updates_the_one_approval_counts_once",
+            "test_three_hundred_pauses_of_strangers_hold_no_run_and_shut_out_no_approval",
+        ),
+    ),
+    row(
+        "approval:flood-limits",
+        "design 11; issue Endless",
+        "more than the server takes in one execution, 10,000 signals, 10,000 updates, 4,200 pauses or 27 signals of "
+        "2 MB, neither ends the run nor shuts the real approval out",
+        in_file("e2e/test_flood.py", "test_twenty_seven_signals_of_two_megabytes_end_no_run"),
+        in_file(
+            "soak/test_flood.py",
+            "test_amid_ten_thousand_signals_and_updates_of_strangers_the_one_approval_counts_once",
+            "test_thousands_of_pauses_of_strangers_shut_out_no_approval",
+        ),
+    ),
+    row(
         "approval:slack",
         "design 15",
         "approvals are given from Slack and from a page",

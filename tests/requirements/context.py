@@ -14,6 +14,15 @@ ROWS = (
         ),
     ),
     row(
+        "context:bounded",
+        "design 6",
+        "a transcript far longer than what a model can be shown forgets its oldest exchanges, everywhere",
+        in_file(
+            "activities/test_transcript.py",
+            "test_a_very_long_chain_is_cut_at_its_beginning_and_shows_the_model_the_same_tools",
+        ),
+    ),
+    row(
         "context:shown",
         "design 6",
         "the model is shown the digest of a result with its ref, and never the sealed form",
@@ -32,6 +41,7 @@ ROWS = (
             "test_it_fits_or_only_the_last_exchange_and_what_is_pinned_are_left",
             "test_the_oldest_answers_go_first_and_the_newest_two_stay",
             "test_what_was_dropped_whole_is_named",
+            "test_to_shorten_what_was_shortened_to_a_larger_cap_leads_to_the_same",
         ),
     ),
     row(

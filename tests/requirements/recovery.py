@@ -41,6 +41,26 @@ ROWS = (
         ),
     ),
     row(
+        "loop:evicted",
+        "issue Endless",
+        "a run that leaves a worker's memory while it waits writes nothing into the history of any run",
+        in_file(
+            "e2e/test_eviction.py",
+            "test_runs_that_were_evicted_while_they_waited_write_nothing_into_another_runs_history",
+        ),
+    ),
+    row(
+        "effect:kills-amid-switches",
+        "issue Endless",
+        "a worker killed while a run continues as a new execution is replaced, every mail is sent once, events are "
+        "numbered without a gap and the last effects can be taken back: 3 kills in make test, 50 in soak",
+        in_file(
+            "crash/test_kills_amid_switches.py",
+            "test_a_worker_killed_amid_a_switch_is_replaced_and_nothing_is_lost_or_doubled",
+        ),
+        in_file("soak/test_endless.py", "test_fifty_kills_amid_switches_lose_and_double_nothing"),
+    ),
+    row(
         "effect:skewed-clocks",
         "issue 11",
         "two workers whose clocks differ by two minutes send nothing twice, on Postgres and on SQLite, though one is "

@@ -202,8 +202,7 @@ ROWS = (
     row(
         "door:task-fields",
         "design 22; issue Done 10",
-        "a field whose feature is not built is accepted at its default and refused by name otherwise, and so are "
-        "more than 2,000 steps",
+        "a field whose feature is not built is accepted at its default and refused by name otherwise",
         in_file(
             "e2e/test_bad_input.py",
             "test_what_is_not_built_yet_is_refused_by_name",
@@ -239,6 +238,14 @@ ROWS = (
             "test_a_state_that_a_stranger_brings_is_refused",
             "test_a_state_that_this_store_did_not_write_for_this_execution_is_refused",
         ),
+    ),
+    row(
+        "loop:long",
+        "design 6; issue Endless",
+        "the last hundred steps of a run need at most a tenth more history and memory than the first, all is recorded "
+        "once, and its last effects are taken back: 1,000 steps in make test, 10,000 in soak",
+        in_file("e2e/test_endless_long.py", "test_the_last_steps_of_a_thousand_cost_as_little_as_the_first"),
+        in_file("soak/test_endless.py", "test_the_last_steps_of_ten_thousand_cost_as_little_as_the_first"),
     ),
     row(
         "loop:carried",

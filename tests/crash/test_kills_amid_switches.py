@@ -1,0 +1,16 @@
+"""Workers killed while a long run continues as a new execution; `make soak` kills fifty."""
+
+import asyncio
+
+import pytest
+
+from tests.crash.longrun import killed_amid_switches
+from tests.crash.points import SWITCH_POINTS
+
+
+@pytest.mark.timeout(240)
+async def test_a_worker_killed_amid_a_switch_is_replaced_and_nothing_is_lost_or_doubled(temporal, nursery, tmp_path):
+    async with asyncio.TaskGroup() as running:
+        for point in SWITCH_POINTS[:3]:
+            place = tmp_path / point.name.replace(":", "_")
+            running.create_task(killed_amid_switches(temporal, nursery, place, [point], undone=5))

@@ -1,0 +1,14 @@
+"""A run of a thousand steps; `make soak` makes one of ten thousand."""
+
+import pytest
+
+from tests.crash.longrun import watched
+
+
+@pytest.mark.timeout(900)
+async def test_the_last_steps_of_a_thousand_cost_as_little_as_the_first(temporal, nursery, tmp_path):
+    figures = await watched(temporal, nursery, tmp_path, 1000)
+    first, last = figures["bytes"]
+    assert last <= 1.1 * first, figures
+    early, late = figures["memory_kb"]
+    assert late <= 1.1 * early, figures
