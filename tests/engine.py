@@ -5,7 +5,7 @@ import json
 import sqlite3
 import sys
 import uuid
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,13 @@ from typing import Any
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import WorkflowTaskFailedCause
 from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
-from temporalio.client import Client, WorkflowHandle, WorkflowHistory
+from temporalio.client import (
+    Client,
+    WorkflowHandle,
+    WorkflowHistory,
+    WorkflowQueryFailedError,
+    WorkflowUpdateFailedError,
+)
 
 import worker
 from backstay.settings import Settings
@@ -30,6 +36,8 @@ NO_FAILURES = (
     # The run wanted to end while something new arrived, such as the answer of a receiver that had hung. The server
     # refuses to close over news that the run has not read, and gives it a task with them: no code has failed.
     "WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND",
+    # So much arrived during a task that the server closed it and gave the run another one.
+    "WORKFLOW_TASK_FAILED_CAUSE_FORCE_CLOSE_COMMAND",
 )
 PRICES = {"scripted": {"input": 1.0, "cached": 0.1, "output": 4.0}}
 
@@ -159,9 +167,28 @@ async def pending(handle: WorkflowHandle[Any, Any], count: int = 1, within_s: fl
     A query can be answered from a workflow task that is still under way, so the task is waited for, too.
     """
     async with asyncio.timeout(within_s):
-        while len(found := await handle.query("pending")) < count or await is_deciding(handle):
+        while len(found := await through_switches(lambda: handle.query("pending"))) < count or await is_deciding(
+            handle
+        ):
             await asyncio.sleep(0.1)
     return found
+
+
+async def through_switches(send: Callable[[], Awaitable[Any]]) -> Any:
+    """Send a query or an update again while its run continues as a new execution, as every client must."""
+    while True:
+        try:
+            return await send()
+        except (WorkflowQueryFailedError, WorkflowUpdateFailedError) as error:
+            said = f"{error} {getattr(error.cause, 'type', '')}"
+            if "continuing as a new execution" not in said and "RunContinuing" not in said:
+                raise
+        await asyncio.sleep(0.1)
+
+
+async def update(handle: WorkflowHandle[Any, Any], name: str, payload: Any) -> Any:
+    """Send an update, again while the run continues as a new execution."""
+    return await through_switches(lambda: handle.execute_update(name, payload))
 
 
 async def is_deciding(handle: WorkflowHandle[Any, Any]) -> bool:
@@ -254,5 +281,7 @@ __all__ = [
     "ended",
     "engine",
     "pending",
+    "through_switches",
     "toolbox_of",
+    "update",
 ]

@@ -6,6 +6,8 @@ import json
 import secrets
 import time
 
+from tests.engine import through_switches
+
 
 async def signed(handle, payload, *, update="decide", key, life=600, **changed):
     """Return the payload with a proof, bound to the run and to the request as they are shown now."""
@@ -15,7 +17,7 @@ async def signed(handle, payload, *, update="decide", key, life=600, **changed):
 
 async def binding(handle, update, request_id=""):
     """Return what a proof for a run names, from its status."""
-    status = await handle.query("status")
+    status = await through_switches(lambda: handle.query("status"))
     shown = {request["id"]: request["digest"] for request in status["pending"]}
     return {
         "namespace": status["namespace"],

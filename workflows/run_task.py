@@ -72,6 +72,8 @@ class RunTask(Handlers):
         try:
             await self.carries.wait(driving, task)
         except asyncio.CancelledError:
+            if workflow.cancellation_reason() is None:
+                raise  # the worker evicts the run; what swallows that stays behind, and runs amid another run's task
             # What is on its way to the world is let finish; the rest stops here.
             cancelled = self.context.activities.stopping = True
             driving.cancel()
@@ -101,7 +103,8 @@ class RunTask(Handlers):
             try:
                 await self.carries.wait(future, task)
             except asyncio.CancelledError:
-                continue
+                if workflow.cancellation_reason() is None:
+                    raise
         return future.result()
 
     async def drive(self) -> Finish | None:

@@ -29,6 +29,8 @@ PAYMENTS = ("before@one.example", "amid@one.example", "after@one.example")
 LANES = 8
 HUGE = 1_950_000
 """Bytes of a huge signal; with its frame it stays under the 2 MiB at which the server refuses one."""
+HUGE_PAUSE_S = 2
+"""What lies between two huge signals of one lane."""
 MOST_EXECUTIONS = 100
 WITHIN_S = 300
 
@@ -117,7 +119,12 @@ class Strangers:
         return lambda handle: handle.execute_update(way, {**said, "proof": self.forged(said, update=way)})
 
     def huge(self) -> Say:
-        return lambda handle: handle.signal("approval", "x" * HUGE)
+        async def say(handle: WorkflowHandle[Any, Any]) -> None:
+            # Without a pause the server takes all of them before any worker could look at the first.
+            await asyncio.sleep(HUGE_PAUSE_S)
+            await handle.signal("approval", "x" * HUGE)
+
+        return say
 
     def pause(self, number: int) -> Say:
         said = {"by": ANA, "reason": str(number)}

@@ -23,6 +23,6 @@ async def test_three_hundred_pauses_of_strangers_hold_no_run_and_shut_out_no_app
 
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("by_signal", [False, True], ids=["update", "signal"])
-async def test_twenty_seven_signals_of_two_megabytes_end_no_run(temporal, tmp_path, by_signal):
+async def test_twenty_seven_signals_of_two_megabytes_one_after_the_other_end_no_run(temporal, tmp_path, by_signal):
     flood = await flooded(temporal, tmp_path, Flood(huge=27), by_signal=by_signal)
     assert flood.answers == {"taken": 27}

@@ -20,7 +20,7 @@ from store.effects.effects import Effects
 from store.opening import open_store
 from tests import signing
 from tests.e2e.test_endless import executions_of
-from tests.engine import Scripts, assert_no_task_failure, ended, engine, pending
+from tests.engine import Scripts, assert_no_task_failure, ended, engine, pending, through_switches, update
 from tests.replay.test_replay import replayer
 from workflows import carrying, rollback
 from workflows.tool_calls import ToolCalls
@@ -173,7 +173,7 @@ async def undone_by_two(opened):
     (request,) = await pending(handle)
     for by in (ANA, BO):
         yes = {"request_id": request["id"], "verdict": "approve", "by": by}
-        await handle.execute_update("decide", await signing.signed(handle, yes, key=KEY))
+        await update(handle, "decide", await signing.signed(handle, yes, key=KEY))
     assert (await ended(handle))["outcome"] == "completed"
     ask = {"workflow_id": handle.id, "run_id": handle.first_execution_run_id, "by": ANA}
     bound = await signing.binding(handle, "UndoRun")
@@ -190,10 +190,10 @@ async def undone_by_two(opened):
     assert f"asks to undo {2 * PAGE + 1} effects" in request["question"]
     assert recalled(opened, handle) == []
     # Nobody needs two people for the newest effects, and one person alone gets no further than these.
-    early = await undoing.execute_update("undo", await signing.signed(undoing, {"by": ANA}, update="undo", key=KEY))
+    early = await update(undoing, "undo", await signing.signed(undoing, {"by": ANA}, update="undo", key=KEY))
     assert [effect["effect"] for effect in early["undone"]] == down_from(2 * PAGE + 1, PAGE + 2)
     yes = {"request_id": request["id"], "verdict": "approve", "by": BO}
-    await undoing.execute_update("decide", await signing.signed(undoing, yes, key=KEY))
+    await update(undoing, "decide", await signing.signed(undoing, yes, key=KEY))
     latest = opened.client.get_workflow_handle(undoing.id)
     assert (await asyncio.wait_for(latest.result(), 90))["outcome"] == "rolled_back"
     assert recalled(opened, handle) == down_from(2 * PAGE + 1)
@@ -224,13 +224,13 @@ async def test_a_run_takes_back_what_only_the_store_holds_too(temporal, tmp_path
         ask = Reply(calls=[("ask_person", {"question": "Go on?"})])
         handle = await opened.start(scripts.task(*steps, ask, mail("late@free.example"), ask, budget=plan()["budget"]))
         await pending(handle)
-        undone = (await handle.execute_update("undo", {"to_step": 4}))["undone"]
+        undone = (await update(handle, "undo", {"to_step": 4}))["undone"]
         assert [effect["effect"] for effect in undone] == down_from(11, 5)
-        await handle.execute_update("decide", {"request_id": "r1", "verdict": "answer", "answer": "yes", "by": "ana"})
+        await update(handle, "decide", {"request_id": "r1", "verdict": "answer", "answer": "yes", "by": "ana"})
         async with asyncio.timeout(60):
-            while [request["id"] for request in await handle.query("pending")] != ["r2"]:
+            while [request["id"] for request in await through_switches(lambda: handle.query("pending"))] != ["r2"]:
                 await asyncio.sleep(0.1)
-        await handle.execute_update("decide", {"request_id": "r2", "verdict": "reject", "stop": True, "by": "ana"})
+        await update(handle, "decide", {"request_id": "r2", "verdict": "reject", "stop": True, "by": "ana"})
         result = await ended(handle)
         assert result["outcome"] == "rolled_back"
         assert recalled(opened, handle) == [*down_from(11, 5), 12, *down_from(4)]
@@ -248,7 +248,7 @@ async def test_effects_that_cannot_be_read_are_parked_as_a_whole(temporal, tmp_p
         handle = await opened.start(scripts.task(*steps, Reply(calls=[("ask_person", {"question": "Go on?"})])))
         await pending(handle)
         monkeypatch.setattr(Effects, "open_of_run", unreadable)
-        await handle.execute_update("decide", {"request_id": "r1", "verdict": "reject", "stop": True, "by": "ana"})
+        await update(handle, "decide", {"request_id": "r1", "verdict": "reject", "stop": True, "by": "ana"})
         result = await ended(handle)
         assert result["outcome"] == "rollback_failed"
         assert [(effect["effect"], effect["state"]) for effect in result["undone"]] == [
@@ -270,7 +270,7 @@ async def test_an_undo_stops_before_the_server_would_end_the_run(temporal, tmp_p
         await pending(handle)
         so_far = (await handle.describe()).history_length
         monkeypatch.setattr(rollback, "STOPS_AT_EVENTS", so_far + 12)
-        await handle.execute_update("decide", {"request_id": "r1", "verdict": "reject", "stop": True, "by": "ana"})
+        await update(handle, "decide", {"request_id": "r1", "verdict": "reject", "stop": True, "by": "ana"})
         result = await ended(handle)
         assert result["outcome"] == "rollback_failed"
         states = [(effect["effect"], effect["state"]) for effect in result["undone"]]
@@ -296,7 +296,7 @@ async def test_an_effect_about_which_other_people_decide_than_were_known_of_is_l
             changed = "UPDATE effects SET authority = :authority WHERE n = 2"
             connection.execute(text(changed), {"authority": json.dumps({"approvers": [ANA]})})
         database.dispose()
-        await handle.execute_update("decide", {"request_id": "r1", "verdict": "reject", "stop": True, "by": "ana"})
+        await update(handle, "decide", {"request_id": "r1", "verdict": "reject", "stop": True, "by": "ana"})
         result = await ended(handle)
         assert [(effect["effect"], effect["state"]) for effect in result["undone"]] == [
             (4, "compensated"),
@@ -316,15 +316,17 @@ async def test_an_undo_needs_those_who_decide_about_what_only_the_store_holds(te
         (request,) = await pending(handle)
         for by in (ANA, BO):
             yes = {"request_id": request["id"], "verdict": "approve", "by": by}
-            await handle.execute_update("decide", await signing.signed(handle, yes, key=KEY))
+            await update(handle, "decide", await signing.signed(handle, yes, key=KEY))
         async with asyncio.timeout(60):
-            while [request["kind"] for request in await handle.query("pending")] != ["question"]:
+            while [request["kind"] for request in await through_switches(lambda: handle.query("pending"))] != [
+                "question"
+            ]:
                 await asyncio.sleep(0.1)
-        assert (await handle.query("undo_preview"))["count"] == 4
+        assert (await through_switches(lambda: handle.query("undo_preview")))["count"] == 4
 
         async def undo(by, to_step):
             ask = await signing.signed(handle, {"to_step": to_step, "by": by}, update="undo", key=KEY)
-            return await handle.execute_update("undo", ask)
+            return await update(handle, "undo", ask)
 
         assert [effect["effect"] for effect in (await undo(ANA, 2))["undone"]] == [4, 3]
         assert (await undo(ANA, 0))["state"] == "recorded"
