@@ -115,11 +115,12 @@ class Consent:
         try:
             with self.context.doing(State.WAITING):
                 answers = await asyncio.gather(*asking)
-        finally:
+        except (Exception, asyncio.CancelledError):
             # If an answer ends the run, the other requests are withdrawn.
             for request in asking:
                 request.cancel()
             await asyncio.gather(*asking, return_exceptions=True)
+            raise
         return {index: answer for group in answers for index, answer in group.items()}
 
     async def _ask(

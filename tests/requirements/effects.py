@@ -1,6 +1,6 @@
 """The ledger of effects: each is sent once, settled once and told about."""
 
-from tests.requirements.requirement import ENDLESS, in_file, row
+from tests.requirements.requirement import in_file, row
 
 ROWS = (
     row(
@@ -291,7 +291,13 @@ ROWS = (
     row(
         "effect:count-on",
         "design 4",
-        "numbers of effects go on counting over continue-as-new",
-        deferred=ENDLESS,
+        "numbers of effects go on counting over continue-as-new, a call that was begun before it is not made again, "
+        "and a reset to either side of it sends nothing",
+        in_file(
+            "e2e/test_continuing.py",
+            "test_a_lost_outcome_is_asked_about_once_and_sent_again_only_on_a_persons_word",
+            "test_a_run_near_a_limit_of_the_server_continues_while_a_call_is_under_way",
+            "test_a_reset_to_either_side_of_the_switch_sends_nothing_again",
+        ),
     ),
 )

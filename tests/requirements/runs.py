@@ -1,6 +1,6 @@
 """The loop of a run: from a task through its steps to its end, and how it replays."""
 
-from tests.requirements.requirement import ENDLESS, in_file, row
+from tests.requirements.requirement import in_file, row
 
 ROWS = (
     row(
@@ -254,6 +254,8 @@ ROWS = (
         in_file(
             "workflows/test_state.py",
             "test_a_state_comes_back_whole_from_its_json",
+            "test_no_part_of_the_work_is_left_out_of_the_round_trip",
+            "test_what_is_held_back_has_a_bound_and_comes_out_in_order",
             "test_no_field_is_left_out_of_the_round_trip",
             "test_only_the_latest_answers_are_carried",
         ),
@@ -307,8 +309,20 @@ ROWS = (
     ),
     row(
         "loop:without-end",
-        "design 6",
-        "a run goes on over continue-as-new",
-        deferred=ENDLESS,
+        "design 6; issue Endless",
+        "whatever a run waits for goes on in its next execution: requests with votes, proofs and times of expiry, what "
+        "was agreed, limits, pauses, plans, programs, lost outcomes, servers' questions and undos",
+        in_file(
+            "e2e/test_continuing.py",
+            "test_votes_proofs_and_what_was_agreed_go_on_in_the_next_execution",
+            "test_an_approval_that_comes_while_the_run_continues_counts_once",
+            "test_a_question_a_limit_and_a_pause_go_on_in_the_next_execution",
+            "test_a_plan_goes_on_where_it_stood",
+            "test_a_program_goes_on_where_it_waits",
+            "test_a_servers_question_goes_on_and_its_call_is_made_once",
+            "test_a_request_expires_when_it_would_have_without_a_new_execution",
+            "test_an_undo_at_the_end_that_is_asked_about_goes_on",
+            "test_an_undo_that_waits_for_people_gives_way_and_is_sent_again",
+        ),
     ),
 )

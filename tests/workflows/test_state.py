@@ -5,15 +5,31 @@ from datetime import UTC, datetime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from backstay.approvals.approval import ApprovalRequest, CallVerdict
 from backstay.budgets.budget import Budget, Ledger
 from backstay.budgets.usage import ModelUsage, Usage
 from backstay.effects.compensation import KEPT_UNDONE, Compensation, Undone, UndoStack
 from backstay.policies.policy import Policy
+from backstay.program import Halt, ProgramAnswer
 from backstay.responses import Opened
 from backstay.task.context import ContextItem
+from backstay.task.decision import CallTools, Decision, Finish
+from backstay.task.result import Failure
 from backstay.task.status import State
 from backstay.task.task import Task
+from backstay.tools.tool import Tool, ToolCall, ToolResult
 from workflows.state import KEPT_ANSWERS, RunState
+from workflows.work import (
+    MOST_HELD,
+    Batch,
+    BegunCall,
+    Decided,
+    EndedWork,
+    OpenRequest,
+    PlanWork,
+    ProgramWork,
+    Work,
+)
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 TEXT = st.text(max_size=40)
@@ -58,8 +74,49 @@ def states(draw):
     state.keep_digest("r1", "d")
     state.closed["r1"] = "approve by ana"
     state.proofs = 1
+    state.work = work(draw(TEXT))
     assert reservation in state.ledger.open
     return state
+
+
+def work(text):
+    """Return work of which every field differs from its default."""
+    call = ToolCall(id="c1", tool=Tool(name="mail.send_email"), arguments={"to": text})
+    result = ToolResult(success=False, error=text, error_type="OutcomeUnknown")
+    request = ApprovalRequest(id="r1", kind="call", question=text, answer_schema={"type": "object"})
+    named = {0: CallVerdict(verdict="modify", arguments={"to": text})}
+    done = Work(
+        searched=True,
+        counted=True,
+        decision=Decision(actions=(CallTools(calls=(call,)), Finish(summary=text)), context="ref"),
+        action=1,
+        failed=True,
+        agreed={"call": Decided(verdict="approve", calls=named, by=text)},
+        batch=Batch(refused={1: result}, calls=(BegunCall(call=call, effect=1, send=2, result=result),)),
+        program=ProgramWork(halt=Halt(kind="waiting", calls=(call,)), made=1, answers=(ProgramAnswer(i=0),)),
+        plan=PlanWork(answered={0: call, 1: result}, outputs=({"success": True},)),
+        ended=EndedWork(outcome="failed", error=Failure(type="Unfinished", message=text), undone={"parked": 1}),
+        requests=(OpenRequest(key="call", request=request, escalated=True),),
+    )
+    assert done.hold({"request_id": text}, 20)
+    return done
+
+
+@settings(deadline=None, max_examples=5)
+@given(TEXT)
+def test_no_part_of_the_work_is_left_out_of_the_round_trip(text):
+    done, fresh = work(text), Work()
+
+    assert [name for name in Work.model_fields if getattr(done, name) == getattr(fresh, name)] == []
+    assert Work.model_validate(done.model_dump(mode="json", by_alias=True)) == done
+
+
+def test_what_is_held_back_has_a_bound_and_comes_out_in_order():
+    held = Work()
+
+    assert [held.hold(number, MOST_HELD // 2) for number in range(3)] == [True, True, False]
+    assert [held.take_held(), held.take_held()] == [0, 1]
+    assert held.held_characters == 0
 
 
 @settings(deadline=None, max_examples=50)
