@@ -217,7 +217,8 @@ class CheckProof(OfRun):
 class CarryOver(OfRun):
     """Keep the state of a run for its next execution."""
 
-    state: dict[str, Any]
+    packed: str
+    """The state as JSON, compressed, in base64."""
     written_by: str
     """The run id of this execution."""
 

@@ -120,7 +120,8 @@ class CarriedOver(Frozen):
 class LoadedState(Frozen):
     """Hold the state of the execution before."""
 
-    state: dict[str, Any]
+    packed: str
+    """The state as JSON, compressed, in base64."""
 
 
 class Closed(Frozen):

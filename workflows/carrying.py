@@ -1,6 +1,9 @@
 """Continue a long run as a new execution with a short history, and carry its state over."""
 
 import asyncio
+import base64
+import json
+import zlib
 from typing import Any
 
 from pydantic import Field, ValidationError
@@ -31,7 +34,7 @@ LAST_EVENTS, LAST_BYTES = 30_720, 31_457_280
 """60 % of what the server allows; a run that cannot continue pauses here and asks."""
 MOST_CARRIED = 1_000_000
 """Characters of the carried state; the server refuses payloads of 2 MiB."""
-KEPT_SLOTS = 300
+KEPT_SLOTS = 100
 """How many effects stay in the undo stack; the store knows the older ones."""
 MOST_LATE = 200_000
 """Characters of what changed while the state was written."""
@@ -70,7 +73,7 @@ async def take_over(context: RunContext, carried: Carried) -> None:
     ask = calls.LoadCarried(ref=carried.ref, seal=carried.seal, written_by=info.continued_run_id or "")
     ask = ask.model_copy(update={"workflow_run_id": info.run_id})
     loaded = await context.activities.execute(calls.load_carried, ask, summary="take over the state of the run")
-    before = RunState.model_validate({"run": state.run, "task": state.task, **loaded.state, **carried.late})
+    before = RunState.model_validate({"run": state.run, "task": state.task, **unpacked(loaded.packed), **carried.late})
     for data in state.work.held:
         before.work.hold(data, len(canonical(data)))
     for name in RunState.model_fields:
@@ -86,6 +89,16 @@ async def take_over(context: RunContext, carried: Carried) -> None:
     context.record("run.continued", f"continued as execution {info.run_id}")
 
 
+def packed(state: dict[str, Any]) -> str:
+    """Return a state in a form that takes little of the history, which holds it twice."""
+    return base64.b64encode(zlib.compress(canonical(state).encode("utf-8", "surrogatepass"))).decode()
+
+
+def unpacked(text: str) -> dict[str, Any]:
+    """Return a state from its packed form."""
+    return json.loads(zlib.decompress(base64.b64decode(text)).decode("utf-8", "surrogatepass"))
+
+
 class Carrying:
     """Decide when a run continues as a new execution, and write its state for that."""
 
@@ -95,6 +108,8 @@ class Carrying:
         self.with_task = with_task
         self._watching: asyncio.Task[Carried] | None = None
         self.signals = self.updates = 0
+        self.closing = False
+        """Whether the run is about to continue, so that it takes no new updates and signals now."""
         self._not_before = (0, 0)
         """The events and bytes before which it is not tried again."""
 
@@ -120,8 +135,8 @@ class Carrying:
         )
 
     @property
-    def closing(self) -> bool:
-        """Return whether the run is about to continue, so that it takes no new updates and signals now."""
+    def _could(self) -> bool:
+        """Return whether the run could continue now, but for handlers that are still at work."""
         return self.wanted and (self.urgent or self._resting) and not self._held_up
 
     @property
@@ -133,7 +148,7 @@ class Carrying:
 
     @property
     def _due(self) -> bool:
-        return self.closing and workflow.all_handlers_finished()
+        return self._could and workflow.all_handlers_finished()
 
     @property
     def _held_up(self) -> bool:
@@ -151,11 +166,16 @@ class Carrying:
     async def _watch(self) -> Carried:
         """Wait until the run is to continue as a new execution, and return what it needs."""
         while True:
-            await workflow.wait_condition(lambda: self._due)
-            if not workflow.patched(CONTINUE):
+            await workflow.wait_condition(lambda: self._could)
+            # Set only here: after an update that a validator refuses, the server lets no condition of the run be
+            # checked, so a validator must not decide by itself that the run is about to continue.
+            self.closing = True
+            await workflow.wait_condition(lambda: self._due or not self._could)
+            if self._due and not workflow.patched(CONTINUE):
                 self._not_before = (10 * LAST_EVENTS, 10 * LAST_BYTES)
-            elif (carried := await self._carried()) is not None:
+            elif self._due and (carried := await self._carried()) is not None:
                 return carried
+            self.closing = False
 
     async def _carried(self) -> Carried | None:
         """Return the state, kept in the store, or None when something has come between."""
@@ -163,7 +183,7 @@ class Carrying:
         if longer_than(kept, MOST_CARRIED):
             return self._put_off(f"its state is longer than {MOST_CARRIED:,} characters")
         try:
-            carry = calls.CarryOver(state=kept, written_by=workflow.info().run_id)
+            carry = calls.CarryOver(packed=packed(kept), written_by=workflow.info().run_id)
             written = await self.context.activities.execute_once(
                 calls.carry_over, carry, summary="continue as a new execution", counted=False
             )

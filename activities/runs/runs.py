@@ -161,7 +161,7 @@ class Runs(Activities):
     async def carry_over(self, ask: calls.CarryOver) -> calls.CarriedOver:
         """Keep the state of a run for its next execution, and vouch for it."""
         await self.begin(ask)
-        ref = await self.store.blobs.of(ask.run).seal_json(ask.state)
+        ref = await self.store.blobs.of(ask.run).seal_json(ask.packed)
         return calls.CarriedOver(ref=ref, seal=self._seal(ask.run, ref, ask.written_by), written_by=ask.written_by)
 
     @implements(calls.load_carried)
@@ -169,11 +169,11 @@ class Runs(Activities):
         """Read the state that the execution before has kept; raises TaskInvalid when this store did not write it."""
         if not hmac.compare_digest(self._seal(ask.run, ask.ref, ask.written_by), ask.seal):
             raise TaskInvalid("carried: this store did not write the state that the run is to continue with")
-        state = await self.store.blobs.of(ask.run).unseal_json(ask.ref)
+        packed = await self.store.blobs.of(ask.run).unseal_json(ask.ref)
         # An undo after the end of a run has a workflow id of its own.
         workflow_id = activity.info().workflow_id or ""
         await self.store.runs.add_execution(ask.run, workflow_id=workflow_id, workflow_run_id=ask.workflow_run_id)
-        return calls.LoadedState(state=state)
+        return calls.LoadedState(packed=str(packed))
 
     def _seal(self, run: str, ref: str, written_by: str) -> str:
         """Return the keyed hash that binds a state to its run and to the execution that wrote it."""
