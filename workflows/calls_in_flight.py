@@ -8,7 +8,7 @@ from backstay.task.result import Failure
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall, ToolResult
 from workflows.approvals import never
-from workflows.work import Batch, BegunCall
+from workflows.work import BegunBatch, BegunCall
 
 
 @dataclass
@@ -61,6 +61,6 @@ class BatchInFlight:
     calls: list[CallInFlight] = field(default_factory=list)
     """The others, in order."""
 
-    def begun(self) -> Batch:
+    def begun(self) -> BegunBatch:
         """Return what the next execution needs to go on."""
-        return Batch(refused=self.refused, calls=tuple(call.begun() for call in self.calls))
+        return BegunBatch(refused=self.refused, calls=tuple(call.begun() for call in self.calls))

@@ -53,7 +53,7 @@ class BegunCall(Frozen):
     done: bool = False
 
 
-class Batch(Frozen):
+class BegunBatch(Frozen):
     """Hold the batch of calls under way."""
 
     refused: dict[int, ToolResult] = Field(default_factory=dict)
@@ -107,7 +107,7 @@ class Work(BaseModel):
     """Whether one of them failed."""
     agreed: dict[str, Decided] = Field(default_factory=dict)
     """What people have decided about calls that were not begun yet, by the key of the request."""
-    batch: Batch | None = None
+    batch: BegunBatch | None = None
     program: ProgramWork | None = None
     plan: PlanWork | None = None
     ended: EndedWork | None = None

@@ -21,7 +21,7 @@ from backstay.tools.tool import Tool, ToolCall, ToolResult
 from workflows.state import KEPT_ANSWERS, RunState
 from workflows.work import (
     MOST_HELD,
-    Batch,
+    BegunBatch,
     BegunCall,
     Decided,
     EndedWork,
@@ -92,7 +92,7 @@ def work(text):
         action=1,
         failed=True,
         agreed={"call": Decided(verdict="approve", calls=named, by=text)},
-        batch=Batch(refused={1: result}, calls=(BegunCall(call=call, effect=1, send=2, result=result),)),
+        batch=BegunBatch(refused={1: result}, calls=(BegunCall(call=call, effect=1, send=2, result=result),)),
         program=ProgramWork(halt=Halt(kind="waiting", calls=(call,)), made=1, answers=(ProgramAnswer(i=0),)),
         plan=PlanWork(answered={0: call, 1: result}, outputs=({"success": True},)),
         ended=EndedWork(outcome="failed", error=Failure(type="Unfinished", message=text), undone={"parked": 1}),
