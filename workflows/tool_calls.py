@@ -200,7 +200,8 @@ class ToolCalls:
             more["purpose"] = purpose.value
             state.count_free_call()
         more |= {"effect": effect} if effect is not None else {}
-        more |= {"authority": flight.authority} if flight.authority is not None else {}
+        restricted = flight.authority is not None and flight.authority.restricts
+        more |= {"authority": flight.authority} if restricted else {}
         more |= {"send": flight.send} if flight.send != 1 else {}
         more |= {"deadline_s": flight.deadline_s} if flight.deadline_s != USUAL_S else {}
         more |= {"question": question, "reply": reply} if question else {}

@@ -28,7 +28,7 @@ class Compensation(Frozen):
     unknown: bool = False
     """Whether nobody knows yet if the effect took place."""
     authority: Authority | None = None
-    """Who may decide about the effect, and so about undoing it; None when that was never recorded."""
+    """Who may decide about the effect, and so about undoing it; None when no rule names anybody."""
 
 
 def compensation_of(effect: Effect) -> Compensation:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import worker
-from store.database import sqlite
+from store.database.sqlite import SqliteDatabase
 from tests.crash.points import PLACES
 from workflows import carrying
 
@@ -76,13 +76,13 @@ class Killer:
 
         Another send of the batch may write at that moment; no second worker could then even open the store.
         """
-        original = sqlite._run
+        original = SqliteDatabase._run
 
-        def run(*arguments: Any) -> Any:
+        def run(*arguments: Any, **named: Any) -> Any:
             with self.in_store:
-                return original(*arguments)
+                return original(*arguments, **named)
 
-        sqlite._run = run
+        SqliteDatabase._run = run
 
     def _deadly(self, original: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         only = ONLY.get(self.place, lambda _: True)
