@@ -1,7 +1,6 @@
 """A whole engine for one test: worker, store, mailbox and scripted model, all real."""
 
 import asyncio
-import gc
 import json
 import sqlite3
 import sys
@@ -120,9 +119,6 @@ async def engine(
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
     database = folder / "mailbox.db"
     async with AsyncExitStack() as stack:
-        if cached:
-            # A worker that stops leaves the runs in its cache behind; their coroutines must end here, not anywhere.
-            stack.callback(gc.collect)
         if "toolbox" not in settings:
             address = await stack.enter_async_context(open_mailbox(database, Faults.read(env or {})))
             settings["toolbox"] = toolbox_of(folder, database, address=address)
