@@ -1,7 +1,6 @@
 """One run of very many steps on a worker of its own process, watched step by step."""
 
 import asyncio
-import os
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from temporalio.client import Client, WorkflowHistory
 
 from backstay.client import Backstay, Run
 from backstay.testing import Conversation, Reply
+from benchmarks.processes import cpu_seconds, memory_kb
 from examples.mailbox.seed import seed
 from store.opening import open_store
 from tests.crash.case import Case, open_case
@@ -31,7 +31,6 @@ SWITCH_AT = 120
 """Events after which a run that is killed amid switches continues."""
 STEPS_A_KILL = 12
 """More than an execution of so few events has, since a worker is killed at the switches."""
-TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass
@@ -93,16 +92,6 @@ class Watch:
         begin, end = self.samples[first], self.samples[last]
         steps = end.step - begin.step
         return 1000 * (end.at - begin.at) / steps, 1000 * (end.cpu_s - begin.cpu_s) / steps
-
-
-def cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
-
-
-def memory_kb(pid: int) -> int:
-    lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:"))
 
 
 @asynccontextmanager
