@@ -11,6 +11,7 @@ from temporalio.exceptions import ActivityError, ApplicationError, CancelledErro
 from backstay import errors
 from backstay.requests import OfRun
 from backstay.task.event import Event
+from backstay.task.result import Failure
 from workflows.options import options_for
 from workflows.state import RunState
 from workflows.stopwatch import Stopwatch
@@ -116,7 +117,7 @@ class ActivityCalls:
         try:
             return await self.execute_once(call, ask, summary=summary)
         except ApplicationError as error:
-            raise failure_of(error) from None
+            raise error_of(error) from None
 
     @contextmanager
     def _counted(self) -> Generator[None]:
@@ -160,9 +161,6 @@ def cause_of(error: ActivityError) -> BaseException:
             return ApplicationError(f"no answer from the worker: {error.cause}", type=LOST)
 
 
-def failure_of(error: ApplicationError) -> errors.BackstayError:
+def error_of(error: ApplicationError) -> errors.BackstayError:
     """Return the BackstayError for an activity's failure; an unknown type is a bug in backstay."""
-    kind = getattr(errors, error.type or "", None)
-    if isinstance(kind, type) and issubclass(kind, errors.BackstayError):
-        return kind(error.message)
-    return errors.InternalError(f"{error.type or 'unknown'}: {error.message}")
+    return Failure(type=error.type or "unknown", message=error.message).error()

@@ -46,6 +46,13 @@ class CallInFlight:
             done=self.done,
         )
 
+    def go_on(self, begun: BegunCall) -> "CallInFlight":
+        """Go on where the execution before stood."""
+        self.begun_before = True
+        self.effect, self.send, self.authority = begun.effect, begun.send, begun.authority
+        self.result, self.raised, self.done = begun.result, begun.raised, begun.done
+        return self
+
     def answer_before(self) -> ToolResult | None:
         """Return, once, the last answer that the execution before got."""
         answer, self.begun_before = self.result if self.begun_before else None, False

@@ -7,11 +7,10 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 from backstay import calls, errors
-from backstay.effects.compensation import UndoOutcome
 from backstay.task.decision import Finish
 from backstay.task.result import Failure, Outcome, Result, usage_shown
 from backstay.task.status import State
-from workflows.activity_calls import failure_of
+from workflows.activity_calls import error_of
 from workflows.model_calls import ModelCalls
 from workflows.rollback import Rollback
 from workflows.run_context import RunContext
@@ -50,7 +49,7 @@ def ended_by(error: BaseException, *, cancelled: bool) -> Ended:
     if cancelled:
         return Ended(Outcome.CANCELLED, error=errors.Cancelled())
     if isinstance(error, ApplicationError):
-        error = failure_of(error)
+        error = error_of(error)
     match error:
         case errors.BudgetExceeded():
             return Ended(Outcome.BUDGET_EXCEEDED, error=error)
@@ -65,8 +64,7 @@ def ended_by(error: BaseException, *, cancelled: bool) -> Ended:
 
 def ended_before(kept: EndedWork) -> Ended:
     """Return the end that the execution before has come to."""
-    error = None if kept.error is None else ApplicationError(kept.error.message, type=kept.error.type)
-    return Ended(kept.outcome, kept.summary, kept.outputs, None if error is None else failure_of(error))
+    return Ended(kept.outcome, kept.summary, kept.outputs, kept.error.error() if kept.error else None)
 
 
 class Ending:
@@ -81,21 +79,20 @@ class Ending:
         context = self.context
         context.ending = True
         await workflow.wait_condition(lambda: not context.undoing)
-        before, counts = context.state.work.ended, context.state.undone_counts
-        began = before is None
-        if began and ended.outcome is Outcome.BUDGET_EXCEEDED and context.state.budget.on_exhausted == "finalize":
+        before = context.state.work.ended
+        summarised = ended.outcome is Outcome.BUDGET_EXCEEDED and context.state.budget.on_exhausted == "finalize"
+        if summarised and before is None:
             ended = await self._with_summary(ended)
-        error = None if ended.error is None else Failure(type=type(ended.error).__name__, message=str(ended.error))
-        context.state.work.ended = EndedWork(
+        context.state.work.ended = kept = EndedWork(
             outcome=ended.outcome,
             summary=ended.summary,
             outputs=ended.outputs,
-            error=error,
-            undone=dict(counts) if before is None else before.undone,
+            error=None if ended.error is None else Failure.of(ended.error),
+            undone=dict(context.state.undone_counts) if before is None else before.undone,
         )
-        undone = await self._rolled_back(ended)
+        await self._roll_back(ended)
         context.approvals.withdraw_unasked()
-        result = self._result(ended, self._outcome_after(ended.outcome, undone, context.state.work.ended.undone))
+        result = self._result(ended, kept)
         context.record(
             "run.ended",
             f"{result.outcome.value}: {(result.error.message if result.error else result.final_summary)[:200]}",
@@ -108,17 +105,17 @@ class Ending:
         text = str(ended.error)
         return Ended(ended.outcome, f"{text}\n\n{summary}" if summary else text, ended.outputs, ended.error)
 
-    async def _rolled_back(self, ended: Ended) -> UndoOutcome:
+    async def _roll_back(self, ended: Ended) -> None:
         due = ended.outcome in {Outcome.FAILED, Outcome.REJECTED, Outcome.CANCELLED} or (
             ended.outcome is Outcome.BUDGET_EXCEEDED and self.context.state.budget.on_exhausted == "fail"
         )
         keep = self.context.state.task.on_failure == "keep"
         if not due or keep or not self.context.state.opened.store:
-            return UndoOutcome()
+            return
         if self._withheld(ended):
             self.context.record("undo.withheld", WITHHELD)
-            return UndoOutcome()
-        return await Rollback(self.context).undo(between=self.context.turn)
+            return
+        await Rollback(self.context).undo(between=self.context.turn)
 
     def _withheld(self, ended: Ended) -> bool:
         """Return whether effects of a cancelled run stand, because nobody can prove who cancels a workflow."""
@@ -126,33 +123,32 @@ class Ending:
         would = ended.outcome is Outcome.CANCELLED and state.task.on_failure != "keep" and bool(state.undo.count)
         return would and self.context.approvals.restricted
 
-    def _result(self, ended: Ended, outcome: Outcome) -> Result:
+    def _result(self, ended: Ended, kept: EndedWork) -> Result:
         state = self.context.state
         info = workflow.info()
-        error = ended.error
+        outcome = self._outcome_after(kept)
         # What stays at its default does not reach history.
         more: dict[str, Any] = {"programs_unavailable": why} if (why := state.programs_unavailable) else {}
         return Result(
             outcome=outcome,
             success=outcome is Outcome.COMPLETED,
-            final_summary=ended.summary or _summary(error, withheld=self._withheld(ended)),
+            final_summary=ended.summary or _summary(ended.error, withheld=self._withheld(ended)),
             raw_outputs=ended.outputs,
             usage=usage_shown(state.usage, state.ledger.spent),
             budget=state.budget,
             undone=tuple(state.undone),
-            error=None if error is None else Failure(type=type(error).__name__, message=str(error)),
+            error=kept.error,
             workflow_id=info.workflow_id,
             run_id=info.run_id,
             **more,
         )
 
-    def _outcome_after(self, outcome: Outcome, undone: UndoOutcome, before: dict[str, int]) -> Outcome:
-        # What executions before this one undid counts, too.
+    def _outcome_after(self, kept: EndedWork) -> Outcome:
         counts = self.context.state.undone_counts
-        if undone.parked or counts.get("parked", 0) > before.get("parked", 0):
+        if counts.get("parked", 0) > kept.undone.get("parked", 0):
             return Outcome.ROLLBACK_FAILED
-        some = undone.compensated or counts.get("compensated", 0) > before.get("compensated", 0)
-        return Outcome.ROLLED_BACK if some and outcome is not Outcome.CANCELLED else outcome
+        some = counts.get("compensated", 0) > kept.undone.get("compensated", 0)
+        return Outcome.ROLLED_BACK if some and kept.outcome is not Outcome.CANCELLED else kept.outcome
 
     async def _stored(self, result: Result) -> Result:
         state, closed = self.context.state, calls.Closed()

@@ -11,7 +11,7 @@ from backstay.budgets.budget import MICRO, Limit, Reservation, exceeded
 from backstay.errors import BudgetExceeded
 from backstay.task.decision import Decision
 from backstay.task.status import State
-from workflows.activity_calls import BUG, BUGS_WAIT, LOST, failure_of
+from workflows.activity_calls import BUG, BUGS_WAIT, LOST, error_of
 from workflows.run_context import RunContext
 
 TRIES = 3
@@ -145,7 +145,7 @@ class ModelCalls:
         kind = error.type or ""
         self.context.record("model.failed", f"try {tries}: {error.message}", type=kind)
         if kind not in ASKS or (kind == BUG and not workflow.patched(BUGS_WAIT)):
-            raise failure_of(error)
+            raise error_of(error)
         wait = facts.get("retry_after")
         if isinstance(wait, int | float) and wait > 0 and tries < WAITS:
             seconds = min(float(wait), LONGEST_WAIT_S)
@@ -157,7 +157,7 @@ class ModelCalls:
             await workflow.sleep(pause, summary=f"before try {tries + 1} of the model")
             return False
         if not await self.context.activities.ask_about_fault(f"ask_model: {error.message}"):
-            raise failure_of(error)
+            raise error_of(error)
         return True
 
     def _may_retry(self, kind: str, tries: int, since: datetime, pause: timedelta) -> bool:

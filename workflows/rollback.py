@@ -47,6 +47,7 @@ class Rollback:
 
         `between` is awaited before each one, when nothing is in flight. It may replace the stack by a trimmed one, or
         continue the workflow as a new execution; Rollback goes on there with what the stack and the store hold.
+        When it raises Rejected, the effects that are left stay.
         """
         outcome = UndoOutcome()
 
@@ -63,9 +64,8 @@ class Rollback:
         state = self.context.state
         with self.context.doing(State.UNDOING):
             for slot in state.undo.to_undo(to_step):
-                await between()
-                if _too_long():
-                    note(self._left(to_step, TOO_LONG))
+                if why := await _stopped(between):
+                    note(self._left(to_step, why))
                     return
                 await self._undo(slot, note)
             more = True
@@ -76,9 +76,8 @@ class Rollback:
                     note(self._left(to_step, f"they could not be read: {error.type}: {error.message}"))
                     return
                 for effect in page.effects:
-                    await between()
-                    if _too_long():
-                        note(self._left(to_step, TOO_LONG))
+                    if why := await _stopped(between):
+                        note(self._left(to_step, why))
                         return
                     await self._undo(compensation_of(effect), note, stored=True)
                 more = page.more
@@ -176,7 +175,12 @@ async def _nothing() -> None:
     return None
 
 
-def _too_long() -> bool:
+async def _stopped(between: Callable[[], Awaitable[None]]) -> str:
+    """Return why the undo stops here, or an empty string."""
+    try:
+        await between()
+    except Rejected as error:
+        return str(error)
     info = workflow.info()
     long = info.get_current_history_length() > STOPS_AT_EVENTS or info.get_current_history_size() > STOPS_AT_BYTES
-    return long and workflow.patched(STOPS)
+    return TOO_LONG if long and workflow.patched(STOPS) else ""

@@ -3,10 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from typing import Any
-
-from temporalio.exceptions import ApplicationError
 
 from backstay import calls, errors
 from backstay.approvals.approval import RequestKind, Verdict
@@ -18,7 +15,6 @@ from backstay.task.result import Failure
 from backstay.task.status import State
 from backstay.tools.stages import Purpose, Stage, applies
 from backstay.tools.tool import Elicitation, ToolCall, ToolResult
-from workflows.activity_calls import failure_of
 from workflows.approvals import never
 from workflows.calls_in_flight import BatchInFlight, CallInFlight
 from workflows.consent import Answered, Consent, refused, rejected, shown_call
@@ -29,7 +25,6 @@ from workflows.work import Decided
 QUESTIONS = 10
 """How often in a row a server may ask; a server that never has enough gets no answer."""
 USUAL_S = 30
-CARRIED = ("effect", "send", "authority", "result", "raised", "done")
 BAD = "AnswerInvalid"
 """The type of a result that only says what is wrong with a person's answer; the question still stands."""
 
@@ -109,11 +104,7 @@ class ToolCalls:
         batch, work.batch = work.batch, None
         if batch is None:
             return None
-        calls_before = [
-            replace(flight(begun.call), begun_before=True, **{name: getattr(begun, name) for name in CARRIED})
-            for begun in batch.calls
-        ]
-        return BatchInFlight(batch.refused, calls_before)
+        return BatchInFlight(batch.refused, [flight(begun.call).go_on(begun) for begun in batch.calls])
 
     async def _together(self, running: Sequence[Coroutine[Any, Any, Performed]]) -> list[Performed]:
         self.context.calls_in_flight += 1
@@ -131,13 +122,13 @@ class ToolCalls:
     async def _made(self, flight: CallInFlight) -> Performed:
         """Run one call from its intent to its outcome."""
         if flight.raised is not None:
-            raise failure_of(ApplicationError(flight.raised.message, type=flight.raised.type))
+            raise flight.raised.error()
         if flight.done and flight.result is not None:
             return Performed(flight.call, flight.result)
         try:
             result = await self._outcome(flight)
         except errors.BackstayError as error:
-            flight.raised = Failure(type=type(error).__name__, message=str(error))
+            flight.raised = Failure.of(error)
             raise
         flight.result, flight.done = result, True
         return Performed(flight.call, result)

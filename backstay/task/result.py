@@ -5,6 +5,7 @@ from typing import Any
 
 from pydantic import Field
 
+from backstay import errors
 from backstay.budgets.budget import MICRO, Budget
 from backstay.budgets.usage import Usage
 from backstay.effects.compensation import Undone
@@ -30,6 +31,18 @@ class Failure(Frozen):
 
     type: str
     message: str
+
+    @classmethod
+    def of(cls, error: errors.BackstayError) -> "Failure":
+        """Name an error."""
+        return cls(type=type(error).__name__, message=str(error))
+
+    def error(self) -> errors.BackstayError:
+        """Return the error that is named; an unknown type is a bug in backstay."""
+        kind = getattr(errors, self.type, None)
+        if isinstance(kind, type) and issubclass(kind, errors.BackstayError):
+            return kind(self.message)
+        return errors.InternalError(f"{self.type}: {self.message}")
 
 
 class Result(Frozen):

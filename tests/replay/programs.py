@@ -24,13 +24,13 @@ SCRIPTS: dict[str, Script] = {
 
 
 @asynccontextmanager
-async def _sandbox() -> AsyncGenerator[Sandbox]:
+async def open_programs() -> AsyncGenerator[Sandbox]:
     async with open_sandbox(nsjail=None, home=ROOT / "build" / "sandbox", image="python") as sandbox:
         yield sandbox
 
 
 async def program(engine: Engine) -> Handle:
-    async with _sandbox() as sandbox, sandbox_role(engine.client, engine.settings, sandbox):
+    async with open_programs() as sandbox, sandbox_role(engine.client, engine.settings, sandbox):
         handle = await engine.start({"text": "program"}, "golden-program")
         await decided(handle, "approve")
         await ended(handle)
@@ -39,10 +39,10 @@ async def program(engine: Engine) -> Handle:
 
 async def program_fed(engine: Engine) -> Handle:
     """The worker that keeps the program goes while a person is asked, and another one feeds its journal to a jail."""
-    async with _sandbox() as sandbox, sandbox_role(engine.client, engine.settings, sandbox):
+    async with open_programs() as sandbox, sandbox_role(engine.client, engine.settings, sandbox):
         handle = await engine.start({"text": "program-fed"}, "golden-program-fed")
         await requested(handle)
-    async with _sandbox() as sandbox, sandbox_role(engine.client, engine.settings, sandbox):
+    async with open_programs() as sandbox, sandbox_role(engine.client, engine.settings, sandbox):
         await decided(handle, "approve")
         await ended(handle)
     return handle
@@ -50,7 +50,7 @@ async def program_fed(engine: Engine) -> Handle:
 
 async def program_asked_back(engine: Engine) -> Handle:
     """The server of a call that a program makes asks a person, who declines."""
-    async with _sandbox() as sandbox, sandbox_role(engine.client, engine.settings, sandbox):
+    async with open_programs() as sandbox, sandbox_role(engine.client, engine.settings, sandbox):
         handle = await engine.start({"text": "program-asked-back"}, "golden-program-asked-back")
         await decided(handle, "approve")
         await decided(handle, "reject", "elicitation")

@@ -4,7 +4,7 @@ import asyncio
 
 from backstay.testing import Conversation, Reply
 from tests.engine import Engine, pending
-from tests.replay import lost_answers, programs, steered
+from tests.replay import continued, lost_answers, programs, steered
 from tests.replay.steps import FINISH, READ, SEND, Handle, Play, Script, decided, find
 
 OTHER = ("mail__send_email", {"to": "b@example.com", "subject": "s", "body": "b"})
@@ -23,6 +23,7 @@ def rules(talk: Conversation) -> Reply:
         **lost_answers.SCRIPTS,
         **steered.SCRIPTS,
         **programs.SCRIPTS,
+        **continued.SCRIPTS,
     }
     name = talk.task.partition("\n")[0]
     if not talk.tools:
@@ -99,4 +100,5 @@ SHAPES: dict[str, Play] = {
     **lost_answers.SHAPES,
     **steered.SHAPES,
     **programs.SHAPES,
+    **continued.SHAPES,
 }

@@ -129,17 +129,17 @@ async def _stopping(handle: Handle) -> bool:
 
 
 async def undo_run(engine: Engine) -> Handle:
-    return await _undone_after_its_end(engine, "undo-run")
+    return await undone_after_its_end(engine, "undo-run")
 
 
 async def undo_run_lost(engine: Engine) -> Handle:
     """The first UndoRun loses the answer of the compensation; the second finds that, and is the one that is kept."""
-    first = await _undone_after_its_end(engine, "undo-run-lost")
+    first = await undone_after_its_end(engine, "undo-run-lost")
     await ended(first)
     return await _undo(engine, "golden-undo-run-lost-first", "golden-undo-run-lost")
 
 
-async def _undone_after_its_end(engine: Engine, name: str) -> Handle:
+async def undone_after_its_end(engine: Engine, name: str) -> Handle:
     await ended(await engine.start({"text": name}, f"golden-{name}-first"))
     return await _undo(engine, f"golden-{name}-first", f"golden-{name}")
 

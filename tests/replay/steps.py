@@ -75,6 +75,13 @@ async def decided(handle: Handle, verdict: str, kind: str = "", **more: Any) -> 
     await handle.execute_update("decide", {"request_id": request["id"], "verdict": verdict, "by": "ana", **more})
 
 
+async def switched(handle: Handle) -> None:
+    """Wait until a run has continued as a new execution."""
+    async with asyncio.timeout(45):
+        while (await handle.describe()).run_id == handle.first_execution_run_id:
+            await asyncio.sleep(0.1)
+
+
 async def called(engine: Engine, tool: str) -> None:
     """Wait until the bank was asked for this."""
     bank = ScriptedServer(folder_of(engine) / "bank.json", [])

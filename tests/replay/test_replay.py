@@ -15,6 +15,7 @@ from tests.engine import assert_no_task_failure
 from tests.replay.shapes import SHAPES, rules
 from tests.replay.steps import ended, options
 from workflows import model_calls, run_task
+from workflows.approvals import Approvals
 from workflows.reconcile import Reconcile
 from workflows.rollback import Rollback
 from workflows.tool_calls import ToolCalls
@@ -49,6 +50,12 @@ HOLDS = {
     "undo-run-lost": ["load_effects", "settle_effect look", "call_tool undo", UNKNOWN],
     "program-fed": ["resume_program", "update decide", "resume_program", "timed out", "resume_program", "digest"],
     "program-asked-back": ["resume_program", "call_tool", "update decide", "call_tool answering", "resume_program"],
+    "continued": ["update decide", "check_proof", "patched continue-as-new", "carry_over"],
+    "continued-2": ["load_carried", "update decide", "check_proof", "call_tool", "ask_model", "carry_over"],
+    "continued-program": ["resume_program", "patched continue-as-new", "carry_over"],
+    "continued-program-2": ["load_carried", "resume_program", "update decide", *["call_tool"] * 2, "resume_program"],
+    "continued-undo": ["load_effects", *["call_tool undo"] * 3, "carry_over"],
+    "continued-undo-2": ["load_carried", *["call_tool undo"] * 3],
 }
 """What a shape is kept for, in this order; other things may stand between."""
 
@@ -148,6 +155,10 @@ async def _never_sent(self, effect, *, undo=False):
     return Effect(id="", n=effect, tool="", args_digest="", state=EffectState.PLANNED)
 
 
+def _forgotten(self, requests):
+    return None
+
+
 async def _search_first(self, purpose, batch, **options):
     await run_task.search(self.context, "look again", limit=1)
     return await _PERFORM(self, purpose, batch, **options)
@@ -171,6 +182,7 @@ _COMPENSATED = Rollback._compensated
         (Rollback, "_known", _trusted, "lost-cancelled"),
         (Rollback, "_compensated", _sent_twice, "lost-undo"),
         (Reconcile, "look", _never_sent, "undo-run"),
+        (Approvals, "reopen", _forgotten, "continued-2"),
     ],
     ids=[
         "an activity is left out",
@@ -184,6 +196,7 @@ _COMPENSATED = Rollback._compensated
         "an unknown effect is taken back unchecked",
         "a lost compensation is made again",
         "earlier compensations are not looked up",
+        "a request of the execution before is asked again",
     ],
 )
 async def test_a_changed_workflow_is_noticed(monkeypatch, owner, name, mutation, shape):

@@ -308,6 +308,18 @@ ROWS = (
         ),
     ),
     row(
+        "loop:stuck",
+        "design 6; issue Endless",
+        "a run that cannot continue pauses at 60 % of what the server allows and asks, as does its rollback; where a "
+        "person stops that, the effects that are left stay and are named",
+        in_file(
+            "e2e/test_stuck.py",
+            "test_it_says_why_and_goes_on_each_time_a_person_says_so",
+            "test_when_a_person_ends_it_the_rollback_asks_too_and_goes_on",
+            "test_effects_stay_and_are_named_when_a_person_stops_the_rollback",
+        ),
+    ),
+    row(
         "loop:without-end",
         "design 6; issue Endless",
         "whatever a run waits for goes on in its next execution: requests with votes, proofs and times of expiry, what "
