@@ -6,7 +6,7 @@ BackstayError
 |   +-- Denied                Rejected             Expired             NotVerified
 |   +-- BudgetExceeded        ReservationTooSmall
 |   +-- ToolNotFound          ToolChanged          ArgumentsInvalid
-|   +-- OutcomeUnknown        EffectConflict       CompensationFailed
+|   +-- OutcomeUnknown        AnswerDoubtful       EffectConflict      CompensationFailed
 |   +-- DecisionRefused       ModelRefused         RunOpen             RunNotFound
 |   +-- Pruned                QuorumPending         RunTimedOut         RunTerminated
 |   +-- IsolationUnavailable  ImageMissing         ProgramDiverged
@@ -101,6 +101,10 @@ class ArgumentsInvalid(Final):
 
 class OutcomeUnknown(Final):
     """The call was sent and nobody knows whether it took effect."""
+
+
+class AnswerDoubtful(Final):
+    """The answer reports an error, and nobody knows whether the call took effect."""
 
 
 class EffectConflict(Final):

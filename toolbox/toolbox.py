@@ -143,8 +143,17 @@ class Toolbox:
                 problems.append(f"{name}.{listed.name[:60]}: left out because its schema passes {_SCHEMA_BYTES} bytes")
             else:
                 declared = _declared(listed, entry.tools.get(listed.name))
-                trusted, serial, timeout = entry.trusted, entry.serial, entry.timeout
-                definitions.append(define(name, listed, declared, trusted=trusted, serial=serial, timeout=timeout))
+                definitions.append(
+                    define(
+                        name,
+                        listed,
+                        declared,
+                        trusted=entry.trusted,
+                        serial=entry.serial,
+                        parallel=entry.parallel,
+                        timeout=entry.timeout,
+                    )
+                )
         listed_names = {listed.name for listed in listing.tools}
         if listed_names:
             missing = [tool for tool in entry.tools if tool not in listed_names]

@@ -22,6 +22,8 @@ class CallInFlight:
     """The number of the effect that it makes, checks or undoes; None for a read."""
     send: int = 1
     """Counts deliberate sends."""
+    ordered: bool = False
+    """Whether it waits for the calls to the same provider that were decided before it."""
     unless: Callable[[], bool] = never
     """Whether questions about it are no longer needed."""
     authority: Authority | None = None

@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Literal
 
+from temporalio import workflow
+
 from backstay import calls, errors
 from backstay.approvals import deciding
 from backstay.approvals.approval import ApprovalRequest, CallVerdict, RequestedCall, RequestKind, Verdict
 from backstay.budgets.budget import calls_refused
 from backstay.canonical import digest_of
 from backstay.errors import DecisionRefused
-from backstay.policies.policy import rule
+from backstay.policies.policy import rule, rule_on_repeat
 from backstay.policies.ruling import Ruling, stricter
 from backstay.requests import PreviewedCall
 from backstay.shown import one_line, shown_arguments
@@ -22,11 +24,14 @@ from backstay.tools.stages import Purpose, Stage, applies
 from backstay.tools.tool import ToolCall, ToolResult
 from workflows.approvals import never
 from workflows.run_context import RunContext
+from workflows.state import write_key
 from workflows.work import Decided
 
 DECISIONS = (Verdict.APPROVE.value, Verdict.MODIFY.value, Verdict.REJECT.value)
 WHOLE_DECISIONS = (Verdict.APPROVE.value, Verdict.REJECT.value)
 """For compensations and programs: a person approves or rejects them as a whole and cannot change parts."""
+REPEATED_WRITES = "repeated-writes"
+"""Since this change people are asked about a write that repeats another one of the run."""
 SHOWN_CHARACTERS = 30_000
 """How much of its arguments one request shows; every query answer must stay under 128 KiB."""
 Consented = ToolCall | ToolResult
@@ -67,6 +72,8 @@ class Consent:
         if not applies(purpose, Stage.RULE):
             return dict(enumerate(batch))
         ruled = [Ruled(index, call, self._ruling(call, purpose)) for index, call in enumerate(batch)]
+        if purpose in {Purpose.CALL, Purpose.PROGRAM} and kind is None:
+            ruled = self._with_repeats(ruled)
         answered: Answered = {}
         asked: dict[tuple[Any, ...], list[Ruled]] = {}
         for item in ruled:
@@ -99,6 +106,21 @@ class Consent:
     def _ruling(self, call: ToolCall, purpose: Purpose) -> Ruling:
         section: Literal["call", "undo"] = "undo" if purpose is Purpose.UNDO else "call"
         return rule(self.context.state.opened.policy, call.tool, call.arguments, purpose=section)
+
+    def _with_repeats(self, ruled: list[Ruled]) -> list[Ruled]:
+        """Return the calls with the rulings of those that repeat a write of the run, or of the same batch."""
+        policy, writes = self.context.state.opened.policy, self.context.state.writes
+        found: list[Ruled] = []
+        seen: dict[str, int] = {}
+        for item in ruled:
+            key, ruling = write_key(item.call), item.ruling
+            if item.call.effectful and ruling.verdict != "deny":
+                here = seen.setdefault(key, item.index)
+                earlier = writes[key].told() if key in writes else f"call {here} beside it is the same"
+                if (key in writes or here != item.index) and workflow.patched(REPEATED_WRITES):
+                    ruling = rule_on_repeat(policy, ruling, earlier)
+            found.append(Ruled(item.index, item.call, ruling))
+        return found
 
     async def _ask_all(
         self, groups: list[list[Ruled]], purpose: Purpose, kind: RequestKind | None, unless: Callable[[], bool]

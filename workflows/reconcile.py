@@ -8,7 +8,7 @@ from temporalio import workflow
 
 from backstay import calls
 from backstay.approvals.approval import RequestKind, Verdict
-from backstay.effects.effect import Effect, EffectState
+from backstay.effects.effect import DOUBTFUL, Effect, EffectState
 from backstay.shown import one_line
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import Safety, Tool, ToolCall, ToolResult
@@ -22,6 +22,8 @@ VERIFY_TIMEOUT_S = 15
 UNDO_BACKOFF_S = (1, 2)
 VERIFY_LOST_UNDO = "verify-lost-undo"
 """The patch id; since this change, a compensation whose answer is lost is checked before it is parked."""
+VERIFY_DOUBTFUL = "verify-doubtful"
+"""Since this change an answer that reports an error is checked where the tool declares a check."""
 
 
 class Performed(NamedTuple):
@@ -60,19 +62,25 @@ class Reconcile:
                 self._renumber(flight)
             flight.send += 1
             result = await send(flight)
+        if result.error_type == DOUBTFUL and flight.call.tool.verify and workflow.patched(VERIFY_DOUBTFUL):
+            return await self._verified(flight, result)
         return result
 
     async def undone(self, flight: CallInFlight, result: ToolResult, send: Send) -> ToolResult:
         """Return the outcome of a compensation; one that failed, or provably was not made, is tried again.
 
-        One whose outcome stays unknown is not: a person must look.
+        One whose outcome stays unknown or doubtful is not: a person must look.
         """
         name = flight.call.tool.name
         for pause in (*UNDO_BACKOFF_S, None):
             if result.error_type == "OutcomeUnknown" and workflow.patched(VERIFY_LOST_UNDO):
                 self._record_unknown(flight, f"undo by {name}", result)
                 result = await self._found(flight, result) or result
-            if result.success or result.error_type == "OutcomeUnknown" or pause is None:
+            doubtful = result.error_type == DOUBTFUL and workflow.patched(VERIFY_DOUBTFUL)
+            if doubtful:
+                result = await self._verified(flight, result)
+                doubtful = result.error_type == DOUBTFUL
+            if result.success or doubtful or result.error_type == "OutcomeUnknown" or pause is None:
                 break
             await workflow.sleep(timedelta(seconds=pause), summary=f"{name} again")
             flight.send += 1
@@ -148,6 +156,18 @@ class Reconcile:
         proof = "the declared check proves it did not happen"
         self.context.record("effect.settled", f"{tool.name}: {proof}", effect=effect)
         return ToolResult(success=False, error=proof, error_type="DidNotHappen", verified=False)
+
+    async def _verified(self, flight: CallInFlight, result: ToolResult) -> ToolResult:
+        """Return what the declared check says of a call whose answer reports an error, or that answer."""
+        effect, tool, undo = flight.effect or 0, flight.call.tool.name, flight.purpose is Purpose.UNDO
+        checked = await self.check(tool, effect, undo=undo)
+        if checked is None:
+            return result
+        if checked.verified:
+            self.context.record("effect.settled", f"{tool}: the declared check says it happened", effect=effect)
+            return checked
+        await self.settle(effect, "did_not_happen", f"{result.error}; the declared check agrees", undo=undo)
+        return result.model_copy(update={"error_type": "ToolError"})
 
     async def _ask(self, flight: CallInFlight, result: ToolResult) -> ToolResult | None:
         """Return what a person says of a call; None: it is to be sent again."""

@@ -25,6 +25,7 @@ STOPS_AT_EVENTS = 40_000
 STOPS_AT_BYTES = 40_000_000
 """The server ends a run at 50 MB of history."""
 TOO_LONG = "the history of the run is too long for more; undo again"
+DOUBT = "its answer reports an error ({}); check by hand whether it took effect, and undo it by hand if so: {}"
 UNPROVEN = (
     "its record came after it was decided who may undo the others, and other people may undo this one; "
     "undo the run again, or undo it by hand: {}"
@@ -135,8 +136,12 @@ class Rollback:
             return slot
         effect = await self.reconcile.look(slot.effect)
         if effect.unknown:
-            await self.reconcile.wait_out(effect.settle_in_s, slot.tool)
+            doubtful = effect.state is EffectState.DOUBTFUL
+            if not doubtful:
+                await self.reconcile.wait_out(effect.settle_in_s, slot.tool)
             checked = await self.reconcile.check(slot.tool, slot.effect) if slot.verify else None
+            if doubtful and (checked is None or not checked.verified):
+                return None if checked is not None else DOUBT.format(effect.outcome, slot.shown)
             effect = await self.reconcile.look(slot.effect)
             if checked is None or not checked.verified:
                 why = f"nobody knows whether {slot.tool} took effect; check by hand, then undo: {slot.shown}"
@@ -166,6 +171,8 @@ class Rollback:
     def _named(self, slot: Compensation, state: str, detail: str | None) -> Undone:
         undone = Undone(effect=slot.effect, tool=slot.tool, state=state, shown=slot.shown, detail=detail)
         self.context.state.record_undone(undone)
+        if state == "compensated":
+            self.context.state.record_write_ended(slot.effect, None)
         text = f"{slot.tool}: {state}{'' if detail is None else ', ' + detail}"
         self.context.record("undo.ran", text, effect=slot.effect, state=state)
         return undone

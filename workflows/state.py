@@ -9,17 +9,33 @@ from backstay.approvals.approval import RecordedDecision
 from backstay.budgets.budget import Budget, Ledger
 from backstay.budgets.usage import Usage
 from backstay.calls import NOT_OPENED, Opened
+from backstay.canonical import digest_of
 from backstay.effects.compensation import Undone, UndoOutcome, UndoStack, newest
+from backstay.frozen import Frozen
 from backstay.task.context import ContextItem
 from backstay.task.event import Event
 from backstay.task.status import State
 from backstay.task.task import Task
+from backstay.tools.tool import ToolCall
 from workflows.work import Work
 
 KEPT_EVENTS = 100
 KEPT_ANSWERS = 500
+KEPT_WRITES = 300
 KEPT_REFUSALS = 20
 SAMPLED_REFUSALS = 1000
+
+
+class Write(Frozen):
+    """Hold one write of a run, for when the model decides on the same one again."""
+
+    effect: int
+    at: str
+    said: str = "not answered yet"
+
+    def told(self) -> str:
+        """Return it in words."""
+        return f"the same call was made at {self.at} as effect {self.effect}: {self.said}"
 
 
 class RunState(BaseModel):
@@ -41,6 +57,8 @@ class RunState(BaseModel):
     """How many effects ended compensated, kept or parked, all those included that are not in `undone` any more."""
     context: str = ""
     append: list[ContextItem] = Field(default_factory=list)
+    writes: dict[str, Write] = Field(default_factory=dict)
+    """By tool and arguments: the writes that may have taken effect, the last 300."""
     next_effect: int = 1
     next_event: int = 1
     next_request: int = 1
@@ -105,6 +123,22 @@ class RunState(BaseModel):
         self.next_effect += 1
         return self.next_effect - 1
 
+    def record_write(self, call: ToolCall, effect: int, at: datetime) -> None:
+        """Remember a write that is about to be made; it becomes the last of its kind."""
+        key = write_key(call)
+        self.writes.pop(key, None)
+        self.writes[key] = Write(effect=effect, at=at.isoformat(timespec="seconds"))
+        while len(self.writes) > KEPT_WRITES:
+            self.writes.pop(next(iter(self.writes)))
+
+    def record_write_ended(self, effect: int, said: str | None) -> None:
+        """Remember what a write answered; None when it did not take place, or was undone."""
+        key = next((key for key, write in reversed(self.writes.items()) if write.effect == effect), None)
+        if key is not None and said is None:
+            self.writes.pop(key)
+        elif key is not None and said is not None:
+            self.writes[key] = self.writes[key].model_copy(update={"said": said})
+
     def record_undone(self, undone: Undone) -> None:
         """Count what became of an effect that was to be taken back, and keep the last ones."""
         self.undone_counts[undone.state] = self.undone_counts.get(undone.state, 0) + 1
@@ -165,3 +199,8 @@ class RunState(BaseModel):
             while len(kept) > KEPT_ANSWERS:
                 del kept[next(iter(kept))]
         return answer
+
+
+def write_key(call: ToolCall) -> str:
+    """Return what two equal calls have in common."""
+    return digest_of([call.tool.name, call.arguments])[:16]

@@ -1,14 +1,18 @@
 """Perform tool calls: the one way to the world, steered by the table of purposes and stages."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import nullcontext
 from typing import Any
+
+from temporalio import workflow
 
 from backstay import calls, errors
 from backstay.approvals.approval import RequestKind, Verdict
 from backstay.canonical import digest_of
 from backstay.effects.compensation import Compensation
+from backstay.effects.effect import DOUBTFUL
 from backstay.policies.policy import rule
 from backstay.shown import one_line
 from backstay.task.result import Failure
@@ -25,6 +29,8 @@ from workflows.work import Decided
 QUESTIONS = 10
 """How often in a row a server may ask; a server that never has enough gets no answer."""
 USUAL_S = 30
+ORDERED_WRITES = "ordered-writes"
+"""Since this change writes that were decided together keep their order; before, they were made at the same time."""
 BAD = "AnswerInvalid"
 """The type of a result that only says what is wrong with a person's answer; the question still stands."""
 
@@ -66,6 +72,7 @@ class ToolCalls:
         else:
             flights = self._begun_before(flight) or await self._begun(batch, purpose, answered, flight, unless)
             self.context.batch = flights
+            keep_order(flights.calls)
             try:
                 made = iter(await self._together([self._made(call) for call in flights.calls]))
             finally:
@@ -138,7 +145,8 @@ class ToolCalls:
         if flight.purpose is Purpose.UNDO and self.context.after_end:
             earlier = await self.reconcile.look(flight.effect or 0, undo=True)
             flight.send += earlier.sends_settled
-        async with self.locks.setdefault(tool.provider, asyncio.Lock()) if tool.serial else nullcontext():
+        waits = tool.serial or flight.ordered
+        async with self.locks.setdefault(tool.provider, asyncio.Lock()) if waits else nullcontext():
             result = await self._sent(flight)
             if result.error_type == "ToolChanged" and tool.definition:
                 result = await self._send_changed(flight, result)
@@ -254,6 +262,7 @@ class ToolCalls:
             flight.effect = self.context.state.take_effect_number()
         if flight.effect is None or not applies(flight.purpose, Stage.BIND_UNDO):
             return flight
+        self.context.state.record_write(flight.call, flight.effect, workflow.now())
         flight.authority = rule(self.context.state.opened.policy, flight.call.tool, flight.call.arguments).authority
         slot = Compensation(
             effect=flight.effect,
@@ -272,6 +281,9 @@ class ToolCalls:
     def _note(self, effect: int, result: ToolResult) -> None:
         """Keep in the undo stack what may have happened, drop what certainly did not."""
         state = self.context.state
+        uncertain = result.error_type in {"OutcomeUnknown", "EffectConflict", DOUBTFUL}
+        stands = result.success or uncertain
+        state.record_write_ended(effect, one_line(result.error or "it succeeded", 200) if stands else None)
         slot = next((slot for slot in state.undo.slots if slot.effect == effect), None)
         if slot is None:
             return
@@ -280,9 +292,18 @@ class ToolCalls:
             undo_tool = slot.undo_tool if result.undo is not None or slot.by_effect_id else None
             bound = {"unknown": False, "shown": result.undo or slot.shown, "undo_tool": undo_tool}
             state.undo = state.undo.push(slot.model_copy(update=bound))
-        elif result.error_type not in {"OutcomeUnknown", "EffectConflict"}:
+        elif not uncertain:
             state.undo = state.undo.drop(effect)
         self.context.changed()
+
+
+def keep_order(flights: Sequence[CallInFlight]) -> None:
+    """Have the writes to one provider made one after the other, in the order in which they were decided."""
+    writes = [flight for flight in flights if flight.call.effectful and not flight.call.tool.parallel]
+    many = {name for name, count in Counter(flight.call.tool.provider for flight in writes).items() if count > 1}
+    if many and workflow.patched(ORDERED_WRITES):
+        for flight in writes:
+            flight.ordered = flight.call.tool.provider in many
 
 
 def _going(answered: Answered) -> list[ToolCall]:

@@ -11,13 +11,14 @@ from temporalio import activity
 from activities.records import Records
 from activities.retrying import retry_while_unavailable, scheduled_at
 from activities.tools.elicitations import Elicitations
-from backstay.effects.effect import EffectState
+from backstay.effects.effect import DOUBTFUL, EffectState
 from backstay.errors import OutcomeUnknown, StoreUnavailable, ToolUnavailable
 from backstay.shown import one_line
 from backstay.task.event import Event
 from backstay.tools.tool import ToolResult
 from store.effects.types import Begun, BoundUndo, EffectRow, Intent
 from system.clock import uptime
+from toolbox.configuration.meaning import Judged, Meaning, told
 from toolbox.providers.answer import Answer, refused
 from toolbox.providers.elicitation import InputRequired
 from toolbox.providers.provider import NotSent
@@ -135,23 +136,27 @@ class Send:
         """Do something in the store, again while it is locked; raises StoreUnavailable."""
         return await self.carry(retry_while_unavailable(work, for_s=_patience_s(self.left_s)))
 
-    async def settle(self, answer: Answer, undo: BoundUndo | None) -> None:
-        """Record what the tool answered, together with what takes the effect back."""
+    async def settle(self, answer: Answer, judged: Judged, undo: BoundUndo | None) -> None:
+        """Record what the tool answered and what that means, together with what takes the effect back."""
         question = None if self.intent.undo else answer.question
         if question is None and answer.question is not None and not answer.question.in_call:
             answer = refused("its server asks a question, and nobody can be asked during an undo")
+            judged = Judged(Meaning.FAILED)
         if question is not None:
             self.result = await self._asked(answer, question, undo)
             return
         ref = await self._kept(answer)
-        if answer.success:
+        if judged.meaning is Meaning.APPLIED:
             self.result = _applied(ref, undo)
             await self.record(EffectState.APPLIED, result_ref=ref, undo=undo)
             return
-        shown = await self.stored(lambda: self.records.show(self.intent.run, answer.error or "", self.provider))
-        error = str(shown.payload)[:500]
-        self.result = ToolResult(success=False, ref=ref, error=error, error_type="ToolError")
-        await self.record(EffectState.FAILED, outcome=error, result_ref=ref)
+        words = answer.error or told(answer.data)
+        shown = str((await self.stored(lambda: self.records.show(self.intent.run, words, self.provider))).payload)
+        words = shown if answer.error else one_line(shown, 400)
+        error = (f"{judged.why}: {words}" if judged.why else words)[:500]
+        kind = DOUBTFUL if judged.meaning is Meaning.DOUBTFUL else "ToolError"
+        self.result = ToolResult(success=False, ref=ref, error=error, error_type=kind)
+        await self.record(EffectState(judged.meaning), outcome=error, result_ref=ref)
 
     async def _asked(self, answer: Answer, question: InputRequired, undo: BoundUndo | None) -> ToolResult:
         """Record that the server asks; what an older one did meanwhile is for a person to judge."""
@@ -185,7 +190,7 @@ class Send:
             self.repairs.add(repair)
             repair.add_done_callback(self.repairs.discard)
             return
-        if not settled and state in {EffectState.APPLIED, EffectState.FAILED}:
+        if not settled and state in {EffectState.APPLIED, EffectState.DOUBTFUL, EffectState.FAILED}:
             await self._tell_late(state)
 
     async def _repair(self, settle: Callable[[], Awaitable[bool]]) -> None:

@@ -28,6 +28,7 @@ from backstay.tools.tool import ToolResult
 from store.effects.types import BoundUndo, EffectRow, Intent
 from toolbox.catalog.catalog import Catalog
 from toolbox.catalog.definition import Definition
+from toolbox.configuration.meaning import Meaning, judge
 from toolbox.configuration.template import holds, render
 from toolbox.providers.elicitation import InputResponse
 from toolbox.providers.provider import NotSent
@@ -159,10 +160,11 @@ class Tools(Activities):
                 )
             )
             undo: BoundUndo | None = None
-            if answer.success and applies(Purpose(ask.purpose), Stage.BIND_UNDO):
-                variables = _variables(intent.effect_id, arguments, answer.data)
+            variables = _variables(intent.effect_id, arguments, answer.data)
+            judged = judge(answer, definition.declaration, variables)
+            if judged.meaning is Meaning.APPLIED and applies(Purpose(ask.purpose), Stage.BIND_UNDO):
                 undo = await send.stored(lambda: self._bound(ask.run, catalog, definition, variables))
-            await send.settle(answer, undo)
+            await send.settle(answer, judged, undo)
         return send.result
 
     async def _bound(

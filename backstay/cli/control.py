@@ -14,7 +14,7 @@ from backstay.client import Backstay, Run
 from backstay.errors import RunNotFound, TaskInvalid
 from backstay.settings import Settings
 
-STANDING = frozenset({"applied", "kept", "unknown", "dispatched"})
+STANDING = frozenset({"applied", "doubtful", "kept", "unknown", "dispatched"})
 
 
 async def top_up(

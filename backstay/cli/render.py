@@ -104,7 +104,7 @@ def ending_lines(result: Result) -> Iterator[tuple[str, str]]:
         yield f"{result.error.type}: {result.error.message}", "red"
     for undone in result.undone:
         yield f"undo of {undone_line(undone)}", "magenta"
-    standing = [effect for effect in result.effects if effect.state.value in {"applied", "kept", "unknown"}]
+    standing = [effect for effect in result.effects if effect.state.value in {"applied", "doubtful", "kept", "unknown"}]
     if standing and not result.workflow_id.startswith("undo-"):
         yield f"effects that stand: {len(standing)}; take them back with: backstay undo {result.workflow_id}", ""
 

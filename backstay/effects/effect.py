@@ -3,8 +3,12 @@
 from enum import StrEnum
 
 from backstay.authority import Authority
+from backstay.errors import AnswerDoubtful
 from backstay.frozen import Frozen
 from backstay.tools.tool import ToolResult
+
+DOUBTFUL = AnswerDoubtful.__name__
+"""The type of a result that reports an error and does not prove that nothing happened."""
 
 
 class EffectState(StrEnum):
@@ -13,6 +17,8 @@ class EffectState(StrEnum):
     PLANNED = "planned"
     DISPATCHED = "dispatched"
     APPLIED = "applied"
+    DOUBTFUL = "doubtful"
+    """Its answer reports an error that may have come after it took effect."""
     FAILED = "failed"
     NOT_SENT = "not_sent"
     UNKNOWN = "unknown"
@@ -23,7 +29,10 @@ class EffectState(StrEnum):
 LEGAL: dict[EffectState, frozenset[EffectState]] = {
     EffectState.PLANNED: frozenset({EffectState.DISPATCHED}),
     EffectState.DISPATCHED: frozenset(
-        {EffectState.APPLIED, EffectState.FAILED, EffectState.NOT_SENT, EffectState.UNKNOWN}
+        {EffectState.APPLIED, EffectState.DOUBTFUL, EffectState.FAILED, EffectState.NOT_SENT, EffectState.UNKNOWN}
+    ),
+    EffectState.DOUBTFUL: frozenset(
+        {EffectState.APPLIED, EffectState.FAILED, EffectState.NOT_SENT, EffectState.COMPENSATED}
     ),
     EffectState.NOT_SENT: frozenset({EffectState.DISPATCHED}),
     EffectState.UNKNOWN: frozenset(
@@ -66,8 +75,8 @@ class Effect(Frozen):
 
     @property
     def unknown(self) -> bool:
-        """Return whether the outcome of the effect is unknown."""
-        return self.state in {EffectState.DISPATCHED, EffectState.UNKNOWN}
+        """Return whether nobody knows whether the effect took place."""
+        return self.state in {EffectState.DISPATCHED, EffectState.UNKNOWN, EffectState.DOUBTFUL}
 
     @property
     def recorded(self) -> ToolResult | None:
@@ -76,10 +85,9 @@ class Effect(Frozen):
             case EffectState.APPLIED | EffectState.COMPENSATED | EffectState.KEPT:
                 note = None if self.result else self.outcome
                 return ToolResult(success=True, ref=self.result, error=note, undo=self.undo, recorded=True)
-            case EffectState.FAILED:
-                return ToolResult(
-                    success=False, ref=self.result, error=self.outcome, error_type="ToolError", recorded=True
-                )
+            case EffectState.FAILED | EffectState.DOUBTFUL:
+                kind = "ToolError" if self.state is EffectState.FAILED else DOUBTFUL
+                return ToolResult(success=False, ref=self.result, error=self.outcome, error_type=kind, recorded=True)
             case EffectState.NOT_SENT:
                 why = self.outcome or "it did not happen"
                 return ToolResult(success=False, error=why, error_type="DidNotHappen", recorded=True)
@@ -89,4 +97,5 @@ class Effect(Frozen):
     @property
     def sends_settled(self) -> int:
         """Return how many of its sends have a known outcome."""
-        return self.send - 1 if self.unknown else 0 if self.state is EffectState.PLANNED else self.send
+        lost = self.unknown and self.state is not EffectState.DOUBTFUL
+        return self.send - 1 if lost else 0 if self.state is EffectState.PLANNED else self.send

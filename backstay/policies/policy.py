@@ -66,6 +66,8 @@ class Policy(Frozen):
         default_factory=dict
     )
     """Persons by the name of their group, which starts with `@`."""
+    repeated: Literal["ask", "allow"] = "ask"
+    """Whether people are asked about a write that the run has made before with the same arguments."""
     floor: "Policy | None" = None
     """The operator's policy below a task's own: both apply, the stricter wins."""
 
@@ -138,6 +140,13 @@ class Policy(Frozen):
                 f"{where}.quorum: {rule.quorum} of {len(persons)} approvers ({', '.join(persons)}) can never agree; "
                 f"lower it to at most {len(persons)} or name more approvers"
             )
+
+
+def rule_on_repeat(policy: Policy, ruling: Ruling, earlier: str) -> Ruling:
+    """Rule on a write that the run has made before; `earlier` says when, and what came of it."""
+    if ruling.verdict == "deny" or all(layer.repeated == "allow" for layer in policy.layers):
+        return ruling
+    return ruling.model_copy(update={"verdict": "ask", "rule": clip_line(f"repeated: {earlier}; {ruling.rule}")})
 
 
 def forbids(policy: Policy, tool: Tool) -> str | None:
@@ -240,7 +249,7 @@ def _without_opinions(data: Any, groups: dict[str, tuple[str, ...]]) -> Any:
     if not isinstance(data, dict):
         return data
     default, undo, own_groups = (data.get(key) or {} for key in ("default", "undo", "groups"))
-    filled = dict(data)
+    filled = {"repeated": "allow"} | data
     if isinstance(default, dict):
         filled["default"] = {safety.value: "allow" for safety in Safety} | default
     if isinstance(undo, dict):

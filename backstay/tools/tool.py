@@ -55,6 +55,8 @@ class Tool(Frozen):
     """Whether a negative check proves that nothing happened."""
     serial: bool = False
     """Whether calls to this tool's provider run one after another."""
+    parallel: bool = False
+    """Whether writes to this tool's provider that are decided together may be made at the same time."""
     previewed: bool = False
     """Whether what a call would change can be shown before it is made."""
     deadline_s: float | None = None

@@ -18,7 +18,9 @@ from store.effects.types import Begun, BoundUndo, EffectRow, Go, Intent
 from store.runs.decisions import add_decisions
 from store.runs.runs import require_not_pruned
 
-_RECORDED = frozenset({EffectState.APPLIED, EffectState.FAILED, EffectState.COMPENSATED, EffectState.KEPT})
+_RECORDED = frozenset(
+    {EffectState.APPLIED, EffectState.DOUBTFUL, EffectState.FAILED, EffectState.COMPENSATED, EffectState.KEPT}
+)
 
 
 def admit_first(intent: Intent, *, attempt: int, epoch_differs: bool) -> Go:
@@ -61,7 +63,7 @@ _SETTLED_AS = LEGAL[EffectState.DISPATCHED]
 _FIND = select(effects).where(effects.c.effect_id == bindparam("id_"))
 _FIND_LOCKED = _FIND.with_for_update()
 _OF_RUN = select(effects).where(effects.c.run == bindparam("run_")).order_by(effects.c.n, effects.c.undo)
-_COULD_BE_UNDONE = (EffectState.APPLIED, EffectState.DISPATCHED, EffectState.UNKNOWN)
+_COULD_BE_UNDONE = (EffectState.APPLIED, EffectState.DISPATCHED, EffectState.UNKNOWN, EffectState.DOUBTFUL)
 # What was kept because nothing takes it back was dealt with before.
 _OPEN = (
     effects.c.run == bindparam("run_"),

@@ -23,6 +23,7 @@ POLICY = """
 default: {read_only: allow, write_safe: ask, restricted_write: ask}
 allow: ["bank.*"]
 undo: {default: allow}
+repeated: allow
 """
 READ = ("mail__list_customers", {"offset": 0, "limit": 1})
 SEND = ("mail__send_email", {"to": "a@example.com", "subject": "s", "body": "b"})

@@ -2,6 +2,7 @@
 
 from tests.requirements import (
     actions,
+    answers,
     approvals,
     budget,
     client_cli,
@@ -44,6 +45,7 @@ AREAS = (
     context,
     redaction,
     effects,
+    answers,
     recovery,
     budget,
     policy,

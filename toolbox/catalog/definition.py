@@ -40,6 +40,7 @@ def _admitted(annotations: ToolAnnotations) -> Safety:
     return Safety.READ_ONLY if annotations.read_only is None else Safety.WRITE_SAFE
 
 
+_NEWER = ("succeeded_if", "failed_if")
 _DESCRIPTION = 4000
 
 
@@ -89,6 +90,7 @@ def define(
     *,
     trusted: bool,
     serial: bool,
+    parallel: bool = False,
     timeout: float | None = None,
 ) -> Definition:
     """Return the definition of a listed tool; its hash covers all that server and operator say about it."""
@@ -101,6 +103,7 @@ def define(
         verify=declaration.verify is not None,
         verify_is_final=declaration.verify is not None and declaration.verify.verify_is_final,
         serial=serial,
+        parallel=parallel,
         previewed=listed.previewed,
         deadline_s=declaration.timeout or timeout,
     )
@@ -123,10 +126,15 @@ def _hash_of(listed: ListedTool, declaration: Declaration) -> str:
         "input": listed.input_schema,
         "output": listed.output_schema,
         "annotations": asdict(listed.annotations),
-        "declaration": declaration.model_dump(mode="json", exclude={"timeout"}),
+        "declaration": declaration.model_dump(mode="json", exclude={"timeout", *_unset(declaration)}),
         **({"origin": listed.origin} if listed.origin else {}),
     }
     return digest_of(said)[:16]
+
+
+def _unset(declaration: Declaration) -> set[str]:
+    """Return the newer fields that are not set, so that they do not change the hash of a tool that is known."""
+    return {name for name in _NEWER if getattr(declaration, name) == Declaration.model_fields[name].default}
 
 
 def _without(schema: dict[str, Any], argument: str | None) -> dict[str, Any]:

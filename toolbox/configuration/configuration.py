@@ -83,6 +83,8 @@ class ProviderEntry(Strict):
     """Whether the server's own annotations may lower the danger of its tools."""
     serial: bool = False
     """Whether its calls run one after another."""
+    parallel: bool = False
+    """Whether writes that are decided together may be made at the same time, in any order."""
     concurrency: Annotated[int, Field(ge=1, le=1000)] | None = None
     """How many of its calls may run at the same time; None sets no limit."""
     timeout: Annotated[float, Field(gt=0, le=3600)] | None = None

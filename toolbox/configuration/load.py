@@ -224,17 +224,23 @@ def _check_plugin_name(configuration: Configuration, name: str) -> None:
         raise ToolboxInvalid(f"{field} has no usable name; use letters, digits, space, _ and -, at most 48") from None
 
 
+_EXPRESSIONS = frozenset({"succeeded_if", "failed_if", "verify.applied_if", "verify.result"})
+
+
 def _check_templates(configuration: Configuration) -> None:
     for provider, entry in configuration.providers.items():
         for tool, declared in entry.tools.items():
             for field, template, names in _templates(declared):
-                if fault := check(template, names, expression=field in {"verify.applied_if", "verify.result"}):
+                if fault := check(template, names, expression=field in _EXPRESSIONS):
                     raise ToolboxInvalid(f"providers.{provider}.tools.{tool}.{field}: {fault}")
 
 
 def _templates(declared: Declaration) -> Iterator[tuple[str, Any, frozenset[str]]]:
     """Yield the templates with their fields and the names they may use."""
     before, after = frozenset({"arguments", "effect"}), frozenset({"arguments", "effect", "result"})
+    for field in ("succeeded_if", "failed_if"):
+        if (condition := getattr(declared, field)) is not None:
+            yield field, condition, after | {"error"}
     if declared.undo:
         yield "undo.arguments", declared.undo.arguments, after
     if declared.undo_by_effect_id:

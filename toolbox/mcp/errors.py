@@ -1,5 +1,6 @@
 """What an MCP or HTTP error says about a call: refused, not sent, or unknown outcome."""
 
+from dataclasses import replace
 from typing import Any
 
 from mcp.types import (
@@ -37,7 +38,7 @@ def of_protocol_error(code: int, message: str, exchange: HttpExchange | None) ->
         return _over_http(code, message, exchange)
     if exchange is not None or code in _LOCAL:
         raise OutcomeUnknown(message_line(exchange.fault if exchange and exchange.fault else message))
-    return refused(message)
+    return _refused(code, message)
 
 
 def of_fault(error: BaseException) -> Exception:
@@ -85,4 +86,8 @@ def _over_http(code: int, message: str, exchange: HttpExchange) -> Answer:
         raise OutcomeUnknown(f"HTTP {status}: {message_line(message)}")
     if not exchange.answered and code in _LOCAL_OVER_HTTP:
         raise OutcomeUnknown(f"HTTP {status} without a usable answer")
-    return refused(message)
+    return _refused(code, message)
+
+
+def _refused(code: int, message: str) -> Answer:
+    return replace(refused(message), may_have_acted=code not in _BEFORE_EXECUTION)

@@ -44,6 +44,10 @@ class Declaration(Strict):
     """For how many seconds `idempotent` holds; None means for ever."""
     timeout: Annotated[float, Field(gt=0, le=3600)] | None = None
     """For how many seconds it may take to answer; None leaves it to the provider and then to the engine."""
+    succeeded_if: str | None = None
+    """One `{{ expression }}` over `result`, `error`, `arguments` and `effect`: whether it says that it took effect."""
+    failed_if: str | None = None
+    """The same: whether an answer says that it took no effect."""
     undo: CallTemplate | None = None
     """What takes the effect back; its templates may use `result`, `arguments` and `effect`."""
     undo_by_effect_id: CallTemplate | None = None

@@ -1,0 +1,64 @@
+"""What the answer to a write means, by its declaration and by what it looks like."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from toolbox.configuration.meaning import judge, reports_error
+from toolbox.providers.answer import Answer, refused
+from toolbox.providers.declaration import Check, Declaration
+
+SHAPES = json.loads((Path(__file__).parent / "error_answers.json").read_text(encoding="utf-8"))
+VERIFY = Check(tool="find", applied_if="{{ true }}")
+GONE = Answer(success=True, data={"error": "File exists"})
+MADE = Answer(success=True, data={"id": 1})
+
+
+@pytest.mark.parametrize("shape", SHAPES["errors"])
+def test_an_answer_that_only_reports_an_error_is_noticed(shape):
+    assert reports_error(SHAPES["errors"][shape])
+
+
+@pytest.mark.parametrize("shape", SHAPES["answers"])
+def test_an_answer_that_is_none_is_taken_as_it_is(shape):
+    assert not reports_error(SHAPES["answers"][shape])
+
+
+def deep(levels):
+    value = {"error": "no"}
+    for _ in range(levels):
+        value = {"result": value}
+    return value
+
+
+@pytest.mark.parametrize("data", [deep(900), ["x"] * 100_000, "error " * 1_000_000, {"a" * 100_000: 1}, [[]], [[[]]]])
+def test_a_hostile_answer_costs_little_and_raises_nothing(data):
+    reports_error(data)
+
+
+@pytest.mark.parametrize(
+    ("answer", "declared", "meaning"),
+    [
+        (MADE, {}, "applied"),
+        (GONE, {}, "doubtful"),
+        (refused("no"), {}, "failed"),
+        (refused("no"), {"verify": VERIFY}, "doubtful"),
+        (Answer(success=False, error="internal", may_have_acted=True), {}, "doubtful"),
+        (GONE, {"failed_if": "{{ result.error is defined }}"}, "failed"),
+        (MADE, {"failed_if": "{{ result.error is defined }}"}, "applied"),
+        (GONE, {"failed_if": "{{ false }}"}, "applied"),
+        (MADE, {"failed_if": "{{ result.error.code > 3 }}"}, "doubtful"),
+        (MADE, {"succeeded_if": "{{ result.id is defined }}"}, "applied"),
+        (GONE, {"succeeded_if": "{{ result.id is defined }}"}, "failed"),
+        (GONE, {"succeeded_if": "{{ result.id > 0 }}"}, "doubtful"),
+        (MADE, {"succeeded_if": "{{ false }}", "failed_if": "{{ false }}"}, "doubtful"),
+        (MADE, {"succeeded_if": "{{ arguments.a == 1 and effect.id == 'e' }}"}, "applied"),
+        (refused("it exists"), {"failed_if": "{{ 'exists' in error }}", "verify": VERIFY}, "failed"),
+        (refused("no"), {"succeeded_if": "{{ true }}"}, "failed"),
+    ],
+)
+def test_a_declaration_decides_before_the_looks_of_an_answer(answer, declared, meaning):
+    judged = judge(answer, Declaration(**declared), {"arguments": {"a": 1}, "effect": {"id": "e"}})
+
+    assert judged.meaning == meaning

@@ -1,0 +1,234 @@
+"""What the answer to a write means: it took effect, it failed, or nobody can tell."""
+
+import json
+import re
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from backstay.errors import ArgumentsInvalid
+from toolbox.configuration.template import holds
+from toolbox.providers.answer import Answer
+from toolbox.providers.declaration import Declaration
+
+LOOKED_AT = 2000
+"""How many characters of a text are looked at."""
+MAY_HAVE_ACTED = "the error may have come after it took effect"
+_DEPTH = 3
+_SUCCESS = frozenset({"success", "ok", "succeeded", "successful"})
+_FAILURE = frozenset({"iserror", "haserror", "failed"})
+_ERRORS = frozenset(
+    [
+        "error",
+        "errors",
+        "err",
+        "exception",
+        "fault",
+        "failure",
+        "errormessage",
+        "errormessages",
+        "errormsg",
+        "errorcode",
+        "errordescription",
+        "traceback",
+        "failurereason",
+    ]
+)
+_STATES = frozenset({"status", "state", "result", "outcome", "object", "type"})
+_ERROR_STATES = frozenset({"error", "errored", "failed", "failure", "fail", "exception"})
+_STATUS_CODES = frozenset({"status", "statuscode", "httpstatus", "httpcode", "responsecode"})
+_DESCRIPTIVE = frozenset(
+    [
+        "message",
+        "msg",
+        "detail",
+        "details",
+        "title",
+        "description",
+        "reason",
+        "text",
+        "code",
+        "statuscode",
+        "documentationurl",
+        "helpurl",
+        "moreinfo",
+        "requestid",
+        "traceid",
+        "timestamp",
+        "instance",
+        "path",
+        "hint",
+    ]
+)
+_WORDS = ("message", "msg", "detail", "title", "description", "reason", "text")
+_WRAPPERS = frozenset({"result", "data", "body", "response", "output", "content", "value", "payload"})
+_NO_ERROR = frozenset({"none", "null", "no", "no error", "ok", "success", "false", "0"})
+
+_BEGINNING = re.compile(
+    r"""(mcp|http|api|tool|runtime|internal|server|unexpected|unknown|validation)?\s*
+        (error|fatal|failed|failure|exception|traceback)\b
+      | (unable\ to|could\ ?n[o']t|cannot|can't|can\ not|no\ such|not\ found|unauthorized|forbidden|invalid|sorry)\b
+      | (permission|access|request|operation)\ (denied|failed|refused)\b
+      | (bad\ request|internal\ server\ error|timed?\ ?out|rate\ limit|enoent|eacces|eexist|eperm)\b
+      | \w+(error|exception)(:|$)
+      | http[\ /\d.]*\ [45]\d\d\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_STATUS_LINE = re.compile(r"[45]\d\d[ :-]+[A-Z][a-z]+")
+_END = re.compile(
+    r"(already exists|not found|do(es)? ?n[o']t exist|no such file or directory|permission denied|not allowed|failed)"
+    r"\W*$",
+    re.IGNORECASE,
+)
+_PHRASE = re.compile(
+    r"\bnot (found|allowed|permitted|authori[sz]ed|accessible)\b|\b(does not exist|already exists|denied|forbidden"
+    r"|unauthori[sz]ed|bad (request|credentials)|declined)\b",
+    re.IGNORECASE,
+)
+_PAGE = re.compile(r"<title>\s*[45]\d\d\b|<(\w+:)?(Error|Fault)\b", re.IGNORECASE)
+
+
+class Meaning(StrEnum):
+    """Name what an answer says of the call."""
+
+    APPLIED = "applied"
+    FAILED = "failed"
+    DOUBTFUL = "doubtful"
+
+
+class Judged(NamedTuple):
+    """Hold what an answer means, and why."""
+
+    meaning: Meaning
+    why: str = ""
+
+
+def judge(answer: Answer, declared: Declaration, variables: Mapping[str, Any]) -> Judged:
+    """Say what the answer to a write means: by the tool's declaration, or else by what it looks like.
+
+    `variables` are `arguments` and `effect`; the declared expressions see `result` and `error`, too.
+    """
+    seen = {**variables, "result": answer.data, "error": answer.error}
+    if declared.failed_if is not None and _holds(declared.failed_if, seen):
+        return Judged(Meaning.FAILED, "failed_if says that it failed")
+    if not answer.success:
+        may_have_acted = answer.may_have_acted or declared.verify is not None
+        return Judged(Meaning.DOUBTFUL, MAY_HAVE_ACTED) if may_have_acted else Judged(Meaning.FAILED)
+    if declared.succeeded_if is not None:
+        succeeded = _holds(declared.succeeded_if, seen)
+        if succeeded:
+            return Judged(Meaning.APPLIED)
+        certain = succeeded is False and declared.failed_if is None
+        return Judged(Meaning.FAILED if certain else Meaning.DOUBTFUL, "succeeded_if does not say that it succeeded")
+    if declared.failed_if is not None:
+        failed = _holds(declared.failed_if, seen)
+        return Judged(Meaning.APPLIED) if failed is False else Judged(Meaning.DOUBTFUL, "failed_if cannot tell")
+    if reports_error(answer.data):
+        return Judged(Meaning.DOUBTFUL, "the answer reports an error")
+    return Judged(Meaning.APPLIED)
+
+
+def reports_error(data: Any) -> bool:
+    """Return whether an answer that came as a result does nothing but report an error."""
+    return _reports(data, _DEPTH)
+
+
+def told(data: Any) -> str:
+    """Return an answer in one text for people."""
+    return data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
+
+
+def _holds(condition: str, variables: Mapping[str, Any]) -> bool | None:
+    """Return whether a declared condition holds; None when it cannot be computed over this answer."""
+    try:
+        return holds(condition, variables)
+    except ArgumentsInvalid:
+        return None
+
+
+def _reports(data: Any, depth: int) -> bool:
+    match data:
+        case str():
+            return _text_reports(data)
+        case list() if data and depth:
+            texts = [item["text"] for item in data if isinstance(item, dict) and item.get("type") == "text"]
+            if len(texts) == len(data):
+                return _reports("\n".join(map(told, texts)) if len(texts) > 1 else texts[0], depth - 1)
+            return all(isinstance(item, dict | str) and _reports(item, depth - 1) for item in data)
+        case dict() if data:
+            return _object_reports({_plain(str(key)): value for key, value in data.items()}, depth)
+        case _:
+            return False
+
+
+def _object_reports(found: dict[str, Any], depth: int) -> bool:
+    if any(found.get(key) is True for key in _SUCCESS):
+        return False
+    if any(_is_false(found[key]) for key in _SUCCESS & found.keys()):
+        return True
+    if any(found.get(key) is True for key in _FAILURE) or any(_says_something(found.get(key)) for key in _ERRORS):
+        return True
+    if any(_is_error_state(found.get(key)) for key in _STATES):
+        return True
+    if any(_is_error_code(found.get(key)) for key in _STATUS_CODES):
+        return True
+    filled = {key: value for key, value in found.items() if value not in (None, "", [], {})}
+    if len(filled) == 1 and filled.keys() <= _WRAPPERS and depth:
+        return _reports(next(iter(filled.values())), depth - 1)
+    return filled.keys() <= _DESCRIPTIVE and _words_report(filled)
+
+
+def _words_report(found: dict[str, Any]) -> bool:
+    """Return whether an object that holds nothing but words describes an error."""
+    words = [found[key] for key in _WORDS if key in found]
+    if any(isinstance(value, list) and _is_validation(value) for value in words):
+        return True
+    texts = [value for value in words if isinstance(value, str)]
+    if texts and _is_error_code(found.get("code")):
+        return True
+    return any(_text_reports(text) or (len(text) < 300 and _PHRASE.search(text)) for text in texts)
+
+
+def _is_validation(items: list[Any]) -> bool:
+    return all(isinstance(item, dict) and ("msg" in item or "message" in item) for item in items)
+
+
+def _is_false(value: Any) -> bool:
+    return value is False or (isinstance(value, str) and value.strip().lower() == "false")
+
+
+def _is_error_state(value: Any) -> bool:
+    if not isinstance(value, str):
+        return False
+    return value.strip().lower() in _ERROR_STATES or (value != "Error" and value.endswith(("Exception", "Error")))
+
+
+def _is_error_code(value: Any) -> bool:
+    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) == 3:
+        value = int(value)
+    return isinstance(value, int) and 400 <= value <= 599
+
+
+def _says_something(value: Any) -> bool:
+    match value:
+        case str():
+            return bool(value.strip()) and value.strip().lower() not in _NO_ERROR
+        case dict():
+            return any(_says_something(inner) for inner in value.values())
+        case _:
+            return bool(value)
+
+
+def _text_reports(text: str) -> bool:
+    text = text[:LOOKED_AT].strip()
+    if text.startswith("<"):
+        return _PAGE.search(text) is not None
+    line, _, more = text.partition("\n")
+    line = re.sub(r"^[\W_]+", "", line)
+    if _BEGINNING.match(line) or _STATUS_LINE.match(line):
+        return True
+    return not more and len(line) < 300 and _END.search(line) is not None
+
+
+def _plain(key: str) -> str:
+    return key.lower().replace("_", "").replace("-", "")
