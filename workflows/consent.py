@@ -47,6 +47,8 @@ class Ruled:
     index: int
     call: ToolCall
     ruling: Ruling
+    repeats: str = ""
+    """When the run made the same call before, and what came of it."""
 
 
 class Consent:
@@ -118,8 +120,8 @@ class Consent:
                 here = seen.setdefault(key, item.index)
                 earlier = writes[key].told() if key in writes else f"call {here} beside it is the same"
                 if (key in writes or here != item.index) and workflow.patched(REPEATED_WRITES):
-                    ruling = rule_on_repeat(policy, ruling, earlier)
-            found.append(Ruled(item.index, item.call, ruling))
+                    item = Ruled(item.index, item.call, rule_on_repeat(policy, ruling, earlier), earlier)
+            found.append(item)
         return found
 
     async def _ask_all(
@@ -150,7 +152,9 @@ class Consent:
     ) -> Answered:
         most = max(200, min(2000, SHOWN_CHARACTERS // len(group)))
         diffs = await self._diffs(group)
-        shown = tuple(shown_call(item.call, item.index, most, diffs.get(item.index)) for item in group)
+        shown = tuple(
+            shown_call(item.call, item.index, most, diffs.get(item.index), item.repeats or None) for item in group
+        )
         by_index = {item.index: item for item in group}
         request = ApprovalRequest(
             kind=kind,
@@ -263,7 +267,9 @@ def _question(group: list[Ruled], kind: RequestKind, purpose: Purpose) -> str:
     return f"May the run make {what} of {one_line(listed, 300)}?"
 
 
-def shown_call(call: ToolCall, index: int = 0, most: int = 2000, diff: str | None = None) -> RequestedCall:
+def shown_call(
+    call: ToolCall, index: int = 0, most: int = 2000, diff: str | None = None, repeats: str | None = None
+) -> RequestedCall:
     """Return a call as people see it before they decide."""
     arguments, clipped = shown_arguments(call.arguments, most)
     tool = call.tool
@@ -277,4 +283,5 @@ def shown_call(call: ToolCall, index: int = 0, most: int = 2000, diff: str | Non
         diff=diff,
         clipped=clipped,
         args_digest=digest_of(call.arguments),
+        repeats=repeats,
     )

@@ -150,9 +150,9 @@ class Send:
             self.result = _applied(ref, undo)
             await self.record(EffectState.APPLIED, result_ref=ref, undo=undo)
             return
-        words = answer.error or told(answer.data)
-        shown = str((await self.stored(lambda: self.records.show(self.intent.run, words, self.provider))).payload)
-        words = shown if answer.error else one_line(shown, 400)
+        said = answer.error or answer.data
+        shown = (await self.stored(lambda: self.records.show(self.intent.run, said, self.provider))).payload
+        words = str(shown) if answer.error else one_line(told(shown), 400)
         error = (f"{judged.why}: {words}" if judged.why else words)[:500]
         kind = DOUBTFUL if judged.meaning is Meaning.DOUBTFUL else "ToolError"
         self.result = ToolResult(success=False, ref=ref, error=error, error_type=kind)
@@ -171,9 +171,9 @@ class Send:
         return _applied(ref, undo).model_copy(update={"success": answer.success, "error": error, "question": shown})
 
     async def _kept(self, answer: Answer) -> str:
-        said = answer.data if answer.success else answer.error
+        kept = answer.data if answer.success else answer.error
         intent = self.intent
-        return await self.stored(lambda: self.records.keep(intent.run, intent.tool, said, self.provider, answer.files))
+        return await self.stored(lambda: self.records.keep(intent.run, intent.tool, kept, self.provider, answer.files))
 
     async def record(self, state: EffectState, **values: Any) -> None:
         """Record the outcome; while the store is locked keep trying, and at last in the background."""

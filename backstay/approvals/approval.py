@@ -48,6 +48,8 @@ class RequestedCall(Frozen):
     clipped: int = 0
     """How many characters are not shown; approving needs the full digest then."""
     args_digest: str = ""
+    repeats: str | None = None
+    """When the run made the same call before, and what came of it."""
 
 
 class ApprovalRequest(Frozen):

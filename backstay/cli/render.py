@@ -62,6 +62,8 @@ def _call_lines(call: RequestedCall) -> Iterator[tuple[str, str]]:
         yield f"        {call.clipped} characters are not shown; digest {call.args_digest}", "red"
     for line in (call.diff or "").splitlines():
         yield f"        {line}", {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
+    if call.repeats:
+        yield f"        REPEATED: {call.repeats}", "bold red"
     how = f"can be undone: {call.undo_how}" if call.undo_how else "can be undone"
     yield f"        {how if call.undoable else 'CANNOT BE UNDONE'}", "green" if call.undoable else "bold red"
 

@@ -165,7 +165,7 @@ async def test_a_call_that_repeats_a_write_is_asked_about_and_says_what_came_of_
     handle = await opened.start("<repeated>")
     (request,) = await pending(handle)
     assert "repeated: the same call was made at " in request["rule"]
-    assert "as effect 1: it succeeded" in request["rule"]
+    assert "as effect 1: it succeeded" in request["calls"][0]["repeats"]
     assert len(disk.calls("remove")) == before + 1
     await handle.execute_update("decide", {"request_id": request["id"], "verdict": "reject", "by": "ana"})
     async with asyncio.timeout(30):
@@ -182,7 +182,7 @@ async def test_two_equal_calls_of_one_message_are_asked_about(office):
     handle = await opened.start("<together>")
     (request,) = await pending(handle)
     assert [call["index"] for call in request["calls"]] == [1]
-    assert "call 0 beside it is the same" in request["rule"]
+    assert "call 0 beside it is the same" in request["calls"][0]["repeats"]
     await handle.execute_update("decide", {"request_id": request["id"], "verdict": "approve", "by": "ana"})
     result, _ = await ended(handle)
     assert result["usage"]["tool_calls"] == 2
