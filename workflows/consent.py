@@ -120,7 +120,8 @@ class Consent:
                 here = seen.setdefault(key, item.index)
                 earlier = writes[key].told() if key in writes else f"call {here} beside it is the same"
                 if (key in writes or here != item.index) and workflow.patched(REPEATED_WRITES):
-                    item = Ruled(item.index, item.call, rule_on_repeat(policy, ruling, earlier), earlier)
+                    found.append(Ruled(item.index, item.call, rule_on_repeat(policy, ruling, earlier), earlier))
+                    continue
             found.append(item)
         return found
 
