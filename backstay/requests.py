@@ -178,7 +178,7 @@ class SettleEffect(OfRun):
     effect: int
     undo: bool = False
     """Whether the effect meant is the compensation of effect n."""
-    verdict: Literal["look", "happened", "did_not_happen", "kept"] = "look"
+    verdict: Literal["look", "happened", "did_not_happen", "failed", "kept"] = "look"
     by: str = ""
 
 

@@ -118,7 +118,7 @@ class Reconcile:
     async def settle(
         self,
         effect: int,
-        verdict: Literal["look", "happened", "did_not_happen", "kept"],
+        verdict: Literal["look", "happened", "did_not_happen", "failed", "kept"],
         by: str = "",
         *,
         undo: bool = False,
@@ -166,7 +166,7 @@ class Reconcile:
         if checked.verified:
             self.context.record("effect.settled", f"{tool}: the declared check says it happened", effect=effect)
             return checked
-        await self.settle(effect, "did_not_happen", f"{result.error}; the declared check agrees", undo=undo)
+        await self.settle(effect, "failed", result.error or "", undo=undo)
         return result.model_copy(update={"error_type": "ToolError"})
 
     async def _ask(self, flight: CallInFlight, result: ToolResult) -> ToolResult | None:
