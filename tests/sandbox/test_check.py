@@ -81,7 +81,7 @@ def test_nothing_is_said_of_a_program_that_fits(source):
         ("x = 1\nreturn from", ["line 2: invalid syntax"]),
         ("def f():\n    await mail.search(query='x')", ["line 2: 'await' outside async function"]),
         ("yield 1", ["line 1: 'yield' outside function"]),
-        ("async def main(user):\n    pass", ["line 1: main is called without arguments; give its parameters defaults"]),
+        ("async def main():\n    yield 1", ["line 1: main must return its result, not yield it"]),
         (
             "import subprocess\nimport requests.auth\nimport jsn",
             [
