@@ -185,7 +185,7 @@ class ModelCalls:
         self.overshot = billed > reserved and workflow.patched(OVERSHOT)
         if self.overshot:
             text = f"billed {billed / MICRO:g} USD for a call that may cost {reserved / MICRO:g} USD at most"
-            usd = {"billed_usd": billed / MICRO, "reserved_usd": reserved / MICRO}
+            usd: dict[str, Any] = {"billed_usd": billed / MICRO, "reserved_usd": reserved / MICRO}
             self.context.record("budget.overshot", f"{state.opened.model} {text}", **usd)
         self.context.changed()
 

@@ -213,7 +213,9 @@ class Programs:
 def _answer(i: int, tool: str, result: ToolResult) -> ProgramAnswer:
     if result.success and result.settled is not None:
         known = result.settled
-        error = f"{tool} took place (effect {known.effect}, {known.by} says so), but its answer is lost; do not do it again"
+        error = (
+            f"{tool} took place (effect {known.effect}, {known.by} says so), but its answer is lost; do not do it again"
+        )
         return ProgramAnswer(i=i, error=error, error_type="OutcomeSettled", settled=known)
     if result.success and result.ref is not None:
         return ProgramAnswer(i=i, ref=result.ref)

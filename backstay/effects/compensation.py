@@ -35,7 +35,8 @@ class Compensation(Frozen):
     @property
     def told(self) -> str:
         """Return the effect and its state in one line."""
-        return f"effect {self.effect}: {self.tool} {self.arguments}: {'unknown' if self.unknown else 'applied'}"
+        called = f"{self.tool} {self.arguments}".rstrip()
+        return f"effect {self.effect}: {called}: {'unknown' if self.unknown else 'applied'}"
 
 
 def compensation_of(effect: Effect) -> Compensation:

@@ -86,11 +86,11 @@ async def told_after(client: Client, nursery: Nursery, folder: Path, number: int
     """Kill the worker amid a call of the program, give the verdict; return the program's answer and what was told."""
     async with open_case(client, nursery, folder, rules=rules, declared={"safety": "write_safe"}) as case:
         share_images(Path(case.environment["BACKSTAY_HOME"]))
-        jails = await nursery.worker({**case.environment, "ROLE": "sandbox"}, folder / "sandbox.log")
-        await said(jails, "backstay sandbox ready")
         point = POINTS[verdict]
         doomed = await case.worker("" if point is None else point.format(number))
         await said(doomed, "backstay worker ready")
+        jails = await nursery.worker({**case.environment, "ROLE": "sandbox"}, folder / "sandbox.log")
+        await said(jails, "backstay sandbox ready")
         handle = await case.start()
         result = await attended(case, handle, doomed, Judge(case, number, verdict))
         assert_no_task_failure(await handle.fetch_history())

@@ -25,6 +25,7 @@ CHECK = {
     "applied_if": "{{ result.payments | length > 0 }}",
     "result": "{{ result.payments[0] }}",
 }
+ARGUMENTS = {"type": "object", "properties": {"n": {}, "x": {}, "id": {}, "note": {"type": "string"}}}
 PAID = {"data": {"payment_id": "p1"}}
 LOST = {"die": True}
 ANSWERS = {
@@ -56,13 +57,12 @@ SOURCES = {
     "denied": "try:\n    await bank.pay_unheard(n=1)\nexcept ToolError as error:\n    return error.error_type",
     "finished": "await bank.pay(n=1)\nawait bank.pay(n=2)\nreturn 'paid'",
     "nothing": "return (await bank.find(id='x'))['payments']",
-    "raises": "await bank.pay(n=1)\nraise ValueError('enough')",
+    "raises": "await bank.pay(note='line one\\nline two')\nraise ValueError('enough')",
     "halted": "await bank.pay(n=1)\nx = [0] * (1 << 40)\ny = x * 2",
     "budget": "await bank.pay(n=1)\nawait bank.pay(n=2)\nawait bank.pay(n=3)",
     "undone": "await bank.pay(n=1)\nawait bank.pay_checked(n=2)\nawait bank.sign(n=3)",
     "diverged": "import _random\nawait bank.pay(n=1)\nawait bank.sign(x=_random.Random().random())\nreturn 1",
     "lost": "await bank.pay(n=1)\nawait bank.sign(n=2)\nreturn 1",
-    "many": "for n in range(120):\n    await bank.pay(n=n, note='line one\\nline two')",
 }
 TOLD: dict[str, str] = {}
 """By label: all that the model was told when it was asked for the last time."""
@@ -82,7 +82,7 @@ def script(label):
 
 
 def bank_of(folder):
-    tools = [(reads if name == "find" else writes)(name) for name in ANSWERS]
+    tools = [(reads if name == "find" else writes)(name, ARGUMENTS) for name in ANSWERS]
     return ScriptedServer(folder / "bank.json", tools, ANSWERS, DECLARED)
 
 
@@ -109,7 +109,7 @@ class Desk:
 
     async def start(self, label, **task):
         self.before = len(self.bank.calls())
-        return await self.engine.start({"text": f"<{label}>", **task})
+        return await self.engine.start({"text": f"pay with the bank <{label}>", **task})
 
     def calls(self):
         """Return what the bank was asked for since the last start."""
@@ -209,7 +209,7 @@ PAY = '- effect {}: bank.pay {{"n":{}}}: applied'
     [
         ("finished", None, [PAY.format(1, 1), PAY.format(2, 2)]),
         ("nothing", None, []),
-        ("raises", "ValueError", [PAY.format(1, 1)]),
+        ("raises", "ValueError", ['- effect 1: bank.pay {"note":"line one⏎line two"}: applied']),
         ("halted", "MemoryLimit", [PAY.format(1, 1)]),
     ],
 )
@@ -226,7 +226,7 @@ async def test_a_program_that_ends_with_its_budget_is_told_of_in_the_closing_sum
 
     assert result["outcome"] == "budget_exceeded"
     assert desk.calls() == ["pay", "pay"]
-    assert 'effect 2: bank.pay {\\\\"n\\\\":2}: applied' in TOLD["budget"]
+    assert 'effect 2: bank.pay {"n":2}: applied' in json.loads(TOLD["budget"])[-1]["content"]
 
 
 async def test_a_program_whose_effects_were_undone_is_told_what_could_not_be(desk):
@@ -253,16 +253,6 @@ async def test_a_program_that_diverges_leaves_its_model_told(desk):
     assert desk.calls() == ["pay", "sign"]
 
 
-async def test_of_many_effects_the_last_are_named_in_one_line_each(desk):
-    result = await ended(await desk.start("many", budget={"max_tool_calls": 200}))
-
-    assert result["outcome"] == "completed"
-    hidden, *named = standing("many")
-    assert hidden == "- effects from number 1 on, as many as come before the following ones"
-    assert len(named) == 100
-    assert named[-1] == '- effect 120: bank.pay {"n":119,"note":"line one⏎line two"}: applied'
-
-
 async def test_a_program_whose_jail_cannot_be_made_again_ends_and_its_run_goes_on(temporal, sandbox, tmp_path):
     bank = bank_of(tmp_path)
     built = await asyncio.to_thread(image)
@@ -270,7 +260,7 @@ async def test_a_program_whose_jail_cannot_be_made_again_ends_and_its_run_goes_o
     other = Sandbox(nsjail=broken, image=built, images=built.path.parents[1], folder=tmp_path / "jails", ready=0)
     async with opened(temporal, tmp_path, bank) as made, other:
         async with sandbox_role(made.client, made.settings, sandbox):
-            handle = await made.start({"text": "<lost>"})
+            handle = await made.start({"text": "pay with the bank <lost>"})
             await pending(handle)
             await sandbox.forget("")
         async with sandbox_role(made.client, made.settings, other):

@@ -70,7 +70,7 @@ async def test_one_chatty_first_answer_changes_the_wire_of_no_other_run(opened):
 
 
 async def test_a_model_known_to_call_functions_is_asked_for_them_again_after_chatting(opened):
-    assert (await wires(opened, "plain", "known"))[0] == [True, True]
+    assert (await wires(opened, "beside", "known"))[0] == [True, True]
     offered, result = await wires(opened, "chattylater", "known")
     assert (offered, result["outcome"]) == ([True, True, True], "completed")
 

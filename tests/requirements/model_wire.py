@@ -175,8 +175,6 @@ ROWS = (
             "test_an_answer_that_drips_is_given_up_although_it_never_falls_silent",
             "test_an_answer_that_is_compressed_though_nobody_asked_for_that_is_not_unpacked",
         ),
-        in_file(
-            "e2e/test_wire.py", "test_an_endpoint_whose_answer_never_ends_is_a_fault_that_is_asked_about"
-        ),
+        in_file("e2e/test_wire.py", "test_an_endpoint_whose_answer_never_ends_is_a_fault_that_is_asked_about"),
     ),
 )
