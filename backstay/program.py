@@ -5,7 +5,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from backstay.frozen import Frozen
-from backstay.tools.tool import Tool, ToolCall
+from backstay.tools.tool import Settled, Tool, ToolCall
 
 
 class Program(Frozen):
@@ -33,6 +33,8 @@ class ProgramAnswer(Frozen):
     """The stored result record."""
     error: str | None = None
     error_type: str | None = None
+    settled: Settled | None = None
+    """Set when it took place and its answer is lost."""
 
 
 class Halt(Frozen):

@@ -179,8 +179,11 @@ class RunTask(Handlers):
                 self._answer([(call.id, result) for call, result in performed])
                 return all(result.success for _, result in performed)
             case RunProgram():
-                result = await self.programs.run(action)
-                self._answer([(action.call_id, result)])
+                try:
+                    result = await self.programs.run(action)
+                    self._answer([(action.call_id, result)])
+                finally:
+                    self.programs.tell_effects()
                 return result.success
             case Finish():
                 return True

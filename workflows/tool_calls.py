@@ -10,11 +10,11 @@ from temporalio import workflow
 
 from backstay import calls, errors
 from backstay.approvals.approval import RequestKind, Verdict
-from backstay.canonical import digest_of
+from backstay.canonical import canonical, digest_of
 from backstay.effects.compensation import Compensation
 from backstay.effects.effect import DOUBTFUL
 from backstay.policies.policy import rule
-from backstay.shown import one_line
+from backstay.shown import one_line, shown_arguments
 from backstay.task.result import Failure
 from backstay.task.status import State
 from backstay.tools.stages import Purpose, Stage, applies
@@ -31,6 +31,8 @@ QUESTIONS = 10
 USUAL_S = 30
 ORDERED_WRITES = "ordered-writes"
 """Since this change writes that were decided together keep their order; before, they were made at the same time."""
+SHOWN = 160
+"""Characters of the arguments of an effect that are kept for those who are told what stands."""
 BAD = "AnswerInvalid"
 """The type of a result that only says what is wrong with a person's answer; the question still stands."""
 
@@ -269,6 +271,7 @@ class ToolCalls:
             authority=flight.authority,
             tool=tool.name,
             step=self.context.state.usage.steps,
+            arguments=one_line(canonical(shown_arguments(flight.call.arguments, SHOWN)[0]), 2 * SHOWN),
             undo_tool=tool.undo_tool,
             shown=tool.undo,
             by_effect_id=tool.undo_by_effect_id,

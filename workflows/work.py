@@ -68,6 +68,8 @@ class ProgramWork(Frozen):
     halt: Halt
     made: int = 0
     """How many calls it has made."""
+    first_effect: int = 0
+    """The number of the first effect that could be its own."""
     answers: tuple[ProgramAnswer, ...] | None = None
     """Answers that it was not given yet; None while its calls are to be made."""
 

@@ -1,12 +1,15 @@
 """Ask the model once: render the request, check the reservation, send, price the answer, parse it."""
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from temporalio import activity
 
-from activities.model.completion import Completion, ContextTooLong, complete, written
+from activities.model.completion import Completion, ContextTooLong, RequestRefused, complete, written
+from activities.model.observations import Form, Observations
 from activities.model.parsing import CompletionParser, calls_of_json
 from activities.model.pricing import Price, price_of
 from activities.model.request import request_for
@@ -28,8 +31,18 @@ from store.blobs.shown import Missing
 from toolbox.catalog.catalog import Catalog
 
 HALVINGS = 3
-Sent = tuple[Completion, int, int]
-"""What came back, what it may have cost at most, and how many items trimming left out."""
+
+
+@dataclass(frozen=True)
+class Sent:
+    """Hold what came back, and how it was asked for."""
+
+    completion: Completion
+    worst: int
+    """What it may cost at most, by what is known of the endpoint."""
+    as_json: bool
+    dropped: int
+    """How many items trimming left out."""
 
 
 class Model(Activities):
@@ -40,8 +53,7 @@ class Model(Activities):
         super().__init__(resources)
         self.records = records
         self.transcripts = transcripts
-        self.without_functions: set[str] = set()
-        """Models whose endpoint has shown that it ignores functions."""
+        self.observations = Observations()
 
     @implements(calls.ask_model)
     async def ask_model(self, ask: calls.AskModel) -> Decision:
@@ -78,38 +90,50 @@ class Model(Activities):
     async def _send(self, ask: calls.AskModel, transcript: Transcript, catalog: Catalog, price: Price | None) -> Sent:
         """Send once; only a request that was refused as too long, and so not billed, is sent again, shorter."""
         cap = self.settings.context_tokens
+        seen = self.observations.of(ask.model)
+        as_json = not ask.closing and self.observations.asks_as_json(ask.model, transcript)
         for halving in range(HALVINGS + 1):
-            as_json = ask.model in self.without_functions
             request, dropped = request_for(ask, transcript, catalog, self.settings, cap_tokens=cap, as_json=as_json)
             content = written(request)
-            worst = 0 if price is None else price.worst(len(content), request["max_completion_tokens"])
+            honest = 0 if price is None else price.worst(len(content), request["max_completion_tokens"])
+            worst = math.ceil(honest * seen.factor)
             if ask.micro is not None and worst > ask.micro:
                 needed = f"{worst / 1e6:.6f}"
                 raise ReservationTooSmall(f"the call may cost {needed} USD; reserve that much", needed=worst)
             try:
-                return await complete(self.resources.model, content), worst, dropped
+                completion = await complete(self.resources.model, content)
+            except RequestRefused:
+                if not as_json or halving == HALVINGS:
+                    raise
+                # The endpoint does not take a JSON Schema; nothing was billed, and functions are asked for instead.
+                as_json, seen.takes_no_json = False, True
+                continue
             except ContextTooLong:
                 if halving == HALVINGS:
                     raise
                 # The cap itself may lie far above what there is to cut.
                 cap = min(cap, int(weight(request["messages"]) / BYTES_PER_TOKEN)) // 2
+                continue
+            if price is not None and completion.reported:
+                self.observations.note_bill(ask.model, price.micro(completion.usage), honest)
+            return Sent(completion, worst, as_json, dropped)
         raise AssertionError
 
     async def _decision(
         self, ask: calls.AskModel, transcript: Transcript, catalog: Catalog, price: Price | None, sent: Sent
     ) -> Decision:
-        completion, worst, dropped = sent
+        completion, worst = sent.completion, sent.worst
         usage = _priced(completion, price, worst)
         if ask.closing:
             shown = await self.records.show(ask.run, completion.message.get("content") or "", "model")
             await self.store.events.append(ask.run, ask.events)
             text = str(shown.payload)[:4000]
             return Decision(context=ask.context, reason=text, usage=usage, worst_case_micro=worst)
-        parser = await self._parse(ask, transcript, catalog, completion)
+        parser = await self._parse(ask, transcript, catalog, sent)
         extended = await self.transcripts.extend(ask.run, transcript, parser.items)
         await self.store.events.append(ask.run, (*ask.events, _event(ask, usage, parser.actions)))
         reason = next((item["text"] for item in parser.items if item["kind"] == "said"), "")
-        more: dict[str, Any] = {"reason": one_line(reason, 200), "refused": parser.refused, "dropped": dropped}
+        more: dict[str, Any] = {"reason": one_line(reason, 200), "refused": parser.refused, "dropped": sent.dropped}
         return Decision(
             actions=parser.actions,
             context=extended.ref,
@@ -121,23 +145,25 @@ class Model(Activities):
         )
 
     async def _parse(
-        self, ask: calls.AskModel, transcript: Transcript, catalog: Catalog, completion: Completion
+        self, ask: calls.AskModel, transcript: Transcript, catalog: Catalog, sent: Sent
     ) -> CompletionParser:
-        message = completion.message
+        message = sent.completion.message
         content = message.get("content")
-        if ask.model in self.without_functions and isinstance(content, str):
-            found = calls_of_json(content)
-            if found is not None:
-                named = [{**call, "id": f"s{ask.step}-{call['id']}"} for call in found]
-                message = {"content": None, "tool_calls": named}
+        form: Form | None = None
+        found = calls_of_json(content) if sent.as_json and isinstance(content, str) else None
+        if found is not None:
+            named = [{**call, "id": f"s{ask.step}-{call['id']}"} for call in found]
+            message, form = {"content": None, "tool_calls": named}, "json"
         store = partial(self._store_program, ask, transcript, catalog) if ask.programs else None
         parser = CompletionParser(Arguments(self.records), catalog, ask.run, store)
         await parser.parse(message, started=transcript.started)
         if not message.get("tool_calls") and parser.finish is None and content:
-            # The model wrote text instead of a call: from now on it is asked for actions as JSON.
-            self.without_functions.add(ask.model)
-        elif completion.message.get("tool_calls"):
-            self.without_functions.discard(ask.model)
+            form = "text"
+        if form is not None or message.get("tool_calls"):
+            self.observations.note_form(ask.model, ask.run, form)
+        if form is not None:
+            for item in parser.items[:1]:
+                item["form"] = form
         return parser
 
     async def _store_program(

@@ -155,7 +155,8 @@ class Programs:
         if answer is None:
             raise ArgumentsInvalid(f"append: call {i} of the program has no answer")
         if answer.error is not None:
-            return {"i": i, "error": {"type": answer.error_type or "ToolError", "message": answer.error}}
+            known = {} if answer.settled is None else answer.settled.plain()
+            return {"i": i, "error": {"type": answer.error_type or "ToolError", "message": answer.error, **known}}
         return {"i": i, "ok": None if answer.ref is None else await self.payloads.shown(run, answer.ref)}
 
     async def _waiting(self, run: str, program: Program, halted: RoundOutcome, journal: Journal, image: str) -> Halt:

@@ -22,6 +22,13 @@ class Elicitation(Frozen):
     """What the server did without an answer, in its own words; None when it waits for one."""
 
 
+class Settled(Frozen):
+    """Tell who found out that an effect took place whose answer is lost."""
+
+    effect: int
+    by: str
+
+
 class Safety(StrEnum):
     """Class a tool by the worst it can do; the order is the order of danger."""
 
@@ -100,6 +107,8 @@ class ToolResult(Frozen):
     """For an unknown outcome: how long until the request can no longer be under way."""
     recorded: bool = False
     """Whether an earlier send's recorded outcome was returned instead of sending."""
+    settled: Settled | None = None
+    """Set when it is known to have taken place, and its answer is not."""
     question: Elicitation | None = None
     """What the tool's server asks before it continues; the call is made again with the answer."""
     verified: bool | None = None
