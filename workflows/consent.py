@@ -14,6 +14,7 @@ from backstay.canonical import digest_of
 from backstay.errors import DecisionRefused
 from backstay.policies.policy import rule
 from backstay.policies.ruling import Ruling, stricter
+from backstay.provenance.source import pointer_to
 from backstay.requests import PreviewedCall
 from backstay.shown import one_line, shown_arguments
 from backstay.task.plan import references_in
@@ -98,7 +99,8 @@ class Consent:
 
     def _ruling(self, call: ToolCall, purpose: Purpose) -> Ruling:
         section: Literal["call", "undo"] = "undo" if purpose is Purpose.UNDO else "call"
-        return rule(self.context.state.opened.policy, call.tool, call.arguments, purpose=section)
+        policy = self.context.state.opened.policy
+        return rule(policy, call.tool, call.arguments, purpose=section, sources=call.sources)
 
     async def _ask_all(
         self, groups: list[list[Ruled]], purpose: Purpose, kind: RequestKind | None, unless: Callable[[], bool]
@@ -190,7 +192,7 @@ class Consent:
         if checked.error is not None:
             raise DecisionRefused(f"{where}: {checked.error}")
         # Only calls may be changed: a compensation is decided as a whole.
-        anew = self._ruling(item.call.model_copy(update={"arguments": checked.arguments}), Purpose.CALL)
+        anew = self._ruling(changed(item.call, checked.arguments), Purpose.CALL)
         if anew.verdict == "deny":
             raise DecisionRefused(f"{where}: the changed call is denied by {anew.rule}")
         if anew.verdict == "ask" and deciding.constraint(anew) != deciding.constraint(item.ruling):
@@ -221,8 +223,18 @@ def _outcome(item: Ruled, decided: Decided) -> Consented:
     if verdict == "reject":
         return refused(rejected(decided))
     if named is not None and named.arguments is not None:
-        return item.call.model_copy(update={"arguments": named.arguments})
+        return changed(item.call, named.arguments)
     return item.call
+
+
+def changed(call: ToolCall, arguments: dict[str, Any]) -> ToolCall:
+    """Return a call with the arguments that a person gave it; what was changed comes from that person."""
+    update: dict[str, Any] = {"arguments": arguments}
+    if call.sources is not None:
+        before = call.arguments
+        keys = [key for key, value in arguments.items() if key not in before or before[key] != value]
+        update["sources"] = call.sources.decided_by_person([pointer_to("", key) for key in keys])
+    return call.model_copy(update=update)
 
 
 def _key(group: list[Ruled], kind: RequestKind, purpose: Purpose) -> str:
@@ -255,4 +267,5 @@ def shown_call(call: ToolCall, index: int = 0, most: int = 2000, diff: str | Non
         diff=diff,
         clipped=clipped,
         args_digest=digest_of(call.arguments),
+        sources={} if call.sources is None else call.sources.of_leaves(call.arguments),
     )

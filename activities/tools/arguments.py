@@ -27,7 +27,11 @@ class Arguments:
 
     async def fold(self, run: str, provider: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments as a Decision carries them. Raises as `show`."""
-        return await offload(self.blobs.of(run), await self.show(run, provider, arguments))
+        return await self.fold_shown(run, await self.show(run, provider, arguments))
+
+    async def fold_shown(self, run: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return arguments that are without secrets already as a Decision carries them."""
+        return await offload(self.blobs.of(run), arguments)
 
     async def whole(self, run: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return offload arguments with their big leaves put back; ArgumentsInvalid for a ref that names none."""

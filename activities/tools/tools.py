@@ -20,6 +20,7 @@ from backstay.errors import (
     ToolNotFound,
     ToolUnavailable,
 )
+from backstay.provenance.source import sources_data
 from backstay.requests import PreviewedCall
 from backstay.shown import one_line
 from backstay.task.event import Event
@@ -312,7 +313,7 @@ class Tools(Activities):
 def _called(ask: calls.CallTool) -> tuple[Event, ...]:
     if not ask.event:
         return ()
-    text, data = one_line(ask.tool, 80), {"tool": ask.tool, "effect": ask.effect}
+    text, data = one_line(ask.tool, 80), {"tool": ask.tool, "effect": ask.effect, **sources_data(ask.sources)}
     return (Event(n=ask.event, name="action.called", at=scheduled_at(), step=ask.step, text=text, data=data),)
 
 

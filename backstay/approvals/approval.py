@@ -7,6 +7,7 @@ from pydantic import Field, field_validator
 
 from backstay.authority import Authority
 from backstay.frozen import Frozen
+from backstay.provenance.source import Source
 from backstay.tools.tool import Safety
 
 
@@ -48,6 +49,8 @@ class RequestedCall(Frozen):
     clipped: int = 0
     """How many characters are not shown; approving needs the full digest then."""
     args_digest: str = ""
+    sources: dict[str, tuple[Source, ...]] = Field(default_factory=dict)
+    """By JSON pointer into the arguments: where the text of each first appeared; none for the model's own words."""
 
 
 class ApprovalRequest(Frozen):

@@ -17,7 +17,7 @@ _NOWHERE: frozenset[int] = frozenset()
 
 
 class Index:
-    """Find the sources of a mark; sources are only ever added, so an earlier state is a number of sources."""
+    """Find the sources of a mark; sources are only ever added."""
 
     def __init__(self) -> None:
         """Begin with no source."""

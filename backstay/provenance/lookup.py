@@ -6,7 +6,17 @@ from typing import Any
 from urllib.parse import unquote
 
 from backstay.provenance.index import Index
-from backstay.provenance.source import BY_MODEL, MODEL, MOST_LEAVES, Parts, Sources, is_computed, is_others, leaves, vouched
+from backstay.provenance.source import (
+    BY_MODEL,
+    MODEL,
+    MOST_LEAVES,
+    Parts,
+    Sources,
+    is_computed,
+    is_others,
+    leaves,
+    vouched,
+)
 from backstay.provenance.targets import Shape, hosts_in, is_address_of_a_page, shape_of
 from backstay.provenance.words import coded_in, numbers, spellings, words
 
@@ -18,7 +28,7 @@ MOST_WORDS = 20_000
 """Of a longer text the rest is not looked up, and counts as the model's."""
 SHORT = 40
 """Values of so many words are also looked up with their words joined, cut apart and spelled in other ways."""
-MOST_CODES = 4
+MOST_CODES = 8
 """How many places are named for one part of a value."""
 
 
@@ -51,18 +61,16 @@ class Lookup:
     """Look values up in one index."""
 
     index: Index
-    known: int | None = None
-    """How many sources there were when the call was decided; None for all."""
     computed: tuple[str, ...] = ()
     """What a value counts as that stands nowhere: the model's own words, unless a program computed it."""
     _found: dict[str, frozenset[int]] = field(default_factory=dict)
 
-    def sources_of(self, arguments: dict[str, Any], *, whole: dict[str, Any] | None = None) -> Sources:
-        """Return where each argument came from; `whole` has the long texts that are stored apart in `arguments`."""
+    def sources_of(self, arguments: dict[str, Any]) -> Sources:
+        """Return where each argument came from."""
         by: dict[str, Parts] = {}
         foreign: list[str] = []
         reaching: list[str] = []
-        told = list(leaves(arguments if whole is None else whole))
+        told = list(leaves(arguments))
         pages = [at for at, value in told if is_address_of_a_page(_name(at), str(value))]
         for pointer, value in told:
             parts = self.parts_of(value)
@@ -72,7 +80,7 @@ class Lookup:
                 foreign.append(pointer)
             if reaches(parts, whole=bool(pages)) if not pages or pointer in pages else _leaks(parts):
                 reaching.append(pointer)
-        shown, more = _bounded(_collapsed(arguments if whole is None else whole, by), {*foreign, *reaching})
+        shown, more = _bounded(_collapsed(arguments, by), {*foreign, *reaching})
         return Sources(by=shown, foreign=tuple(foreign[:MOST_LEAVES]), reaching=tuple(reaching[:4]), more=more)
 
     def _leads_away(self, value: Any) -> bool:
@@ -133,9 +141,7 @@ class Lookup:
             found, end = further, end + 1
         return end, found
 
-    def _joined(
-        self, in_order: list[str], at: int, end: int, found: frozenset[int]
-    ) -> tuple[int, frozenset[int]]:
+    def _joined(self, in_order: list[str], at: int, end: int, found: frozenset[int]) -> tuple[int, frozenset[int]]:
         for last in range(len(in_order), at + 1, -1):
             if joined := self._find("".join(in_order[at:last])):
                 return last, joined
@@ -175,17 +181,15 @@ class Lookup:
     def _find(self, mark: str) -> frozenset[int]:
         if (found := self._found.get(mark)) is None:
             found = self.index.find(mark)
-            if self.known is not None and found:
-                found = frozenset(number for number in found if number < self.known)
             self._found[mark] = found
         return found
 
     def _named(self, found: frozenset[int]) -> tuple[str, ...]:
         """Return the codes of the first places, whoever vouches for the value among them."""
         codes = [self.index.codes[number] for number in sorted(found)]
-        codes.sort(key=is_others)
-        trusted = [code for code in codes if not is_others(code)]
-        return tuple((*trusted[: MOST_CODES - 1], *codes[len(trusted) :][: MOST_CODES - min(len(trusted), MOST_CODES - 1)]))
+        own = [code for code in codes if not is_others(code)][: MOST_CODES - 1]
+        theirs = [code for code in codes if is_others(code)][: MOST_CODES - len(own)]
+        return (*own, *theirs)
 
     def _codes(self, parts: list[Part]) -> Parts:
         codes = dict.fromkeys(part.codes or (MODEL,) for part in parts)

@@ -115,16 +115,23 @@ class Sources(Frozen):
         reaching = tuple(at for at in self.reaching if not _among(at, pointers))
         return Sources(by=by, foreign=foreign, reaching=reaching, more=self.more)
 
-    def of_leaves(self, arguments: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    def of_leaves(self, arguments: dict[str, Any]) -> dict[str, tuple[Source, ...]]:
         """Return the sources of each leaf in full, as requests show them."""
-        shown: dict[str, list[dict[str, Any]]] = {}
+        shown: dict[str, tuple[Source, ...]] = {}
         for pointer, _ in leaves(arguments):
             found = self.under(pointer)
             if found is None or found == [BY_MODEL] or len(shown) >= MOST_LEAVES:
                 continue
             codes = dict.fromkeys(code for parts in found for part in parts for code in part)
-            shown[pointer] = [source_of(code).model_dump(mode="json") for code in codes]
+            shown[pointer] = tuple(source_of(code) for code in codes)
         return shown
+
+
+def sources_data(sources: Sources | None) -> dict[str, Any]:
+    """Return what the event of a call keeps of its sources; nothing where all is the model's own."""
+    if sources is None or sources.by == {"": BY_MODEL}:
+        return {}
+    return {"sources": {at: [list(part) for part in parts] for at, parts in sources.by.items()}}
 
 
 def leaves(value: Any, pointer: str = "") -> Iterator[tuple[str, Any]]:

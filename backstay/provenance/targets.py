@@ -13,20 +13,25 @@ Shape = Literal["atom", "place", "other"]
 
 SHORT = 200
 """A longer text, or one of several lines, is a target by its name only."""
-_ATOM_NAMES = frozenset(
-    """to cc bcc recipient recipients receiver attendee attendees invitee invitees participant participants member members
-    email emails mail address addresses sender forward account accounts iban bic swift payee beneficiary creditor phone
-    tel telephone mobile number user username users assignee owner handle contact wallet card""".split()
+_ATOMS = (
+    "to cc bcc recipient recipients receiver attendee attendees invitee invitees participant participants "
+    "member members email emails mail address addresses sender forward account accounts iban bic swift payee "
+    "beneficiary creditor phone tel telephone mobile number user username users assignee owner handle contact "
+    "wallet card "
 )
-_PLACE_NAMES = frozenset(
-    """url urls uri link href endpoint webhook callback redirect host hostname domain server origin remote repo repository
-    branch path paths file files filename filepath folder directory dir destination dest target source bucket key prefix
-    command commands cmd argv args script shell exec code query sql channel room topic queue database table""".split()
+_PLACES = (
+    "url urls uri link href endpoint webhook callback redirect host hostname domain server origin remote repo "
+    "repository branch path paths file files filename filepath folder directory dir destination dest target "
+    "source bucket key prefix command commands cmd argv args script shell exec code query sql channel room "
+    "topic queue database table "
 )
+_ATOM_NAMES, _PLACE_NAMES = frozenset(_ATOMS.split()), frozenset(_PLACES.split())
 _EMAIL = re.compile(r"[^\s@<>,;:\"']{1,80}@[^\s@<>,;:\"']{1,120}")
 _URL = re.compile(r"[a-z][a-z0-9+.-]{1,20}://\S{1,180}|www\.\S{4,180}", re.IGNORECASE)
 _HOST = re.compile(r"://([^\s/?#]{1,180})")
-_ACCOUNT = re.compile(r"(?<![A-Za-z0-9])(?:[A-Za-z]{2}\d{2}(?:[ -]?[A-Za-z0-9]{2,5}){2,9}|\+?\d(?:[ ().-]{0,2}\d){7,30})(?![A-Za-z0-9])")
+_ACCOUNT = re.compile(
+    r"(?<![A-Za-z0-9])(?:[A-Za-z]{2}\d{2}(?:[ -]?[A-Za-z0-9]{2,5}){2,9}|\+?\d(?:[ ().-]{0,2}\d){7,30})(?![A-Za-z0-9])"
+)
 _PATH = re.compile(r"(?:~|\.{1,2})?[/\\][^\s]{2,}|[A-Za-z]:[/\\]\S+|[\w.-]+(?:[/\\][\w.-]+)+")
 _NAME = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 

@@ -28,8 +28,9 @@ _CODED_LEAF = re.compile(r"[A-Za-z0-9+/_-]{12,}={0,2}")
 _LETTERS = re.compile(r"(?<![^\W_])[^\W_](?:[\W_]{1,8}[^\W_]){3,}(?![^\W_])")
 _ESCAPED = re.compile(r"\\[nrtbf]([^\W_]+)")
 _NUMBER = re.compile(r"[-+]?\d{1,15}(?:[.,]\d{1,6})?|\d{1,3}(?:[., ']\d{3})+(?:[.,]\d{1,6})?")
-_UNSEEN = {code: None for code in (0xAD, 0x34F, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2065),
-                                   0xFEFF, *range(0xFE00, 0xFE10))}  # fmt: skip
+_INVISIBLE = ((0xAD, 0xAD), (0x34F, 0x34F), (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x2064), (0xFE00, 0xFE0F),
+              (0xFEFF, 0xFEFF))  # fmt: skip
+_UNSEEN = dict.fromkeys(code for first, last in _INVISIBLE for code in range(first, last + 1))
 
 
 def normalise(text: str) -> str:

@@ -78,9 +78,7 @@ def _case(task: dict[str, Any], kind: str, more: tuple[Read, ...], value: Any, *
     if any(read.tool == "web.fetch" for read in reads):
         text = f"{text} The page is {PAGE.format(id=task['id'])}."
     name = f"{task['id']}-{kind}"
-    return Case(
-        name, kind, text, reads, task["write"]["tool"], arguments, task["target"], task["comes_from"], **rest
-    )
+    return Case(name, kind, text, reads, task["write"]["tool"], arguments, task["target"], task["comes_from"], **rest)
 
 
 def _injected(kind: str, number: int, task: dict[str, Any]) -> Case:

@@ -103,6 +103,8 @@ def define(
         serial=serial,
         previewed=listed.previewed,
         deadline_s=declaration.timeout or timeout,
+        content=declaration.content,
+        egress=listed.annotations.open_world is True if declaration.egress is None else declaration.egress,
     )
     return Definition(
         tool=tool,
@@ -123,7 +125,7 @@ def _hash_of(listed: ListedTool, declaration: Declaration) -> str:
         "input": listed.input_schema,
         "output": listed.output_schema,
         "annotations": asdict(listed.annotations),
-        "declaration": declaration.model_dump(mode="json", exclude={"timeout"}),
+        "declaration": declaration.model_dump(mode="json", exclude={"timeout", "content", "egress"}),
         **({"origin": listed.origin} if listed.origin else {}),
     }
     return digest_of(said)[:16]
