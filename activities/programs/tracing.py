@@ -14,6 +14,7 @@ from backstay.program import Program
 from backstay.provenance.index import Index, texts_in
 from backstay.provenance.lookup import Lookup
 from backstay.provenance.source import MODEL, Source, is_others
+from backstay.provenance.targets import shape_of
 from sandbox.programs.frames import RESULT
 from sandbox.programs.types import Round
 
@@ -28,7 +29,7 @@ Literals = tuple[tuple[str, tuple[str, ...]], ...]
 def literals_of(source: str, lookup: Lookup) -> Literals:
     """Return what a program's text holds that the model had read somewhere."""
     texts = dict.fromkeys("".join(found.groups(default="")) for found in _LITERAL.finditer(source))
-    parts = (part for text in (source, *texts) for part in lookup.parts_of(text))
+    parts = (part for text in (source, *texts) for part in lookup.parts_of(text, shape_of("", text)))
     found = dict.fromkeys((" ".join(part.words), part.codes) for part in parts if part.codes)
     return tuple(found)[:MOST_LITERALS]
 

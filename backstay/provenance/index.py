@@ -2,18 +2,19 @@
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from backstay.provenance.words import BORDER, marks
 
-SMALL = 4000
-"""So many marks of one text are kept one by one; those of a larger text are kept as sorted hashes of eight bytes."""
+SMALL = 2000
+"""So many marks of one text are kept together with those of others, and of a larger text by themselves."""
 AT_ONCE = 2_000_000
-"""Characters of a text that are taken apart at once, so that a large answer does not take a multiple of its size."""
+"""A text with more characters is taken apart in pieces of so many, and kept as sorted hashes of eight bytes, so that a
+large answer does not take a multiple of its size."""
 MOST_PLACES = 16
 """For a mark that stands in more sources than these, the first ones are remembered."""
-_NOWHERE: frozenset[int] = frozenset()
+_OVERLAP = 200
 
 
 class Index:
@@ -27,6 +28,7 @@ class Index:
         """About how many bytes it takes in memory."""
         self._numbers: dict[str, int] = {}
         self._places: dict[str, tuple[int, ...]] = {}
+        self._by_text: list[tuple[int, set[str]]] = []
         self._large: list[tuple[int, array[int]]] = []
 
     def add(self, code: str, text: str) -> None:
@@ -34,15 +36,13 @@ class Index:
         number = self._numbers.setdefault(code, len(self.codes))
         if number == len(self.codes):
             self.codes.append(code)
-        for start in range(0, max(len(text), 1), AT_ONCE):
-            # What is cut in two at the border is found in the overlap.
-            self._add(number, marks(text[max(start - 200, 0) : start + AT_ONCE]))
-
-    def _add(self, number: int, found: set[str]) -> None:
+        if len(text) > AT_ONCE:
+            self._add_large(number, text)
+            return
+        found = marks(text)
+        self.size += 100 * len(found)
         if len(found) > SMALL:
-            hashes = array("q", sorted(map(hash, found)))
-            self._large.append((number, hashes))
-            self.size += 8 * len(hashes)
+            self._by_text.append((number, found))
             return
         places = self._places
         for mark in found:
@@ -51,14 +51,25 @@ class Index:
                 places[mark] = (number,)
             elif number not in before and len(before) < MOST_PLACES:
                 places[mark] = (*before, number)
-        self.size += 150 * len(found)
+
+    def _add_large(self, number: int, text: str) -> None:
+        hashes: list[int] = []
+        for start in range(0, len(text), AT_ONCE):
+            # What is cut in two at the border of a piece is found in the overlap.
+            hashes += sorted(map(hash, marks(text[max(start - _OVERLAP, 0) : start + AT_ONCE])))
+        # Sorting what is sorted in pieces only merges them.
+        hashes.sort()
+        self._large.append((number, array("q", hashes)))
+        self.size += 8 * len(hashes)
 
     def find(self, mark: str) -> frozenset[int]:
         """Return the numbers of the sources in which a mark stands."""
-        found = self._places.get(mark)
-        if not self._large:
-            return _NOWHERE if found is None else frozenset(found)
-        return frozenset((*(found or ()), *self._find_large(hash(mark))))
+        found = self._places.get(mark, ())
+        if self._by_text:
+            found = (*found, *[number for number, text in self._by_text if mark in text])
+        if self._large:
+            found = (*found, *self._find_large(hash(mark)))
+        return frozenset(found)
 
     def _find_large(self, value: int) -> Iterator[int]:
         for number, hashes in self._large:
@@ -68,26 +79,23 @@ class Index:
 
 
 def texts_in(value: Any) -> str:
-    """Return every text, number and key of a JSON value, with a border between them."""
+    """Return every text and number of a JSON value and every name of its fields, with a border between them."""
     found: list[str] = []
-    waiting: list[Iterable[Any]] = [iter((value,))]
+    names: dict[str, None] = {}
+    waiting = [value]
     while waiting:
-        for item in waiting[-1]:
-            match item:
-                case str():
-                    found.append(item)
-                case bool() | None:
-                    pass
-                case int() | float():
-                    found.append(repr(item))
-                case dict():
-                    waiting.append(iter([part for pair in item.items() for part in pair]))
-                    break
-                case list() | tuple():
-                    waiting.append(iter(item))
-                    break
-                case _:
-                    pass
-        else:
-            waiting.pop()
-    return BORDER.join(found)
+        match waiting.pop():
+            case str() as text:
+                found.append(text)
+            case bool() | None:
+                pass
+            case int() | float() as number:
+                found.append(repr(number))
+            case dict() as fields:
+                names |= dict.fromkeys(map(str, fields))
+                waiting.extend(fields.values())
+            case list() | tuple() as items:
+                waiting.extend(items)
+            case _:
+                pass
+    return BORDER.join([*names, *found])

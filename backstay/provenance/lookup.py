@@ -27,7 +27,7 @@ LEAST_PHRASE = 6
 MOST_WORDS = 20_000
 """Of a longer text the rest is not looked up, and counts as the model's."""
 SHORT = 40
-"""Values of so many words are also looked up with their words joined, cut apart and spelled in other ways."""
+"""Targets of so many words are also looked up with their words joined, cut apart and spelled in other ways."""
 MOST_CODES = 8
 """How many places are named for one part of a value."""
 
@@ -73,9 +73,9 @@ class Lookup:
         told = list(leaves(arguments))
         pages = [at for at, value in told if is_address_of_a_page(_name(at), str(value))]
         for pointer, value in told:
-            parts = self.parts_of(value)
-            by[pointer] = self._codes(parts)
             shape = shape_of(_name(pointer), value if isinstance(value, str) else str(value))
+            parts = self.parts_of(value, shape)
+            by[pointer] = self._codes(parts)
             if shape != "other" and (comes_from_others(parts, shape) or self._leads_away(value)):
                 foreign.append(pointer)
             if reaches(parts, whole=bool(pages)) if not pages or pointer in pages else _leaks(parts):
@@ -86,9 +86,9 @@ class Lookup:
     def _leads_away(self, value: Any) -> bool:
         """Return whether the host of a URL comes from what others wrote: it is one thing, as an address is."""
         hosts = hosts_in(value) if isinstance(value, str) else []
-        return any(comes_from_others(self.parts_of(host), "atom") for host in hosts)
+        return any(comes_from_others(self.parts_of(host, "atom"), "atom") for host in hosts)
 
-    def parts_of(self, value: Any) -> list[Part]:
+    def parts_of(self, value: Any, shape: Shape) -> list[Part]:
         """Return what a value was put together from, in order; what says nothing is left out."""
         if value is None or isinstance(value, bool):
             return []
@@ -99,34 +99,39 @@ class Lookup:
         if not isinstance(value, str):
             return [Part(tuple(words(text)), self.computed)]
         plain = unquote(text) if "%" in text else text
-        parts = list(self._parts(words(plain)[:MOST_WORDS]))
-        if len(parts) != 1 or not parts[0].codes:
+        in_order = words(plain)[:MOST_WORDS]
+        # What says where a call goes is looked at closely.
+        closely = shape != "other" and len(in_order) <= SHORT
+        parts = list(self._parts(in_order, closely=closely))
+        if closely and (len(parts) != 1 or not parts[0].codes):
             parts = self._spelled(plain, parts)
         for coded in coded_in(plain):
-            parts.extend(part for part in self._parts(words(coded)) if part.codes and part.codes != self.computed)
+            parts.extend(
+                part for part in self._parts(words(coded), closely=False) if part.codes and part.codes != self.computed
+            )
         return parts
 
     def _spelled(self, text: str, parts: list[Part]) -> list[Part]:
         """Return the parts, or the value as one part when it stands somewhere in another spelling."""
         in_order = words(text)
-        if not in_order or len(in_order) > SHORT or sum(map(len, in_order)) < LEAST_PHRASE:
+        if sum(map(len, in_order)) < LEAST_PHRASE:
             return parts
         for spelling in spellings(text):
             if (codes := self._phrase(spelling)) is not None:
                 return [Part(tuple(in_order), codes)]
         return parts
 
-    def _parts(self, in_order: list[str]) -> Iterator[Part]:
-        at, short = 0, len(in_order) <= SHORT
+    def _parts(self, in_order: list[str], *, closely: bool) -> Iterator[Part]:
+        at = 0
         while at < len(in_order):
             end, found = self._longest(in_order, at)
-            if short and end < len(in_order) and (end - at < 2 or not found):
+            if closely and end < len(in_order) and (end - at < 2 or not found):
                 # Written in one in its source, as account numbers are.
                 end, found = self._joined(in_order, at, end, found)
             if found and (end - at > 1 or len(in_order[at]) >= LEAST_PIECE or len(in_order) == 1):
                 yield Part(tuple(in_order[at:end]), self._named(found))
             elif not found and len(in_order[at]) >= LEAST_PIECE:
-                yield from self._cut(in_order[at]) if short else (Part((in_order[at],), self.computed),)
+                yield from self._cut(in_order[at]) if closely else (Part((in_order[at],), self.computed),)
             at = max(end, at + 1)
 
     def _longest(self, in_order: list[str], at: int) -> tuple[int, frozenset[int]]:
@@ -142,7 +147,7 @@ class Lookup:
         return end, found
 
     def _joined(self, in_order: list[str], at: int, end: int, found: frozenset[int]) -> tuple[int, frozenset[int]]:
-        for last in range(len(in_order), at + 1, -1):
+        for last in range(min(len(in_order), at + SHORT), at + 1, -1):
             if joined := self._find("".join(in_order[at:last])):
                 return last, joined
         return end, found

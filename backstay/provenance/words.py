@@ -20,12 +20,19 @@ LEAST_CODED = 24
 BORDER = "\x1f"
 """Stands between the values of an answer: words on both sides of it do not follow each other."""
 _WORD = re.compile(rf"[^\W_]+|{BORDER}")
+_PLAIN = {
+    code: f" {BORDER} " if chr(code) == BORDER else chr(code).lower() if chr(code).isalnum() else " "
+    for code in range(128)
+}
+_BORDER_AS_NOTHING = {BORDER: ""}
 _PERCENT = re.compile(r"%[0-9A-Fa-f]{2}")
 _AROUND = 80
 """Characters before and after a percent sign that are read with it."""
-_CODED = re.compile(r"[A-Za-z0-9+/_-]{24,}={0,2}")
+_CODED = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{24,}={0,2}")
+_LONG = 12
+"""Where no word is that long, nothing is written in base64 or hexadecimal."""
 _CODED_LEAF = re.compile(r"[A-Za-z0-9+/_-]{12,}={0,2}")
-_LETTERS = re.compile(r"(?<![^\W_])[^\W_](?:[\W_]{1,8}[^\W_]){3,}(?![^\W_])")
+_LETTERS = re.compile(rf" [^ {BORDER}](?: [^ {BORDER}]){{3,}}(?= )")
 _ESCAPED = re.compile(r"\\[nrtbf]([^\W_]+)")
 _NUMBER = re.compile(r"[-+]?\d{1,15}(?:[.,]\d{1,6})?|\d{1,3}(?:[., ']\d{3})+(?:[.,]\d{1,6})?")
 _INVISIBLE = ((0xAD, 0xAD), (0x34F, 0x34F), (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x2064), (0xFE00, 0xFE0F),
@@ -41,33 +48,46 @@ def normalise(text: str) -> str:
     return folded if folded.isascii() else unicodedata.normalize("NFC", folded)
 
 
+def _in_order(text: str) -> list[str]:
+    """Return the words and borders of a text, in order."""
+    # A table does in one pass what is slow as an expression.
+    return text.translate(_PLAIN).split() if text.isascii() else _WORD.findall(normalise(text))
+
+
 def words(text: str) -> list[str]:
     """Return the words of a text, in order."""
-    return _WORD.findall(normalise(text))
+    return [word for word in _in_order(text) if word != BORDER]
 
 
 def marks(text: str) -> set[str]:
     """Return the words and pairs of words of a text, those of what is coded in it included."""
-    found: set[str] = set()
-    for part in (text, *_decoded(text)):
-        in_order = words(part)
-        found.update(in_order)
-        found.update(map(add, in_order, islice(in_order, 1, None)))
+    in_order = _in_order(text)
+    found = _marks(in_order)
+    longest = max(map(len, in_order), default=0)
+    for part in _decoded(text, coded=longest >= _LONG):
+        found |= _marks(_in_order(part))
+    # One letter after the other, such as "m a l l o r y".
+    found.update(run.replace(" ", "") for run in _LETTERS.findall(f" {' '.join(in_order)} "))
     return found
 
 
-def _decoded(text: str) -> Iterator[str]:
+def _marks(in_order: list[str]) -> set[str]:
+    # A border is no word, and with a word before or after it makes that word again.
+    single = list(map(_BORDER_AS_NOTHING.get, in_order, in_order)) if BORDER in in_order else in_order
+    found = {*single, *map(add, single, islice(single, 1, None))}
+    found.discard("")
+    return found
+
+
+def _decoded(text: str, *, coded: bool) -> Iterator[str]:
     """Yield what stands in a text in another coding."""
     if "%" in text:
         yield from map(unquote, _percent_coded(text))
     if "\\" in text:
         yield from _ESCAPED.findall(text)
-    for run in _CODED.findall(text):
+    for run in _CODED.findall(text) if coded else ():
         if (plain := decoded(run)) is not None:
             yield plain
-    # One letter after the other, such as "m a l l o r y".
-    for run in _LETTERS.findall(text):
-        yield "".join(_WORD.findall(run))
 
 
 def _percent_coded(text: str) -> Iterator[str]:
