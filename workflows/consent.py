@@ -67,7 +67,7 @@ class Consent:
         """
         if not applies(purpose, Stage.RULE):
             return dict(enumerate(batch))
-        ruled = [Ruled(index, call, self._ruling(call, purpose)) for index, call in enumerate(batch)]
+        ruled = [Ruled(index, call, self.ruling(call, purpose)) for index, call in enumerate(batch)]
         answered: Answered = {}
         asked: dict[tuple[Any, ...], list[Ruled]] = {}
         for item in ruled:
@@ -86,7 +86,7 @@ class Consent:
 
     async def again(self, call: ToolCall, purpose: Purpose, why: str, unless: Callable[[], bool]) -> Consented:
         """Ask about a call once more for the reason `why`, even if the policy allows it."""
-        ruling = self._ruling(call, purpose)
+        ruling = self.ruling(call, purpose)
         if ruling.verdict == "deny":
             return _denied(ruling)
         ruling = ruling.model_copy(update={"verdict": "ask", "rule": f"{why} ({ruling.rule})"})
@@ -97,7 +97,8 @@ class Consent:
         state, names = self.context.state, [call.tool.name for call in batch]
         await self.context.afford(lambda: calls_refused(state.budget, state.usage, names))
 
-    def _ruling(self, call: ToolCall, purpose: Purpose) -> Ruling:
+    def ruling(self, call: ToolCall, purpose: Purpose = Purpose.CALL) -> Ruling:
+        """Return what the run's policy says of a call."""
         section: Literal["call", "undo"] = "undo" if purpose is Purpose.UNDO else "call"
         policy = self.context.state.opened.policy
         return rule(policy, call.tool, call.arguments, purpose=section, sources=call.sources)
@@ -192,7 +193,7 @@ class Consent:
         if checked.error is not None:
             raise DecisionRefused(f"{where}: {checked.error}")
         # Only calls may be changed: a compensation is decided as a whole.
-        anew = self._ruling(changed(item.call, checked.arguments), Purpose.CALL)
+        anew = self.ruling(changed(item.call, checked.arguments), Purpose.CALL)
         if anew.verdict == "deny":
             raise DecisionRefused(f"{where}: the changed call is denied by {anew.rule}")
         if anew.verdict == "ask" and deciding.constraint(anew) != deciding.constraint(item.ruling):

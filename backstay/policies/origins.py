@@ -49,7 +49,7 @@ def origins(sources: Sources, pointers: Sequence[str]) -> str:
     told: list[str] = []
     for pointer in pointers[:_NAMED]:
         codes = dict.fromkeys(code for parts in sources.under(pointer) or () for part in parts for code in part)
-        places = " and ".join(first_seen(code) for code in codes) or "nowhere that is known"
+        places = " and ".join(first_seen(source_of(code)) for code in codes) or "nowhere that is known"
         told.append(f"{pointer.removeprefix('/') or 'all of it'} first seen in {places}")
     more = len(pointers) - _NAMED
     return "; ".join(told) + (f"; and {more} more" if more > 0 else "")

@@ -99,19 +99,26 @@ class Policy(Frozen):
         return (self, *(() if self.floor is None else self.floor.layers))
 
     @property
-    def is_strict(self) -> bool:
-        """Return whether it matters who somebody is that answers, since only some may vouch for a value."""
-        return any(layer.provenance == "strict" for layer in self.layers)
+    def vouches_by_name(self) -> bool:
+        """Return whether the answer of a person vouches for a value only when it is proven who that is."""
+        return any(
+            layer.provenance == "strict" or any(rule.approvers for _, rules in layer.sections() for rule in rules)
+            for layer in self.layers
+        )
+
+    @property
+    def looks_at_sources(self) -> bool:
+        """Return whether it rules on where the arguments of a write came from."""
+        return any(
+            layer.provenance == "strict" or any(rule.asks_where_from for _, rules in layer.sections() for rule in rules)
+            for layer in self.layers
+        )
 
     @property
     def wants_sources(self) -> bool:
         """Return whether a rule, or a person who is asked, needs to know where the arguments of a write came from."""
-        return any(
-            layer.provenance == "strict"
-            or bool(layer.ask)
-            or "ask" in (layer.default.write_safe, layer.default.restricted_write)
-            or any(rule.asks_where_from for _, rules in layer.sections() for rule in rules)
-            for layer in self.layers
+        return self.looks_at_sources or any(
+            layer.ask or "ask" in (layer.default.write_safe, layer.default.restricted_write) for layer in self.layers
         )
 
     def sections(self) -> list[tuple[str, tuple[Rule, ...]]]:

@@ -84,18 +84,16 @@ def texts_in(value: Any) -> str:
     names: dict[str, None] = {}
     waiting = [value]
     while waiting:
-        match waiting.pop():
-            case str() as text:
-                found.append(text)
-            case bool() | None:
-                pass
-            case int() | float() as number:
-                found.append(repr(number))
-            case dict() as fields:
-                names |= dict.fromkeys(map(str, fields))
-                waiting.extend(fields.values())
-            case list() | tuple() as items:
-                waiting.extend(items)
-            case _:
-                pass
-    return BORDER.join([*names, *found])
+        item = waiting.pop()
+        # By type and not by pattern: an answer may have hundreds of thousands of values.
+        kind = type(item)
+        if kind is str:
+            found.append(item)
+        elif kind is int or kind is float:
+            found.append(repr(item))
+        elif kind is dict:
+            names |= dict.fromkeys(item)
+            waiting.extend(item.values())
+        elif kind is list or kind is tuple:
+            waiting.extend(item)
+    return BORDER.join([*map(str, names), *found])

@@ -236,7 +236,7 @@ def _sent_by(part: Part) -> bool:
 
 def _leaks(parts: list[Part]) -> bool:
     """Return whether words of an answer, or what a program computed, would leave."""
-    return any(part.codes and part.codes[0] != MODEL and not _sent_by(part) for part in parts)
+    return any(set(part.codes) - {MODEL} and not _sent_by(part) for part in parts)
 
 
 def _name(pointer: str) -> str:

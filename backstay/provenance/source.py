@@ -1,6 +1,6 @@
 """Where a value came from, as plain data that travels with a call."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from pydantic import Field
@@ -152,9 +152,8 @@ def pointer_to(pointer: str, key: Any) -> str:
     return f"{pointer}/{str(key).replace('~', '~0').replace('/', '~1')}"
 
 
-def first_seen(code: str) -> str:
+def first_seen(found: Source) -> str:
     """Return where that is, in words for people."""
-    found = source_of(code)
     match found.kind:
         case "task":
             return "the task"
@@ -170,6 +169,13 @@ def first_seen(code: str) -> str:
         case "program":
             whose = ", which others write" if found.content == "others" else ""
             return f"what a program computed from {found.tool or 'nothing'}{whose}"
+
+
+def told_of(sources: Mapping[str, Sequence[Source]], name: str) -> str:
+    """Return where an argument of a request first appeared, in words for people; empty when only the model said it."""
+    places = [source for at, found in sources.items() if _among(at, [pointer_to("", name)]) for source in found]
+    told = dict.fromkeys(first_seen(source) for source in places)
+    return f"first seen in {' and in '.join(told)}" if told else ""
 
 
 def _among(pointer: str, pointers: Sequence[str]) -> bool:

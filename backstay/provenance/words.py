@@ -20,10 +20,9 @@ LEAST_CODED = 24
 BORDER = "\x1f"
 """Stands between the values of an answer: words on both sides of it do not follow each other."""
 _WORD = re.compile(rf"[^\W_]+|{BORDER}")
-_PLAIN = {
-    code: f" {BORDER} " if chr(code) == BORDER else chr(code).lower() if chr(code).isalnum() else " "
-    for code in range(128)
-}
+_PLAIN = bytes(
+    ord(chr(code).lower()) if code < 128 and (chr(code).isalnum() or chr(code) == BORDER) else 32 for code in range(256)
+)
 _BORDER_AS_NOTHING = {BORDER: ""}
 _PERCENT = re.compile(r"%[0-9A-Fa-f]{2}")
 _AROUND = 80
@@ -50,8 +49,10 @@ def normalise(text: str) -> str:
 
 def _in_order(text: str) -> list[str]:
     """Return the words and borders of a text, in order."""
+    if not text.isascii():
+        return _WORD.findall(normalise(text))
     # A table does in one pass what is slow as an expression.
-    return text.translate(_PLAIN).split() if text.isascii() else _WORD.findall(normalise(text))
+    return text.replace(BORDER, f" {BORDER} ").encode().translate(_PLAIN).decode().split()
 
 
 def words(text: str) -> list[str]:
