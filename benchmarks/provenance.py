@@ -17,9 +17,12 @@ from backstay.provenance.index import Index, texts_in
 from backstay.provenance.lookup import Lookup
 
 MEGABYTE = 1_000_000
-WORDS = """invoice order customer please thanks regards payment delivery address number meeting quote budget report
-release ticket answer question shipping warehouse supplier contract review change update status week month account
-""".split()
+TEXT = (
+    "invoice order customer please thanks regards payment delivery address number meeting quote budget "
+    "report release ticket answer question shipping warehouse supplier contract review change update "
+    "status week month account "
+)
+WORDS = TEXT.split()
 
 
 def prose(chance: random.Random, size: int) -> Any:

@@ -5,6 +5,7 @@ from typing import Any
 
 from backstay.policies.glob import matches
 from backstay.provenance.source import Sources, first_seen, source_of
+from backstay.shown import one_line
 
 KINDS = frozenset({"task", "person", "operator", "program", "model"})
 _NAMED = 3
@@ -50,6 +51,6 @@ def origins(sources: Sources, pointers: Sequence[str]) -> str:
     for pointer in pointers[:_NAMED]:
         codes = dict.fromkeys(code for parts in sources.under(pointer) or () for part in parts for code in part)
         places = " and ".join(first_seen(source_of(code)) for code in codes) or "nowhere that is known"
-        told.append(f"{pointer.removeprefix('/') or 'all of it'} first seen in {places}")
+        told.append(f"{one_line(pointer.removeprefix('/'), 80) or 'all of it'} first seen in {places}")
     more = len(pointers) - _NAMED
     return "; ".join(told) + (f"; and {more} more" if more > 0 else "")

@@ -6,6 +6,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from backstay.frozen import Frozen
+from backstay.shown import one_line
 
 Kind = Literal["task", "person", "operator", "tool", "program", "model"]
 Content = Literal["own", "others"]
@@ -123,7 +124,7 @@ class Sources(Frozen):
             if found is None or found == [BY_MODEL] or len(shown) >= MOST_LEAVES:
                 continue
             codes = dict.fromkeys(code for parts in found for part in parts for code in part)
-            shown[pointer] = tuple(source_of(code) for code in codes)
+            shown[one_line(pointer, 200)] = tuple(source_of(one_line(code, 300)) for code in codes)
         return shown
 
 
@@ -165,10 +166,10 @@ def first_seen(found: Source) -> str:
             return "the model's own words"
         case "tool":
             whose = "which others write" if found.content == "others" else "an own record"
-            return f"the answer of {found.tool}, {whose}"
+            return f"the answer of {one_line(found.tool or '', 100)}, {whose}"
         case "program":
             whose = ", which others write" if found.content == "others" else ""
-            return f"what a program computed from {found.tool or 'nothing'}{whose}"
+            return f"what a program computed from {one_line(found.tool or 'nothing', 100)}{whose}"
 
 
 def told_of(sources: Mapping[str, Sequence[Source]], name: str) -> str:

@@ -1,4 +1,4 @@
-"""An office of MCP servers over HTTP that answer what the cases say, and write down every call that changes something."""
+"""An office of MCP servers over HTTP that answer what the cases say, and keep every call that changes something."""
 
 import asyncio
 import json

@@ -12,7 +12,7 @@ from temporalio.client import Client
 
 from backstay.testing import Conversation, Reply
 from sandbox.programs.sandbox import Sandbox
-from tests.engine import Engine, engine, ended, pending
+from tests.engine import Engine, ended, engine, pending
 from tests.provenance.attacks import PAGE, Case
 from tests.provenance.office import Office, open_office
 
