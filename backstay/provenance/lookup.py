@@ -222,7 +222,7 @@ def _weighs(part: Part, shape: Shape) -> bool:
         return True
     if len(part.words) > 1:
         return part.letters >= LEAST_PHRASE
-    return part.letters >= LEAST_PIECE and any(map(str.isdigit, part.words[0]))
+    return part.letters >= LEAST_PIECE and any(map(str.isdigit, "".join(part.words)))
 
 
 def reaches(parts: list[Part], *, whole: bool) -> bool:

@@ -15,8 +15,6 @@ from operator import add
 from typing import Any
 from urllib.parse import unquote
 
-LEAST_CODED = 24
-"""How long a run of base64 or hexadecimal digits must be to be looked into; leaves are looked into from 12 on."""
 BORDER = "\x1f"
 """Stands between the values of an answer: words on both sides of it do not follow each other."""
 _WORD = re.compile(rf"[^\W_]+|{BORDER}")
@@ -27,6 +25,7 @@ _BORDER_AS_NOTHING = {BORDER: ""}
 _PERCENT = re.compile(r"%[0-9A-Fa-f]{2}")
 _AROUND = 80
 """Characters before and after a percent sign that are read with it."""
+# Runs of base64 or hexadecimal digits: in what was said from 24 digits on, in an argument from 12 on.
 _CODED = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{24,}={0,2}")
 _LONG = 12
 """Where no word is that long, nothing is written in base64 or hexadecimal."""

@@ -29,11 +29,12 @@ ANSWERS = {
     "send": {"data": {"id": "m1"}},
     "chatter": {"data": {"text": "chatter " * 100}},
 }
+MAIL = {"type": "object", "properties": {"to": {"type": "string"}, "subject": {"type": "string"}}, "required": ["to"]}
 SCRIPTS = Scripts()
 
 
 def toolbox(folder):
-    tools = [reads(name) for name in ("inbox", "long", "fails", "customer", "chatter")] + [writes("send")]
+    tools = [reads(name) for name in ("inbox", "long", "fails", "customer", "chatter")] + [writes("send", MAIL)]
     tools += [reads("page") | REACHES, reads("reach")]
     declared = {"customer": {"content": "own"}, "reach": {"egress": True}}
     server = ScriptedServer(folder / "office.script", tools, ANSWERS, declared)
@@ -206,27 +207,26 @@ async def test_a_plan_is_asked_about_again_when_what_a_step_returned_says_where_
     assert [event for event in own["events"] if event["name"] == "approval.asked"] == []
 
 
+READ = "t = (await office.inbox())['mails'][0]['text'].split()[1]"
+
+
 @pytest.mark.parametrize(
-    ("source_text", "tool"),
+    "written",
     [
-        (f"await office.send(to='{ENEMY}')", "office.inbox"),
-        ("t = (await office.inbox())['mails'][0]['text']\nawait office.send(to=t.split()[1])", "office.inbox"),
-        (
-            "t = (await office.inbox())['mails'][0]['text']\nawait office.send(to=t[:3] + '@made.example')",
-            "office.inbox",
-        ),
+        f"await office.send(to='{ENEMY}')",
+        f"{READ}\nawait office.send(to=t)",
+        f"{READ}\nawait office.send(to=''.join(chr(ord(c) + 1) for c in t[:7]) + '@made.example')",
     ],
+    ids=["as its own text", "as it was read", "computed from that"],
 )
-async def test_a_program_is_asked_about_what_it_read_computed_or_holds_as_text(
-    temporal, tmp_path, sandbox, source_text, tool
-):
-    program = Reply(calls=[("run_program", {"code": source_text})])
+async def test_a_program_is_asked_about_a_target_that_comes_from_others(temporal, tmp_path, sandbox, written):
+    program = Reply(calls=[("run_program", {"code": written})])
     given = {"toolbox": toolbox(tmp_path), "policy": POLICY, "sandbox": sandbox}
     async with engine(temporal, tmp_path, SCRIPTS, **given) as opened:
         handle, request = await asked(opened, call("inbox"), program)
         await decide(handle, request, "reject", stop=True)
 
-    assert tool in [found["tool"] for found in request["calls"][0]["sources"]["/to"]]
+    assert "office.inbox" in [found["tool"] for found in request["calls"][0]["sources"]["/to"]]
     assert "provenance: to first seen in" in request["rule"]
 
 
