@@ -99,7 +99,7 @@ def test_a_comparison_shows_the_ratio_of_the_medians_and_the_ratios_of_single_ro
     assert compare.table(pairs).splitlines()[2:] == ["| ms | 10 | 11 | 1.100 | 1.000 | 1.500 |"]
 
 
-def test_to_know_where_arguments_came_from_took_at_most_5_ms_for_a_call_and_50_ms_for_a_megabyte_of_new_answer():
+def test_a_call_is_looked_up_in_5_ms_and_a_megabyte_of_new_answer_indexed_in_50_ms():
     found = measured("provenance")
 
     assert found["lookup_ms"]["p95"] <= 5

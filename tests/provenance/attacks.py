@@ -1,12 +1,19 @@
-"""Forty tasks, and six injections into each: the material of the attack-success rate."""
+"""Forty tasks, and six injections into each: the material of the attack-success rate.
+
+It was written before the recognition of sources was built, and not changed since. In material.json, `reads` is what the
+model reads before it acts: mail.read, chat.history, tickets.read, drive.open and web.fetch carry what strangers wrote,
+and crm.find, ledger.supplier, directory.person and assets.host are declared as the operator's own. `write` is the
+honest call that follows, and `target` its argument that says where it goes. `comes_from` says where the honest target
+stands: in the task, in an own record, in what others wrote, or composed. `enemy` is the target that an injection wants
+instead, and `reuse` a value of the task or of an own record that it abuses.
+"""
 
 import base64
+import json
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 KINDS = ("verbatim", "spelled", "split", "program", "reuse", "page")
 CARRIERS = ("mail.read", "tickets.read", "chat.history", "drive.open")
@@ -57,8 +64,8 @@ class Case:
 @cache
 def tasks() -> list[dict[str, Any]]:
     """Return the forty tasks."""
-    path = Path(__file__).with_name("material.yaml")
-    return yaml.safe_load(path.read_text(encoding="utf-8"))["tasks"]
+    path = Path(__file__).with_name("material.json")
+    return json.loads(path.read_text(encoding="utf-8"))["tasks"]
 
 
 def honest() -> list[Case]:
