@@ -20,6 +20,10 @@ class Program(Frozen):
     """The JSON Schema of each declared tool's arguments."""
     seed: str
     """Where everything random in the program comes from."""
+    traced: bool = False
+    """Whether it is said of its calls where their arguments came from."""
+    literals: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Texts in its source, and the codes of the places where the model had read them."""
     now: float
     """When it starts, in seconds since 1970; its clock moves only with its journal."""
 

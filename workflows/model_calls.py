@@ -132,6 +132,8 @@ class ModelCalls:
             more["event"] = event
             if state.opened.sandbox_queue:
                 more["programs"] = True
+            if state.opened.policy.wants_sources:
+                more["sources"] = True
         self.sent = len(state.append)
         if state.append:
             more["append"] = tuple(state.append)

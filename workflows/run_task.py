@@ -216,6 +216,8 @@ class RunTask(Handlers):
                 "note": "the person does not answer",
             }
         item = ContextItem(kind="answer", call_id=action.call_id, text=canonical(answer))
+        if not decided.verified and self.context.state.opened.policy.vouches_by_name:
+            item = item.model_copy(update={"unverified": True})
         self.context.state.append.append(item)
         return True
 

@@ -14,6 +14,7 @@ from backstay.canonical import canonical, digest_of
 from backstay.effects.compensation import Compensation
 from backstay.effects.effect import DOUBTFUL
 from backstay.policies.policy import rule
+from backstay.provenance.source import sources_data
 from backstay.shown import one_line, shown_arguments
 from backstay.task.result import Failure
 from backstay.task.status import State
@@ -190,11 +191,15 @@ class ToolCalls:
         # What stays at its default does not reach history.
         more: dict[str, Any] = {}
         if applies(purpose, Stage.EVENT):
-            event = self.context.record("action.called", summary, written=True, tool=call.tool.name, effect=effect)
+            told = sources_data(call.sources)
+            event = self.context.record(
+                "action.called", summary, written=True, tool=call.tool.name, effect=effect, **told
+            )
             more |= {"event": event.n, "step": state.usage.steps}
         if applies(purpose, Stage.RESERVE):
             more |= {"definition": call.tool.definition, "arguments": call.arguments}
             more |= {"args_digest": digest_of(call.arguments)} if effect is not None else {}
+            more |= {"sources": call.sources} if call.sources is not None else {}
             more |= {"results": state.step_results} if state.step_results else {}
         else:
             # The arguments of a check and of a compensation are sealed in the store, with the effect.
@@ -221,7 +226,7 @@ class ToolCalls:
         return result.model_copy(update={"question": None, "error_type": kind})
 
     async def _ask(self, call: ToolCall, question: Elicitation, result: ToolResult) -> Decided:
-        ruling = rule(self.context.state.opened.policy, call.tool, call.arguments)
+        ruling = rule(self.context.state.opened.policy, call.tool, call.arguments, sources=call.sources)
         return await self.context.ask(
             RequestKind.ELICITATION,
             _words(call, question, result),
@@ -265,7 +270,9 @@ class ToolCalls:
         if flight.effect is None or not applies(flight.purpose, Stage.BIND_UNDO):
             return flight
         self.context.state.record_write(flight.call, flight.effect, workflow.now())
-        flight.authority = rule(self.context.state.opened.policy, flight.call.tool, flight.call.arguments).authority
+        call = flight.call
+        ruling = rule(self.context.state.opened.policy, call.tool, call.arguments, sources=call.sources)
+        flight.authority = ruling.authority
         slot = Compensation(
             effect=flight.effect,
             authority=flight.authority,

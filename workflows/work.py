@@ -26,6 +26,8 @@ class Decided(Frozen):
     answer: Any = None
     stop: bool = False
     by: str = ""
+    verified: bool = False
+    """Whether it is proven who that is."""
     comment: str = ""
     on_expiry: str = "reject"
 

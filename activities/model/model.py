@@ -13,6 +13,7 @@ from activities.model.observations import Form, Observations
 from activities.model.parsing import CompletionParser, calls_of_json
 from activities.model.pricing import Price, price_of
 from activities.model.request import request_for
+from activities.model.tracing import Tracing, said_by
 from activities.model.transcript import Transcript, Transcripts
 from activities.programs.bundling import store_program
 from activities.records import Records
@@ -23,10 +24,12 @@ from backstay import calls
 from backstay.budgets.usage import ModelUsage
 from backstay.canonical import digest_of
 from backstay.errors import BackstayError, Pruned, ReservationTooSmall
+from backstay.provenance.source import Sources
 from backstay.shown import one_line
 from backstay.task.context import BYTES_PER_TOKEN, weight
 from backstay.task.decision import Action, Decision
 from backstay.task.event import Event
+from backstay.tools.tool import Tool
 from store.blobs.shown import Missing
 from toolbox.catalog.catalog import Catalog
 
@@ -54,6 +57,7 @@ class Model(Activities):
         self.records = records
         self.transcripts = transcripts
         self.observations = Observations()
+        self.tracing = Tracing(records)
 
     @implements(calls.ask_model)
     async def ask_model(self, ask: calls.AskModel) -> Decision:
@@ -85,7 +89,8 @@ class Model(Activities):
         await self.store.decisions.append(ask.run, ask.decisions)
         catalog = await self.catalog(ask, ask.user_id)
         transcript = await self.transcripts.load(ask.run, ask.context)
-        return transcript.with_items(await self.transcripts.items_of(ask.run, ask.append)), catalog
+        items = await self.transcripts.items_of(ask.run, ask.append)
+        return transcript.with_items(items, said_by(transcript, ask.append, items, catalog)), catalog
 
     async def _send(self, ask: calls.AskModel, transcript: Transcript, catalog: Catalog, price: Price | None) -> Sent:
         """Send once; only a request that was refused as too long, and so not billed, is sent again, shorter."""
@@ -155,7 +160,8 @@ class Model(Activities):
             named = [{**call, "id": f"s{ask.step}-{call['id']}"} for call in found]
             message, form = {"content": None, "tool_calls": named}, "json"
         store = partial(self._store_program, ask, transcript, catalog) if ask.programs else None
-        parser = CompletionParser(Arguments(self.records), catalog, ask.run, store)
+        trace = partial(self._sources, ask, transcript)
+        parser = CompletionParser(Arguments(self.records), catalog, ask.run, store, trace)
         await parser.parse(message, started=transcript.started)
         if not message.get("tool_calls") and parser.finish is None and content:
             form = "text"
@@ -166,9 +172,19 @@ class Model(Activities):
                 item["form"] = form
         return parser
 
+    async def _sources(
+        self, ask: calls.AskModel, transcript: Transcript, tool: Tool, arguments: dict[str, Any]
+    ) -> Sources | None:
+        """Return where the arguments of a call came from, where somebody needs to know."""
+        if not (ask.sources if tool.effectful else tool.egress):
+            return None
+        return (await self.tracing.lookup(ask.run, transcript)).sources_of(arguments)
+
     async def _store_program(
         self, ask: calls.AskModel, transcript: Transcript, catalog: Catalog, call_id: str, source: str
     ) -> str:
+        traced = ask.sources or any(definition.tool.egress for definition in catalog.definitions.values())
+        lookup = await self.tracing.lookup(ask.run, transcript) if traced else None
         return await store_program(
             self.store.blobs.of(ask.run),
             catalog,
@@ -177,6 +193,7 @@ class Model(Activities):
             image=self.settings.image,
             seed=digest_of([ask.run, call_id, source])[:32],
             now=activity.info().scheduled_time.timestamp(),
+            lookup=lookup,
         )
 
 

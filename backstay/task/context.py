@@ -21,6 +21,8 @@ class ContextItem(Frozen):
     """A stored result record, or the stored hits."""
     text: str | None = None
     """A short text instead of a ref."""
+    unverified: bool = False
+    """Whether a person said it of whom nobody knows who it is, while the policy needs to know."""
 
 
 BYTES_PER_TOKEN = 3.5

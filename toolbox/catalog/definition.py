@@ -106,6 +106,8 @@ def define(
         parallel=parallel,
         previewed=listed.previewed,
         deadline_s=declaration.timeout or timeout,
+        content=declaration.content,
+        egress=listed.annotations.open_world is True if declaration.egress is None else declaration.egress,
     )
     return Definition(
         tool=tool,
@@ -126,7 +128,9 @@ def _hash_of(listed: ListedTool, declaration: Declaration) -> str:
         "input": listed.input_schema,
         "output": listed.output_schema,
         "annotations": asdict(listed.annotations),
-        "declaration": declaration.model_dump(mode="json", exclude={"timeout", *_unset(declaration)}),
+        "declaration": declaration.model_dump(
+            mode="json", exclude={"timeout", "content", "egress", *_unset(declaration)}
+        ),
         **({"origin": listed.origin} if listed.origin else {}),
     }
     return digest_of(said)[:16]
