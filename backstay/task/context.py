@@ -20,7 +20,7 @@ class ContextItem(Frozen):
     ref: str | None = None
     """A stored result record, or the stored hits."""
     text: str | None = None
-    """A short text instead of a ref."""
+    """A short text instead of a ref; with the ref of an answer, a JSON object of what else is to be told with it."""
 
 
 BYTES_PER_TOKEN = 3.5
