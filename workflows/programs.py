@@ -77,14 +77,10 @@ class Programs:
         state.work.program = ProgramWork(halt=Halt(kind="waiting"), first_effect=state.next_effect, answers=())
         return None
 
-    def tell_effects(self) -> None:
-        """Tell the model what the program has done that stands, so that no second one does it again."""
+    def effects(self) -> list[str]:
+        """Return what the program under way, or just ended, has done that stands, one line for each effect."""
         work, state = self.context.state.work.program, self.context.state
-        if work is None:
-            return
-        if lines := standing(state.undo, state.undone, work.first_effect):
-            listed = "\n".join(f"- {line}" for line in lines)
-            self.context.tell(f"The program has ended. This stands of what it did, so do not do it again:\n{listed}")
+        return [] if work is None else standing(state.undo, state.undone, work.first_effect)
 
     async def leave(self, *, patient: bool) -> None:
         """Leave nothing behind when the run ends: no check under way, and no jail that waits for an answer."""

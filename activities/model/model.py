@@ -101,7 +101,7 @@ class Model(Activities):
             request, dropped = request_for(ask, transcript, catalog, self.settings, cap_tokens=cap, as_json=as_json)
             content = written(request)
             honest = 0 if price is None else price.worst(len(content), request["max_completion_tokens"])
-            worst = math.ceil(honest * seen.factor)
+            worst = math.ceil(honest * self.observations.factor(ask.model))
             if ask.micro is not None and worst > ask.micro:
                 needed = f"{worst / 1e6:.6f}"
                 raise ReservationTooSmall(f"the call may cost {needed} USD; reserve that much", needed=worst)

@@ -1,12 +1,14 @@
 """What the answers of the endpoint have shown of its models, for as long as the worker lives."""
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
 import structlog
 
 from activities.model.transcript import Transcript
+from system.clock import uptime
 
 RUNS = 2
 """In how many runs a model must have answered as JSON what it did not call, before others begin with JSON."""
@@ -14,6 +16,8 @@ CHATTY = 3
 """How many first answers in a row without a call make it doubtful again that a model calls functions."""
 PROBE_EVERY = 20
 """One in this many runs begins with functions all the same, to find out whether they work by now."""
+DOUBTED_S = 3600
+"""How long a bill above what was asked for is held against a model that cannot show that it is honest."""
 MOST_MODELS = 1000
 """Tasks name models, so there could be any number of them."""
 Form = Literal["text", "json"]
@@ -35,13 +39,15 @@ class Observed:
     begun: int = 0
     factor: float = 1.0
     """What it bills, as a multiple of the most that a request could cost."""
+    doubted_until: float = 0.0
 
 
 class Observations:
     """Choose by evidence how a model is asked, and what its answers may cost."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = uptime) -> None:
         """Know nothing."""
+        self._clock = clock
         self._models: OrderedDict[str, Observed] = OrderedDict()
 
     def of(self, model: str) -> Observed:
@@ -78,9 +84,19 @@ class Observations:
                 seen.json_runs.clear()
             case "text":
                 seen.texts += 1
+                # What refused JSON once may take it by now.
+                seen.takes_no_json = seen.takes_no_json and seen.texts % CHATTY != 0
             case "json":
                 if len(seen.json_runs) < RUNS:
                     seen.json_runs.add(run)
+
+    def factor(self, model: str) -> float:
+        """Return what a call of this model may cost, as a multiple of what it is asked for."""
+        seen = self.of(model)
+        if self._clock() >= seen.doubted_until:
+            # Where nobody can afford the call any more, no honest bill could ever come.
+            seen.factor = 1.0
+        return seen.factor
 
     def note_bill(self, model: str, billed: int, worst: int) -> None:
         """Note what an answer was billed that could cost so much at most, had the endpoint kept to what was asked."""
@@ -90,4 +106,5 @@ class Observations:
             seen.factor = max(1.0, seen.factor / 2)
         elif worst:
             seen.factor = max(seen.factor, billed / worst)
+            seen.doubted_until = self._clock() + DOUBTED_S
             log.warning("model.overbilled", model=model, billed_micro=billed, most_micro=worst, factor=seen.factor)

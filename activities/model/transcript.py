@@ -1,5 +1,6 @@
 """The model's view of a run: an append-only chain of stored pieces, of which history holds the last ref."""
 
+import json
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -158,7 +159,10 @@ class Transcripts:
             return (
                 item if added.call_id is None else item | {"call_id": added.call_id, "text": canonical({"tools": hits})}
             )
-        text = added.text if added.text is not None else canonical(await self.records.digest(run, added.ref or ""))
+        text = added.text
+        if added.ref is not None or text is None:
+            digest = await self.records.digest(run, added.ref or "")
+            text = canonical(digest if text is None else digest | json.loads(text))
         if added.kind == "answer":
             return {"kind": "answer", "call_id": added.call_id, "text": text}
         return {"kind": added.kind, "text": text}

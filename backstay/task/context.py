@@ -23,6 +23,7 @@ class ContextItem(Frozen):
     """A short text instead of a ref."""
     unverified: bool = False
     """Whether a person said it of whom nobody knows who it is, while the policy needs to know."""
+    """A short text instead of a ref; with the ref of an answer, a JSON object of what else is to be told with it."""
 
 
 BYTES_PER_TOKEN = 3.5

@@ -3,7 +3,7 @@
 import pytest
 from structlog.testing import capture_logs
 
-from activities.model.observations import CHATTY, PROBE_EVERY, RUNS, Observations
+from activities.model.observations import CHATTY, DOUBTED_S, PROBE_EVERY, RUNS, Observations
 from activities.model.transcript import Transcript
 
 NEW = Transcript("", ())
@@ -55,7 +55,7 @@ def test_what_a_model_billed_beyond_what_was_asked_is_assumed_from_then_on(bille
     seen = Observations()
     with capture_logs() as logs:
         seen.note_bill("m", billed, worst)
-    assert seen.of("m").factor == factor
+    assert seen.factor("m") == factor
     assert [entry["event"] for entry in logs] == (["model.overbilled"] if factor > 1 else [])
 
 
@@ -65,13 +65,32 @@ def test_honest_bills_bring_the_trust_back_step_by_step():
     factors = []
     for _ in range(3):
         seen.note_bill("m", 90, 100)
-        factors.append(seen.of("m").factor)
+        factors.append(seen.factor("m"))
     assert factors == [1.5, 1, 1]
+
+
+def test_a_model_that_nobody_can_afford_any_more_is_believed_again_after_a_while():
+    now = [0.0]
+    seen = Observations(clock=lambda: now[0])
+    seen.note_bill("m", 300, 100)
+    now[0] = DOUBTED_S - 1
+    assert seen.factor("m") == 3
+    now[0] = DOUBTED_S
+    assert seen.factor("m") == 1
+
+
+def test_an_endpoint_that_refused_json_is_asked_for_it_again_when_its_model_only_chats():
+    seen = Observations()
+    seen.of("m").takes_no_json = True
+    assert not seen.asks_as_json("m", CHATTED)
+    for _ in range(CHATTY):
+        seen.note_form("m", "run", "text")
+    assert seen.asks_as_json("m", CHATTED)
 
 
 def test_only_so_many_models_are_remembered():
     seen = Observations()
     for number in range(2000):
         seen.note_bill(f"m{number}", 300, 100)
-    assert seen.of("m1999").factor == 3
-    assert seen.of("m0").factor == 1
+    assert seen.factor("m1999") == 3
+    assert seen.factor("m0") == 1

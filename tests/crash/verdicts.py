@@ -15,6 +15,7 @@ from tests.crash.matrix import AT_ONCE
 from tests.crash.person import Person
 from tests.engine import assert_no_task_failure, share_images
 from tests.nursery.nursery import Child, Nursery
+from workflows.run_task import EFFECTS
 
 ROUNDS = 3
 PROGRAM = f"""
@@ -39,9 +40,7 @@ def rules(conversation: Any) -> Reply:
     runs = conversation.calls("run_program")
     if not runs:
         return Reply(calls=[("run_program", {"code": PROGRAM})])
-    notes = [message["content"] for message in conversation.messages if message["role"] == "user"]
-    outputs = {"answer": runs[0].answer, "told": [note for note in notes if note.startswith("The program has ended")]}
-    return Reply(calls=[("finish", {"summary": "done", "outputs": outputs})])
+    return Reply(calls=[("finish", {"summary": "done", "outputs": {"answer": runs[0].answer}})])
 
 
 @asynccontextmanager
@@ -95,10 +94,9 @@ async def told_after(client: Client, nursery: Nursery, folder: Path, number: int
         result = await attended(case, handle, doomed, Judge(case, number, verdict))
         assert_no_task_failure(await handle.fetch_history())
         assert result["outcome"] == "completed", result
-        assert result["raw_outputs"]["told"] == [] or len(result["raw_outputs"]["told"]) == 1
         check_mail(case, done_of(number, verdict))
-        lines = [line for note in result["raw_outputs"]["told"] for line in note.splitlines()[1:]]
-        return result["raw_outputs"]["answer"], lines
+        answer = result["raw_outputs"]["answer"]
+        return answer, answer.get(EFFECTS, [])
 
 
 async def attended(case: Case, handle: Any, doomed: Child, judge: Judge) -> dict[str, Any]:
@@ -147,4 +145,4 @@ def check_mail(case: Case, done: int) -> None:
 def stands(number: int, verdict: str) -> list[str]:
     """Return what the model is to be told."""
     calls = [{"body": "b", "subject": "s", "to": f"c{n}@example.com"} for n in range(done_of(number, verdict))]
-    return [f"- effect {n}: mail.send_email {canonical(call)}: applied" for n, call in enumerate(calls, 1)]
+    return [f"effect {n}: mail.send_email {canonical(call)}: applied" for n, call in enumerate(calls, 1)]

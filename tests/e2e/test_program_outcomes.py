@@ -14,6 +14,7 @@ from tests.e2e.labelled import Labelled, told
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers, writes
 from tests.engine import assert_no_task_failure, engine, pending, sandbox_role
 from tests.sandbox.places import image
+from workflows.run_task import EFFECTS
 
 POLICY = """
 allow: ["bank.*"]
@@ -141,11 +142,9 @@ def answer_of(result):
 
 
 def standing(label):
-    """Return the lines of the note that names what stands."""
-    notes = [message["content"] for message in json.loads(TOLD[label]) if message["role"] == "user"]
-    found = [note for note in notes if note.startswith("The program has ended.")]
-    assert len(found) <= 1
-    return found[0].splitlines()[1:] if found else []
+    """Return the lines in the program's answer that name what stands."""
+    (answer,) = [json.loads(message["content"]) for message in json.loads(TOLD[label]) if message["role"] == "tool"]
+    return answer.get(EFFECTS, [])
 
 
 async def test_a_call_that_a_person_says_happened_raises_what_is_known_and_is_told_as_done(desk):
@@ -157,7 +156,7 @@ async def test_a_call_that_a_person_says_happened_raises_what_is_known_and_is_to
     assert answer_of(result)["type"] == "OutcomeSettled"
     assert "bank.pay_unheard took place (effect 1, ana says so), but its answer is lost" in answer_of(result)["error"]
     assert "(line 1)" in answer_of(result)["error"]
-    assert standing("uncaught") == ['- effect 1: bank.pay_unheard {"n":1}: applied']
+    assert standing("uncaught") == ['effect 1: bank.pay_unheard {"n":1}: applied']
     assert desk.calls() == ["pay_unheard"]
 
 
@@ -167,7 +166,7 @@ async def test_the_error_can_be_caught_and_carries_what_is_known(desk):
     result = await ended(handle)
 
     assert answer_of(result)["data"]["result"] == ["bank.pay_unheard", 1, "ana", True, False]
-    assert standing("caught") == ['- effect 1: bank.pay_unheard {"n":1}: applied']
+    assert standing("caught") == ['effect 1: bank.pay_unheard {"n":1}: applied']
     assert desk.calls() == ["pay_unheard"]
 
 
@@ -201,7 +200,7 @@ async def test_a_call_that_a_person_says_did_not_happen_is_a_tool_error_and_does
     assert standing("denied") == []
 
 
-PAY = '- effect {}: bank.pay {{"n":{}}}: applied'
+PAY = 'effect {}: bank.pay {{"n":{}}}: applied'
 
 
 @pytest.mark.parametrize(
@@ -209,7 +208,7 @@ PAY = '- effect {}: bank.pay {{"n":{}}}: applied'
     [
         ("finished", None, [PAY.format(1, 1), PAY.format(2, 2)]),
         ("nothing", None, []),
-        ("raises", "ValueError", ['- effect 1: bank.pay {"note":"line one⏎line two"}: applied']),
+        ("raises", "ValueError", ['effect 1: bank.pay {"note":"line one⏎line two"}: applied']),
         ("halted", "MemoryLimit", [PAY.format(1, 1)]),
     ],
 )
@@ -226,7 +225,8 @@ async def test_a_program_that_ends_with_its_budget_is_told_of_in_the_closing_sum
 
     assert result["outcome"] == "budget_exceeded"
     assert desk.calls() == ["pay", "pay"]
-    assert 'effect 2: bank.pay {"n":2}: applied' in json.loads(TOLD["budget"])[-1]["content"]
+    told_last = json.loads(TOLD["budget"])[-1]["content"]
+    assert json.loads(told_last.rpartition("note: ")[2])[EFFECTS] == [PAY.format(1, 1), PAY.format(2, 2)]
 
 
 async def test_a_program_whose_effects_were_undone_is_told_what_could_not_be(desk):
@@ -236,7 +236,7 @@ async def test_a_program_whose_effects_were_undone_is_told_what_could_not_be(des
     result = await ended(handle)
 
     assert answer_of(result)["type"] == "ProgramCancelled"
-    assert standing("undone") == ["- effect 2: bank.pay_checked: kept"]
+    assert standing("undone") == ["effect 2: bank.pay_checked: kept"]
 
 
 async def test_a_program_that_diverges_leaves_its_model_told(desk):
@@ -249,7 +249,7 @@ async def test_a_program_that_diverges_leaves_its_model_told(desk):
     assert answer_of(result)["type"] == "ProgramDiverged"
     (first, signed) = standing("diverged")
     assert first == PAY.format(1, 1)
-    assert signed.startswith("- effect 2: bank.sign")
+    assert signed.startswith("effect 2: bank.sign")
     assert desk.calls() == ["pay", "sign"]
 
 
@@ -274,4 +274,4 @@ async def test_a_program_whose_jail_cannot_be_made_again_ends_and_its_run_goes_o
     assert "retry" in found[0]["options"]
     assert result["outcome"] == "completed", result
     assert answer_of(result)["type"] == "SandboxLost"
-    assert standing("lost") == [PAY.format(1, 1), '- effect 2: bank.sign {"n":2}: applied']
+    assert standing("lost") == [PAY.format(1, 1), 'effect 2: bank.sign {"n":2}: applied']

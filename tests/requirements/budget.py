@@ -183,6 +183,7 @@ ROWS = (
             "activities/test_observations.py",
             "test_what_a_model_billed_beyond_what_was_asked_is_assumed_from_then_on",
             "test_honest_bills_bring_the_trust_back_step_by_step",
+            "test_a_model_that_nobody_can_afford_any_more_is_believed_again_after_a_while",
             "test_only_so_many_models_are_remembered",
         ),
     ),

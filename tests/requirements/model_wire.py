@@ -163,6 +163,7 @@ ROWS = (
             "test_a_run_whose_model_wrote_text_tries_json_and_no_other_run_does",
             "test_where_json_worked_in_several_runs_others_begin_with_it_until_a_function_is_called",
             "test_a_model_that_has_called_functions_must_chat_several_times_in_a_row_to_be_doubted",
+            "test_an_endpoint_that_refused_json_is_asked_for_it_again_when_its_model_only_chats",
         ),
     ),
     row(
