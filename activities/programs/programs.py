@@ -41,6 +41,10 @@ class SandboxResources:
     sample_every: int = 20
     """One in this many programs that were never replayed is run again from its journal; 0 for none."""
 
+    async def redactor_of(self, _run: str) -> Redactor:
+        """Return the redactor of every run: this role cannot read secrets, and its programs are given none."""
+        return self.redactor
+
 
 LONGEST_S = 240.0
 """How long a program may compute in all. A replay takes up to three times as long, and must fit into an activity."""

@@ -11,7 +11,7 @@ from backstay.cli.flags import Output, User
 from backstay.cli.session import silence_logs
 from backstay.cli.terminal import Terminal
 from backstay.errors import SettingsInvalid
-from backstay.library import room
+from backstay.rooms import room
 from backstay.settings import Settings
 
 Folder = Annotated[Path | None, Parameter(help="Folder for one file per provider; printed to stdout by default.")]

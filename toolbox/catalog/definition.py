@@ -40,7 +40,7 @@ def _admitted(annotations: ToolAnnotations) -> Safety:
     return Safety.READ_ONLY if annotations.read_only is None else Safety.WRITE_SAFE
 
 
-_NEWER = ("succeeded_if", "failed_if")
+_NEWER = ("succeeded_if", "failed_if", "secret_arguments")
 _DESCRIPTION = 4000
 
 
@@ -108,6 +108,7 @@ def define(
         deadline_s=declaration.timeout or timeout,
         content=declaration.content,
         egress=listed.annotations.open_world is True if declaration.egress is None else declaration.egress,
+        secret_arguments=tuple(declaration.secret_arguments),
     )
     return Definition(
         tool=tool,
@@ -138,7 +139,7 @@ def _hash_of(listed: ListedTool, declaration: Declaration) -> str:
 
 def _unset(declaration: Declaration) -> set[str]:
     """Return the newer fields that are not set, so that they do not change the hash of a tool that is known."""
-    return {name for name in _NEWER if getattr(declaration, name) == Declaration.model_fields[name].default}
+    return {name for name in _NEWER if not getattr(declaration, name)}
 
 
 def _without(schema: dict[str, Any], argument: str | None) -> dict[str, Any]:
