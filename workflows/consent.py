@@ -268,5 +268,5 @@ def shown_call(call: ToolCall, index: int = 0, most: int = 2000, diff: str | Non
         diff=diff,
         clipped=clipped,
         args_digest=digest_of(call.arguments),
-        sources={} if call.sources is None else call.sources.of_leaves(call.arguments),
+        sources={} if call.sources is None else call.sources.of_leaves(call.arguments, max(1, most // 250)),
     )
