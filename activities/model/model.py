@@ -15,6 +15,7 @@ from activities.model.pricing import Price, price_of
 from activities.model.request import request_for
 from activities.model.tracing import Tracing, said_by
 from activities.model.transcript import Transcript, Transcripts
+from activities.payloads import apart
 from activities.programs.bundling import store_program
 from activities.records import Records
 from activities.resources import Activities, Resources
@@ -183,7 +184,8 @@ class Model(Activities):
         """Return where the arguments of a call came from, where somebody needs to know."""
         if not (ask.sources if tool.effectful else tool.egress):
             return None
-        return (await self.tracing.lookup(ask.run, transcript)).sources_of(arguments)
+        lookup = await self.tracing.lookup(ask.run, transcript)
+        return await apart(arguments, lambda: lookup.sources_of(arguments, egress=tool.egress))
 
     async def _store_program(
         self, ask: calls.AskModel, transcript: Transcript, catalog: Catalog, call_id: str, source: str

@@ -64,11 +64,11 @@ class Tools(Activities):
         try:
             catalog, definition = await self._callable(ask, ask.tool)
             whole = await self.arguments.whole(ask.run, ask.arguments)
+            if ask.results:
+                return calls.CheckedCall(sources=await self._brought(ask, whole, catalog))
             folded = await self.arguments.fold(ask.run, definition.provider, whole)
         except (ToolNotFound, ArgumentsInvalid) as error:
             return calls.CheckedCall(error=str(error), error_type=type(error).__name__)
-        if ask.results:
-            return calls.CheckedCall(sources=await self._brought(ask, whole, catalog))
         fault = definition.validate(whole) if ask.resolved else None
         return calls.CheckedCall(
             tool=facts_of(catalog, definition),
@@ -89,7 +89,7 @@ class Tools(Activities):
             shown = await self.records.shown(ask.run, ref)
             await apart(shown, lambda code=code, shown=shown: index.add(code, texts_in(shown)))
         resolved = await self.arguments.referred(ask.run, whole, ask.results)
-        return Lookup(index).sources_of(resolved)
+        return await apart(resolved, lambda: Lookup(index).sources_of(resolved))
 
     @implements(calls.preview_calls)
     async def preview_calls(self, ask: calls.PreviewCalls) -> calls.Previewed:

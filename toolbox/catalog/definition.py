@@ -57,6 +57,8 @@ class Definition:
     parameters: dict[str, Any] = field(repr=False)
     """The JSON Schema of the arguments, without the one that the engine fills in itself."""
     declaration: Declaration = field(repr=False)
+    trusted: bool = False
+    """Whether the operator trusts what its server says of it."""
     hidden: bool = False
     """Whether only the engine calls it."""
     output_schema: dict[str, Any] | None = field(default=None, repr=False)
@@ -117,6 +119,7 @@ def define(
         description=listed.description[:_DESCRIPTION],
         parameters=_without(listed.input_schema, declaration.idempotency_argument),
         declaration=declaration,
+        trusted=trusted,
         hidden=listed.hidden,
         output_schema=listed.output_schema,
     )
