@@ -23,6 +23,9 @@ _PIECE = 192
 _BLOCK = 6 * 1024 * 128
 """How much of a text is cut into keys at once; a multiple of each stride."""
 _CROWDED = 16
+_IN_ALL_SPELLINGS = 500
+_IN_LETTERS = 5000
+"""How many secrets are known in all spellings, which take some 50 kB for each, and how many in their letters only."""
 _WORD = re.compile(r"[^\W_]+")
 
 Place = tuple[int, int]
@@ -36,11 +39,13 @@ class _Index:
         self.shortest = key + stride - 1
         self._key, self._stride = key, stride
         self._cut = re.compile(f"(?=(.{{{key}}})).{{1,{stride}}}" if key > stride else f".{{{key}}}", re.DOTALL)
-        self.entries: dict[str, tuple[tuple[str, int], ...]] = {}
+        self.entries: dict[str, str | tuple[str, ...]] = {}
+        self.starts: dict[str, int] = {}
+        """Where in each text its keys begin."""
 
     def copy(self) -> "_Index":
         more = _Index(self._key, self._stride)
-        more.entries = dict(self.entries)
+        more.entries, more.starts = dict(self.entries), dict(self.starts)
         return more
 
     def enter(self, text: str) -> None:
@@ -50,11 +55,15 @@ class _Index:
         start = next((start for crowd, start in crowds if not crowd), None)
         if start is None:
             start = min((self._crowd(text, start), start) for start in starts)[1]
+        self.starts[text] = start
         for place in range(start, start + self._stride):
             key = text[place : place + self._key]
-            known = self.entries.get(key, ())
-            if len(known) < _CROWDED:
-                self.entries[key] = (*known, (text, place))
+            known = self._entered(key)
+            if not known:
+                # Nearly all keys have one text; a tuple for each would take as much memory again.
+                self.entries[key] = text
+            elif len(known) < _CROWDED:
+                self.entries[key] = (*known, text)
 
     def occurs_in(self, text: str) -> bool:
         """Return whether any of the texts is in this one."""
@@ -69,13 +78,20 @@ class _Index:
     def found_in(self, text: str, start: int = 0) -> Iterator[tuple[str, int]]:
         """Yield the texts that are in this one, and where."""
         for at in range(start, len(text) - self._key + 1, self._stride):
-            for found, place in self.entries.get(text[at : at + self._key], ()):
-                if at >= place and text.startswith(found, at - place):
-                    yield found, at - place
+            key = text[at : at + self._key]
+            for found in self._entered(key) if key in self.entries else ():
+                first = self.starts[found]
+                for place in range(first, min(first + self._stride, at + 1)):
+                    if found.startswith(key, place) and text.startswith(found, at - place):
+                        yield found, at - place
+
+    def _entered(self, key: str) -> tuple[str, ...]:
+        known = self.entries.get(key, ())
+        return (known,) if isinstance(known, str) else known
 
     def _crowd(self, text: str, start: int) -> int:
         keys = (text[at : at + self._key] for at in range(start, start + self._stride))
-        return max((len(self.entries[key]) for key in keys if key in self.entries), default=0)
+        return max(len(self._entered(key)) for key in keys)
 
 
 class KnownSecrets:
@@ -91,6 +107,7 @@ class KnownSecrets:
         self.words: frozenset[str] = frozenset()
         self.signs: frozenset[str] = frozenset()
         """Secrets with too few letters and digits to be folded."""
+        self.count = 0
         self.enter(secrets)
 
     def __bool__(self) -> bool:
@@ -101,7 +118,7 @@ class KnownSecrets:
         """Return what knows these secrets too."""
         more = type(self)()
         more.spelled, more.indexes = dict(self.spelled), (self.indexes[0].copy(), self.indexes[1].copy())
-        more.words, more.signs = self.words, self.signs
+        more.words, more.signs, more.count = self.words, self.signs, self.count
         more.enter(secrets)
         return more
 
@@ -140,11 +157,15 @@ class KnownSecrets:
 
     def _folded(self, form: Form) -> Iterator[Place]:
         for index in self.indexes:
+            done = 0
             for spelled, start in index.found_in(form.folded):
+                if start + len(spelled) <= done:
+                    continue
                 first, last = form.unfolded(start, start + len(spelled))
                 before, after, is_exact = self.spelled[spelled]
                 if is_exact and last - first > len(spelled):
                     continue
+                done = start + len(spelled)
                 yield (
                     first - len(before) if form.text.endswith(before, 0, first) else first,
                     last + len(after) if form.text.startswith(after, last) else last,
@@ -154,10 +175,14 @@ class KnownSecrets:
         """Add secrets; only while nobody else uses this."""
         words, signs = set(self.words), set(self.signs)
         for secret in secrets:
+            if self.count >= _IN_LETTERS:
+                break
+            self.count += 1
             if len(secret.encode("utf-8", "surrogatepass")) < SHORTEST:
                 words |= {secret} if _is_word(secret) else set()
             elif len(fold(secret)) < SHORTEST:
                 signs |= {secret, quote(secret, errors="surrogatepass"), json.dumps(secret)[1:-1]}
+                signs |= {secret[::-1], secret.upper(), secret.lower(), " ".join(secret), "-".join(secret)}
             for piece in _pieces(secret):
                 self._enter_piece(piece)
         self.words, self.signs = frozenset(words), frozenset(signs)
@@ -166,8 +191,9 @@ class KnownSecrets:
         if len(piece) < _SHORTEST_WORD:
             return
         is_exact = piece.isdecimal() and len(piece) < _LEAST_DIGITS
-        for name, spell in SPELLINGS.items():
-            for spelled in map(fold, spell(piece)):
+        names = SPELLINGS if self.count <= _IN_ALL_SPELLINGS else LETTERS
+        for name in names:
+            for spelled in map(fold, SPELLINGS[name](piece)):
                 if len(spelled) >= SHORTEST and spelled not in self.spelled:
                     before, after = _edges(piece) if name == "plain" else ("", "")
                     self.spelled[spelled] = before, after, is_exact and name in LETTERS

@@ -8,6 +8,8 @@ import base64
 import codecs
 from collections.abc import Callable, Iterator
 
+_BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+
 Spelling = Callable[[str], Iterator[str]]
 """Yields the texts by which one spelling of a secret is recognised."""
 
@@ -18,6 +20,10 @@ def _plain(secret: str) -> Iterator[str]:
 
 def _backwards(secret: str) -> Iterator[str]:
     yield secret[::-1]
+
+
+def _doubled(secret: str) -> Iterator[str]:
+    yield "".join(2 * sign for sign in secret)
 
 
 def _rotated(secret: str) -> Iterator[str]:
@@ -44,6 +50,14 @@ def _base85(secret: str) -> Iterator[str]:
     yield base64.a85encode(data).decode()
 
 
+def _base58(secret: str) -> Iterator[str]:
+    number, digits = int.from_bytes(_bytes(secret), "big"), ""
+    while number:
+        number, digit = divmod(number, len(_BASE58))
+        digits = _BASE58[digit] + digits
+    yield digits
+
+
 def _codes(secret: str) -> Iterator[str]:
     """Yield the numbers of the letters, as people and programs list them."""
     data = _bytes(secret)
@@ -51,7 +65,10 @@ def _codes(secret: str) -> Iterator[str]:
     yield "".join(f"{byte:03d}" for byte in data)
     yield "".join(f"{byte:o}" for byte in data)
     yield "".join(f"{byte:08b}" for byte in data)
+    yield "".join(f"0x{byte:02x}" for byte in data)
     yield "".join(str(ord(sign)) for sign in secret)
+    yield "".join(f"u{ord(sign):04x}" for sign in secret)
+    yield str(int.from_bytes(data, "big"))
 
 
 def _twice(secret: str) -> Iterator[str]:
@@ -68,10 +85,12 @@ SPELLINGS: dict[str, Spelling] = {
     "plain": _plain,
     "backwards": _backwards,
     "rot13": _rotated,
+    "each letter twice": _doubled,
     "hexadecimal": _hexadecimal,
     "base64": _base64,
     "base32": _base32,
     "base85": _base85,
+    "base58": _base58,
     "codes of the letters": _codes,
     "encoded twice": _twice,
 }
@@ -86,7 +105,7 @@ def _bytes(secret: str) -> bytes:
 def _encoded(secret: str) -> list[bytes]:
     """Return what may be encoded for a secret: itself, backwards, in another case, and in two bytes per letter."""
     forms = dict.fromkeys((secret, secret[::-1], secret.upper(), secret.lower()))
-    return [*map(_bytes, forms), secret.encode("utf-16-le", "surrogatepass")]
+    return [*map(_bytes, forms), *(secret.encode(form, "surrogatepass") for form in ("utf-16-le", "utf-16-be"))]
 
 
 def _anywhere(data: bytes, encode: Callable[[bytes], bytes], *, bits: int, group: int) -> Iterator[str]:
