@@ -308,9 +308,6 @@ def shown_call(
         diff=diff,
         clipped=clipped,
         args_digest=digest_of(call.arguments),
-        policy, tool = self.context.state.opened.policy, call.tool
-        ruling = rule(policy, tool, call.arguments, purpose=section, sources=call.sources)
-        if not tool.changed or ruling.verdict == "deny" or (tool.name, tool.definition) in self.accepted:
-            return ruling
-        return rule_on_change(ruling, tool.name)
+        repeats=repeats,
+        sources={} if call.sources is None else call.sources.of_leaves(call.arguments, max(1, most // 250)),
     )
