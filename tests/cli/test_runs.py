@@ -101,7 +101,7 @@ async def test_without_a_terminal_the_commands_that_decide_are_printed_and_one_o
 
     shown = await run("show", "elsewhere")
     printed = next(line.strip() for line in shown.out.splitlines() if line.strip().startswith("backstay approve"))
-    assert printed == f"backstay approve elsewhere {request} --by YOU"
+    assert printed.startswith(f"backstay approve elsewhere {request} --by YOU --args-digest ")
     async with asyncio.timeout(20):
         while f"    {printed}" not in started.said().splitlines():
             await asyncio.sleep(0.05)
