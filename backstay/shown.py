@@ -174,7 +174,8 @@ class _View:
                 self.hidden += max(len(str(key)) + _weight(item), 1)
                 continue
             # Two names may look the same once shown; keep both.
-            shown[_unique(self._text(str(key)), shown)] = self.value(item, depth + 1)
+            name = _unique(self._text(str(key)), shown)
+            shown[name] = self.value(item, depth + 1)
         if (more := len(items) - len(shown)) > 0:
             shown[_unique(_MORE, shown)] = f"{more} more"
             self.left_out = more if depth == 0 else self.left_out

@@ -34,6 +34,7 @@ async def build_image(kind: Literal["python", "data"] | None = None) -> int:
         python: the standard library; data: also numpy and pandas; BACKSTAY_IMAGE by default
     """
     settings = Settings.load()
+    settings.claim_home()
     silence_logs(settings)
     images = settings.home.absolute() / "images"
     made: Any = await asyncio.to_thread(room("sandbox.images.image").build_image, kind or settings.image, images)
@@ -62,6 +63,7 @@ async def dev(
         Database file of Temporal; temporal.db in BACKSTAY_HOME by default.
     """
     settings = Settings.load()
+    settings.claim_home()
     terminal = Terminal()
     require_free(port, "--port")
     if not headless:
@@ -79,7 +81,7 @@ async def dev(
     try:
         return await _serve(terminal, settings, server, stop)
     finally:
-        await server.child.stop(_DRAIN_S)
+        await server.stop(_DRAIN_S)
 
 
 async def start_worker(home: Path, environment: Mapping[str, str], *, folder: Path | None = None) -> Child:

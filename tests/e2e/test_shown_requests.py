@@ -13,6 +13,7 @@ from tests.engine import Scripts, ended, engine, pending
 
 IBAN = "DE02120300000000202051"
 SECRET = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
+MANY = {"max_tool_calls": 100}
 SCRIPTS = Scripts()
 
 
@@ -42,9 +43,9 @@ async def details_of(handle):
     return found.current_details
 
 
-async def asked(opened, *replies, workflow_id=None):
+async def asked(opened, *replies, workflow_id=None, **fields):
     """Return an open request, as the wire has it, the Web UI's details, and what a terminal shows."""
-    handle = await opened.start(SCRIPTS.task(*replies), workflow_id)
+    handle = await opened.start(SCRIPTS.task(*replies, **fields), workflow_id)
     (request,) = await pending(handle)
     details = await details_of(handle)
     lines = [line for line, _ in request_lines(ApprovalRequest.model_validate(request))]
@@ -93,7 +94,7 @@ async def test_a_long_text_to_which_the_request_only_refers_is_counted(opened):
 
 async def test_a_batch_says_what_it_does_not_show(opened):
     batch = [{"to": f"payee-{number}@x.example", "purpose": "p" * 700} for number in range(40)]
-    handle, request, details, _ = await asked(opened, transfers(*batch))
+    handle, request, details, _ = await asked(opened, transfers(*batch), budget=MANY)
     await approve(handle, request)
     shown = sum(f"payee-{number}@" in details for number in range(40))
 
@@ -106,7 +107,7 @@ async def test_a_batch_says_what_it_does_not_show(opened):
 
 async def test_the_answer_of_the_query_stays_small_however_much_waits(opened):
     batch = [{"to": "漢" * 400} for _ in range(60)]
-    handle, request, details, _ = await asked(opened, transfers(*batch))
+    handle, request, details, _ = await asked(opened, transfers(*batch), budget=MANY)
     await approve(handle, request)
 
     assert len(details.encode()) < 128 * 1024
