@@ -106,7 +106,7 @@ async def test_a_batch_says_what_it_does_not_show(opened):
 
 
 async def test_the_answer_of_the_query_stays_small_however_much_waits(opened):
-    batch = [{"to": "漢" * 400} for _ in range(60)]
+    batch = [{"to": "漢" * 600} for _ in range(30)]
     handle, request, details, _ = await asked(opened, transfers(*batch), budget=MANY)
     await approve(handle, request)
 
