@@ -1,4 +1,4 @@
-"""Find characters that pass for others: letters of a foreign script in a word, copies of letters, marks that strike out.
+"""Find characters that pass for others: letters of a foreign script in a word, copies of letters, covering marks.
 
 By the names of Unicode, which never change, and not by a list of all pairs that look alike.
 """
@@ -9,9 +9,9 @@ from collections import Counter
 from functools import lru_cache
 
 _SHAPED_LIKE_LATIN = frozenset(
-    "асԁеһіјӏорԛѕԝхуъьҽпгѵѡАВСЕНІЈКМОРЅТХУҮӀԌԚԜ"  # noqa: RUF001 - Cyrillic, as browsers list them for addresses
-    "αγεηικνορτυωϲϳΑΒΕΖΗΙΚΜΝΟΡΤΥΧ"  # noqa: RUF001 - Greek
-    "հյոսցզքօ"  # noqa: RUF001 - Armenian
+    "асԁеһіјӏорԛѕԝхуъьҽпгѵѡАВСЕНІЈКМОРЅТХУҮӀԌԚԜ"  # Cyrillic, as browsers list them for addresses
+    "αγεηικνορτυωϲϳΑΒΕΖΗΙΚΜΝΟΡΤΥΧ"  # Greek
+    "հյոսցզքօ"  # Armenian
 )
 _SHAPED_LIKE_LATIN_SCRIPTS = frozenset({"CHEROKEE", "COPTIC", "LISU"})
 _SCIENCE = frozenset("ΓΔΘΛΞΠΣΦΨΩβδθλμξπσφψ")

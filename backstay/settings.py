@@ -251,10 +251,10 @@ def _require_trust(folder: Path, overrides: Mapping[str, Any]) -> None:
         return
     named = os.path.realpath(folder) in map(os.path.realpath, overrides.get("trusted", ()))
     if found and not named and not is_trusted(folder, variables):
-        real = folder.absolute()
+        real, verb = folder.absolute(), "is" if len(found) == 1 else "are"
         raise SettingsInvalid(
-            f"{one_line(str(real), 500)}: not trusted, so {', '.join(found)} in it {'is' if len(found) == 1 else 'are'} "
-            f"not obeyed; look at what is there, then run: backstay trust {shell_words(str(real))}"
+            f"{one_line(str(real), 500)}: not trusted, so {', '.join(found)} in it {verb} not obeyed; "
+            f"look at what is there, then run: backstay trust {shell_words(str(real))}"
         )
 
 

@@ -5,14 +5,13 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from backstay.lookalikes import lookalikes
-from backstay.redaction.handles import MARK
 
 MASKED = (
     "Masked: a text such as ⟦secret:…⟧ or [REDACTED:…] stands for a value that is shown to nobody; a call to the "
     "provider that a ⟦secret:…⟧ names gets the value itself."
 )
 """What people are told once about a request with masked values."""
-_MASKS = (MARK, "[REDACTED:")
+_MASKS = ("⟦secret:", "[REDACTED:")  # as backstay.redaction writes them
 _MORE = "…"
 _DEEPEST = 20
 _MARKDOWN = frozenset("\\`*_{}[]()<>#|~&!")

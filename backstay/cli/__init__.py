@@ -2,7 +2,7 @@
 
 May import: backstay.approvals, backstay.budgets, backstay.client, backstay.effects, backstay.errors, backstay.frozen,
 backstay.library, backstay.logs, backstay.policies, backstay.redaction, backstay.settings, backstay.shown,
-backstay.task, backstay.version.
+backstay.task, backstay.trust, backstay.version.
 """
 
 from backstay.cli.app import main

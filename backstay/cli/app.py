@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from cyclopts import App, CycloptsError
 from pydantic import ValidationError
 
-from backstay.cli import control, decide, dev, doctor, show, store, tools, trust
+from backstay.cli import control, decide, dev, doctor, show, store, tools
 from backstay.cli import run as runs
 from backstay.cli.exit_codes import DETACHED, FAILED, USAGE, code_of
 from backstay.errors import BackstayError
@@ -35,7 +35,7 @@ _COMMANDS = {
     "cancel": control.cancel,
     "prune": store.prune,
     "doctor": doctor.doctor,
-    "trust": trust.trust,
+    "trust": dev.trust,
 }
 _TOOLS = {
     "list": tools.list_tools,

@@ -71,7 +71,7 @@ class Child:
 
     async def _read(self) -> None:
         assert self.process.stdout is not None  # noqa: S101 - opened with a pipe
-        with open(self.log, "ab", opener=_private) as file:  # noqa: PTH123 - Path.open takes no opener
+        with os.fdopen(_private(self.log), "ab") as file:
             while line := await _line(self.process.stdout):
                 file.write(line)
                 file.flush()
@@ -82,9 +82,9 @@ class Child:
         await self.process.wait()
 
 
-def _private(path: str, flags: int) -> int:
+def _private(path: Path) -> int:
     """Open a file that only this user may read, also one that others could read until now."""
-    descriptor = os.open(path, flags, 0o600)
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     os.fchmod(descriptor, 0o600)
     return descriptor
 

@@ -105,8 +105,7 @@ async def _model(settings: Settings) -> AsyncGenerator[Finding]:
         yield (
             "note",
             "model",
-            "OPENAI_API_KEY of the environment is not sent to OPENAI_BASE_URL of .env; write the key beside it, or "
-            "set both in the environment",
+            "OPENAI_API_KEY of the environment is not sent to OPENAI_BASE_URL of .env; write the key beside it",
         )
     where = settings.openai_base_url or "the default endpoint of OpenAI"
     try:

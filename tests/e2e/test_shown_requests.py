@@ -1,6 +1,6 @@
 """What people see of a request: all of it or how much is missing, and commands that are safe to paste."""
 
-import subprocess
+import asyncio
 
 import pytest_asyncio
 from temporalio.api.sdk.v1 import WorkflowMetadata
@@ -138,7 +138,8 @@ async def test_a_hostile_id_is_harmless_in_every_command_that_is_shown(opened, t
         fenced = details.split("```\n")[1].splitlines()
         for line in fenced:
             said = line.replace("backstay", "printf '%s\\n'", 1)
-            printed = subprocess.run(("bash", "-c", said), capture_output=True, check=True, timeout=20).stdout
+            shell = await asyncio.create_subprocess_exec("bash", "-c", said, stdout=asyncio.subprocess.PIPE)
+            printed, _ = await shell.communicate()
 
             assert name in printed.decode()
             assert "\u202e" not in line

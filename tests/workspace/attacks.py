@@ -201,7 +201,8 @@ RESOURCES = (
         _python(
             "import os, socket, time\nheld = []\n"
             "for _ in range(8):\n    if os.fork() == 0: break\n"
-            "for _ in range(500):\n    for end in socket.socketpair():\n        held.append(end); end.setblocking(False)\n"
+            "for _ in range(500):\n    for end in socket.socketpair():\n"
+            "        held.append(end); end.setblocking(False)\n"
             "        try:\n            while end.send(bytes(65536)): pass\n        except OSError: pass\n"
             "time.sleep(30)"
         ),
