@@ -215,10 +215,10 @@ class Settings(BaseSettings):
 
     def claim_home(self) -> None:
         """Trust the home in the current folder if this process is about to make it."""
-        default = type(self).model_fields["home"].default
-        if self.home == default and not os.path.lexists(default):
+        default, variables = type(self).model_fields["home"].default, environment(None)
+        if self.home == default and not os.path.lexists(default) and not is_trusted(Path(), variables):
             with suppress(SettingsInvalid):
-                trust(default, environment(None))
+                trust(default, variables)
 
     @property
     def environment(self) -> Mapping[str, str]:

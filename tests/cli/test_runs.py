@@ -260,7 +260,10 @@ async def test_doctor_names_cause_and_fix_of_every_part_that_is_missing(nursery,
         nursery,
         "doctor",
         environment=bare(
-            TEMPORAL_ADDRESS="127.0.0.1:9", BACKSTAY_MODEL="nobody-knows", BACKSTAY_NSJAIL=str(tmp_path / "no-nsjail")
+            TEMPORAL_ADDRESS="127.0.0.1:9",
+            BACKSTAY_MODEL="nobody-knows",
+            BACKSTAY_NSJAIL=str(tmp_path / "no-nsjail"),
+            BACKSTAY_TRUSTED=str(tmp_path),
         ),
         folder=tmp_path,
     )
