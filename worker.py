@@ -387,6 +387,7 @@ async def _begin_runs(
     from backstay.cli.sandbox_child import sandbox_child
 
     # The store makes what it lacks for its own user only, and jails are other users, who must pass through the home.
+    settings.claim_home()
     settings.home.mkdir(mode=0o755, parents=True, exist_ok=True)
     store = await stack.enter_async_context(open_fit_store(settings, client))
     starting = None

@@ -4,6 +4,7 @@ import difflib
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import unquote, urlsplit
@@ -22,9 +23,21 @@ from pydantic import (
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from backstay.errors import SettingsInvalid
+from backstay.shown import one_line, shell_words
+from backstay.trust import is_trusted, trust
 
 PREFIX = "BACKSTAY_"
 _SHORTEST_SECRET = 8
+_KEY, _BASE_URL = "OPENAI_API_KEY", "OPENAI_BASE_URL"
+ENV_FILE = Path(".env")
+OBEYED: Mapping[str, str | None] = {
+    ".env": None,
+    "toolbox.json": "toolbox",
+    "policy.yaml": "policy",
+    "profiles.yaml": "profiles",
+    ".backstay": "home",
+}
+"""What is obeyed when it is found in the current folder, and the setting that names another place for it, if any."""
 
 
 def _listed(data: Any) -> Any:
@@ -75,10 +88,35 @@ def _web_addresses(addresses: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
     return addresses
 
 
-def environment(env_file: Path | None = Path(".env")) -> dict[str, str]:
-    """Return the variables of the `.env` file and of the process; the process wins."""
+def environment(env_file: Path | None = ENV_FILE) -> dict[str, str]:
+    """Return the variables of the `.env` file and of the process; the process wins.
+
+    The key of the process is not among them where the address it would be sent to is the file's.
+    """
     filed = dotenv_values(env_file, encoding="utf-8") if env_file is not None and env_file.is_file() else {}
-    return {name: value for name, value in filed.items() if value is not None} | dict(os.environ)  # noqa: TID251  # the one place
+    process = dict(os.environ)  # noqa: TID251  # the one place
+    merged = {name: value for name, value in filed.items() if value is not None} | process
+    if _named(_BASE_URL, filed) and not _named(_BASE_URL, process):
+        for name in _named(_KEY, process):
+            del merged[name]
+            if filed.get(name) is not None:
+                merged[name] = str(filed[name])
+    return merged
+
+
+def _named(variable: str, variables: Mapping[str, str | None]) -> list[str]:
+    """Return the spellings under which a variable is set; settings are read in any case."""
+    return [name for name, value in variables.items() if name.upper() == variable and value]
+
+
+def found_in(folder: Path, variables: Mapping[str, str]) -> list[str]:
+    """Return what would be obeyed in a folder; what a variable of the process itself places elsewhere is left out."""
+    placed = {name.upper() for name, value in variables.items() if value}
+    return [
+        name
+        for name, field in OBEYED.items()
+        if os.path.lexists(folder / name) and (field is None or _variable(field) not in placed)
+    ]
 
 
 class Settings(BaseSettings):
@@ -123,6 +161,8 @@ class Settings(BaseSettings):
     """One in so many programs is run again from its journal, to prove that this leads to the same end; 0: none."""
     notify_urls: Annotated[SecretList, AfterValidator(_web_addresses)] = ()
     """Who is told of requests; a comma list. Addresses of this kind often hold a token."""
+    trusted: Annotated[tuple[Path, ...], NoDecode, BeforeValidator(_listed)] = ()
+    """Folders whose files are obeyed without `backstay trust`, for containers; only from the environment."""
     approver_key: Secret = None
     encryption_keys: SecretList = ()
     """The newest first; a comma list."""
@@ -144,19 +184,41 @@ class Settings(BaseSettings):
     task_queue: str = Field(default="backstay", min_length=1, max_length=200)
 
     _environment: Mapping[str, str] = PrivateAttr(default_factory=lambda: environment(None))
+    _withheld_key: bool = PrivateAttr(default=False)
 
     @classmethod
-    def load(cls, env_file: Path | None = Path(".env"), **overrides: Any) -> Self:
-        """Read the environment and the `.env` file; raises SettingsInvalid naming variable, fault and fix."""
+    def load(cls, env_file: Path | None = ENV_FILE, **overrides: Any) -> Self:
+        """Read the environment and the `.env` file; raises SettingsInvalid naming variable, fault and fix.
+
+        Without a file, nothing that is found in the current folder is obeyed that the caller does not name.
+        """
+        if env_file is not None:
+            _require_trust(env_file.parent, overrides)
         variables = environment(env_file)
         _refuse_unknown(variables)
         sources: dict[str, Any] = {"_env_file": env_file, "_env_file_encoding": "utf-8"}
+        keys = _named(_KEY, variables)
+        if "openai_api_key" not in overrides:
+            sources[_KEY] = variables[keys[0]] if keys else None
         try:
             settings = cls(**sources, **overrides)
         except ValidationError as error:
             raise SettingsInvalid("; ".join(_explain(fault) for fault in error.errors())) from None
         settings._environment = variables
+        settings._withheld_key = not keys and bool(_named(_KEY, environment(None)))
         return settings
+
+    @property
+    def withheld_key(self) -> bool:
+        """Return whether the key of the environment is not used, since the address of the model is a file's."""
+        return self._withheld_key
+
+    def claim_home(self) -> None:
+        """Trust the home in the current folder if this process is about to make it."""
+        default, variables = type(self).model_fields["home"].default, environment(None)
+        if self.home == default and not os.path.lexists(default) and not is_trusted(Path(), variables):
+            with suppress(SettingsInvalid):
+                trust(default, variables)
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -179,6 +241,21 @@ class Settings(BaseSettings):
         )
         held += [_password(address) for address in addresses if address]
         return frozenset(secret for secret in held if len(secret.encode("utf-8", "surrogatepass")) >= _SHORTEST_SECRET)
+
+
+def _require_trust(folder: Path, overrides: Mapping[str, Any]) -> None:
+    """Raise SettingsInvalid when files would be obeyed that the user has not trusted."""
+    variables = environment(None)
+    found = [name for name in found_in(folder, variables) if OBEYED[name] not in overrides]
+    if found == [".backstay"] and is_trusted(folder / ".backstay", variables):
+        return
+    named = os.path.realpath(folder) in map(os.path.realpath, overrides.get("trusted", ()))
+    if found and not named and not is_trusted(folder, variables):
+        real, verb = folder.absolute(), "is" if len(found) == 1 else "are"
+        raise SettingsInvalid(
+            f"{one_line(str(real), 500)}: not trusted, so {', '.join(found)} in it {verb} not obeyed; "
+            f"look at what is there, then run: backstay trust {shell_words(str(real))}"
+        )
 
 
 def _refuse_unknown(variables: Mapping[str, str]) -> None:

@@ -1,12 +1,22 @@
 """Show untrusted text to people safely: on one line, without invisible characters or active markup."""
 
 from bisect import bisect_right
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
+from backstay.lookalikes import lookalikes
+
+MASKED = (
+    "Masked: a text such as ⟦secret:…⟧ or [REDACTED:…] stands for a value that is shown to nobody; a call to the "
+    "provider that a ⟦secret:…⟧ names gets the value itself."
+)
+"""What people are told once about a request with masked values."""
+_MASKS = ("⟦secret:", "[REDACTED:")  # as backstay.redaction writes them
 _MORE = "…"
 _DEEPEST = 20
 _MARKDOWN = frozenset("\\`*_{}[]()<>#|~&!")
 _AT_THE_START = frozenset("-+=0123456789")
+_PLAIN_IN_SHELLS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_@+:,./-")
 
 _UNSEEN = (
     # Listed here instead of taken from unicodedata, so that every Python version shows the same: controls, separators,
@@ -24,7 +34,8 @@ _STARTS = tuple(start for start, _ in _UNSEEN)
 def one_line(text: str, limit: int) -> str:
     """Return the text as one line of at most `limit` characters.
 
-    An invisible character is written as its code, such as `<U+202E>`; a line break becomes `⏎`.
+    An invisible character is written as its code, such as `<U+202E>`, and so is one that passes for another; a line
+    break becomes `⏎`.
     """
     return shown_line(text, limit)[0]
 
@@ -44,20 +55,107 @@ def message_line(text: str, limit: int = 500) -> str:
 
 
 def markdown_line(text: str, limit: int = 1000) -> str:
-    """Return the text as one line that Markdown shows literally: no link, image, code, table, heading or list."""
+    """Return the text as one line that Markdown shows literally: no link, image, code, table, heading or list.
+
+    It says how many characters are left out, if any.
+    """
+    line, hidden = shown_line(text, limit)
     # Some renderers link bare addresses even when their characters are escaped, so a space goes into each.
-    line = one_line(text, limit).replace("://", ": //").replace("www.", "www .").replace("WWW.", "WWW .")
+    line = line.replace("://", ": //").replace("www.", "www .").replace("WWW.", "WWW .")
     escaped = "".join(f"\\{sign}" if sign in _MARKDOWN else sign for sign in line).lstrip(" ")
-    return _escape_start(escaped)
+    return _escape_start(escaped) + (f" ({clipped_words(hidden)})" if hidden else "")
 
 
-def shown_arguments(arguments: dict[str, Any], limit: int = 2000) -> tuple[dict[str, Any], int]:
-    """Return the arguments with every string as `one_line` shows it, and how many characters are left out.
+def markdown_code(text: str) -> str:
+    """Return a command as code within a line of Markdown, which no backtick in it can end."""
+    longest = max(map(len, "".join(sign if sign == "`" else " " for sign in text).split()), default=0)
+    fence = "`" * (longest + 1)
+    return f"{fence} {text} {fence}" if longest else f"`{text}`"
+
+
+def clipped_words(characters: int) -> str:
+    """Return how people are told that so many characters are not shown."""
+    return f"{characters:,} characters clipped"
+
+
+def unseen_words(hidden: int, arguments: int, characters: int, kept: int, lines: int = 0) -> str:
+    """Return how people are told what they do not see of a call; empty when they see everything.
+
+    `kept` is how many bytes of it the request only refers to, `lines` how many lines of a diff are not shown.
+    """
+    said = [f"{hidden} of {arguments} arguments not shown"] if hidden else []
+    said += [clipped_words(characters)] if characters else []
+    said += [f"{kept:,} bytes kept apart and not shown"] if kept else []
+    said += [f"{lines} lines of what would change not shown"] if lines else []
+    return ", ".join(said)
+
+
+def shell_words(*texts: str) -> str:
+    """Return the texts as words that a shell takes literally, on one line and without invisible characters.
+
+    Before words that would be taken for flags stands the `--` that ends the flags.
+    """
+    words = " ".join(map(_shell_word, texts))
+    return f"-- {words}" if any(text.startswith("-") for text in texts) else words
+
+
+def _shell_word(text: str) -> str:
+    if text and _PLAIN_IN_SHELLS.issuperset(text):
+        return text
+    if shown_line(text, 2 * len(text))[0] == text:
+        return "'" + text.replace("'", "'\"'\"'") + "'"
+    # What cannot be seen, or passes for something else, is written byte by byte.
+    return "$'" + "".join(_octal(byte) for byte in text.encode("utf-8", "replace")) + "'"
+
+
+class ShownArguments(NamedTuple):
+    """Hold arguments as people see them, and count what they do not see."""
+
+    arguments: dict[str, Any]
+    clipped: int
+    """How many characters are not shown."""
+    left_out: int
+    """How many arguments are not shown at all."""
+
+
+def shown_arguments(arguments: dict[str, Any], limit: int = 2000) -> ShownArguments:
+    """Return the arguments with every string as `one_line` shows it.
 
     All names and values together take at most about `limit` characters.
     """
     view = _View(limit)
-    return view.mapping(arguments, 0), view.hidden
+    shown = view.mapping(arguments, 0)
+    return ShownArguments(shown, view.hidden, view.left_out)
+
+
+def holds_mask(value: Any) -> bool:
+    """Return whether a JSON value, names included, holds a mask or a handle in place of a value."""
+    return any(isinstance(item, str) and any(mask in item for mask in _MASKS) for item in _items(value))
+
+
+def kept_bytes(value: Any) -> int:
+    """Return how many bytes of long texts a JSON value only refers to."""
+    return sum(
+        size
+        for item in _items(value)
+        if isinstance(item, dict) and "$ref" in item and isinstance(size := item.get("bytes"), int)
+    )
+
+
+def _items(value: Any) -> Iterator[Any]:
+    """Yield the value and all names and values in it."""
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        yield item
+        match item:
+            case dict() as items:
+                waiting.extend(items)
+                waiting.extend(items.values())
+            case list() | tuple() as items:
+                waiting.extend(items)
+            case _:
+                pass
 
 
 class _View:
@@ -66,6 +164,7 @@ class _View:
     def __init__(self, left: int) -> None:
         self.left = left
         self.hidden = 0
+        self.left_out = 0
 
     def mapping(self, items: dict[str, Any], depth: int) -> dict[str, Any]:
         shown: dict[str, Any] = {}
@@ -74,12 +173,11 @@ class _View:
                 self.hidden += max(len(str(key)) + _weight(item), 1)
                 continue
             # Two names may look the same once shown; keep both.
-            name = unique = self._text(str(key))
-            while unique in shown:
-                unique = f"{name}#{len(shown)}"
-            shown[unique] = self.value(item, depth + 1)
-        if len(shown) < len(items):
-            shown[_MORE] = f"{len(items) - len(shown)} more"
+            name = _unique(self._text(str(key)), shown)
+            shown[name] = self.value(item, depth + 1)
+        if (more := len(items) - len(shown)) > 0:
+            shown[_unique(_MORE, shown)] = f"{more} more"
+            self.left_out = more if depth == 0 else self.left_out
         return shown
 
     def sequence(self, items: list[Any] | tuple[Any, ...], depth: int) -> list[Any]:
@@ -121,13 +219,21 @@ class _View:
         return line
 
 
+def _unique(name: str, taken: dict[str, Any]) -> str:
+    unique = name
+    while unique in taken:
+        unique = f"{name}#{len(taken)}"
+    return unique
+
+
 def _fill(text: str, limit: int) -> tuple[str, int]:
     """Return as many whole characters as fit, and their count."""
     shown: list[str] = []
+    marked = lookalikes(text[:limit])
     room, at = limit, 0
     while at < len(text):
         step = 2 if text.startswith("\r\n", at) else 1
-        sign = "⏎" if step == 2 or text[at] == "\n" else _sign(text[at])
+        sign = "⏎" if step == 2 or text[at] == "\n" else _code(text[at]) if at in marked else _sign(text[at])
         if len(sign) > room:
             break
         shown.append(sign)
@@ -141,7 +247,16 @@ def _sign(character: str) -> str:
     if 0x20 <= code < 0x7F:
         return character
     at = bisect_right(_STARTS, code) - 1
-    return f"<U+{code:04X}>" if code <= _UNSEEN[at][1] else character
+    return _code(character) if code <= _UNSEEN[at][1] else character
+
+
+def _code(character: str) -> str:
+    return f"<U+{ord(character):04X}>"
+
+
+def _octal(byte: int) -> str:
+    sign = chr(byte)
+    return sign if sign in _PLAIN_IN_SHELLS else f"\\{byte:03o}"
 
 
 def _escape_start(line: str) -> str:
@@ -162,14 +277,11 @@ def _number(value: float) -> str:
 
 def _weight(value: Any) -> int:
     """Count the characters of all names and values, at any depth."""
-    total, waiting = 0, [value]
-    while waiting:
-        match waiting.pop():
-            case dict() as items:
-                waiting.extend(items)
-                waiting.extend(items.values())
-            case list() | tuple() as items:
-                waiting.extend(items)
+    total = 0
+    for item in _items(value):
+        match item:
+            case dict() | list() | tuple():
+                pass
             case str() as text:
                 total += len(text)
             case int() | float() as number:

@@ -20,7 +20,7 @@ PRODUCT = (*ROOMS, "worker.py", "starter.py")
 BESIDE = ("examples", "benchmarks", "docs")
 EVERYWHERE = ("*",)
 CLIENTS = ("backstay/calls.py", "backstay/client*", "backstay/cli*", "backstay/testing/*", "backstay/library.py")
-NOUNS_EXCEPT = (*CLIENTS, "backstay/__main__.py", "backstay/settings.py", "backstay/logs.py")
+NOUNS_EXCEPT = (*CLIENTS, "backstay/__main__.py", "backstay/settings.py", "backstay/trust.py", "backstay/logs.py")
 
 # Per root: which name outside the standard library may be imported, and in which files.
 MAY_IMPORT: dict[str, dict[str, tuple[str, ...]]] = {

@@ -133,6 +133,8 @@ async def test_the_installed_worker_command_serves_beside_a_foreign_package_name
         TEMPORAL_ADDRESS=temporal.service_client.config.target_host,
         BACKSTAY_TASK_QUEUE=f"queue-{uuid.uuid4()}",
         OPENAI_API_KEY="no-key-is-needed-here",
+        BACKSTAY_TRUSTED=str(tmp_path),
+        XDG_STATE_HOME=str(tmp_path / "state"),
     )
 
     worker = await asyncio.create_subprocess_exec(

@@ -151,6 +151,8 @@ class Approvals:
             "cost_so_far": round(self.state.ledger.spent / 1e6, 6),
             "reason": one_line(request.reason, 500),
         }
+        if len(request.calls) == 1 and not request.args_digest:
+            update["args_digest"] = request.calls[0].args_digest
         if ruling is not None:
             update |= {
                 "rule": ruling.rule,

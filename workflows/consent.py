@@ -296,17 +296,17 @@ def shown_call(
     call: ToolCall, index: int = 0, most: int = 2000, diff: str | None = None, repeats: str | None = None
 ) -> RequestedCall:
     """Return a call as people see it before they decide."""
-    arguments, clipped = shown_arguments(call.arguments, most)
-    tool = call.tool
+    shown, tool = shown_arguments(call.arguments, most), call.tool
     return RequestedCall(
         index=index,
         tool=one_line(tool.name, 200),
-        arguments=arguments,
+        arguments=shown.arguments,
         safety=tool.safety,
         undoable=tool.undo is not None,
         undo_how=None if tool.undo is None else one_line(tool.undo, 300),
         diff=diff,
-        clipped=clipped,
+        clipped=shown.clipped,
+        left_out=shown.left_out,
         args_digest=digest_of(call.arguments),
         repeats=repeats,
         sources={} if call.sources is None else call.sources.of_leaves(call.arguments, max(1, most // 250)),

@@ -1,15 +1,17 @@
 """What operators see: current details in Markdown, and search attributes."""
 
+import json
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from temporalio import workflow
 from temporalio.common import SearchAttributeKey, SearchAttributeUpdate
 
-from backstay.approvals.approval import ApprovalRequest
+from backstay.approvals.approval import ApprovalRequest, RequestedCall
 from backstay.budgets.budget import MICRO
 from backstay.provenance.source import told_of
-from backstay.shown import markdown_line, one_line
+from backstay.shown import MASKED, clipped_words, kept_bytes, markdown_code, markdown_line, shell_words, unseen_words
 from backstay.task.status import State
 from workflows.state import RunState
 
@@ -18,6 +20,10 @@ USER = SearchAttributeKey.for_keyword("BackstayUser")
 PENDING = SearchAttributeKey.for_int("BackstayPending")
 COST = SearchAttributeKey.for_float("BackstayCostUsd")
 CLIP_BYTES = 200
+PAGE_CHARACTERS = 24_000
+"""How much of all arguments the details show; they are the answer of a query, which must stay under 128 KiB."""
+QUESTION_CHARACTERS = 4000
+_LONGEST_SIGN = len("<U+10FFFF>")
 
 
 def details(state: RunState, pending: Sequence[ApprovalRequest]) -> str:
@@ -25,9 +31,11 @@ def details(state: RunState, pending: Sequence[ApprovalRequest]) -> str:
     workflow_id = workflow.info().workflow_id
     parts = [f"**{state.state.value}**, step {state.usage.steps}"]
     if state.paused is not None:
-        parts.append(f"Paused: {markdown_line(state.paused)}. Resume: `backstay resume {workflow_id}`")
+        resume = markdown_code(f"backstay resume {shell_words(workflow_id)}")
+        parts.append(f"Paused: {markdown_line(state.paused)}. Resume: {resume}")
     parts.append(_limits(state))
-    parts.extend(_request(workflow_id, request) for request in pending)
+    page = _Page(workflow_id)
+    parts.extend(page.request(request) for request in pending)
     parts.append(_undo(workflow_id, state))
     return "\n\n".join(part for part in parts if part)
 
@@ -49,43 +57,105 @@ def _limits(state: RunState) -> str:
     return "\n".join(["| limit | used | allowed |", "|---|---|---|", *lines])
 
 
-def _request(workflow_id: str, request: ApprovalRequest) -> str:
-    digest = f" --args-digest {request.args_digest}" if any(call.clipped for call in request.calls) else ""
-    lines = [f"### {request.id}: {markdown_line(request.question)}", ""]
-    lines += ["```", *commands(workflow_id, request, digest), "```", "", f"Rule: {markdown_line(request.rule)}", ""]
-    for call in request.calls[:20]:
+class _Page:
+    """Show requests within the room of one page, and count what does not fit."""
+
+    def __init__(self, workflow_id: str) -> None:
+        self.workflow_id = workflow_id
+        self.left = PAGE_CHARACTERS
+
+    def request(self, request: ApprovalRequest) -> str:
+        lines = [f"### {request.id}: {markdown_line(request.question, QUESTION_CHARACTERS)}", ""]
+        lines += ["```", *commands(self.workflow_id, request), "```", "", f"Rule: {markdown_line(request.rule)}", ""]
+        lines += self._calls(request.calls)
+        if request.answer_schema is not None:
+            lines += ["", f"The answer's form: {self._form(request.answer_schema)}"]
+        if request.masked:
+            lines += ["", markdown_line(MASKED)]
+        if request.reason:
+            lines += ["", f"The model says: {markdown_line(request.reason)}"]
+        return "\n".join(lines)
+
+    def _calls(self, calls: Sequence[RequestedCall]) -> list[str]:
+        lines: list[str] = []
+        for at, call in enumerate(calls):
+            if self.left < 0:
+                return [*lines, self._rest(calls[at:])]
+            lines += self._call(call)
+        return lines
+
+    def _call(self, call: RequestedCall) -> list[str]:
         how = f"undo: {markdown_line(call.undo_how)}" if call.undo_how else "cannot be undone"
-        arguments = ", ".join(f"{key}={one_line(str(value), 120)}" for key, value in call.arguments.items())
-        lines.append(f"- **{markdown_line(call.tool)}** {markdown_line(one_line(arguments, 400))} ({how})")
-        told = ((name, told_of(call.sources, name)) for name in call.arguments)
-        lines += [f"  - {markdown_line(f'{name}: {where}')}" for name, where in told if where]
-    if len(request.calls) > 20:
-        lines.append(f"- and {len(request.calls) - 20} more")
-    if request.reason:
-        lines += ["", f"The model says: {markdown_line(request.reason)}"]
-    return "\n".join(lines)
+        lines = [f"- **{markdown_line(call.tool)}** ({how})"]
+        lines += [f"    - **Repeated: {markdown_line(call.repeats)}**"] if call.repeats else []
+        hidden, clipped = call.left_out, call.clipped
+        for name, value in call.arguments.items():
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            if self._fits(name, text):
+                where = told_of(call.sources, name)
+                lines.append(f"    - {_whole(name)}: {_whole(text)}{f' ({markdown_line(where)})' if where else ''}")
+            else:
+                hidden, clipped = hidden + 1, clipped + len(name) + len(text)
+        diff = (call.diff or "").splitlines()
+        shown = [line for line in diff if self._fits(line)]
+        lines += [f"    - {_whole(line)}" for line in shown]
+        said = unseen_words(hidden, call.count, clipped, kept_bytes(call.arguments), len(diff) - len(shown))
+        return [*lines, f"    - **{said}**{self._elsewhere}"] if said else lines
+
+    def _rest(self, calls: Sequence[RequestedCall]) -> str:
+        """Count calls of which nothing is shown."""
+        tools = Counter(call.tool for call in calls)
+        named = ", ".join(f"{count} of {markdown_line(tool)}" for tool, count in tools.most_common(5))
+        hidden = sum(call.count for call in calls)
+        texts = sum(len(json.dumps(call.arguments, ensure_ascii=False)) + call.clipped for call in calls)
+        lines = sum(len((call.diff or "").splitlines()) for call in calls)
+        more = f" and {len(tools) - 5} more tools" if len(tools) > 5 else ""
+        said = unseen_words(hidden, hidden, texts, sum(kept_bytes(call.arguments) for call in calls), lines)
+        return f"- **{len(calls)} more calls not shown**: {named}{more}; {said}{self._elsewhere}"
+
+    def _form(self, schema: dict[str, Any]) -> str:
+        text = json.dumps(schema, ensure_ascii=False)
+        return _whole(text) if self._fits(text) else f"not shown, {clipped_words(len(text))}{self._elsewhere}"
+
+    def _fits(self, *texts: str) -> bool:
+        """Take room for these texts; once something did not fit nothing does, so that there are no gaps."""
+        self.left -= sum(len(text) + 1 for text in texts)
+        return self.left >= 0
+
+    @property
+    def _elsewhere(self) -> str:
+        """Say where more is shown than on this page, if anywhere."""
+        return "" if self.left >= 0 else f"; more: {markdown_code(f'backstay show {shell_words(self.workflow_id)}')}"
 
 
-def commands(workflow_id: str, request: ApprovalRequest, digest: str = "") -> list[str]:
-    """Return the literal commands that decide a request."""
-    by = "--by YOU"
-    head = f"{workflow_id} {request.id}"
+def _whole(text: str) -> str:
+    """Return a text, which is limited already, as one line of Markdown that leaves nothing out."""
+    return markdown_line(text, _LONGEST_SIGN * len(text))
+
+
+def commands(workflow_id: str, request: ApprovalRequest) -> list[str]:
+    """Return the literal commands that decide a request as it is shown; a shell takes the ids literally."""
     every = {
-        "approve": f"backstay approve {head} {by}{digest}",
-        "reject": f"backstay reject {head} {by}",
-        "happened": f"backstay answer {head} --verdict happened {by}",
-        "did_not_happen": f"backstay answer {head} --verdict did_not_happen {by}",
-        "retry": f"backstay answer {head} --verdict retry {by}",
-        "answer": f"backstay answer {head} --answer JSON {by}",
+        "approve": "approve",
+        "reject": "reject",
+        "happened": "answer --verdict happened",
+        "did_not_happen": "answer --verdict did_not_happen",
+        "retry": "answer --verdict retry",
+        "answer": "answer --answer JSON",
     }
-    return [every[option] for option in request.options if option in every]
+    flags = f"--by YOU --args-digest {request.args_digest}" if request.args_digest else "--by YOU"
+    named = shell_words(workflow_id, request.id)
+    # What ends the flags must stand behind them.
+    rest = f"{flags} {named}" if named.startswith("-") else f"{named} {flags}"
+    return [f"backstay {every[option]} {rest}" for option in request.options if option in every]
 
 
 def _undo(workflow_id: str, state: RunState) -> str:
     slots = state.undo.to_undo()
     if not state.undo.count:
         return ""
-    lines = [f"Undo stack, last first (`backstay undo {workflow_id}` takes all of it back):", ""]
+    undo = markdown_code(f"backstay undo {shell_words(workflow_id)}")
+    lines = [f"Undo stack, last first ({undo} takes all of it back):", ""]
     for slot in slots[:20]:
         how = markdown_line(slot.shown) if slot.shown else "cannot be undone"
         doubt = ", outcome unknown" if slot.unknown else ""

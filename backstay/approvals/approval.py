@@ -8,6 +8,7 @@ from pydantic import Field, field_validator
 from backstay.authority import Authority
 from backstay.frozen import Frozen
 from backstay.provenance.source import Source
+from backstay.shown import holds_mask
 from backstay.tools.tool import Safety
 
 
@@ -48,11 +49,18 @@ class RequestedCall(Frozen):
     diff: str | None = None
     clipped: int = 0
     """How many characters are not shown; approving needs the full digest then."""
+    left_out: int = 0
+    """How many arguments are not shown at all."""
     args_digest: str = ""
     repeats: str | None = None
     """When the run made the same call before, and what came of it."""
     sources: dict[str, tuple[Source, ...]] = Field(default_factory=dict)
     """By JSON pointer into the arguments: where the text of each first appeared; none for the model's own words."""
+
+    @property
+    def count(self) -> int:
+        """Return how many arguments the call has; one entry of those shown stands for all that are left out."""
+        return len(self.arguments) + max(self.left_out - 1, 0)
 
 
 class ApprovalRequest(Frozen):
@@ -90,6 +98,11 @@ class ApprovalRequest(Frozen):
     """Whether a verified person must decide even where none is named."""
 
     model_config = Frozen.model_config | {"populate_by_name": True, "serialize_by_alias": True}
+
+    @property
+    def masked(self) -> bool:
+        """Return whether the calls, as they are shown, hold masks or handles in place of values."""
+        return any(holds_mask([call.arguments, call.diff]) for call in self.calls)
 
     @property
     def authority(self) -> Authority:

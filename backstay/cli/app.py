@@ -36,6 +36,7 @@ _COMMANDS = {
     "cancel": control.cancel,
     "prune": store.prune,
     "doctor": doctor.doctor,
+    "trust": dev.trust,
 }
 _TOOLS = {
     "list": tools.list_tools,

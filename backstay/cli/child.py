@@ -1,6 +1,7 @@
 """A child process of a command: in a session of its own, with its output in a file."""
 
 import asyncio
+import os
 import signal
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -34,8 +35,9 @@ class Child:
         log: Path,
         ready: str | None = None,
         folder: Path | None = None,
+        umask: int = -1,
     ) -> "Child":
-        """Start a command; `ready` is a text that its output holds once it is."""
+        """Start a command; `ready` is a text that its output holds once it is. Its log is for this user only."""
         log.parent.mkdir(parents=True, exist_ok=True)
         process = await asyncio.create_subprocess_exec(
             *room("system.children").launched(command),
@@ -45,6 +47,7 @@ class Child:
             env=dict(environment),
             cwd=folder,
             start_new_session=True,
+            umask=umask,
         )
         return cls(name, process, log, ready)
 
@@ -68,7 +71,7 @@ class Child:
 
     async def _read(self) -> None:
         assert self.process.stdout is not None  # noqa: S101 - opened with a pipe
-        with self.log.open("ab") as file:
+        with os.fdopen(_private(self.log), "ab") as file:
             while line := await _line(self.process.stdout):
                 file.write(line)
                 file.flush()
@@ -77,6 +80,13 @@ class Child:
                 if self._mark is not None and self._mark in text and not self.ready.done():
                     self.ready.set_result(text)
         await self.process.wait()
+
+
+def _private(path: Path) -> int:
+    """Open a file that only this user may read, also one that others could read until now."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    os.fchmod(descriptor, 0o600)
+    return descriptor
 
 
 async def _line(stream: asyncio.StreamReader) -> bytes:

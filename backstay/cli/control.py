@@ -13,6 +13,7 @@ from backstay.cli.terminal import Terminal
 from backstay.client import Backstay, Run
 from backstay.errors import RunNotFound, TaskInvalid
 from backstay.settings import Settings
+from backstay.shown import shell_words
 
 STANDING = frozenset({"applied", "doubtful", "kept", "unknown", "dispatched"})
 
@@ -75,7 +76,7 @@ async def pause(workflow: Workflow, *, reason: str = "", by: By = None) -> int:
     """
     async with session() as backstay:
         await backstay.run(workflow).pause(reason, by=by or account_name())
-    Terminal().say(f"paused; resume it with: backstay resume {workflow}", "green")
+    Terminal().say(f"paused; resume it with: backstay resume {shell_words(workflow)}", "green")
     return 0
 
 
@@ -91,7 +92,7 @@ async def cancel(workflow: Workflow) -> int:
     """Cancel a run: calls that were sent may finish, then what the run did is undone."""
     async with session() as backstay:
         await backstay.run(workflow).cancel()
-    Terminal().say(f"cancellation requested; follow it with: backstay attach {workflow}", "green")
+    Terminal().say(f"cancellation requested; follow it with: backstay attach {shell_words(workflow)}", "green")
     return 0
 
 

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from backstay.approvals.deciding import DecisionInvalid
 from backstay.approvals.proof import LONGEST_LIFE, START
-from backstay.cli.flags import By, Comment, Output, Request, Workflow, duration, json_object
+from backstay.cli.flags import ArgsDigest, By, Comment, Output, Request, Workflow, duration, json_object
 from backstay.cli.prompt import json_or_text
 from backstay.cli.session import account_name, require_store, session, silence_logs
 from backstay.cli.terminal import Terminal
@@ -17,7 +17,7 @@ async def approve(
     request: Request,
     *,
     by: By = None,
-    args_digest: str | None = None,
+    args_digest: ArgsDigest = None,
     calls: str | None = None,
     comment: Comment = "",
 ) -> int:
@@ -25,12 +25,10 @@ async def approve(
 
     Parameters
     ----------
-    args_digest
-        The digest that was shown; required when the arguments are too long to be shown whole.
     calls
         Verdicts by index as JSON, such as '{"1": {"verdict": "reject"}}'; all other calls are approved.
     """
-    more: dict[str, Any] = {} if args_digest is None else {"args_digest": args_digest}
+    more: dict[str, Any] = {"args_digest": args_digest}
     verdict = "approve"
     if calls is not None:
         more["calls"] = json_object(calls, "--calls", '{"1": {"verdict": "reject"}}')
@@ -40,7 +38,13 @@ async def approve(
 
 
 async def reject(
-    workflow: Workflow, request: Request, *, by: By = None, stop: bool = False, comment: Comment = ""
+    workflow: Workflow,
+    request: Request,
+    *,
+    by: By = None,
+    args_digest: ArgsDigest = None,
+    stop: bool = False,
+    comment: Comment = "",
 ) -> int:
     """Reject a request; the model reads the comment and may continue.
 
@@ -49,7 +53,7 @@ async def reject(
     stop
         End the run and undo what it did.
     """
-    return await _decide(workflow, request, "reject", by, stop=stop, comment=comment)
+    return await _decide(workflow, request, "reject", by, stop=stop, comment=comment, args_digest=args_digest)
 
 
 async def answer(
@@ -59,6 +63,7 @@ async def answer(
     answer: str | None = None,
     verdict: Literal["happened", "did_not_happen", "retry"] | None = None,
     by: By = None,
+    args_digest: ArgsDigest = None,
     comment: Comment = "",
 ) -> int:
     """Answer a question, or report the outcome of a call.
@@ -72,7 +77,8 @@ async def answer(
     """
     if (answer is None) == (verdict is None):
         raise DecisionInvalid("--answer, --verdict: give exactly one of them")
-    more = {} if answer is None else {"answer": json_or_text(answer)}
+    more: dict[str, Any] = {} if answer is None else {"answer": json_or_text(answer)}
+    more["args_digest"] = args_digest
     return await _decide(workflow, request, verdict or "answer", by, comment=comment, **more)
 
 

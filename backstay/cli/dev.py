@@ -1,4 +1,4 @@
-"""The commands `dev`, `worker` and `image build`: run the parts on this machine."""
+"""The commands `dev`, `worker`, `image build` and `trust`: run the parts on this machine, with which files."""
 
 import asyncio
 import os
@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from backstay import trust as trusting
 from backstay.cli.child import Child
 from backstay.cli.embedded import Embedded, environment_for, start_temporal
 from backstay.cli.ports import require_free
@@ -17,7 +18,8 @@ from backstay.cli.session import silence_logs
 from backstay.cli.terminal import Terminal
 from backstay.errors import SettingsInvalid
 from backstay.rooms import house, room
-from backstay.settings import Settings, environment
+from backstay.settings import Settings, environment, found_in
+from backstay.shown import shell_words
 
 _READY = "backstay worker ready:"
 _READY_S = 60.0
@@ -34,10 +36,35 @@ async def build_image(kind: Literal["python", "data"] | None = None) -> int:
         python: the standard library; data: also numpy and pandas; BACKSTAY_IMAGE by default
     """
     settings = Settings.load()
+    settings.claim_home()
     silence_logs(settings)
     images = settings.home.absolute() / "images"
     made: Any = await asyncio.to_thread(room("sandbox.images.image").build_image, kind or settings.image, images)
     Terminal().result(f"{made.kind:<8} {made.hash}  Python {made.python}  {made.path}")
+    return 0
+
+
+def trust(folder: Path = Path(), *, remove: Annotated[bool, Parameter(negative="")] = False) -> int:
+    """Trust a folder: from now on its files are obeyed, also when they change.
+
+    Look at them first: they name programs that are started and models that are asked.
+
+    Parameters
+    ----------
+    folder
+        The folder; the current one by default. Folders inside it need trust of their own.
+    remove
+        No longer trust the folder.
+    """
+    if not folder.is_dir() and not remove:
+        raise SettingsInvalid(f"FOLDER: {folder} is not a folder; name one that exists")
+    terminal, variables = Terminal(), environment(None)
+    if remove:
+        terminal.say(f"no longer trusted: {trusting.distrust(folder, variables)}", "yellow")
+        return 0
+    real = trusting.trust(folder, variables)
+    found = ", ".join(found_in(real, {})) or "no file that is obeyed, yet"
+    terminal.say(f"trusted: {real} ({found}); undo it with: backstay trust --remove {shell_words(str(real))}", "green")
     return 0
 
 
@@ -62,6 +89,7 @@ async def dev(
         Database file of Temporal; temporal.db in BACKSTAY_HOME by default.
     """
     settings = Settings.load()
+    settings.claim_home()
     terminal = Terminal()
     require_free(port, "--port")
     if not headless:
@@ -79,7 +107,7 @@ async def dev(
     try:
         return await _serve(terminal, settings, server, stop)
     finally:
-        await server.child.stop(_DRAIN_S)
+        await server.stop(_DRAIN_S)
 
 
 async def start_worker(home: Path, environment: Mapping[str, str], *, folder: Path | None = None) -> Child:

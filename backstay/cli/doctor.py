@@ -23,6 +23,7 @@ Finding = tuple[str, str, str]
 async def doctor() -> int:
     """Check Temporal, worker, store, policy, tools, model and sandbox, and say how to fix each; costs no money."""
     settings = Settings.load()
+    settings.claim_home()
     silence_logs(settings)
     terminal = Terminal()
     is_broken = False
@@ -100,6 +101,12 @@ async def _model(settings: Settings) -> AsyncGenerator[Finding]:
     if settings.openai_api_key is None and settings.openai_base_url is None:
         yield "missing", "model", "set OPENAI_API_KEY, or OPENAI_BASE_URL for another endpoint; plans need no model"
         return
+    if settings.withheld_key:
+        yield (
+            "note",
+            "model",
+            "OPENAI_API_KEY of the environment is not sent to OPENAI_BASE_URL of .env; write the key beside it",
+        )
     where = settings.openai_base_url or "the default endpoint of OpenAI"
     try:
         async with room("worker").open_model(settings) as model, asyncio.timeout(_MODEL_S):

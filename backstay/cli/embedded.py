@@ -1,27 +1,40 @@
 """The embedded Temporal server, for one machine and one person."""
 
 import asyncio
+import json
 import os
+import secrets
 import shutil
+import socket
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
+from urllib.parse import quote
 
 from temporalio.client import Client
 
 from backstay.cli.child import Child
+from backstay.cli.front import open_front
+from backstay.cli.ports import free_port
 from backstay.client.connecting import reach
 from backstay.errors import BackstayError, SettingsInvalid
 
 _READY_S = 30.0
+_PLAIN = frozenset({"PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR"})
+"""What the server needs of the environment; keys of models and approvers are none of its business."""
+_PRIVATE = 0o077
 
 
 class Embedded:
     """Hold a Temporal server that listens on loopback only."""
 
-    def __init__(self, child: Child, port: int, ui_port: int | None, namespace: str) -> None:
+    def __init__(
+        self, child: Child, port: int, ui_port: int | None, namespace: str, front: asyncio.Server | None = None
+    ) -> None:
         """Use `start_temporal` instead."""
         self.child = child
+        self.front = front
         self.address = f"127.0.0.1:{port}"
         self.ui = None if ui_port is None else f"http://127.0.0.1:{ui_port}"
         self.namespace = namespace
@@ -30,9 +43,15 @@ class Embedded:
         """Return a client of this server, whatever the environment says of another one."""
         return await reach({"target_host": self.address, "namespace": self.namespace})
 
+    async def stop(self, seconds: float) -> None:
+        """End the server, and before it the front of its Web UI."""
+        if self.front is not None:
+            self.front.close()
+        await self.child.stop(seconds)
+
     def page_of(self, workflow_id: str) -> str:
         """Return the Web UI's page of a run."""
-        return f"{self.ui}/namespaces/{self.namespace}/workflows/{workflow_id}"
+        return f"{self.ui}/namespaces/{self.namespace}/workflows/{quote(workflow_id, safe='')}"
 
 
 def temporal_binary() -> str:
@@ -57,16 +76,41 @@ async def start_temporal(
 ) -> Embedded:
     """Start the server and wait until its namespace answers; raises SettingsInvalid with its last output."""
     database.parent.mkdir(parents=True, exist_ok=True)
+    for known in database.parent.glob(f"{database.name}*"):
+        known.chmod(0o600)
     command = [temporal_binary(), "server", "start-dev", "--ip", "127.0.0.1", "--port", str(port)]
     command += ["--db-filename", str(database), "--namespace", namespace, "--log-level", "error"]
-    command += ["--headless"] if ui_port is None else ["--ui-port", str(ui_port), "--ui-disable-news-fetch"]
-    child = await Child.start("Temporal", command, environment=environment, log=log)
+    # Its HTTP API does for everybody who reaches it what a client does. No name leads to it that anybody could know.
+    nobody = json.dumps([f"{secrets.token_hex(16)}.invalid"])
+    command += ["--dynamic-config-value", f"frontend.httpAllowedHosts={nobody}"]
+    web_ui = (_loopback(), free_port())
+    command += ["--headless"] if ui_port is None else ["--ui-ip", web_ui[0], "--ui-port", str(web_ui[1])]
+    command += [] if ui_port is None else ["--ui-disable-news-fetch"]
+    own = {name: value for name, value in environment.items() if name in _PLAIN}
+    own["TEMPORAL_CONFIG_FILE"] = os.devnull
+    child = await Child.start("Temporal", command, environment=own, log=log, umask=_PRIVATE)
     try:
         await _answers(child, f"127.0.0.1:{port}", namespace)
+        front = None if ui_port is None else await open_front(ui_port, web_ui)
+    except OSError as error:
+        child.kill()
+        raise SettingsInvalid(f"--ui-port: port {ui_port} cannot be used: {error.strerror}") from None
     except BaseException:
         child.kill()
         raise
-    return Embedded(child, port, ui_port, namespace)
+    return Embedded(child, port, ui_port, namespace, front)
+
+
+def _loopback() -> str:
+    """Return an address of this machine that nobody can guess, or the usual one where the system has no other.
+
+    What listens there looks at no `Host`; a page that has its own name lead here would have to know where.
+    """
+    other = ".".join(["127", *(str(secrets.randbelow(254) + 1) for _ in range(3))])
+    with suppress(OSError), socket.socket() as tried:
+        tried.bind((other, 0))
+        return other
+    return "127.0.0.1"
 
 
 async def _answers(child: Child, address: str, namespace: str) -> None:

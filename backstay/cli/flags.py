@@ -11,6 +11,10 @@ from backstay.policies.rule import parse_duration
 Workflow = Annotated[str, Parameter(help="Workflow ID of the run.")]
 Request = Annotated[str, Parameter(help="ID of the request, such as r1.")]
 By = Annotated[str | None, Parameter(help="Your name, which is recorded; the name of your account by default.")]
+ArgsDigest = Annotated[
+    str | None,
+    Parameter(help="Digest that was shown; refuses the decision when the request is about other arguments."),
+]
 Yes = Annotated[bool, Parameter(negative="", help="Approve calls without asking.")]
 Comment = Annotated[str, Parameter(help="Why; it is recorded, and the model reads it.")]
 User = Annotated[str, Parameter(help="The user that the run works for; users may see different tools.")]

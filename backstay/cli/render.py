@@ -12,7 +12,7 @@ from backstay.approvals.approval import ApprovalRequest, RequestedCall
 from backstay.effects.compensation import Undone
 from backstay.provenance.source import told_of
 from backstay.rooms import room
-from backstay.shown import one_line
+from backstay.shown import MASKED, kept_bytes, one_line, shell_words, unseen_words
 from backstay.task.event import Event
 from backstay.task.result import Result
 from backstay.task.status import Status
@@ -43,6 +43,8 @@ def request_lines(request: ApprovalRequest) -> Iterator[tuple[str, str]]:
     yield f"{request.id} ({request.kind}): {request.question}", "bold yellow"
     for call in request.calls:
         yield from _call_lines(call)
+    if request.masked:
+        yield f"  {MASKED}", ""
     if request.answer_schema is not None:
         yield f"  the answer's form: {json.dumps(request.answer_schema, ensure_ascii=False)}", ""
     yield f"  asked by rule: {request.rule or 'none'}", ""
@@ -62,8 +64,8 @@ def _call_lines(call: RequestedCall) -> Iterator[tuple[str, str]]:
         yield f"        {name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}", ""
         if where := told_of(call.sources, name):
             yield f"          {one_line(where, 500)}", "yellow" if "others write" in where else "dim"
-    if call.clipped:
-        yield f"        {call.clipped} characters are not shown; digest {call.args_digest}", "red"
+    if unseen := unseen_words(call.left_out, call.count, call.clipped, kept_bytes(call.arguments)):
+        yield f"        {unseen}; digest {call.args_digest}", "red"
     for line in (call.diff or "").splitlines():
         yield f"        {line}", {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
     if call.repeats:
@@ -74,8 +76,7 @@ def _call_lines(call: RequestedCall) -> Iterator[tuple[str, str]]:
 
 def commands(workflow_id: str, request: ApprovalRequest) -> list[str]:
     """Return the literal commands that decide a request, as operators also see them in the Web UI."""
-    digest = f" --args-digest {request.args_digest}" if any(call.clipped for call in request.calls) else ""
-    return room("workflows.view").commands(workflow_id, request, digest)
+    return room("workflows.view").commands(workflow_id, request)
 
 
 def budget_rows(budget: dict[str, Any], usage: dict[str, Any]) -> list[tuple[str, float, float | None, str]]:
@@ -112,7 +113,8 @@ def ending_lines(result: Result) -> Iterator[tuple[str, str]]:
         yield f"undo of {undone_line(undone)}", "magenta"
     standing = [effect for effect in result.effects if effect.state.value in {"applied", "doubtful", "kept", "unknown"}]
     if standing and not result.workflow_id.startswith("undo-"):
-        yield f"effects that stand: {len(standing)}; take them back with: backstay undo {result.workflow_id}", ""
+        undo = f"backstay undo {shell_words(result.workflow_id)}"
+        yield f"effects that stand: {len(standing)}; take them back with: {undo}", ""
 
 
 def undone_line(undone: Undone) -> str:

@@ -19,6 +19,7 @@ from backstay.cli.terminal import Terminal
 from backstay.client import Run
 from backstay.errors import RunNotFound, TaskInvalid
 from backstay.settings import Settings
+from backstay.shown import shell_words
 from backstay.task.result import Result
 from backstay.task.task import Task
 
@@ -97,8 +98,8 @@ async def follow(
         await Follower(terminal, run, prompt, yes="--yes was given" if yes else "", asks=output == "text").follow()
         result = await run.result()
     except (Detached, asyncio.CancelledError) as reason:
-        terminal.say(f"the run continues; follow it with: backstay attach {run.id}", "yellow")
-        terminal.say(f"or end it with: backstay cancel {run.id}", "yellow")
+        terminal.say(f"the run continues; follow it with: backstay attach {shell_words(run.id)}", "yellow")
+        terminal.say(f"or end it with: backstay cancel {shell_words(run.id)}", "yellow")
         if isinstance(reason, Detached):
             return DETACHED
         raise

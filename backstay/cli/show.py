@@ -18,6 +18,7 @@ from backstay.client.failures import error_from_rpc
 from backstay.errors import BackstayError, RunNotFound, StoreUnavailable, Unreachable
 from backstay.frozen import Frozen
 from backstay.settings import Settings
+from backstay.shown import shell_words
 from backstay.task.result import Result
 
 _QUERY = "WorkflowType IN ('RunTask', 'UndoRun')"
@@ -162,7 +163,7 @@ def _lines(workflow: str, seen: dict[str, Any]) -> Iterator[str]:
         yield f"{decision['at']}  {decision['update']} {what} by {decision['by']}{sure}"
     effects = seen.get("undo", {}).get("effects", [])
     if effects:
-        yield f"can be undone, newest first (backstay undo {workflow}):"
+        yield f"can be undone, newest first (backstay undo {shell_words(workflow)}):"
     for effect in effects:
         doubt = ", outcome unknown" if effect.get("unknown") else ""
         how = effect["shown"] or "CANNOT BE UNDONE"

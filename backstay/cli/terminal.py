@@ -12,7 +12,8 @@ from rich.text import Text
 
 from backstay.shown import one_line
 
-_LINE = 4000
+_LINE = 20_000
+"""Longer than any line of a request: what people decide about is clipped, and counted, before it comes here."""
 
 
 class Terminal:

@@ -121,6 +121,7 @@ async def docs(*, user: User = "singleton", output: Folder = None) -> int:
 async def _open_builder() -> AsyncGenerator[Any]:
     """Open the toolbox with the operator's policy, and the builder that makes manifests of it."""
     settings = Settings.load()
+    settings.claim_home()
     silence_logs(settings)
     policy = room("worker").read_policy(settings.policy)
     async with room("worker").open_toolbox(settings) as toolbox:

@@ -28,7 +28,7 @@ from backstay.effects.compensation import Undone
 from backstay.errors import BackstayError, DecisionRefused, QuorumPending, RunContinuing, SettingsInvalid, Unreachable
 from backstay.rooms import room
 from backstay.settings import Settings
-from backstay.shown import one_line
+from backstay.shown import one_line, shell_words
 from backstay.task.event import Event, Timeline
 from backstay.task.result import Result
 from backstay.task.status import Status
@@ -336,7 +336,7 @@ class Run:
 
     @property
     def _kept(self) -> str:
-        return f"its effects are kept, `backstay undo {self.id}` takes them back"
+        return f"its effects are kept, `backstay undo {shell_words(self.id)}` takes them back"
 
     async def _result_after_cancellation(self) -> Result:
         result = await self._through_outages(lambda: self._query("result"))

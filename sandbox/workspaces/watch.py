@@ -3,14 +3,18 @@
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from sandbox.workspaces.command import WROTE
 
 _MB = 1 << 20
-_PAGE = os.sysconf("SC_PAGE_SIZE")
+_TAKEN = frozenset({"RssAnon:", "VmSwap:", "VmPTE:"})
+_BUFFER = 212_992
+"""What one socket takes before its writer must wait; jails cannot raise it."""
 _BLOCK = 512
 _LOOK_AGAIN_S = 1.0
 _MOST_FILES = 200_000
@@ -24,17 +28,18 @@ class JailWatch:
         self._memory = memory_mb * _MB
         self._root = root
         self._written = written_mb * _MB
-        self._held = (0, 0) if root is None else held_by(root)
+        self._held = Held() if root is None else held_by(root)
         self._free = None if root is None else _free(root)
         self._looked = 0.0
 
     def __call__(self, pid: int) -> str | None:
         """Return why the jail of this nsjail process must end, or None."""
-        if sum(_memory(descendant) for descendant in descendants(pid)) > self._memory:
+        living = list(descendants(pid))
+        if sum(map(_memory, living)) + max(map(_buffers, living), default=0) > self._memory:
             return f"its processes took more than {self._memory // _MB} MB of memory"
-        return self._overfull() if self._root is not None else None
+        return self._overfull(living) if self._root is not None else None
 
-    def _overfull(self) -> str | None:
+    def _overfull(self, living: Sequence[int]) -> str | None:
         """Measure the folder, but only if its file system has lost enough space for the jail to be the cause."""
         assert self._root is not None  # noqa: S101 - asked before
         assert self._free is not None  # noqa: S101 - made together
@@ -42,28 +47,78 @@ class JailWatch:
         lost = self._free[0] - free[0] > self._written or self._free[1] - free[1] > _MOST_FILES
         if not lost or time.monotonic() - self._looked < _LOOK_AGAIN_S:
             return None
-        size, files = held_by(self._root)
+        held, nameless = held_by(self._root), nameless_of(living, self._root.stat().st_dev)
         self._looked = time.monotonic()
-        if size - self._held[0] > self._written:
+        if held.size + nameless.size - self._held.size > self._written:
             return f"{WROTE} {self._written // _MB} MB"
-        if files - self._held[1] > _MOST_FILES:
+        if held.files - self._held.files > _MOST_FILES:
             return f"{WROTE} {_MOST_FILES} files"
+        if held.hidden > self._held.hidden or nameless.hidden:
+            return f"{WROTE} {self._written // _MB} MB, as far as can be seen: it closed folders, or hid files"
         return None
 
 
-def held_by(root: Path) -> tuple[int, int]:
+@dataclass
+class Held:
+    """Count what takes space on disk."""
+
+    size: int = 0
+    files: int = 0
+    hidden: int = 0
+    """How many folders or files could not be looked at."""
+
+
+def held_by(root: Path) -> Held:
     """Return how many bytes a folder takes on disk, and how many entries it has."""
-    size = files = 0
+    held = Held()
     waiting = [str(root)]
-    while waiting and files < 10 * _MOST_FILES:
-        with suppress(OSError), os.scandir(waiting.pop()) as entries:
-            for entry in entries:
-                facts = entry.stat(follow_symlinks=False)
-                size += facts.st_blocks * _BLOCK
-                files += 1
-                if stat.S_ISDIR(facts.st_mode):
-                    waiting.append(entry.path)
-    return size, files
+    while waiting and held.files < 10 * _MOST_FILES:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    with suppress(FileNotFoundError):
+                        facts = entry.stat(follow_symlinks=False)
+                        held.size += facts.st_blocks * _BLOCK
+                        held.files += 1
+                        if stat.S_ISDIR(facts.st_mode):
+                            waiting.append(entry.path)
+        except PermissionError:
+            held.hidden += 1
+        except OSError:
+            continue
+    return held
+
+
+def nameless_of(living: Iterable[int], device: int) -> Held:
+    """Return what processes hold of files of a file system that have no name any more, open or mapped."""
+    sizes: dict[int, int] = {}
+    hidden = 0
+    for pid in living:
+        # Each thread may have open files of its own, and the first one may have ended before the others.
+        places = list(Path(f"/proc/{pid}/task").glob("*/fd"))
+        for place in [*places, Path(f"/proc/{pid}/map_files")] if _maps_nameless(pid) else places:
+            try:
+                with os.scandir(place) as links:
+                    for link in links:
+                        with suppress(FileNotFoundError):
+                            facts = os.stat(link.path)  # noqa: PTH116 - of what is open, whatever it is called
+                            if facts.st_nlink == 0 and facts.st_dev == device:
+                                sizes[facts.st_ino] = facts.st_blocks * _BLOCK
+            except PermissionError:
+                hidden += 1
+            except OSError:
+                continue
+    return Held(size=sum(sizes.values()), files=len(sizes), hidden=hidden)
+
+
+def _maps_nameless(pid: int) -> bool:
+    """Return whether a process maps a file that has no name any more, or does not show what it maps."""
+    try:
+        return " (deleted)\n" in Path(f"/proc/{pid}/maps").read_text(encoding="utf-8", errors="replace")
+    except PermissionError:
+        return True
+    except OSError:
+        return False
 
 
 def descendants(pid: int) -> Iterator[int]:
@@ -85,12 +140,23 @@ def _children(pid: int) -> list[int]:
 
 
 def _memory(pid: int) -> int:
-    """Return the memory that a process does not share with others."""
-    try:
-        pages = Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()
-    except OSError:
-        return 0
-    return (int(pages[1]) - int(pages[2])) * _PAGE if len(pages) > 2 else 0
+    """Return the memory of a process that is not a file's, whether it is in use or swapped out, and of its tables."""
+    # When the first thread of a process has ended, only the others tell.
+    for place in chain([Path(f"/proc/{pid}/status")], Path(f"/proc/{pid}/task").glob("*/status")):
+        with suppress(OSError):
+            facts = place.read_text(encoding="utf-8", errors="replace")
+            if "\nRssAnon:" in facts:
+                lines = (line.split() for line in facts.splitlines())
+                return sum(int(words[1]) << 10 for words in lines if words and words[0] in _TAKEN)
+    return 0
+
+
+def _buffers(pid: int) -> int:
+    """Return how much the pairs of sockets in a process's jail can hold, wherever they are."""
+    with suppress(OSError, ValueError):
+        rows = [line.split() for line in Path(f"/proc/{pid}/net/protocols").read_text(encoding="ascii").splitlines()]
+        return sum(int(row[2]) for row in rows if row[0].startswith("UNIX")) * _BUFFER
+    return 0
 
 
 def _free(root: Path) -> tuple[int, int]:

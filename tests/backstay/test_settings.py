@@ -12,6 +12,7 @@ def empty_environment(monkeypatch, tmp_path):
         if name.upper().startswith(("BACKSTAY_", "OPENAI_")):
             monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BACKSTAY_TRUSTED", str(tmp_path))
 
 
 def test_without_anything_set_the_defaults_hold():

@@ -1,10 +1,12 @@
 import json
+import shlex
 import unicodedata
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backstay.shown import markdown_line, one_line, shown_arguments, shown_line
+from backstay.shown import markdown_code, markdown_line, one_line, shell_words, shown_arguments, shown_line
 
 UNSEEN = {"Cc", "Cf", "Zl", "Zp", "Cs", "Co"}
 JSON = st.recursive(
@@ -44,22 +46,23 @@ def test_a_clipped_line_says_how_much_is_hidden():
 @given(st.dictionaries(st.text(max_size=20), JSON, max_size=4), st.integers(1, 300))
 @settings(deadline=None)
 def test_arguments_are_shown_as_strict_json_within_the_limit(arguments, limit):
-    shown, hidden = shown_arguments(arguments, limit)
+    shown, hidden, _ = shown_arguments(arguments, limit)
     text = json.dumps(shown, allow_nan=False, ensure_ascii=False)
     assert not {unicodedata.category(sign) for sign in text} & UNSEEN
     assert hidden >= 0
-    everything, nothing_hidden = shown_arguments(arguments, 1_000_000)
-    assert nothing_hidden == 0
+    everything, nothing_hidden, nothing_left_out = shown_arguments(arguments, 1_000_000)
+    assert (nothing_hidden, nothing_left_out) == (0, 0)
     assert hidden > 0 or shown == everything
 
 
 def test_names_that_look_alike_do_not_hide_each_other():
-    shown, _ = shown_arguments({"to\u200b": "eve", "to<U+200B>": "ana"})
+    shown, *_ = shown_arguments({"to\u200b": "eve", "to<U+200B>": "ana"})
     assert sorted(shown.values()) == ["ana", "eve"]
 
 
 def test_what_is_left_out_of_arguments_is_counted():
-    shown, hidden = shown_arguments({"body": "x" * 5000, "then": {"deep": ["y" * 100]}}, 100)
+    shown, hidden, left_out = shown_arguments({"body": "x" * 5000, "then": {"deep": ["y" * 100]}}, 100)
+    assert left_out == 1
     assert len(json.dumps(shown)) < 300
     assert hidden >= 4900 + 100
     assert shown["…"] == "1 more"
@@ -69,7 +72,7 @@ def test_deep_and_huge_values_are_shown_without_failing():
     deep = []
     for _ in range(5000):
         deep = [deep, 1]
-    shown, hidden = shown_arguments({"deep": deep, "huge": 10**5000, "nan": float("nan")})
+    shown, hidden, _ = shown_arguments({"deep": deep, "huge": 10**5000, "nan": float("nan")})
     assert hidden > 0
     assert shown["huge"] == "a number of 16610 bits"
     assert shown["nan"] == "nan"
@@ -84,6 +87,66 @@ def test_markdown_shows_hostile_text_literally():
     assert markdown_line("1. item") == r"1\. item"
     assert markdown_line("    code") == "code"
     assert markdown_line("www.evil.example") == "www .evil.example"
+
+
+def test_an_argument_that_is_named_like_the_count_is_not_hidden_by_it():
+    shown, _, left_out = shown_arguments({"…": "bcc@x.example", "body": "x" * 90, "then": "y", "last": "z"}, 40)
+    assert (shown["…"], left_out) == ("bcc@x.example", 2)
+
+
+def test_a_letter_of_another_script_is_written_out_in_a_word():
+    assert one_line("p\u0430ypal.com and \u0430\u0440\u0440\u04cf\u0435.com", 200) == (
+        "p<U+0430>ypal.com and <U+0430><U+0440><U+0440><U+04CF><U+0435>.com"
+    )
+    assert one_line("Сберб\u0061нк, \u03bfffice, ex\uff41mple, K\u0456ev, \U0001d5c9\U0001d5ba\U0001d5d2", 200) == (  # noqa: RUF001 - the subject of this test
+        "Сберб<U+0061>нк, <U+03BF>ffice, ex<U+FF41>mple, K<U+0456>ev, <U+1D5C9><U+1D5BA><U+1D5D2>"  # noqa: RUF001 - the subject of this test
+    )
+    assert one_line("DE\u09ea9 1\u0967", 200) == "DE<U+09EA>9 1<U+0967>"
+
+
+def test_marks_that_strike_out_or_change_nothing_that_can_be_seen_are_written_out():
+    assert one_line("pay 10\u03360 i\u0307d a\u20dd e" + "\u0301" * 6, 200) == (
+        "pay 10<U+0336>0 i<U+0307>d a<U+20DD> e" + "\u0301" * 4 + "<U+0301>" * 2
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Переведи 10 евро на почта.ru, пример.com и ivan@пример.рф; PDF-е в iPhone-ов, IT-специалист",  # noqa: RUF001 - the subject of this test
+        "Σίσυφος και λόγος: μm, kΩ, Δt, α-helix, β-carotene, λx",  # noqa: RUF001 - the subject of this test
+        "日本語のTシャツ、ＡＢＣ株式会社、１２３、カタカナ；안녕Google은，แอปFacebook",  # noqa: RUF001 - the subject of this test
+        "naïve façade, Việt Nam, Vie\u0323\u0302t Nam, Œuvre, m², 1ª, nº, Љубљана/Ljubljana",
+        "שָׁלוֹם, Հայաստան, हिन्दी Google, Москва\u0301, النص",
+    ],
+)
+def test_honest_text_in_any_script_is_not_marked(text):
+    assert one_line(text, 1000) == text
+
+
+@given(st.text(alphabet=st.sampled_from("a\u0431\u0432o\u0430\u043e\u03bf\u0301\u0336 \n.-1\u0661\uff50")))
+@settings(deadline=None)
+def test_a_text_that_is_shown_twice_is_marked_once(text):
+    line = one_line(text, 1000)
+    assert one_line(line, 1000) == line
+
+
+@given(st.text(max_size=60))
+@settings(deadline=None)
+def test_words_for_a_shell_are_one_visible_line_and_mean_the_text(text):
+    words = shell_words(text)
+    assert one_line(words, 100_000) == words
+    if not words.removeprefix("-- ").startswith("$'"):
+        assert shlex.split(words)[-1:] == [text]
+
+
+def test_code_in_markdown_cannot_be_left():
+    assert markdown_code("backstay undo x") == "`backstay undo x`"
+    assert markdown_code("a ``b`` c") == "``` a ``b`` c ```"
+
+
+def test_markdown_says_how_much_of_a_line_is_left_out():
+    assert markdown_line("x" * 3000, 10) == "xxxxxxxxx… (2,991 characters clipped)"
 
 
 @given(st.text())

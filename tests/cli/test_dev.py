@@ -134,7 +134,7 @@ async def test_dev_ends_with_the_workers_reason_when_it_cannot_start_at_all(tmp_
         "--port",
         str(free_port()),
         "--headless",
-        environment=bare(BACKSTAY_HOME=str(tmp_path / "home")),
+        environment=bare(BACKSTAY_HOME=str(tmp_path / "home"), BACKSTAY_TRUSTED=str(tmp_path)),
         folder=tmp_path,
     )
 

@@ -101,7 +101,7 @@ async def test_without_a_terminal_the_commands_that_decide_are_printed_and_one_o
 
     shown = await run("show", "elsewhere")
     printed = next(line.strip() for line in shown.out.splitlines() if line.strip().startswith("backstay approve"))
-    assert printed == f"backstay approve elsewhere {request} --by YOU"
+    assert printed.startswith(f"backstay approve elsewhere {request} --by YOU --args-digest ")
     async with asyncio.timeout(20):
         while f"    {printed}" not in started.said().splitlines():
             await asyncio.sleep(0.05)
@@ -260,7 +260,10 @@ async def test_doctor_names_cause_and_fix_of_every_part_that_is_missing(nursery,
         nursery,
         "doctor",
         environment=bare(
-            TEMPORAL_ADDRESS="127.0.0.1:9", BACKSTAY_MODEL="nobody-knows", BACKSTAY_NSJAIL=str(tmp_path / "no-nsjail")
+            TEMPORAL_ADDRESS="127.0.0.1:9",
+            BACKSTAY_MODEL="nobody-knows",
+            BACKSTAY_NSJAIL=str(tmp_path / "no-nsjail"),
+            BACKSTAY_TRUSTED=str(tmp_path),
         ),
         folder=tmp_path,
     )

@@ -38,7 +38,8 @@ def environment(tmp_path, listed):
     }
     (tmp_path / "toolbox.json").write_text(json.dumps(toolbox), encoding="utf-8")
     (tmp_path / "policy.yaml").write_text(POLICY, encoding="utf-8")
-    return bare(BACKSTAY_HOME=str(tmp_path / "home"), MAIL_KEY="a-made-up-key-of-a-mailbox", PYTHONUTF8="1")
+    own = {"BACKSTAY_HOME": str(tmp_path / "home"), "BACKSTAY_TRUSTED": str(tmp_path)}
+    return bare(MAIL_KEY="a-made-up-key-of-a-mailbox", PYTHONUTF8="1", **own)
 
 
 @pytest.fixture

@@ -115,7 +115,8 @@ async def test_hostile_text_is_shown_as_one_harmless_line_wherever_people_look(s
     assert "\n# Approve now" not in shown
     assert "[click](" not in shown
     fenced = [line for line in shown.split("```")[1].splitlines() if line]
-    assert fenced == [f"backstay approve {handle.id} r1 --by YOU", f"backstay reject {handle.id} r1 --by YOU"]
+    flags = f"--by YOU --args-digest {request['args_digest']}"
+    assert fenced == [f"backstay approve {handle.id} r1 {flags}", f"backstay reject {handle.id} r1 {flags}"]
     # What was decided is the real thing, unescaped.
     said = {"request_id": "r1", "verdict": "approve", "by": f"ana{BIDI}\n", "comment": HOSTILE}
     await handle.execute_update("decide", said)

@@ -55,9 +55,10 @@ async def test_details_tell_state_limits_the_deciding_command_and_what_undo_woul
     assert "| 0.5 |" in next(line for line in details.splitlines() if line.startswith("| USD |"))
     assert "| 1 | 3 |" in details
     lines = details.splitlines()
-    assert f"backstay approve {handle.id} {request['id']} --by YOU" in lines
-    assert f"backstay reject {handle.id} {request['id']} --by YOU" in lines
-    assert "two@asked" in details
+    flags = f"--by YOU --args-digest {request['args_digest']}"
+    assert f"backstay approve {handle.id} {request['id']} {flags}" in lines
+    assert f"backstay reject {handle.id} {request['id']} {flags}" in lines
+    assert "two@asked.example" in details
     assert f"`backstay undo {handle.id}` takes all of it back" in details
     assert any(line.startswith("1. ") and "(step 1)" in line and "recall" in line for line in lines)
     assert "backstay approve" not in after

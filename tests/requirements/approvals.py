@@ -36,6 +36,7 @@ ROWS = (
             "test_names_that_look_alike_do_not_hide_each_other",
             "test_what_is_left_out_of_arguments_is_counted",
             "test_deep_and_huge_values_are_shown_without_failing",
+            "test_an_argument_that_is_named_like_the_count_is_not_hidden_by_it",
         ),
     ),
     row(
@@ -46,7 +47,54 @@ ROWS = (
             "backstay/test_shown.py",
             "test_markdown_shows_hostile_text_literally",
             "test_no_acting_sign_stands_unescaped_in_markdown",
+            "test_code_in_markdown_cannot_be_left",
+            "test_markdown_says_how_much_of_a_line_is_left_out",
         ),
+    ),
+    row(
+        "approval:lookalikes",
+        "issue What people see",
+        "letters of another script in a word, copies of letters and marks that strike out are written out, once "
+        "however often a text is shown, and honest text in any script stays as it is",
+        in_file(
+            "backstay/test_shown.py",
+            "test_a_letter_of_another_script_is_written_out_in_a_word",
+            "test_marks_that_strike_out_or_change_nothing_that_can_be_seen_are_written_out",
+            "test_honest_text_in_any_script_is_not_marked",
+            "test_a_text_that_is_shown_twice_is_marked_once",
+        ),
+    ),
+    row(
+        "approval:whole",
+        "issue What people see",
+        "in the Web UI and at a terminal every argument of a call is shown whole or counted as missing, and a batch "
+        "says which calls it does not show",
+        in_file(
+            "e2e/test_shown_requests.py",
+            "test_every_argument_is_shown_whole_however_long_those_before_it_are",
+            "test_what_is_not_shown_of_a_call_is_counted",
+            "test_a_long_text_to_which_the_request_only_refers_is_counted",
+            "test_a_batch_says_what_it_does_not_show",
+            "test_the_answer_of_the_query_stays_small_however_much_waits",
+        ),
+    ),
+    row(
+        "approval:commands",
+        "issue What people see",
+        "each command that decides a request carries the digest of what is shown, and a hostile id in it is one "
+        "harmless word for a shell",
+        in_file(
+            "e2e/test_shown_requests.py",
+            "test_each_command_carries_the_digest_of_what_is_shown",
+            "test_a_hostile_id_is_harmless_in_every_command_that_is_shown",
+        ),
+        in_file("backstay/test_shown.py", "test_words_for_a_shell_are_one_visible_line_and_mean_the_text"),
+    ),
+    row(
+        "approval:masked",
+        "issue What people see",
+        "a request with masked values says once what the masks stand for",
+        in_file("e2e/test_shown_requests.py", "test_masked_values_are_explained_once_in_a_request"),
     ),
     row(
         "approval:hostile",

@@ -144,7 +144,7 @@ ROWS = (
         "view:commands",
         "issue Done 9",
         "the command line takes the commands that the Web UI shows",
-        in_file("docs/test_shell.py", "test_the_commands_that_the_web_ui_shows_are_commands"),
+        in_file("docs/test_shell.py", "test_the_commands_that_people_are_shown_are_commands"),
     ),
     row(
         "view:screenshots",

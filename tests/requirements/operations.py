@@ -55,6 +55,49 @@ ROWS = (
         ),
     ),
     row(
+        "trust:folder",
+        "issue On the machine",
+        "what a folder's files say counts only once the folder is trusted, which is remembered outside of it, or when "
+        "the process itself names them",
+        in_file(
+            "cli/test_trust.py",
+            "test_a_strange_folder_starts_nothing_until_it_is_trusted_once",
+            "test_each_command_refuses_each_file_of_a_strange_folder",
+            "test_what_the_process_names_itself_is_the_operators_word",
+            "test_trust_holds_for_the_real_folder_and_not_for_those_inside_it",
+            "test_a_home_that_this_user_made_is_obeyed_and_one_that_came_with_the_folder_is_not",
+        ),
+    ),
+    row(
+        "trust:key",
+        "issue On the machine",
+        "the address of a model that a file names gets no key from the environment",
+        in_file(
+            "cli/test_trust.py",
+            "test_an_address_from_a_file_gets_no_key_from_the_environment",
+            "test_no_request_to_an_address_from_a_file_carries_the_key_of_the_environment",
+        ),
+    ),
+    row(
+        "dev:front",
+        "issue On the machine",
+        "a web page whose name leads to this machine neither reads nor starts a run through the embedded Temporal",
+        in_file(
+            "cli/test_front.py",
+            "test_the_web_ui_answers_to_its_own_page",
+            "test_a_page_whose_name_leads_here_reads_nothing_and_starts_nothing",
+            "test_nothing_follows_a_request_on_its_connection_that_was_not_looked_at",
+            "test_no_port_of_temporal_obeys_plain_http",
+            "test_the_web_ui_itself_listens_where_no_page_can_guess",
+        ),
+    ),
+    row(
+        "dev:private",
+        "issue On the machine",
+        "the files of the embedded Temporal are its user's only, and it is told no key",
+        in_file("cli/test_front.py", "test_its_files_are_private_and_it_is_told_no_key"),
+    ),
+    row(
         "s000:model",
         "seed 000 §10",
         "without anything set, one default model and the other defaults hold",

@@ -356,7 +356,7 @@ async def test_the_command_line_lists_what_plugins_can_do_and_says_which_cannot_
     for name in ("broken", "words"):
         shutil.copytree(PLUGINS / name, tmp_path / "plugins" / name)
     (tmp_path / "toolbox.json").write_text('{"plugins": "plugins"}', encoding="utf-8")
-    environment = {"PATH": os.defpath, "PYTHONPATH": str(Path(__file__).parents[2])}
+    environment = {"PATH": os.defpath, "PYTHONPATH": str(Path(__file__).parents[2]), "BACKSTAY_TRUSTED": str(tmp_path)}
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "backstay", "tools", "list"),
         cwd=tmp_path,

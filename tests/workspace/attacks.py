@@ -163,6 +163,73 @@ RESOURCES = (
     Attack("memory of one", "python3 -c 'bytearray(4 << 30)'", _says("MemoryError")),
     Attack("disk", "dd if=/dev/zero of=big bs=1M count=900; sleep 30", _undone("it wrote"), seconds=60.0),
     Attack("disk of many", "for i in 1 2 3; do head -c 20000000 /dev/zero > $i; done", _undone("it wrote")),
+    Attack(
+        "open without a name",
+        _python(
+            "import os, time\nf = open('x', 'wb')\nos.unlink('x')\n"
+            "for _ in range(90): f.write(bytes(1 << 20))\nf.flush(); time.sleep(30)"
+        ),
+        _undone("it wrote"),
+        seconds=60.0,
+    ),
+    Attack(
+        "mapped without a name",
+        _python(
+            "import mmap, os, time\nf = open('x', 'w+b')\nf.truncate(90 << 20)\nm = mmap.mmap(f.fileno(), 0)\n"
+            "f.close(); os.unlink('x')\nfor n in range(90): m[n << 20:(n << 20) + (1 << 20)] = b'x' * (1 << 20)\n"
+            "m.flush(); time.sleep(30)"
+        ),
+        _undone("it wrote"),
+        seconds=60.0,
+    ),
+    Attack(
+        "in a closed folder",
+        "mkdir d; chmod 300 d; head -c 90M /dev/urandom > d/x; sync; sleep 30",
+        _undone("it wrote"),
+        seconds=60.0,
+    ),
+    Attack(
+        "shared memory",
+        _python(
+            _TRIED + "import mmap\nprint(tried(lambda: mmap.mmap(-1, 1 << 26)),"
+            " tried(lambda: mmap.mmap(os.open('/dev/zero', os.O_RDWR), 1 << 26)))"
+        ),
+        _prints(f"{NO_CALL} {os.strerror(errno.ENODEV)}"),
+    ),
+    Attack(
+        "buffers of sockets",
+        _python(
+            "import os, socket, time\nheld = []\n"
+            "for _ in range(8):\n    if os.fork() == 0: break\n"
+            "for _ in range(500):\n    for end in socket.socketpair():\n"
+            "        held.append(end); end.setblocking(False)\n"
+            "        try:\n            while end.send(bytes(65536)): pass\n        except OSError: pass\n"
+            "time.sleep(30)"
+        ),
+        _ended("MB of memory", 137),
+        seconds=60.0,
+    ),
+    Attack(
+        "larger buffers",
+        _python(
+            _TRIED + "a, b = socket.socketpair()\n"
+            "print({tried(lambda o=o: a.setsockopt(socket.SOL_SOCKET, o, 1 << 24)) for o in (7, 8)})"
+        ),
+        _prints(f"{{'{NO_CALL}'}}"),
+    ),
+    Attack(
+        "files in buffers",
+        _python(_TRIED + "a, b = socket.socketpair()\nprint(tried(lambda: socket.send_fds(a, [b'x'], [b.fileno()])))"),
+        _prints(NO_CALL),
+    ),
+    Attack(
+        "sockets still serve",
+        _python(
+            "import asyncio\nasync def main():\n    p = await asyncio.create_subprocess_exec('echo', 'served')\n"
+            "    await p.wait()\nasyncio.run(main())"
+        ),
+        _prints("served"),
+    ),
     Attack("one large file", "head -c 3G /dev/zero > /tmp/x; stat -c %s /tmp/x", _says("No space left")),
     Attack("flood of output", "yes", _ended("it said more than", 137)),
     Attack("flood of errors", "yes >&2", _ended("it said more than", 137)),
@@ -217,7 +284,7 @@ _DEADLY = (
     "setns",
     "io_uring_setup",
 )
-_REFUSED = ("clone_user", "clone3", "memfd_create", "personality", "setuid", "seccomp", "sethostname")
+_REFUSED = ("clone_user", "clone3", "memfd_create", "prctl", "personality", "setuid", "seccomp", "sethostname")
 KERNEL = tuple(Attack(f"call {name}", "./call; echo $?", _prints(str(KILLED)), call=name) for name in _DEADLY) + tuple(
     Attack(f"call {name}", "./call; echo $?", lambda told, _: int(_out(told)) in (EPERM, ENOSYS), call=name)
     for name in _REFUSED

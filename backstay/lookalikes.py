@@ -1,0 +1,157 @@
+"""Find characters that pass for others: letters of a foreign script in a word, copies of letters, covering marks.
+
+By the names of Unicode, which never change, and not by a list of all pairs that look alike.
+"""
+
+import sys
+import unicodedata
+from collections import Counter
+from functools import lru_cache
+
+_SHAPED_LIKE_LATIN = frozenset(
+    "асԁеһіјӏорԛѕԝхуъьҽпгѵѡАВСЕНІЈКМОРЅТХУҮӀԌԚԜ"  # Cyrillic, as browsers list them for addresses
+    "αγεηικνορτυωϲϳΑΒΕΖΗΙΚΜΝΟΡΤΥΧ"  # Greek
+    "հյոսցզքօ"  # Armenian
+)
+_SHAPED_LIKE_LATIN_SCRIPTS = frozenset({"CHEROKEE", "COPTIC", "LISU"})
+_SCIENCE = frozenset("ΓΔΘΛΞΠΣΦΨΩβδθλμξπσφψ")
+"""Greek letters that stand in Latin words, such as units and names of proteins, and look like no Latin letter."""
+_BESIDE_ANY = frozenset({
+    # East Asian and South East Asian texts have no spaces between their own words and Latin ones.
+    "CJK", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "BOPOMOFO", "HANGUL", "IDEOGRAPHIC", "HALFWIDTH", "YI",
+    "THAI", "LAO", "KHMER", "MYANMAR", "TAI", "TIBETAN", "JAVANESE", "BALINESE",
+    # Signs that are letters by category only.
+    "", "MODIFIER", "FEMININE", "MASCULINE", "MICRO", "OHM", "ANGSTROM", "KELVIN", "ROMAN",
+    "MATHEMATICAL", "SCRIPT", "DOUBLE-STRUCK", "BLACK-LETTER", "PLANCK", "INFORMATION",
+})  # fmt: skip
+_COPIES = frozenset({"<font>", "<wide>", "<narrow>", "<compat>"})
+_SOFT_DOTTED = frozenset("ijıȷіјįɨʝ")  # noqa: RUF001 - a dot above them changes nothing that can be seen
+_DOT_ABOVE = "\u0307"
+_OVERLAY = 1
+_MOST_MARKS = 4
+_CODE = "<U+"
+_HEX = frozenset("0123456789ABCDEF")
+_LONGEST_CODE = len("<U+10FFFF>")
+
+
+def lookalikes(text: str) -> frozenset[int]:
+    """Return where a text has characters that pass for others, or that cover or strike out what stands before them."""
+    if text.isascii():
+        return frozenset()
+    text, places = _decoded(text)
+    found: set[int] = set()
+    at = 0
+    for token in text.split():
+        at = text.index(token, at)
+        if not token.isascii():
+            found.update(at + place for place in _in_token(token))
+        at += len(token)
+    return frozenset(places[at] for at in found if places[at] >= 0)
+
+
+def _decoded(text: str) -> tuple[str, list[int]]:
+    """Return the text as it was before it was marked, and where each sign stands; -1 for what is written out already.
+
+    So a text can be shown twice, and is marked as if it were shown once.
+    """
+    signs: list[str] = []
+    places: list[int] = []
+    at = 0
+    while at < len(text):
+        end = text.find(">", at, at + _LONGEST_CODE) if text.startswith(_CODE, at) else -1
+        digits = text[at + len(_CODE) : end] if end >= 0 else ""
+        if digits and _HEX.issuperset(digits) and int(digits, 16) <= sys.maxunicode:
+            signs.append(chr(int(digits, 16)))
+            places.append(-1)
+            at = end + 1
+            continue
+        signs.append("\n" if text[at] == "⏎" else text[at])
+        places.append(at)
+        at += 1
+    return "".join(signs), places
+
+
+def _in_token(token: str) -> set[int]:
+    """Look at what stands between spaces: its words, and beside Latin words those that are shaped like Latin ones."""
+    words = _words(token)
+    has_latin = any(_script(token[place]) == "LATIN" for word in words for place in word)
+    found = _marks(token)
+    for word in words:
+        letters = [place for place in word if _script(token[place]) not in _BESIDE_ANY]
+        found |= _foreign(token, letters) | _copies(token, word)
+        if has_latin and len(letters) > 1 and all(_is_shaped_like_latin(token[place]) for place in letters):
+            found.update(letters)
+    return found
+
+
+def _words(token: str) -> list[list[int]]:
+    """Return the places of the letters and digits of each word; marks and invisible characters part none."""
+    words: list[list[int]] = [[]]
+    for place, sign in enumerate(token):
+        category = unicodedata.category(sign)
+        if category[0] in "LN":
+            words[-1].append(place)
+        elif category[0] != "M" and category != "Cf":
+            words.append([])
+    return [word for word in words if word]
+
+
+def _foreign(token: str, letters: list[int]) -> set[int]:
+    """Return the letters that are not of their word's script, which is that of most of them, or else Latin."""
+    scripts = Counter(_script(token[place]) for place in letters if token[place] not in _SCIENCE)
+    if not scripts:
+        return set()
+    main = max(scripts, key=lambda script: (scripts[script], script == "LATIN"))
+    return {
+        place
+        for place in letters
+        if _script(token[place]) != main and not (main == "LATIN" and token[place] in _SCIENCE)
+    }
+
+
+def _copies(token: str, word: list[int]) -> set[int]:
+    """Return the letters and digits that copy plain ones: always those of mathematics, others beside plain ones."""
+    beside = any(token[place].isascii() for place in word)
+    return {
+        place
+        for place in word
+        if not token[place].isascii() and _is_copy(token[place]) and (beside or ord(token[place]) > 0xFFFF)
+    }
+
+
+def _marks(token: str) -> set[int]:
+    """Return the marks that cover or strike out a character, those without any effect, and those that pile up."""
+    found: set[int] = set()
+    run = 0
+    for place, sign in enumerate(token):
+        category = unicodedata.category(sign)
+        run = run + 1 if category[0] == "M" else 0
+        covers = category == "Me" or unicodedata.combining(sign) == _OVERLAY
+        unseen = sign == _DOT_ABOVE and place > 0 and token[place - 1] in _SOFT_DOTTED
+        if covers or unseen or run > _MOST_MARKS:
+            found.add(place)
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _script(sign: str) -> str:
+    """Return the script of a letter or of a digit beyond the common ten; empty for all else."""
+    if sign.isascii():
+        return "LATIN" if sign.isalpha() else ""
+    if unicodedata.category(sign) not in {"Lu", "Ll", "Lt", "Lm", "Lo", "Nd"}:
+        return ""
+    return unicodedata.name(sign, "").removeprefix("FULLWIDTH ").partition(" ")[0]
+
+
+@lru_cache(maxsize=4096)
+def _is_copy(sign: str) -> bool:
+    """Return whether this is another form of a plain letter that looks like it, or a digit of another script."""
+    plain = unicodedata.normalize("NFKC", sign)
+    if len(plain) != 1 or not (plain.isascii() and plain.isalnum()):
+        return unicodedata.category(sign) == "Nd"
+    tag = unicodedata.decomposition(sign).partition(" ")[0]
+    return tag in _COPIES or not tag.startswith("<")
+
+
+def _is_shaped_like_latin(sign: str) -> bool:
+    return sign in _SHAPED_LIKE_LATIN or _script(sign) in _SHAPED_LIKE_LATIN_SCRIPTS

@@ -1,0 +1,166 @@
+"""What people see of a request: all of it or how much is missing, and commands that are safe to paste."""
+
+import asyncio
+
+import pytest_asyncio
+from temporalio.api.sdk.v1 import WorkflowMetadata
+
+from backstay.approvals.approval import ApprovalRequest
+from backstay.cli.render import commands, request_lines
+from backstay.testing import Reply
+from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers, writes
+from tests.engine import Scripts, ended, engine, pending
+
+IBAN = "DE02120300000000202051"
+SECRET = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
+MANY = {"max_tool_calls": 100}
+SCRIPTS = Scripts()
+
+
+@pytest_asyncio.fixture(scope="module")
+async def opened(temporal, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("shown")
+    bank = ScriptedServer(
+        folder / "bank.json",
+        [writes("transfer"), reads("account")],
+        {"transfer": {"data": {"done": True}}, "account": {"data": {"token": SECRET}}},
+    )
+    async with engine(temporal, folder, rules, toolbox=toolbox_of_servers(folder, bank=bank)) as running:
+        yield running
+
+
+def rules(conversation):
+    reply = SCRIPTS(conversation)
+    return reply(conversation) if callable(reply) else reply
+
+
+def transfers(*calls):
+    return Reply(calls=[("bank__transfer", arguments) for arguments in calls])
+
+
+async def details_of(handle):
+    found = await handle.query("__temporal_workflow_metadata", result_type=WorkflowMetadata)
+    return found.current_details
+
+
+async def asked(opened, *replies, workflow_id=None, **fields):
+    """Return an open request, as the wire has it, the Web UI's details, and what a terminal shows."""
+    handle = await opened.start(SCRIPTS.task(*replies, **fields), workflow_id)
+    (request,) = await pending(handle)
+    details = await details_of(handle)
+    lines = [line for line, _ in request_lines(ApprovalRequest.model_validate(request))]
+    return handle, request, details, lines
+
+
+async def approve(handle, request):
+    said = {"request_id": request["id"], "verdict": "approve", "by": "ana", "args_digest": request["args_digest"]}
+    await handle.execute_update("decide", said)
+    await ended(handle)
+
+
+async def test_every_argument_is_shown_whole_however_long_those_before_it_are(opened):
+    arguments = {"purpose": f"{'rent ' * 60}to {IBAN}", "note": "n" * 500, "copy": {"bcc": ["mallory@x.example"]}}
+    handle, request, details, lines = await asked(opened, transfers(arguments))
+    await approve(handle, request)
+
+    assert f"to {IBAN}" in details
+    assert "n" * 500 in details
+    assert "mallory@x.example" in details
+    assert f"        purpose: {arguments['purpose']}" in lines
+    assert "not shown" not in details
+    assert "characters clipped" not in details
+
+
+async def test_what_is_not_shown_of_a_call_is_counted(opened):
+    arguments = {f"field_{number}": "x" * 1000 for number in range(7)}
+    handle, request, details, lines = await asked(opened, transfers(arguments))
+    await approve(handle, request)
+    call = request["calls"][0]
+    said = f"{call['left_out']} of 7 arguments not shown, {call['clipped']:,} characters clipped"
+
+    assert call["left_out"] == 7 - (len(call["arguments"]) - 1) > 0
+    assert call["clipped"] > 4000
+    assert said in details
+    assert f"        {said}; digest {call['args_digest']}" in lines
+
+
+async def test_a_long_text_to_which_the_request_only_refers_is_counted(opened):
+    handle, request, details, lines = await asked(opened, transfers({"purpose": "p" * 5000}))
+    await approve(handle, request)
+
+    assert "5,000 bytes kept apart and not shown" in details
+    assert any("5,000 bytes kept apart and not shown" in line for line in lines)
+
+
+async def test_a_batch_says_what_it_does_not_show(opened):
+    batch = [{"to": f"payee-{number}@x.example", "purpose": "p" * 700} for number in range(40)]
+    handle, request, details, _ = await asked(opened, transfers(*batch), budget=MANY)
+    await approve(handle, request)
+    shown = sum(f"payee-{number}@" in details for number in range(40))
+
+    assert 0 < shown < 40
+    assert f"**{40 - details.count('- **bank.transfer** (')} more calls not shown**" in details
+    assert "of bank.transfer; " in details
+    assert "arguments not shown" in details
+    assert f"`backstay show {handle.id}`" in details
+
+
+async def test_the_answer_of_the_query_stays_small_however_much_waits(opened):
+    batch = [{"to": "漢" * 600} for _ in range(30)]
+    handle, request, details, _ = await asked(opened, transfers(*batch), budget=MANY)
+    await approve(handle, request)
+
+    assert len(details.encode()) < 128 * 1024
+
+
+async def test_each_command_carries_the_digest_of_what_is_shown(opened):
+    handle, request, details, _ = await asked(opened, transfers({"to": IBAN}))
+    await approve(handle, request)
+    flags = f"--by YOU --args-digest {request['args_digest']}"
+    fenced = details.split("```")[1].split("\n")[1:-1]
+
+    assert fenced == [f"backstay {verb} {handle.id} {request['id']} {flags}" for verb in ("approve", "reject")]
+    assert commands(handle.id, ApprovalRequest.model_validate(request)) == fenced
+
+
+async def test_a_hostile_id_is_harmless_in_every_command_that_is_shown(opened, tmp_path):
+    stolen = tmp_path / "stolen"
+    for name in (
+        f"$(touch {stolen})",
+        f"it's; touch {stolen}",
+        f"`touch {stolen}`",
+        f"two\n```\ntouch {stolen}",
+        f"--help; touch {stolen}",
+        "turned\u202eround",
+    ):
+        handle, request, details, _ = await asked(opened, transfers({"to": IBAN}), workflow_id=name)
+        await approve(handle, request)
+        fenced = details.split("```\n")[1].splitlines()
+        for line in fenced:
+            said = line.replace("backstay", "printf '%s\\n'", 1)
+            shell = await asyncio.create_subprocess_exec("bash", "-c", said, stdout=asyncio.subprocess.PIPE)
+            printed, _ = await shell.communicate()
+
+            assert name in printed.decode()
+            assert "\u202e" not in line
+        assert len(fenced) == 2
+        assert not stolen.exists()
+
+
+async def test_masked_values_are_explained_once_in_a_request(opened):
+    def passes_it_on(conversation):
+        (answer,) = conversation.answers("bank__account")
+        token = answer["data"]["token"]
+        return transfers({"token": token}, {"token": token})
+
+    plain, open_request, without, no_lines = await asked(opened, transfers({"to": IBAN}))
+    await approve(plain, open_request)
+    script = (Reply(calls=[("bank__account", {})]), passes_it_on)
+    handle, request, details, lines = await asked(opened, *script)
+    await approve(handle, request)
+
+    assert SECRET not in details
+    assert details.count("Masked: ") == 1
+    assert sum("Masked: " in line for line in lines) == 1
+    assert "Masked: " not in without
+    assert not any("Masked: " in line for line in no_lines)
