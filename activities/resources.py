@@ -40,9 +40,9 @@ def workspace_access_of(ask: OfRun) -> WorkspaceAccess | None:
     return WorkspaceAccess(run=ask.run, workspace=ask.workspace, writable=True) if ask.workspace else None
 
 
-def require_valid(definition: Definition, arguments: dict[str, Any]) -> None:
+async def require_valid(definition: Definition, arguments: dict[str, Any]) -> None:
     """Raise ArgumentsInvalid when the arguments do not fit the tool's schema."""
-    fault = definition.validate(arguments)
+    fault = await definition.check(arguments)
     if fault is not None:
         raise ArgumentsInvalid(f"{definition.name}: {fault}")
 

@@ -111,7 +111,7 @@ class CompletionParser:
         if definition is None or definition.hidden:
             raise ArgumentsInvalid(f"there is no function {name!r}; search_tools finds what there is")
         folded = await self.arguments.fold(self.run, definition.provider, arguments)
-        fault = definition.validate(arguments)
+        fault = await definition.check(arguments)
         if fault is not None:
             raise ArgumentsInvalid(f"{name}: {fault}")
         self.size += len(canonical(folded).encode())
