@@ -9,6 +9,7 @@ from backstay.errors import StoreMismatch
 from store.blobs.blobs import BlobStore
 from store.database.database import Database
 from store.database.identity import StoreIdentity, next_epoch
+from store.definitions import ToolDefinitions
 from store.effects.effects import Effects
 from store.fitness import Fitness
 from store.runs.decisions import Decisions
@@ -42,6 +43,7 @@ class Store:
         self.effects = Effects(database, now, lambda: self.identity)
         self.events = Events(database)
         self.decisions = Decisions(database, clock)
+        self.definitions = ToolDefinitions(database, clock)
         self.secrets = SecretHandles(database, seal)
         self.runs = Runs(database, clock, lambda: self.identity)
         self.pruning = Pruning(database, blobs, clock)

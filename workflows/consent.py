@@ -14,7 +14,7 @@ from backstay.approvals.approval import ApprovalRequest, CallVerdict, RequestedC
 from backstay.budgets.budget import calls_refused
 from backstay.canonical import digest_of
 from backstay.errors import DecisionRefused
-from backstay.policies.policy import rule, rule_on_repeat
+from backstay.policies.policy import rule, rule_on_change, rule_on_repeat
 from backstay.policies.ruling import Ruling, stricter
 from backstay.requests import PreviewedCall
 from backstay.shown import one_line, shown_arguments
@@ -57,6 +57,8 @@ class Consent:
     def __init__(self, context: RunContext) -> None:
         """Use the run's context."""
         self.context = context
+        self.accepted: set[tuple[str, str]] = set()
+        """The changed tools, each with its definition, of which a call was permitted since."""
 
     async def obtain(
         self,
@@ -107,7 +109,11 @@ class Consent:
 
     def _ruling(self, call: ToolCall, purpose: Purpose) -> Ruling:
         section: Literal["call", "undo"] = "undo" if purpose is Purpose.UNDO else "call"
-        return rule(self.context.state.opened.policy, call.tool, call.arguments, purpose=section)
+        ruling = rule(self.context.state.opened.policy, call.tool, call.arguments, purpose=section)
+        tool = call.tool
+        if not tool.changed or ruling.verdict == "deny" or (tool.name, tool.definition) in self.accepted:
+            return ruling
+        return rule_on_change(ruling, tool.name)
 
     def _with_repeats(self, ruled: list[Ruled]) -> list[Ruled]:
         """Return the calls with the rulings of those that repeat a write of the run, or of the same batch."""

@@ -30,6 +30,7 @@ from toolbox.catalog.catalog import Catalog
 from toolbox.catalog.definition import Definition
 from toolbox.configuration.meaning import Meaning, judge
 from toolbox.configuration.template import holds, render
+from toolbox.manifest.builder import masked
 from toolbox.providers.elicitation import InputResponse
 from toolbox.providers.provider import NotSent
 
@@ -117,6 +118,9 @@ class Tools(Activities):
         catalog, definition = await self._callable(ask, ask.tool)
         if ask.definition and definition.tool.definition != ask.definition:
             raise ToolChanged(f"{ask.tool} is no longer the tool that was ruled on")
+        if ask.accepted:
+            said = masked(definition.said, self.resources.redactor)
+            await self.store.definitions.allow(ask.tool, definition.digest, said, by=ask.run)
         arguments = await self.arguments.unfold(ask.run, ask.arguments, ask.results)
         await require_valid(definition, arguments)
         try:

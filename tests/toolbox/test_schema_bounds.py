@@ -1,20 +1,20 @@
 """What hostile schemas may cost: their own server's calls a bounded time, and everybody else nothing."""
 
 import asyncio
+import json
 
 import pytest
 
 from toolbox.providers.elicitation import ElicitationRequest, InputRequired
 
 FINE = {"result": {"content": [{"type": "text", "text": "fine"}]}}
-BLIND = {"type": "string", "pattern": "(?i)" + r"[^\pL]" * 160}
-CASE_BLIND = {"type": "object", "properties": {f"p{n}": BLIND | {"title": str(n)} for n in range(800)}}
-CASE_BLIND["properties"] = {
-    f"p{n}": {"type": "string", "pattern": f"(?i)x{n}" + r"[^\pL]" * 160} for n in range(200)
+CASE_BLIND = {
+    "type": "object",
+    "properties": {f"p{n}": {"type": "string", "pattern": f"(?i)x{n}" + r"[^\pL]" * 160} for n in range(200)},
 }
 NAMES = {f"(?i)n{n}" + r"\pL" * 12: {"type": "string"} for n in range(2000)}
 DOUBLING = {"d0": {}} | {
-    f"d{n}": {"dependentSchemas": dict.fromkeys("ab", {"$ref": f"#/$defs/d{n - 1}"})} for n in range(1, 40)
+    f"d{n}": {"dependentSchemas": {key: {"$ref": f"#/$defs/d{n - 1}"} for key in "ab"}} for n in range(1, 40)
 }
 HOSTILE = {
     "case-blind classes": (CASE_BLIND, {f"p{n}": "text" for n in range(200)}),
@@ -56,7 +56,11 @@ async def test_a_slow_schema_ends_by_itself_and_keeps_no_other_provider_waiting(
         (shape(x={"uniqueItems": True}), {"x": [1, True, "1", None, [], {}, [1], {"1": 1}]}, None),
         (shape(x={"enum": [1, {"a": [True]}]}), {"x": {"a": [1]}}, "must be one of"),
         (shape(x={"enum": [1, {"a": [True]}]}), {"x": 1.0}, None),
-        ({"$defs": DOUBLING, "unevaluatedProperties": False, "$ref": "#/$defs/d39"}, {"a": 1, "b": 1}, "too long"),
+        (
+            {"type": "object", "$defs": DOUBLING, "unevaluatedProperties": False, "$ref": "#/$defs/d39"},
+            {"a": 1, "b": 1},
+            "too long",
+        ),
         (shape(x={"pattern": "a" * 1001}), {"x": "b"}, None),
     ],
 )
@@ -73,7 +77,11 @@ async def test_what_could_take_long_is_decided_or_refused_or_left_to_the_server(
 @pytest.mark.parametrize("values", [[{"n": n} for n in range(6000)], [[n] for n in range(9000)]])
 @pytest.mark.parametrize("key", ["required", "enum", "type"])
 async def test_the_look_at_a_schema_is_bounded_like_a_check(opened, tmp_path, raw, key, values):
-    schema = {"$schema": "http://json-schema.org/draft-04/schema#", "type": "object", "properties": {"x": {key: values}}}
+    schema = {
+        "$schema": "http://json-schema.org/draft-04/schema#",
+        "type": "object",
+        "properties": {"x": {key: values}},
+    }
     async with opened(tmp_path, {"mcpServers": {"raw": raw(tools=[tool("t", schema)])}}) as toolbox:
         definition = (await toolbox.catalog("anyone")).definitions["raw.t"]
     async with asyncio.timeout(60):
@@ -86,7 +94,7 @@ async def test_the_look_at_a_schema_is_bounded_like_a_check(opened, tmp_path, ra
         (shape(x={"description": "x" * 300_000}), "is longer than 262144 characters"),
         (shape(x={"enum": list(range(20_001))}), "holds more than 20000 values"),
         (
-            shape(x=eval("{'items':" * 65 + "{}" + "}" * 65)),  # noqa: S307 - a literal of this file
+            shape(x=json.loads('{"items":' * 65 + "{}" + "}" * 65)),
             "is nested deeper than 64 levels",
         ),
     ],
@@ -128,9 +136,7 @@ async def test_the_form_of_a_question_is_bounded_too():
         assert "too long" in await asyncio.to_thread(question.fault, {f"name{n}": "x" for n in range(50)})
 
 
-async def test_a_line_that_never_ends_ends_the_server_and_the_next_call_has_another(
-    opened, tmp_path, raw, monkeypatch
-):
+async def test_a_line_that_never_ends_ends_the_server_and_the_next_call_has_another(opened, tmp_path, raw, monkeypatch):
     monkeypatch.setattr("toolbox.mcp.stdio.PIECE_S", 0.5)
     monkeypatch.setattr("toolbox.mcp.stdio.CAP", 100_000)
     answers = {

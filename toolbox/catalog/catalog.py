@@ -34,6 +34,8 @@ class Catalog:
     index: Index = field(repr=False)
     kinds: dict[str, str] = field(default_factory=dict)
     """The kind of each provider that the user is granted, even without tools."""
+    changed: frozenset[str] = frozenset()
+    """The tools whose definition is none of those last allowed."""
     withheld: dict[str, str] = field(default_factory=dict)
     """Why the user does not see a provider at all, by provider."""
 

@@ -92,9 +92,7 @@ class ObservedTransport(httpx2.AsyncBaseTransport):
 class _Capped(httpx2.AsyncByteStream):
     """Bound an answer in bytes and time; of a stream without end, bound each event."""
 
-    def __init__(
-        self, response: httpx2.Response, exchange: HttpExchange, ends: float | None, *, endless: bool
-    ) -> None:
+    def __init__(self, response: httpx2.Response, exchange: HttpExchange, ends: float | None, *, endless: bool) -> None:
         self._response = response
         self._exchange = exchange
         self._endless = endless
