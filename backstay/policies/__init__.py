@@ -1,5 +1,5 @@
 """Rule on a call: allow it, ask a person, or deny it. Pure functions on plain data.
 
 May import: backstay.authority, backstay.canonical, backstay.errors, backstay.frozen, backstay.redaction,
-backstay.tools.
+backstay.shown, backstay.tools.
 """

@@ -14,7 +14,7 @@ from examples.mailbox.server import mailbox
 from tests.cli.commands import HOUSE, bare, forked
 from tests.e2e.scripted_server import SERVER, ScriptedServer
 
-TOOLS = ("mail.send_email", "mail.recall_email", "mail.search")
+TOOLS = ("mail.send_email", "mail.recall_email", "mail.search_messages")
 OLD = {"name": "old", "description": "Send mail to nobody.", "input": {}, "annotations": {}, "declaration": {}}
 POLICY = 'deny: ["mail.delete_*"]'
 

@@ -17,6 +17,9 @@ RULE = "definition: desk.post has changed since it was last allowed; see backsta
 def rules(conversation):
     """Make the calls that the task names, each in a message of its own; `a+b` is two calls in one message."""
     messages = conversation.task.split()
+    if "<program>" in conversation.task:
+        code = "for n in range(3):\n    await desk.post(n=n)\nreturn 'posted'"
+        return DONE if conversation.calls("run_program") else Reply(calls=[("run_program", {"code": code})])
     before = made = len(conversation.calls())
     for message in messages:
         calls = message.split("+")
@@ -31,12 +34,13 @@ def met(temporal, tmp_path):
     """Open an engine on one store, whose server describes its tools in a certain way."""
 
     @asynccontextmanager
-    async def open_engine(post="Post a note.", look="Look at a note.", policy=POLICY, declared=None):
-        tools = [writes("post", description=post), reads("look", description=look)]
+    async def open_engine(post="Post a note.", look="Look at a note.", policy=POLICY, declared=None, sandbox=None):
+        shape = {"type": "object", "properties": {"n": {"type": "integer"}}}
+        tools = [writes("post", shape, description=post), reads("look", description=look)]
         answers = {"post": {"data": {}}, "look": {"data": {}}}
         desk = ScriptedServer(tmp_path / "desk.json", tools, answers, declared or {})
         toolbox = toolbox_of_servers(tmp_path, desk=desk)
-        async with engine(temporal, tmp_path, rules, toolbox=toolbox, policy=policy) as opened:
+        async with engine(temporal, tmp_path, rules, toolbox=toolbox, policy=policy, sandbox=sandbox) as opened:
             opened.desk = desk
             yield opened
 
@@ -113,3 +117,11 @@ async def test_the_rule_that_asks_anyway_is_named_with_the_change(met):
     async with met(post=OTHER, policy="default: {read_only: allow, restricted_write: ask}") as opened:
         (rule,) = await ran(opened, "post", "approve")
         assert rule.startswith(f"{RULE}; default: ")
+
+
+async def test_a_program_is_asked_once_about_a_changed_tool_that_it_calls_again_and_again(met, sandbox):
+    async with met() as opened:
+        assert await ran(opened, "post") == []
+    async with met(post=OTHER, sandbox=sandbox) as opened:
+        assert await ran(opened, "<program>", "approve") == [RULE]
+        assert [call["arguments"]["n"] for call in opened.desk.calls("post")] == [0, 0, 1, 2]

@@ -179,6 +179,7 @@ ROWS = (
             "test_one_request_asks_about_all_calls_of_a_message_and_the_run_is_not_asked_again",
             "test_what_the_operator_declares_anew_is_a_change_and_a_denied_tool_stays_denied",
             "test_the_rule_that_asks_anyway_is_named_with_the_change",
+            "test_a_program_is_asked_once_about_a_changed_tool_that_it_calls_again_and_again",
         ),
         in_file(
             "cli/test_tools.py",
