@@ -63,6 +63,7 @@ bench: $(STAMP)  ## Run the benchmarks and rewrite the tables of docs/performanc
 	$(RUN) -m benchmarks.programs
 	$(RUN) -m benchmarks.forms
 	$(RUN) -m benchmarks.payloads
+	$(RUN) -m benchmarks.provenance
 	$(RUN) -m benchmarks.snapshots
 	$(RUN) -m benchmarks.search
 

@@ -107,15 +107,16 @@ def read_policy(path: Path) -> Policy:
 
 def open_model(settings: Settings) -> "openai.AsyncOpenAI":
     """Return the one model client of this process; retries are the workflow's, so that they are visible and charged."""
-    import httpx2
     import openai
+
+    from activities.model.completion import open_http
 
     key = settings.openai_api_key
     return openai.AsyncOpenAI(
         api_key=key.get_secret_value() if key is not None else "none",
         base_url=settings.openai_base_url,
         max_retries=0,
-        timeout=httpx2.Timeout(240, connect=5),
+        http_client=open_http(),
     )
 
 

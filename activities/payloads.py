@@ -1,7 +1,7 @@
 """Payloads that may be shown, and their digests; neither key nor database is needed for them."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from backstay.digests.digest import digest_of_result
@@ -9,6 +9,8 @@ from backstay.errors import ArgumentsInvalid
 from store.blobs.shown import Missing, ShownBlobStore
 
 KIND = "backstay/result"
+READ = "\x00read"
+"""The key in a program's stored end under which stands what it has read."""
 SMALL_LEAVES = 300
 SMALL_BYTES = 16_384
 Value = TypeVar("Value")
@@ -21,10 +23,19 @@ class Payloads:
         """Keep everything in the blob store."""
         self.blobs = blobs
 
-    async def write(self, run: str, label: str, shown: Any, raw: str | None = None, *, whole_under: int = 2048) -> str:
+    async def write(
+        self,
+        run: str,
+        label: str,
+        shown: Any,
+        raw: str | None = None,
+        *,
+        whole_under: int = 2048,
+        read: Sequence[str] = (),
+    ) -> str:
         """Store a payload that may be shown, with its digest."""
         digest = await apart(shown, lambda: digest_of_result(label, shown, "", whole_under))
-        record = {"kind": KIND, "label": label, "digest": digest}
+        record = {"kind": KIND, "label": label, "digest": digest} | ({"read": read} if read else {})
         if "data" not in digest:
             # What passes whole stands in the digest already.
             record["shown"] = await self.blobs.of(run).put_json(shown)

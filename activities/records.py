@@ -1,6 +1,6 @@
 """Keep results: the raw form sealed, the shown form and its digest for everybody."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,11 +30,19 @@ class Records(Payloads):
         self.redactor = redactor
 
     async def keep(
-        self, run: str, label: str, payload: Any, provider: str, files: Mapping[str, bytes] | None = None
+        self,
+        run: str,
+        label: str,
+        payload: Any,
+        provider: str,
+        files: Mapping[str, bytes] | None = None,
+        *,
+        read: Sequence[str] = (),
     ) -> str:
         """Seal a payload and its files, store what may be shown of it, and return the record's ref.
 
-        What stands for a file in the payload gets the ref of the sealed file beside its hash.
+        What stands for a file in the payload gets the ref of the sealed file beside its hash. `read` holds the codes
+        of what a payload was computed from.
         """
         blobs = self.store.blobs.of(run)
         refs = {name: await blobs.seal(data) for name, data in (files or {}).items()}
@@ -42,7 +50,7 @@ class Records(Payloads):
         clean = await apart(whole, lambda: clean_json(whole))
         shown = await self.show(run, clean, provider)
         raw = await blobs.seal_json(clean) if shown.secrets else None
-        return await self.write(run, label, shown.payload, raw)
+        return await self.write(run, label, shown.payload, raw, read=read)
 
     async def show(self, run: str, payload: Any, provider: str) -> Shown:
         """Replace every secret in a payload by a handle and remember what the handles stand for."""

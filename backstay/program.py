@@ -5,7 +5,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from backstay.frozen import Frozen
-from backstay.tools.tool import Tool, ToolCall
+from backstay.tools.tool import Settled, Tool, ToolCall
 
 
 class Program(Frozen):
@@ -20,6 +20,10 @@ class Program(Frozen):
     """The JSON Schema of each declared tool's arguments."""
     seed: str
     """Where everything random in the program comes from."""
+    traced: bool = False
+    """Whether it is said of its calls where their arguments came from."""
+    literals: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Texts in its source, and the codes of the places where the model had read them."""
     now: float
     """When it starts, in seconds since 1970; its clock moves only with its journal."""
 
@@ -33,6 +37,8 @@ class ProgramAnswer(Frozen):
     """The stored result record."""
     error: str | None = None
     error_type: str | None = None
+    settled: Settled | None = None
+    """Set when it took place and its answer is lost."""
 
 
 class Halt(Frozen):

@@ -8,6 +8,7 @@ from backstay.approvals.approval import ApprovalRequest, RecordedDecision
 from backstay.authority import Authority
 from backstay.frozen import Frozen
 from backstay.program import ProgramAnswer
+from backstay.provenance.source import Sources
 from backstay.task.context import ContextItem
 from backstay.task.event import Event
 from backstay.task.result import Result
@@ -58,6 +59,8 @@ class AskModel(OfRun):
     """What is left, in one line for the model."""
     programs: bool = False
     """Whether programs can run, so that the model may write one."""
+    sources: bool = False
+    """Whether the run's policy, or the people it asks, need to know where the arguments of writes came from."""
 
 
 class FindTools(OfRun):
@@ -88,6 +91,8 @@ class CheckCall(OfRun):
     arguments: dict[str, Any] = Field(default_factory=dict)
     resolved: bool = True
     """False when references to later results remain, so that only the known part can be validated."""
+    results: dict[int, str] = Field(default_factory=dict)
+    """Stored results by plan step: references are resolved, and it is said where what they bring came from."""
 
 
 class PreviewedCall(Frozen):
@@ -118,6 +123,8 @@ class CallTool(OfRun):
     accepted: bool = False
     """Whether a person accepted that definition: it is one of those last allowed from now on."""
     arguments: dict[str, Any] = Field(default_factory=dict)
+    sources: Sources | None = None
+    """Where the arguments came from, for the event of the call."""
     args_digest: str = ""
     effect: int | None = None
     """Number of the effect; None for a read-only call."""
@@ -180,7 +187,7 @@ class SettleEffect(OfRun):
     effect: int
     undo: bool = False
     """Whether the effect meant is the compensation of effect n."""
-    verdict: Literal["look", "happened", "did_not_happen", "kept"] = "look"
+    verdict: Literal["look", "happened", "did_not_happen", "failed", "kept"] = "look"
     by: str = ""
 
 

@@ -8,6 +8,7 @@ from backstay.authority import Authority
 from backstay.effects.effect import Effect
 from backstay.frozen import Frozen
 from backstay.policies.policy import Policy
+from backstay.provenance.source import Sources
 from backstay.tools.tool import Tool
 
 
@@ -65,6 +66,8 @@ class CheckedCall(Frozen):
     error: str | None = None
     """What is wrong and how to fix it; None when the call may be ruled on."""
     error_type: str | None = None
+    sources: Sources | None = None
+    """Where the resolved arguments came from, when stored results were given."""
 
 
 class Previewed(Frozen):

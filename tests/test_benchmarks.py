@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from benchmarks import calls, compare, forms, payloads, programs, search, snapshots, steps
+from benchmarks import calls, compare, forms, payloads, programs, provenance, search, snapshots, steps
 from benchmarks.page import PAGE, RESULTS
 from benchmarks.processes import ROOT
 from benchmarks.tasks import TASKS
@@ -27,7 +27,7 @@ def test_every_size_was_measured_beside_the_floor_in_cpu_wall_events_and_bytes()
     assert set(STEPS["replay_50_ms"]) == {"floor", "engine"}
 
 
-@pytest.mark.parametrize("bench", [steps, calls, programs, forms, payloads, snapshots, search])
+@pytest.mark.parametrize("bench", [steps, calls, programs, forms, payloads, provenance, snapshots, search])
 def test_the_published_table_is_that_of_the_last_run(bench):
     name = bench.__name__.rpartition(".")[2]
     begin, end = (f"<!-- {name}: {mark} -->" for mark in ("begin", "end"))
@@ -97,3 +97,10 @@ def test_a_comparison_shows_the_ratio_of_the_medians_and_the_ratios_of_single_ro
     pairs = [({"ms": there, "gone": 1.0}, {"ms": here}) for there, here in ((10, 11), (20, 30), (10, 10))]
 
     assert compare.table(pairs).splitlines()[2:] == ["| ms | 10 | 11 | 1.100 | 1.000 | 1.500 |"]
+
+
+def test_a_call_is_looked_up_in_5_ms_and_a_megabyte_of_new_answer_indexed_in_50_ms():
+    found = measured("provenance")
+
+    assert found["lookup_ms"]["p95"] <= 5
+    assert [row["ms_per_mb"] for row in found["rows"] if row["megabytes"] <= 2 and row["ms_per_mb"] > 50] == []

@@ -361,6 +361,7 @@ class Approvals:
                 answer=approval.answer,
                 stop=approval.stop,
                 by=one_line(approval.by, 200),
+                verified=verified,
                 comment=approval.comment,
                 on_expiry=request.on_expiry,
             )

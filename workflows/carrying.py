@@ -90,13 +90,13 @@ async def take_over(context: RunContext, carried: Carried) -> None:
 
 
 def packed(state: dict[str, Any]) -> str:
-    """Return a state in a form that takes little of the history, which holds it twice."""
-    return base64.b64encode(zlib.compress(canonical(state).encode("utf-8", "surrogatepass"))).decode()
+    """Return a state in a form that takes little of the history, which holds it twice; the order of keys stays."""
+    return base64.b64encode(zlib.compress(json.dumps(state, separators=(",", ":")).encode())).decode()
 
 
 def unpacked(text: str) -> dict[str, Any]:
     """Return a state from its packed form."""
-    return json.loads(zlib.decompress(base64.b64decode(text)).decode("utf-8", "surrogatepass"))
+    return json.loads(zlib.decompress(base64.b64decode(text)))
 
 
 class Carrying:

@@ -16,6 +16,7 @@ from backstay.canonical import digest_of
 from backstay.errors import DecisionRefused
 from backstay.policies.policy import rule, rule_on_change, rule_on_repeat
 from backstay.policies.ruling import Ruling, stricter
+from backstay.provenance.source import pointer_to
 from backstay.requests import PreviewedCall
 from backstay.shown import one_line, shown_arguments
 from backstay.task.plan import references_in
@@ -75,7 +76,7 @@ class Consent:
         """
         if not applies(purpose, Stage.RULE):
             return dict(enumerate(batch))
-        ruled = [Ruled(index, call, self._ruling(call, purpose)) for index, call in enumerate(batch)]
+        ruled = [Ruled(index, call, self.ruling(call, purpose)) for index, call in enumerate(batch)]
         if purpose in {Purpose.CALL, Purpose.PROGRAM} and kind is None:
             ruled = self._with_repeats(ruled)
         answered: Answered = {}
@@ -96,7 +97,7 @@ class Consent:
 
     async def again(self, call: ToolCall, purpose: Purpose, why: str, unless: Callable[[], bool]) -> Consented:
         """Ask about a call once more for the reason `why`, even if the policy allows it."""
-        ruling = self._ruling(call, purpose)
+        ruling = self.ruling(call, purpose)
         if ruling.verdict == "deny":
             return _denied(ruling)
         ruling = ruling.model_copy(update={"verdict": "ask", "rule": f"{why} ({ruling.rule})"})
@@ -107,10 +108,11 @@ class Consent:
         state, names = self.context.state, [call.tool.name for call in batch]
         await self.context.afford(lambda: calls_refused(state.budget, state.usage, names))
 
-    def _ruling(self, call: ToolCall, purpose: Purpose) -> Ruling:
+    def ruling(self, call: ToolCall, purpose: Purpose = Purpose.CALL) -> Ruling:
+        """Return what the run's policy says of a call."""
         section: Literal["call", "undo"] = "undo" if purpose is Purpose.UNDO else "call"
-        ruling = rule(self.context.state.opened.policy, call.tool, call.arguments, purpose=section)
-        tool = call.tool
+        policy, tool = self.context.state.opened.policy, call.tool
+        ruling = rule(policy, tool, call.arguments, purpose=section, sources=call.sources)
         if not tool.changed or ruling.verdict == "deny" or (tool.name, tool.definition) in self.accepted:
             return ruling
         return rule_on_change(ruling, tool.name)
@@ -223,7 +225,7 @@ class Consent:
         if checked.error is not None:
             raise DecisionRefused(f"{where}: {checked.error}")
         # Only calls may be changed: a compensation is decided as a whole.
-        anew = self._ruling(item.call.model_copy(update={"arguments": checked.arguments}), Purpose.CALL)
+        anew = self.ruling(changed(item.call, checked.arguments), Purpose.CALL)
         if anew.verdict == "deny":
             raise DecisionRefused(f"{where}: the changed call is denied by {anew.rule}")
         if anew.verdict == "ask" and deciding.constraint(anew) != deciding.constraint(item.ruling):
@@ -254,8 +256,18 @@ def _outcome(item: Ruled, decided: Decided) -> Consented:
     if verdict == "reject":
         return refused(rejected(decided))
     if named is not None and named.arguments is not None:
-        return item.call.model_copy(update={"arguments": named.arguments})
+        return changed(item.call, named.arguments)
     return item.call
+
+
+def changed(call: ToolCall, arguments: dict[str, Any]) -> ToolCall:
+    """Return a call with the arguments that a person gave it; what was changed comes from that person."""
+    update: dict[str, Any] = {"arguments": arguments}
+    if call.sources is not None:
+        before = call.arguments
+        keys = [key for key, value in arguments.items() if key not in before or before[key] != value]
+        update["sources"] = call.sources.decided_by_person([pointer_to("", key) for key in keys])
+    return call.model_copy(update=update)
 
 
 def _key(group: list[Ruled], kind: RequestKind, purpose: Purpose) -> str:
@@ -291,4 +303,5 @@ def shown_call(
         clipped=clipped,
         args_digest=digest_of(call.arguments),
         repeats=repeats,
+        sources={} if call.sources is None else call.sources.of_leaves(call.arguments),
     )

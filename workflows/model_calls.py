@@ -9,7 +9,7 @@ from temporalio.exceptions import ApplicationError
 from backstay import calls
 from backstay.budgets.budget import MICRO, Limit, Reservation, exceeded
 from backstay.errors import BudgetExceeded
-from backstay.task.decision import Decision
+from backstay.task.decision import Decision, Finish
 from backstay.task.status import State
 from workflows.activity_calls import BUG, BUGS_WAIT, LOST, error_of
 from workflows.run_context import RunContext
@@ -18,6 +18,8 @@ TRIES = 3
 WAITS = 10
 """How many times in a row an endpoint may ask the run to wait before a person is asked."""
 LONGEST_WAIT_S = 3600
+OVERSHOT = "overshot"
+"""The patch id; since this change a bill above its reservation is an event, and the run stops as its budget says."""
 WAIT_FROM_FAILURE = "patience-counts-from-the-first-failure"
 TRIED_AGAIN = frozenset({"ModelUnavailable", LOST, BUG})
 OF_ONE_WORKER = frozenset({"StoreMismatch", "WorkerMisfit"})
@@ -33,6 +35,8 @@ class ModelCalls:
         """Use the run's context."""
         self.context = context
         self.sent = 0
+        self.overshot = False
+        """Whether the last answer was billed more than was reserved for it."""
 
     async def decide(self) -> Decision:
         """Return the next decision and count it as a step; raises BudgetExceeded."""
@@ -43,6 +47,8 @@ class ModelCalls:
         # What was added while the model answered is sent with the next step.
         state.context, state.append = decision.context, state.append[self.sent :]
         state.work.counted = False
+        if self.overshot and not all(isinstance(action, Finish) for action in decision.actions):
+            await self.context.afford(self._overspent)
         return decision
 
     async def closing_summary(self) -> str | None:
@@ -126,6 +132,8 @@ class ModelCalls:
             more["event"] = event
             if state.opened.sandbox_queue:
                 more["programs"] = True
+            if state.opened.policy.wants_sources:
+                more["sources"] = True
         self.sent = len(state.append)
         if state.append:
             more["append"] = tuple(state.append)
@@ -175,7 +183,19 @@ class ModelCalls:
             state.ledger = state.ledger.settle(held, billed)
         else:
             state.ledger = state.ledger.model_copy(update={"spent": state.ledger.spent + billed})
+        reserved = decision.worst_case_micro if held is None else held.micro
+        self.overshot = billed > reserved and workflow.patched(OVERSHOT)
+        if self.overshot:
+            text = f"billed {billed / MICRO:g} USD for a call that may cost {reserved / MICRO:g} USD at most"
+            usd: dict[str, Any] = {"billed_usd": billed / MICRO, "reserved_usd": reserved / MICRO}
+            self.context.record("budget.overshot", f"{state.opened.model} {text}", **usd)
         self.context.changed()
+
+    def _overspent(self) -> str | None:
+        ledger = self.context.state.ledger
+        if ledger.ceiling is None or ledger.spent <= ledger.ceiling:
+            return None
+        return exceeded(Limit.COST, ledger.spent / MICRO, ledger.ceiling / MICRO)
 
     def _settle_failed(self, held: Reservation | None, facts: dict[str, Any]) -> None:
         if held is None:

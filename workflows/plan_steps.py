@@ -4,10 +4,12 @@ from typing import Any
 
 from backstay.approvals.approval import RequestKind
 from backstay.errors import ArgumentsInvalid, StepFailed, TaskInvalid, ToolNotFound
+from backstay.provenance.source import Parts, Source, Sources, leaves
 from backstay.task.decision import Finish
 from backstay.task.plan import Plan, PlanStep, references_in, resolve
+from backstay.task.task import Task
 from backstay.tools.stages import Purpose
-from backstay.tools.tool import ToolCall, ToolResult
+from backstay.tools.tool import Tool, ToolCall, ToolResult
 from workflows.consent import Consented, refused
 from workflows.run_context import RunContext
 from workflows.tool_calls import ToolCalls
@@ -21,6 +23,8 @@ class PlanSteps:
         """Work at the run's context, through its one way to the world."""
         self.context = context
         self.tool_calls = tool_calls
+        self._tools: list[Tool] = []
+        """The tools of the steps that are checked."""
 
     async def run(self, plan: Plan) -> Finish:
         """Perform all steps; raises StepFailed at the first that fails without `continue_on_failure`.
@@ -45,7 +49,10 @@ class PlanSteps:
 
     async def _answered(self, plan: Plan) -> PlanWork:
         """Have all steps checked and ruled on; raises StepFailed when one may not run."""
-        batch = [await self._checked(index, step) for index, step in enumerate(plan.steps)]
+        batch: list[ToolCall] = []
+        for index, step in enumerate(plan.steps):
+            batch.append(await self._checked(index, step))
+            self._tools.append(batch[-1].tool)
         answered = await self.tool_calls.consent.obtain(batch, Purpose.PLAN_STEP, kind=RequestKind.PLAN)
         self.context.forget_agreed()
         for index, step in enumerate(plan.steps):
@@ -55,12 +62,37 @@ class PlanSteps:
         return PlanWork(answered=answered)
 
     async def _performed(self, index: int, step: PlanStep, answer: Consented) -> ToolResult:
+        if isinstance(answer, ToolCall):
+            answer = await self._asked_again(index, answer)
         if isinstance(answer, ToolResult):
             return answer
         (performed,) = await self.tool_calls.perform(
             Purpose.PLAN_STEP, [answer], deadline_s=step.timeout_s, answered={0: answer}
         )
         return performed.result
+
+    async def _asked_again(self, index: int, call: ToolCall) -> Consented:
+        """Ask once more about a step when what earlier steps returned says where it goes, and others wrote that."""
+        state = self.context.state
+        # A text so long that it is stored apart shows its references only in the plan itself.
+        written = references_in(_written(state.task, index))
+        refers = any(path.startswith("steps.") for path in written)
+        if not (refers and call.effectful and state.opened.policy.looks_at_sources):
+            return call
+        checked = await self.context.check_call(
+            call.tool.name,
+            call.arguments,
+            resolved=True,
+            results=state.step_results,
+            summary=f"look where step {index} goes: {call.tool.name}",
+        )
+        if checked.error is not None:
+            return call
+        resolved = call.model_copy(update={"sources": checked.sources})
+        before, now = self.tool_calls.consent.ruling(call), self.tool_calls.consent.ruling(resolved)
+        if now.verdict == before.verdict and now.rule == before.rule:
+            return resolved
+        return (await self.tool_calls.consent.obtain([resolved], Purpose.PLAN_STEP))[0]
 
     def _noted(self, index: int, step: PlanStep, result: ToolResult) -> dict[str, Any]:
         if result.ref is not None and result.success:
@@ -114,7 +146,28 @@ class PlanSteps:
             raise TaskInvalid(
                 f"plan.steps.{index}.transactional: {step.tool} cannot be undone; declare its compensation"
             )
-        return ToolCall(id=f"s{index}", tool=tool, arguments=checked.arguments, reason=step.summary)
+        call = ToolCall(id=f"s{index}", tool=tool, arguments=checked.arguments, reason=step.summary)
+        if (call.effectful and self.context.state.opened.policy.wants_sources) or tool.egress:
+            call = call.model_copy(update={"sources": self._sources(arguments)})
+        return call
+
+    def _sources(self, arguments: dict[str, Any]) -> Sources:
+        """Return where the arguments of a step come from: the task, and where they refer to a result, its tool."""
+        by: dict[str, Parts] = {}
+        for pointer, value in leaves(arguments):
+            named = [self._tools[int(path.split(".")[1])] for path in references_in(value)]
+            codes = [Source(kind="tool", tool=tool.name, content=tool.content).code for tool in named]
+            whole = named and isinstance(value, str) and value.startswith("${") and value.endswith("}")
+            parts = [(code,) for code in codes] if whole else [("task",), *((code,) for code in codes)]
+            by[pointer] = tuple(dict.fromkeys(parts))
+        reaching = [pointer for pointer, parts in by.items() if parts != (("task",),)]
+        if not reaching:
+            return Sources(by={"": (("task",),)})
+        return Sources(by=by, reaching=tuple(reaching[:4]))
+
+
+def _written(task: Task, index: int) -> dict[str, Any]:
+    return {} if task.plan is None else task.plan.steps[index].arguments
 
 
 def _step_named(index: int, path: str) -> int:

@@ -10,6 +10,7 @@ from temporalio.exceptions import ApplicationError
 from backstay import calls
 from backstay.approvals.approval import RequestKind
 from backstay.budgets.budget import code_runs_refused, first_limit_hit, program_calls_refused
+from backstay.effects.compensation import standing
 from backstay.errors import ProgramCancelled
 from backstay.program import Halt, ProgramAnswer
 from backstay.shown import one_line
@@ -17,7 +18,7 @@ from backstay.task.decision import RunProgram
 from backstay.task.status import State
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import Safety, Tool, ToolCall, ToolResult
-from workflows.activity_calls import TRANSIENT
+from workflows.activity_calls import LOST, TRANSIENT
 from workflows.run_context import RunContext
 from workflows.tool_calls import ToolCalls
 from workflows.work import ProgramWork
@@ -26,6 +27,9 @@ RUN_PROGRAM = Tool(name="engine.run_program", safety=Safety.READ_ONLY)
 """A program changes nothing by itself: each of its calls is ruled on when it is made."""
 REFUSED = frozenset({"IsolationUnavailable", "ImageMissing", "ProgramDiverged"})
 """What ends a program and not its run, once a person has given up waiting for it to be mended."""
+LOSSES = frozenset({"SandboxLost", LOST})
+LOST_PROGRAMS = "lost-programs"
+"""Since this change a lasting loss of the jail ends a program and not its run, too."""
 _CHECK_S = 30
 
 
@@ -70,8 +74,13 @@ class Programs:
         why = one_line(action.reason or action.begins or str(action.source), 120)
         self.context.record("program.started", why, program=action.program)
         self.context.forget_agreed()
-        state.work.program = ProgramWork(halt=Halt(kind="waiting"), answers=())
+        state.work.program = ProgramWork(halt=Halt(kind="waiting"), first_effect=state.next_effect, answers=())
         return None
+
+    def effects(self) -> list[str]:
+        """Return what the program under way, or just ended, has done that stands, one line for each effect."""
+        work, state = self.context.state.work.program, self.context.state
+        return [] if work is None else standing(state.undo, state.undone, work.first_effect)
 
     async def leave(self, *, patient: bool) -> None:
         """Leave nothing behind when the run ends: no check under way, and no jail that waits for an answer."""
@@ -111,7 +120,8 @@ class Programs:
         while True:
             at = work.program or ProgramWork(halt=Halt(kind="waiting"), answers=())
             if at.answers is not None:
-                at = work.program = ProgramWork(halt=await self._gone_on(action, at.halt, at.answers), made=at.made)
+                gone_on = await self._gone_on(action, at.halt, at.answers)
+                at = work.program = at.model_copy(update={"halt": gone_on, "answers": None})
             halt = at.halt
             if halt.kind != "waiting":
                 return halt
@@ -123,7 +133,7 @@ class Programs:
             if withdrawn():
                 await self._forget()
                 return Halt(kind="crashed", error=str(ProgramCancelled()), error_type="ProgramCancelled")
-            work.program = ProgramWork(halt=halt, made=at.made + len(halt.calls), answers=answers)
+            work.program = at.model_copy(update={"made": at.made + len(halt.calls), "answers": answers})
 
     async def _gone_on(self, action: RunProgram, halt: Halt, answers: tuple[ProgramAnswer, ...]) -> Halt:
         """Return where it halts next; a fault that ends the program and not the run is one way to halt."""
@@ -134,7 +144,8 @@ class Programs:
                 if error.type in TRANSIENT:
                     self.context.state.programs_fault = one_line(error.message, 300)
                 # In the first round nothing was done yet, so the model may go another way.
-                if error.type not in REFUSED and not (error.type in TRANSIENT and not halt.journal):
+                refused = error.type in REFUSED or (error.type in TRANSIENT and not halt.journal)
+                if not refused and not (error.type in LOSSES and workflow.patched(LOST_PROGRAMS)):
                     raise
                 return Halt(kind="crashed", error=error.message, error_type=error.type, rounds=halt.rounds)
             self.context.state.programs_fault = ""
@@ -182,7 +193,7 @@ class Programs:
                 answers[int(call.id)] = ProgramAnswer(i=int(call.id), error=refusal, error_type=kind)
         if going:
             for call, result in await self.tool_calls.perform(Purpose.PROGRAM, going, unless=withdrawn):
-                answers[int(call.id)] = _answer(int(call.id), result)
+                answers[int(call.id)] = _answer(int(call.id), call.tool.name, result)
         return tuple(answers[int(call.id)] for call in halt.calls)
 
     async def _stored(self, halt: Halt) -> ToolResult:
@@ -195,7 +206,13 @@ class Programs:
         return ToolResult(success=False, ref=kept.ref, error=halt.error, error_type=halt.error_type)
 
 
-def _answer(i: int, result: ToolResult) -> ProgramAnswer:
+def _answer(i: int, tool: str, result: ToolResult) -> ProgramAnswer:
+    if result.success and result.settled is not None:
+        known = result.settled
+        error = (
+            f"{tool} took place (effect {known.effect}, {known.by} says so), but its answer is lost; do not do it again"
+        )
+        return ProgramAnswer(i=i, error=error, error_type="OutcomeSettled", settled=known)
     if result.success and result.ref is not None:
         return ProgramAnswer(i=i, ref=result.ref)
     if result.success:

@@ -8,10 +8,10 @@ from temporalio import workflow
 
 from backstay import calls
 from backstay.approvals.approval import RequestKind, Verdict
-from backstay.effects.effect import DOUBTFUL, Effect, EffectState
+from backstay.effects.effect import DOUBTFUL, SAYS_SO, Effect, EffectState
 from backstay.shown import one_line
 from backstay.tools.stages import Purpose
-from backstay.tools.tool import Safety, Tool, ToolCall, ToolResult
+from backstay.tools.tool import Safety, Settled, Tool, ToolCall, ToolResult
 from workflows.calls_in_flight import CallInFlight
 from workflows.consent import shown_call
 from workflows.run_context import RunContext
@@ -118,7 +118,7 @@ class Reconcile:
     async def settle(
         self,
         effect: int,
-        verdict: Literal["look", "happened", "did_not_happen", "kept"],
+        verdict: Literal["look", "happened", "did_not_happen", "failed", "kept"],
         by: str = "",
         *,
         undo: bool = False,
@@ -166,7 +166,7 @@ class Reconcile:
         if checked.verified:
             self.context.record("effect.settled", f"{tool}: the declared check says it happened", effect=effect)
             return checked
-        await self.settle(effect, "did_not_happen", f"{result.error}; the declared check agrees", undo=undo)
+        await self.settle(effect, "failed", result.error or "", undo=undo)
         return result.model_copy(update={"error_type": "ToolError"})
 
     async def _ask(self, flight: CallInFlight, result: ToolResult) -> ToolResult | None:
@@ -183,19 +183,21 @@ class Reconcile:
             key=f"outcome {effect} {flight.send}",
             calls=(shown_call(flight.call),),
         )
-        said, happened = f"{decided.by} says so", decided.verdict is Verdict.HAPPENED
+        said, happened = f"{decided.by}{SAYS_SO}", decided.verdict is Verdict.HAPPENED
         if decided.verdict is Verdict.RETRY:
             if not conflict:
                 await self.settle(effect, "did_not_happen", f"{decided.by} asked for another send")
             return None
+        known = Settled(effect=effect, by=decided.by)
         if conflict and happened:
             error = f"it happened before the run was reset ({said}); its answer is not known"
-            return ToolResult(success=True, error=error)
+            return ToolResult(success=True, error=error, settled=known)
         if conflict:
             return ToolResult(success=False, error=f"it was not made ({said})", error_type="DidNotHappen")
         settled = await self.settle(effect, "happened" if happened else "did_not_happen", said)
         if happened:
-            return ToolResult(success=True, error=f"it happened ({said}); its answer was lost", undo=settled.undo)
+            error = f"it happened ({said}); its answer was lost"
+            return ToolResult(success=True, error=error, undo=settled.undo, settled=known)
         return ToolResult(success=False, error=f"it did not happen ({said})", error_type="DidNotHappen")
 
     def _renumber(self, flight: CallInFlight) -> None:

@@ -140,8 +140,11 @@ class Rollback:
             if not doubtful:
                 await self.reconcile.wait_out(effect.settle_in_s, slot.tool)
             checked = await self.reconcile.check(slot.tool, slot.effect) if slot.verify else None
-            if doubtful and (checked is None or not checked.verified):
-                return None if checked is not None else DOUBT.format(effect.outcome, slot.shown)
+            if doubtful and checked is None:
+                return DOUBT.format(effect.outcome, slot.shown)
+            if doubtful and checked is not None and not checked.verified:
+                await self.reconcile.settle(slot.effect, "failed", effect.outcome or "")
+                return None
             effect = await self.reconcile.look(slot.effect)
             if checked is None or not checked.verified:
                 why = f"nobody knows whether {slot.tool} took effect; check by hand, then undo: {slot.shown}"

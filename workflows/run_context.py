@@ -111,10 +111,19 @@ class RunContext:
             self.changed()
 
     async def check_call(
-        self, tool: str, arguments: dict[str, Any], *, resolved: bool, summary: str, in_handler: bool = False
+        self,
+        tool: str,
+        arguments: dict[str, Any],
+        *,
+        resolved: bool,
+        summary: str,
+        in_handler: bool = False,
+        results: dict[int, str] | None = None,
     ) -> calls.CheckedCall:
-        """Resolve and validate a call before it is ruled on."""
+        """Resolve and validate a call before it is ruled on; with `results`, also say what references bring."""
         ask = calls.CheckCall(user_id=self.state.task.user_id, tool=tool, arguments=arguments, resolved=resolved)
+        if results:
+            ask = ask.model_copy(update={"results": results})
         execute = self.activities.execute_in_handler if in_handler else self.activities.execute
         return await execute(calls.check_call, ask, summary=summary)
 

@@ -1,7 +1,7 @@
 """RunTask: one task as one durable workflow."""
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from typing import Any, TypeVar
 
 from temporalio import workflow
@@ -10,7 +10,7 @@ from backstay import calls
 from backstay.approvals.approval import RequestKind, Verdict
 from backstay.budgets.budget import MICRO, Ledger
 from backstay.canonical import canonical
-from backstay.errors import TaskInvalid
+from backstay.errors import BackstayError, TaskInvalid
 from backstay.shown import one_line
 from backstay.task.context import ContextItem
 from backstay.task.decision import Action, AskPerson, CallTools, Decision, Finish, ReadResult, RunProgram, SearchTools
@@ -32,6 +32,8 @@ from workflows.work import Work
 Value = TypeVar("Value")
 BOUNDS = "task-bounds"
 """Since this change a run with a timeout of Temporal's own, or with a very long task, is refused."""
+EFFECTS = "done_and_stands_do_not_repeat"
+"""Under which name a program's answer tells the model what it did: in the answer, since arguments are data."""
 FIRST_SEARCH_LIMIT = 40
 FINALIZE_SHARE = 4
 """At most a quarter of the ceiling is kept back for the closing summary."""
@@ -179,8 +181,14 @@ class RunTask(Handlers):
                 self._answer([(call.id, result) for call, result in performed])
                 return all(result.success for _, result in performed)
             case RunProgram():
-                result = await self.programs.run(action)
-                self._answer([(action.call_id, result)])
+                try:
+                    result = await self.programs.run(action)
+                except BackstayError:
+                    if effects := self.programs.effects():
+                        # There is no answer to tell it with; whoever sums up the run is told.
+                        self.context.tell(canonical({EFFECTS: effects}))
+                    raise
+                self._answer([(action.call_id, result)], self.programs.effects())
                 return result.success
             case Finish():
                 return True
@@ -213,16 +221,21 @@ class RunTask(Handlers):
                 "note": "the person does not answer",
             }
         item = ContextItem(kind="answer", call_id=action.call_id, text=canonical(answer))
+        if not decided.verified and self.context.state.opened.policy.vouches_by_name:
+            item = item.model_copy(update={"unverified": True})
         self.context.state.append.append(item)
         return True
 
-    def _answer(self, answers: list[tuple[str, ToolResult]]) -> None:
+    def _answer(self, answers: list[tuple[str, ToolResult]], effects: Sequence[str] = ()) -> None:
+        """Tell the model what calls led to, and in the same place what a program did that stands."""
+        more = {EFFECTS: effects} if effects else {}
         for call_id, result in answers:
+            item = ContextItem(kind="answer", call_id=call_id)
             if result.ref is not None and result.error is None:
-                item = ContextItem(kind="answer", call_id=call_id, ref=result.ref)
+                added = {"ref": result.ref} | ({"text": canonical(more)} if more else {})
             else:
-                item = ContextItem(kind="answer", call_id=call_id, text=canonical(_told(result)))
-            self.context.state.append.append(item)
+                added = {"text": canonical({**_told(result), **more})}
+            self.context.state.append.append(item.model_copy(update=added))
 
     def _drop(self, finish: Finish) -> None:
         note = "finish was dropped, because a call beside it did not succeed; look at the answers and decide again"

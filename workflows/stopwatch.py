@@ -1,5 +1,6 @@
 """Measure wall time that counts: not while only a person is awaited."""
 
+import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from datetime import datetime
@@ -34,7 +35,7 @@ class Stopwatch:
         try:
             yield
         finally:
-            self._tick()
+            self._tick_unless_evicted()
             self._busy -= 1
 
     @contextmanager
@@ -45,8 +46,13 @@ class Stopwatch:
         try:
             yield
         finally:
-            self._tick()
+            self._tick_unless_evicted()
             self._waiting -= 1
+
+    def _tick_unless_evicted(self) -> None:
+        # A run that its worker has evicted has no clock any more when its coroutines are collected.
+        if not isinstance(sys.exc_info()[1], GeneratorExit):
+            self._tick()
 
     def _tick(self) -> None:
         now = self._now()

@@ -10,11 +10,12 @@ from temporalio import workflow
 
 from backstay import calls, errors
 from backstay.approvals.approval import RequestKind, Verdict
-from backstay.canonical import digest_of
+from backstay.canonical import canonical, digest_of
 from backstay.effects.compensation import Compensation
 from backstay.effects.effect import DOUBTFUL
 from backstay.policies.policy import rule
-from backstay.shown import one_line
+from backstay.provenance.source import sources_data
+from backstay.shown import one_line, shown_arguments
 from backstay.task.result import Failure
 from backstay.task.status import State
 from backstay.tools.stages import Purpose, Stage, applies
@@ -31,6 +32,8 @@ QUESTIONS = 10
 USUAL_S = 30
 ORDERED_WRITES = "ordered-writes"
 """Since this change writes that were decided together keep their order; before, they were made at the same time."""
+SHOWN = 160
+"""Characters of the arguments of an effect that are kept for those who are told what stands."""
 BAD = "AnswerInvalid"
 """The type of a result that only says what is wrong with a person's answer; the question still stands."""
 
@@ -188,11 +191,15 @@ class ToolCalls:
         # What stays at its default does not reach history.
         more: dict[str, Any] = {}
         if applies(purpose, Stage.EVENT):
-            event = self.context.record("action.called", summary, written=True, tool=call.tool.name, effect=effect)
+            told = sources_data(call.sources)
+            event = self.context.record(
+                "action.called", summary, written=True, tool=call.tool.name, effect=effect, **told
+            )
             more |= {"event": event.n, "step": state.usage.steps}
         if applies(purpose, Stage.RESERVE):
             more |= {"definition": call.tool.definition, "arguments": call.arguments}
             more |= {"args_digest": digest_of(call.arguments)} if effect is not None else {}
+            more |= {"sources": call.sources} if call.sources is not None else {}
             more |= {"results": state.step_results} if state.step_results else {}
         else:
             # The arguments of a check and of a compensation are sealed in the store, with the effect.
@@ -223,7 +230,7 @@ class ToolCalls:
         return result.model_copy(update={"question": None, "error_type": kind})
 
     async def _ask(self, call: ToolCall, question: Elicitation, result: ToolResult) -> Decided:
-        ruling = rule(self.context.state.opened.policy, call.tool, call.arguments)
+        ruling = rule(self.context.state.opened.policy, call.tool, call.arguments, sources=call.sources)
         return await self.context.ask(
             RequestKind.ELICITATION,
             _words(call, question, result),
@@ -267,12 +274,15 @@ class ToolCalls:
         if flight.effect is None or not applies(flight.purpose, Stage.BIND_UNDO):
             return flight
         self.context.state.record_write(flight.call, flight.effect, workflow.now())
-        flight.authority = rule(self.context.state.opened.policy, flight.call.tool, flight.call.arguments).authority
+        call = flight.call
+        ruling = rule(self.context.state.opened.policy, call.tool, call.arguments, sources=call.sources)
+        flight.authority = ruling.authority
         slot = Compensation(
             effect=flight.effect,
             authority=flight.authority,
             tool=tool.name,
             step=self.context.state.usage.steps,
+            arguments=one_line(canonical(shown_arguments(flight.call.arguments, SHOWN)[0]), 2 * SHOWN),
             undo_tool=tool.undo_tool,
             shown=tool.undo,
             by_effect_id=tool.undo_by_effect_id,

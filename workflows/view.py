@@ -8,6 +8,7 @@ from temporalio.common import SearchAttributeKey, SearchAttributeUpdate
 
 from backstay.approvals.approval import ApprovalRequest
 from backstay.budgets.budget import MICRO
+from backstay.provenance.source import told_of
 from backstay.shown import markdown_line, one_line
 from backstay.task.status import State
 from workflows.state import RunState
@@ -56,6 +57,8 @@ def _request(workflow_id: str, request: ApprovalRequest) -> str:
         how = f"undo: {markdown_line(call.undo_how)}" if call.undo_how else "cannot be undone"
         arguments = ", ".join(f"{key}={one_line(str(value), 120)}" for key, value in call.arguments.items())
         lines.append(f"- **{markdown_line(call.tool)}** {markdown_line(one_line(arguments, 400))} ({how})")
+        told = ((name, told_of(call.sources, name)) for name in call.arguments)
+        lines += [f"  - {markdown_line(f'{name}: {where}')}" for name, where in told if where]
     if len(request.calls) > 20:
         lines.append(f"- and {len(request.calls) - 20} more")
     if request.reason:

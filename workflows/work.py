@@ -26,6 +26,8 @@ class Decided(Frozen):
     answer: Any = None
     stop: bool = False
     by: str = ""
+    verified: bool = False
+    """Whether it is proven who that is."""
     comment: str = ""
     on_expiry: str = "reject"
 
@@ -68,6 +70,8 @@ class ProgramWork(Frozen):
     halt: Halt
     made: int = 0
     """How many calls it has made."""
+    first_effect: int = 0
+    """The number of the first effect that could be its own."""
     answers: tuple[ProgramAnswer, ...] | None = None
     """Answers that it was not given yet; None while its calls are to be made."""
 

@@ -1,6 +1,8 @@
 """Send one Chat Completions request and read its answer, whatever the endpoint makes of it."""
 
+import asyncio
 import json
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -14,11 +16,55 @@ from backstay.canonical import canonical
 from backstay.errors import ModelRefused, ModelUnavailable
 
 MOST_TOKENS = 10**9
-JSON: Any = {"headers": {"Content-Type": "application/json"}}
+ANSWER_S = 240.0
+"""How long an answer may take in all, however it drips."""
+ANSWER_BYTES = 8 << 20
+"""How long an answer may be, whatever its status; a longer one is not read to its end."""
+# What is not compressed does not grow while it is read.
+HEADERS: Any = {"headers": {"Content-Type": "application/json", "Accept-Encoding": "identity"}}
 
 
 class ContextTooLong(ModelRefused):
     """The request is longer than the model takes."""
+
+
+class RequestRefused(ModelRefused):
+    """The endpoint does not take the request as it is."""
+
+
+class BodyRefused(httpx2.ReadError):
+    """The body of an answer is not read; the text says why."""
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    """Read at most so many bytes of a body."""
+
+    def __init__(self, body: Any) -> None:
+        self._body = body
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        left = ANSWER_BYTES
+        async for part in self._body:
+            left -= len(part)
+            if left < 0:
+                raise BodyRefused(f"it answers with more than {ANSWER_BYTES} bytes")
+            yield part
+
+    async def aclose(self) -> None:
+        await self._body.aclose()
+
+
+async def _bound(response: httpx2.Response) -> None:
+    """Bound the body of a response before it is read, that of an error too."""
+    if response.headers.get("content-encoding", "identity").lower() not in {"", "identity"}:
+        raise BodyRefused("it compresses its answers, though it was asked not to")
+    response.stream = _Bounded(response.stream)
+
+
+def open_http() -> httpx2.AsyncClient:
+    """Return the HTTP client for a model endpoint: the SDK's own, with bounded answers."""
+    timeout = httpx2.Timeout(ANSWER_S, connect=5)
+    return openai.DefaultAsyncHttpxClient(timeout=timeout, event_hooks={"response": [_bound]})
 
 
 @dataclass(frozen=True)
@@ -38,14 +84,19 @@ def written(request: dict[str, Any]) -> bytes:
     return canonical(request).encode("utf-8", "replace")
 
 
-async def complete(client: openai.AsyncOpenAI, request: bytes) -> Completion:
-    """Send a written request once.
+async def complete(client: openai.AsyncOpenAI, request: bytes, *, within_s: float = ANSWER_S) -> Completion:
+    """Send a written request once, and wait so long for the whole answer.
 
     Raises ModelUnavailable or ModelRefused; the fact `unbilled` is True only where that is proven.
     """
     try:
-        response = await client.post("/chat/completions", content=request, options=JSON, cast_to=httpx2.Response)
+        async with asyncio.timeout(within_s):
+            response = await client.post("/chat/completions", content=request, options=HEADERS, cast_to=httpx2.Response)
+    except TimeoutError as error:
+        raise ModelUnavailable(f"the model endpoint has not answered within {within_s:g} s", unbilled=False) from error
     except openai.APIConnectionError as error:
+        if isinstance(error.__cause__, BodyRefused):
+            raise ModelUnavailable(f"the model endpoint: {error.__cause__}", unbilled=False) from error
         unsent = isinstance(error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout)
         raise ModelUnavailable(f"the model endpoint does not answer: {error}", unbilled=unsent) from error
     except openai.APIStatusError as error:
@@ -70,7 +121,8 @@ def _refusal(error: openai.APIStatusError) -> ModelUnavailable | ModelRefused:
         return ModelUnavailable(f"the model endpoint says {said}", unbilled=unbilled, retry_after=_retry_after(error))
     fix = {401: "check OPENAI_API_KEY", 403: "check the key's rights", 404: "check BACKSTAY_MODEL and OPENAI_BASE_URL"}
     hint = "raise the quota" if status == 429 else fix.get(status, "check the model's settings")
-    return ModelRefused(f"the model endpoint says {said}; {hint}", unbilled=unbilled)
+    kind = RequestRefused if status in {400, 422} else ModelRefused
+    return kind(f"the model endpoint says {said}; {hint}", unbilled=unbilled)
 
 
 def _code(error: openai.APIStatusError) -> str:

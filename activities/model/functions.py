@@ -38,9 +38,9 @@ BUILT_IN: tuple[dict[str, Any], ...] = (
         "Run a Python program that calls tools: for loops, many calls, filters and sums. `code` is the body of "
         "`async def main()`; what it returns is the answer, as JSON. The tool function `mail__send_email` is "
         "`await mail.send_email(to=..., subject=...)` there, with keywords only. It returns the tool's whole answer, "
-        "or raises ToolError. `await result(ref)` reads an earlier answer whole. Use asyncio.gather for calls that do "
-        "not depend on each other: they are asked about together. Much of the standard library is there; network, "
-        "files outside /tmp, threads and processes are not.",
+        "or raises ToolError, or OutcomeSettled: done, but no answer. `await result(ref)` reads an earlier answer "
+        "whole. Use asyncio.gather for independent calls: they are asked about together. Much of the standard library "
+        "is there; network, files outside /tmp, threads and processes are not.",
         _object(["code"], code=_TEXT, reason=_TEXT),
     ),
     _function(

@@ -1,15 +1,19 @@
 """Ask the model once: render the request, check the reservation, send, price the answer, parse it."""
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from temporalio import activity
 
-from activities.model.completion import Completion, ContextTooLong, complete, written
+from activities.model.completion import Completion, ContextTooLong, RequestRefused, complete, written
+from activities.model.observations import Form, Observations
 from activities.model.parsing import CompletionParser, calls_of_json
 from activities.model.pricing import Price, price_of
 from activities.model.request import request_for
+from activities.model.tracing import Tracing, said_by
 from activities.model.transcript import Transcript, Transcripts
 from activities.programs.bundling import store_program
 from activities.records import Records
@@ -20,16 +24,28 @@ from backstay import calls
 from backstay.budgets.usage import ModelUsage
 from backstay.canonical import digest_of
 from backstay.errors import BackstayError, Pruned, ReservationTooSmall
+from backstay.provenance.source import Sources
 from backstay.shown import one_line
 from backstay.task.context import BYTES_PER_TOKEN, weight
 from backstay.task.decision import Action, Decision
 from backstay.task.event import Event
+from backstay.tools.tool import Tool
 from store.blobs.shown import Missing
 from toolbox.catalog.catalog import Catalog
 
 HALVINGS = 3
-Sent = tuple[Completion, int, int]
-"""What came back, what it may have cost at most, and how many items trimming left out."""
+
+
+@dataclass(frozen=True)
+class Sent:
+    """Hold what came back, and how it was asked for."""
+
+    completion: Completion
+    worst: int
+    """What it may cost at most, by what is known of the endpoint."""
+    as_json: bool
+    dropped: int
+    """How many items trimming left out."""
 
 
 class Model(Activities):
@@ -40,8 +56,8 @@ class Model(Activities):
         super().__init__(resources)
         self.records = records
         self.transcripts = transcripts
-        self.without_functions: set[str] = set()
-        """Models whose endpoint has shown that it ignores functions."""
+        self.observations = Observations()
+        self.tracing = Tracing(records)
 
     @implements(calls.ask_model)
     async def ask_model(self, ask: calls.AskModel) -> Decision:
@@ -73,43 +89,56 @@ class Model(Activities):
         await self.store.decisions.append(ask.run, ask.decisions)
         catalog = await self.catalog(ask, ask.user_id)
         transcript = await self.transcripts.load(ask.run, ask.context)
-        return transcript.with_items(await self.transcripts.items_of(ask.run, ask.append)), catalog
+        items = await self.transcripts.items_of(ask.run, ask.append)
+        return transcript.with_items(items, said_by(transcript, ask.append, items, catalog)), catalog
 
     async def _send(self, ask: calls.AskModel, transcript: Transcript, catalog: Catalog, price: Price | None) -> Sent:
         """Send once; only a request that was refused as too long, and so not billed, is sent again, shorter."""
         cap = self.settings.context_tokens
+        seen = self.observations.of(ask.model)
+        as_json = not ask.closing and self.observations.asks_as_json(ask.model, transcript)
         for halving in range(HALVINGS + 1):
-            as_json = ask.model in self.without_functions
             request, dropped = request_for(ask, transcript, catalog, self.settings, cap_tokens=cap, as_json=as_json)
             content = written(request)
-            worst = 0 if price is None else price.worst(len(content), request["max_completion_tokens"])
+            honest = 0 if price is None else price.worst(len(content), request["max_completion_tokens"])
+            worst = math.ceil(honest * self.observations.factor(ask.model))
             if ask.micro is not None and worst > ask.micro:
                 needed = f"{worst / 1e6:.6f}"
                 raise ReservationTooSmall(f"the call may cost {needed} USD; reserve that much", needed=worst)
             try:
-                return await complete(self.resources.model, content), worst, dropped
+                completion = await complete(self.resources.model, content)
+            except RequestRefused:
+                if not as_json or halving == HALVINGS:
+                    raise
+                # The endpoint does not take a JSON Schema; nothing was billed, and functions are asked for instead.
+                as_json, seen.takes_no_json = False, True
+                continue
             except ContextTooLong:
                 if halving == HALVINGS:
                     raise
                 # The cap itself may lie far above what there is to cut.
                 cap = min(cap, int(weight(request["messages"]) / BYTES_PER_TOKEN)) // 2
+                continue
+            if price is not None and completion.reported:
+                self.observations.note_bill(ask.model, price.micro(completion.usage), honest)
+            return Sent(completion, worst, as_json, dropped)
         raise AssertionError
 
     async def _decision(
         self, ask: calls.AskModel, transcript: Transcript, catalog: Catalog, price: Price | None, sent: Sent
     ) -> Decision:
-        completion, worst, dropped = sent
+        completion, worst = sent.completion, sent.worst
         usage = _priced(completion, price, worst)
         if ask.closing:
             shown = await self.records.show(ask.run, completion.message.get("content") or "", "model")
             await self.store.events.append(ask.run, ask.events)
             text = str(shown.payload)[:4000]
             return Decision(context=ask.context, reason=text, usage=usage, worst_case_micro=worst)
-        parser = await self._parse(ask, transcript, catalog, completion)
+        parser = await self._parse(ask, transcript, catalog, sent)
         extended = await self.transcripts.extend(ask.run, transcript, parser.items)
         await self.store.events.append(ask.run, (*ask.events, _event(ask, usage, parser.actions)))
         reason = next((item["text"] for item in parser.items if item["kind"] == "said"), "")
-        more: dict[str, Any] = {"reason": one_line(reason, 200), "refused": parser.refused, "dropped": dropped}
+        more: dict[str, Any] = {"reason": one_line(reason, 200), "refused": parser.refused, "dropped": sent.dropped}
         return Decision(
             actions=parser.actions,
             context=extended.ref,
@@ -121,28 +150,41 @@ class Model(Activities):
         )
 
     async def _parse(
-        self, ask: calls.AskModel, transcript: Transcript, catalog: Catalog, completion: Completion
+        self, ask: calls.AskModel, transcript: Transcript, catalog: Catalog, sent: Sent
     ) -> CompletionParser:
-        message = completion.message
+        message = sent.completion.message
         content = message.get("content")
-        if ask.model in self.without_functions and isinstance(content, str):
-            found = calls_of_json(content)
-            if found is not None:
-                named = [{**call, "id": f"s{ask.step}-{call['id']}"} for call in found]
-                message = {"content": None, "tool_calls": named}
+        form: Form | None = None
+        found = calls_of_json(content) if sent.as_json and isinstance(content, str) else None
+        if found is not None:
+            named = [{**call, "id": f"s{ask.step}-{call['id']}"} for call in found]
+            message, form = {"content": None, "tool_calls": named}, "json"
         store = partial(self._store_program, ask, transcript, catalog) if ask.programs else None
-        parser = CompletionParser(Arguments(self.records), catalog, ask.run, store)
+        trace = partial(self._sources, ask, transcript)
+        parser = CompletionParser(Arguments(self.records), catalog, ask.run, store, trace)
         await parser.parse(message, started=transcript.started)
         if not message.get("tool_calls") and parser.finish is None and content:
-            # The model wrote text instead of a call: from now on it is asked for actions as JSON.
-            self.without_functions.add(ask.model)
-        elif completion.message.get("tool_calls"):
-            self.without_functions.discard(ask.model)
+            form = "text"
+        if form is not None or message.get("tool_calls"):
+            self.observations.note_form(ask.model, ask.run, form)
+        if form is not None:
+            for item in parser.items[:1]:
+                item["form"] = form
         return parser
+
+    async def _sources(
+        self, ask: calls.AskModel, transcript: Transcript, tool: Tool, arguments: dict[str, Any]
+    ) -> Sources | None:
+        """Return where the arguments of a call came from, where somebody needs to know."""
+        if not (ask.sources if tool.effectful else tool.egress):
+            return None
+        return (await self.tracing.lookup(ask.run, transcript)).sources_of(arguments)
 
     async def _store_program(
         self, ask: calls.AskModel, transcript: Transcript, catalog: Catalog, call_id: str, source: str
     ) -> str:
+        traced = ask.sources or any(definition.tool.egress for definition in catalog.definitions.values())
+        lookup = await self.tracing.lookup(ask.run, transcript) if traced else None
         return await store_program(
             self.store.blobs.of(ask.run),
             catalog,
@@ -151,6 +193,7 @@ class Model(Activities):
             image=self.settings.image,
             seed=digest_of([ask.run, call_id, source])[:32],
             now=activity.info().scheduled_time.timestamp(),
+            lookup=lookup,
         )
 
 

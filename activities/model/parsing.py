@@ -12,10 +12,11 @@ from activities.resources import facts_of
 from activities.tools.arguments import Arguments
 from backstay.canonical import canonical
 from backstay.errors import ArgumentsInvalid
+from backstay.provenance.source import Sources
 from backstay.shown import one_line
 from backstay.strict_json import clean_text
 from backstay.task.decision import Action, AskPerson, CallTools, Finish, ReadResult, RunProgram, SearchTools
-from backstay.tools.tool import ToolCall
+from backstay.tools.tool import Tool, ToolCall
 from toolbox.catalog.catalog import Catalog
 
 MOST_CALLS = 64
@@ -32,6 +33,8 @@ class CompletionParser:
     run: str
     store_program: Callable[[str, str], Awaitable[str]] | None = None
     """Takes the call id and the source, and returns the ref of the program; without it no program is accepted."""
+    trace: Callable[[Tool, dict[str, Any]], Awaitable[Sources | None]] | None = None
+    """Returns where the arguments of a call came from, where somebody needs to know."""
     items: list[Item] = field(default_factory=list)
     """What is added to the transcript: the message itself and the refusals."""
     looks: list[Action] = field(default_factory=list)
@@ -110,7 +113,8 @@ class CompletionParser:
         definition = self.catalog.by_function.get(name) or self.catalog.definitions.get(name)
         if definition is None or definition.hidden:
             raise ArgumentsInvalid(f"there is no function {name!r}; search_tools finds what there is")
-        folded = await self.arguments.fold(self.run, definition.provider, arguments)
+        shown = await self.arguments.show(self.run, definition.provider, arguments)
+        folded = await self.arguments.fold_shown(self.run, shown)
         fault = await definition.check(arguments)
         if fault is not None:
             raise ArgumentsInvalid(f"{name}: {fault}")
@@ -121,7 +125,9 @@ class CompletionParser:
                 "make fewer calls at once, or pass fewer values"
             )
         facts = facts_of(self.catalog, definition)
-        self.calls.append(ToolCall(id=call_id, tool=facts, arguments=folded, reason=reason))
+        call = ToolCall(id=call_id, tool=facts, arguments=folded, reason=reason)
+        sources = None if self.trace is None else await self.trace(facts, shown)
+        self.calls.append(call if sources is None else call.model_copy(update={"sources": sources}))
         return folded
 
     async def _shown(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -1,9 +1,10 @@
 """The model's view of a run: an append-only chain of stored pieces, of which history holds the last ref."""
 
+import json
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from activities.records import Records
 from backstay.canonical import canonical
@@ -14,6 +15,14 @@ MOST_WINDOWS, LEAST_WINDOWS = 4, 2
 """A transcript that weighs four times what the model can be shown is cut to twice that."""
 CACHED = 256
 Item = dict[str, Any]
+
+
+class Said(NamedTuple):
+    """Hold whose words the model was told: a source's code, and the stored result or the text itself."""
+
+    code: str
+    ref: str | None
+    text: str | None = None
 
 
 @dataclass(frozen=True)
@@ -31,14 +40,24 @@ class Transcript:
     forgotten: int = 0
     """How many of the oldest items are cut or gone for good: no model could be shown them any more."""
 
-    def with_items(self, more: Iterable[Item]) -> "Transcript":
-        """Return the transcript with items that are not stored yet."""
-        more = tuple(more)
+    said: tuple[Said, ...] = ()
+    """Whose words the model was told, all of them: a value is known again long after its answer was cut."""
+
+    unstored_said: tuple[Said, ...] = ()
+
+    before: str = ""
+    """Ref of a stored list of what was said before these."""
+
+    def with_items(self, more: Iterable[Item], said: Iterable[Said] = ()) -> "Transcript":
+        """Return the transcript with items that are not stored yet, and whose words they are."""
+        more, said = tuple(more), tuple(said)
         return replace(
             self,
             items=(*self.items, *more),
             weight=self.weight + weigh(more),
             unstored=(*self.unstored, *more),
+            said=(*self.said, *said),
+            unstored_said=(*self.unstored_said, *said),
         )
 
     def cut(self, window: int) -> "Transcript":
@@ -86,9 +105,9 @@ class Transcripts:
     """How much of a transcript a model is shown at most."""
     recent: OrderedDict[tuple[str, str], Transcript] = field(default_factory=OrderedDict)
 
-    async def begin(self, run: str, items: list[Item]) -> str:
+    async def begin(self, run: str, items: list[Item], said: Iterable[Said] = ()) -> str:
         """Store the first piece and return its ref."""
-        return (await self.extend(run, Transcript("", ()), items)).ref
+        return (await self.extend(run, Transcript("", ()).with_items((), said), items)).ref
 
     async def load(self, run: str, ref: str) -> Transcript:
         """Read a chain from its last piece back to its first."""
@@ -97,28 +116,37 @@ class Transcripts:
             self.recent.move_to_end((run, ref))
             return found
         pieces: list[list[Item]] = []
+        told: list[list[Said]] = []
         older: str | None = ref
-        forgotten = 0
+        forgotten, before = 0, ""
         while older is not None and (run, older) not in self.recent:
             piece = await self.records.store.blobs.of(run).get_json(older)
             pieces.append(piece["items"])
-            older, forgotten = piece["older"], piece.get("forgotten", 0)
-        known = Transcript("", (), forgotten=forgotten) if older is None else self.recent[run, older]
+            told.append([Said(*said) for said in piece.get("said", ())])
+            older, forgotten, before = piece["older"], piece.get("forgotten", 0), piece.get("before", "")
+        first = Transcript("", (), forgotten=forgotten, before=before)
+        known = first if older is None else self.recent[run, older]
         items = (*known.items, *(item for piece in reversed(pieces) for item in piece))
-        return self._kept(run, Transcript(ref, items, weigh(items), forgotten=known.forgotten))
+        said = (*known.said, *(said for piece in reversed(told) for said in piece))
+        return self._kept(run, replace(known, ref=ref, items=items, weight=weigh(items), said=said))
 
     async def extend(self, run: str, transcript: Transcript, more: list[Item]) -> Transcript:
         """Store the items that are not stored yet, and more, as a new piece."""
         extended = transcript.with_items(more)
         if not extended.unstored:
             return transcript
+        blobs = self.records.store.blobs.of(run)
         piece: dict[str, Any] = {"older": transcript.ref or None, "items": extended.unstored}
         whole = extended.cut(int(self.context_tokens * BYTES_PER_TOKEN))
         if whole is not extended:
             # A new beginning: a worker that restarts need not read all that came before.
-            extended, piece = whole, {"older": None, "items": whole.items, "forgotten": whole.forgotten}
-        ref = await self.records.store.blobs.of(run).put_json(piece)
-        return self._kept(run, replace(extended, ref=ref, unstored=()))
+            before = await blobs.put_json({"older": whole.before or None, "said": whole.said})
+            extended = replace(whole, said=(), unstored_said=(), before=before)
+            piece = {"older": None, "items": whole.items, "forgotten": whole.forgotten, "before": before}
+        elif extended.unstored_said:
+            piece["said"] = extended.unstored_said
+        ref = await blobs.put_json(piece)
+        return self._kept(run, replace(extended, ref=ref, unstored=(), unstored_said=()))
 
     async def items_of(self, run: str, append: tuple[ContextItem, ...]) -> list[Item]:
         """Turn what the workflow appends into items, resolving refs to digests and hits."""
@@ -131,7 +159,10 @@ class Transcripts:
             return (
                 item if added.call_id is None else item | {"call_id": added.call_id, "text": canonical({"tools": hits})}
             )
-        text = added.text if added.text is not None else canonical(await self.records.digest(run, added.ref or ""))
+        text = added.text
+        if added.ref is not None or text is None:
+            digest = await self.records.digest(run, added.ref or "")
+            text = canonical(digest if text is None else digest | json.loads(text))
         if added.kind == "answer":
             return {"kind": "answer", "call_id": added.call_id, "text": text}
         return {"kind": added.kind, "text": text}

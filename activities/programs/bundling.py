@@ -3,9 +3,11 @@
 import asyncio
 from collections.abc import Sequence
 
+from activities.programs.tracing import literals_of
 from activities.resources import facts_of
 from backstay.errors import ArgumentsInvalid
 from backstay.program import Program
+from backstay.provenance.lookup import Lookup
 from sandbox.images.image import importable
 from sandbox.programs.check import check_program
 from store.blobs.shown import ShownBlobs
@@ -18,12 +20,20 @@ MOST_SOURCE_BYTES = 65_536
 
 
 async def store_program(
-    blobs: ShownBlobs, catalog: Catalog, visible: Sequence[str], source: str, *, image: str, seed: str, now: float
+    blobs: ShownBlobs,
+    catalog: Catalog,
+    visible: Sequence[str],
+    source: str,
+    *,
+    image: str,
+    seed: str,
+    now: float,
+    lookup: Lookup | None = None,
 ) -> str:
     """Store a program that may call the visible tools and their neighbours, and return its ref.
 
     The catalog is taken as it is now; a tool that changes later is noticed when it is called. Raises ArgumentsInvalid
-    for a program that cannot work.
+    for a program that cannot work. With a `lookup`, it is said of its calls where their arguments came from.
     """
     if len(source.encode()) > MOST_SOURCE_BYTES:
         raise ArgumentsInvalid(f"code: longer than {MOST_SOURCE_BYTES} bytes; split the work")
@@ -41,6 +51,9 @@ async def store_program(
         seed=seed,
         now=now,
     )
+    if lookup is not None:
+        literals = await asyncio.to_thread(literals_of, source, lookup)
+        program = program.model_copy(update={"traced": True, "literals": literals})
     return await blobs.put_json(program.model_dump(mode="json", exclude_unset=True))
 
 

@@ -40,12 +40,16 @@ class Journals:
 
     async def rounds(self, run: str, ref: str) -> Sequence[Round]:
         """Return all rounds, oldest first."""
+        return await self.since(run, ref, "") or []
+
+    async def since(self, run: str, ref: str, before: str) -> Sequence[Round] | None:
+        """Return the rounds after one of them, oldest first; None when that is no round of this journal."""
         found: list[Round] = []
-        while ref:
+        while ref and ref != before:
             link = await self._link(run, ref)
             found.append(_round(link))
             ref = link["older"]
-        return found[::-1]
+        return found[::-1] if ref == before else None
 
     async def extend(self, run: str, journal: Journal, done: Round, calls: int) -> Journal:
         """Add one round, in which the program made so many calls."""

@@ -11,13 +11,15 @@ from typing import Any
 from temporalio import activity
 
 from activities.offloading import CALLS_BYTES, offload, refuse_unfit
-from activities.payloads import Payloads
+from activities.payloads import READ, Payloads
 from activities.programs.journals import Journal, Journals
+from activities.programs.tracing import ProgramTracing
 from activities.retrying import implements
 from backstay import calls
 from backstay.canonical import canonical
 from backstay.errors import ArgumentsInvalid, ProgramDiverged
 from backstay.program import Halt, Program, ProgramAnswer
+from backstay.provenance.lookup import Lookup
 from backstay.redaction.redactor import Redactor
 from backstay.tools.tool import ToolCall
 from sandbox.programs.frames import RESULT
@@ -59,6 +61,7 @@ class Programs:
         self.transient_s = resources.transient_s
         self.payloads = Payloads(resources.blobs)
         self.journals = Journals(resources.blobs)
+        self.tracing = ProgramTracing(self.payloads, self.journals)
         self._ended_live = 0
 
     @implements(calls.resume_program)
@@ -71,7 +74,7 @@ class Programs:
         while True:
             if journal.computed_s > LONGEST_S:
                 await self.resources.sandbox.forget(f"{ask.program}/")
-                return await self._ended(ask.run, _too_long(journal), journal, image)
+                return await self._ended(ask, _too_long(journal), journal, image, program)
             frame = None if journal.last is None else await self._frame(ask.run, journal, answers)
             halted = await self._advanced(ask, program, image, journal, frame)
             try:
@@ -80,12 +83,12 @@ class Programs:
                 self.resources.sandbox.discard(halted)
                 raise
             if halted.kind != "waiting":
-                ended = await self._ended(ask.run, halted, journal, image)
+                ended = await self._ended(ask, halted, journal, image, program)
                 return ended.model_copy(update={"sampled": True}) if self._is_sampled(halted) else ended
             self.resources.sandbox.keep(_key(ask.program, journal), halted)
             # Reads of stored results are no effects and are answered here, but not for ever in one activity.
             if any(call.tool != RESULT for call in halted.calls) or time.monotonic() - begun > AT_A_TIME_S:
-                return await self._waiting(ask.run, program, halted, journal, image)
+                return await self._waiting(ask, program, halted, journal, image)
 
     @implements(calls.verify_program)
     async def verify_program(self, ask: calls.VerifyProgram) -> calls.Reproduced:
@@ -156,10 +159,16 @@ class Programs:
         if answer is None:
             raise ArgumentsInvalid(f"append: call {i} of the program has no answer")
         if answer.error is not None:
-            return {"i": i, "error": {"type": answer.error_type or "ToolError", "message": answer.error}}
+            known = {} if answer.settled is None else answer.settled.plain()
+            return {"i": i, "error": {"type": answer.error_type or "ToolError", "message": answer.error, **known}}
         return {"i": i, "ok": None if answer.ref is None else await self.payloads.shown(run, answer.ref)}
 
-    async def _waiting(self, run: str, program: Program, halted: RoundOutcome, journal: Journal, image: str) -> Halt:
+    async def _waiting(
+        self, ask: calls.ResumeProgram, program: Program, halted: RoundOutcome, journal: Journal, image: str
+    ) -> Halt:
+        lookup: Lookup | None = None
+        if program.traced and any(_is_traced(program, call) for call in halted.calls):
+            lookup = await self.tracing.lookup(ask.run, ask.program, program, journal)
         made: list[ToolCall] = []
         refused: dict[int, str] = {}
         left = CALLS_BYTES
@@ -167,7 +176,7 @@ class Programs:
         for call in halted.calls:
             if call.tool == RESULT:
                 continue
-            arguments, fault = await self._arguments(run, program, call, validators)
+            arguments, fault = await self._arguments(ask.run, program, call, validators)
             size = len(canonical(arguments).encode())
             if fault is None and size > left:
                 fault = (
@@ -177,7 +186,10 @@ class Programs:
                 arguments, refused[len(made)] = {}, fault
             else:
                 left -= size
-            made.append(ToolCall(id=str(call.i), tool=program.tools[call.tool], arguments=arguments))
+            asked = ToolCall(id=str(call.i), tool=program.tools[call.tool], arguments=arguments)
+            if fault is None and lookup is not None and _is_traced(program, call):
+                asked = asked.model_copy(update={"sources": lookup.sources_of(call.arguments)})
+            made.append(asked)
         more: dict[str, Any] = _position(journal, image) | ({"refused": refused} if refused else {})
         return Halt(kind="waiting", calls=tuple(made), queue=self.resources.queue, **more)
 
@@ -202,8 +214,14 @@ class Programs:
             return {}, f"{call.tool}: {fault}"
         return await offload(self.resources.blobs.of(run), call.arguments), None
 
-    async def _ended(self, run: str, halted: RoundOutcome, journal: Journal, image: str) -> Halt:
-        printed = {"output": halted.output} if halted.output else {}
+    async def _ended(
+        self, ask: calls.ResumeProgram, halted: RoundOutcome, journal: Journal, image: str, program: Program
+    ) -> Halt:
+        run = ask.run
+        printed: dict[str, Any] = {"output": halted.output} if halted.output else {}
+        if program.traced and (read := await self.tracing.read(run, ask.program, program, journal)):
+            # Not shown to the model: whose words its result may hold.
+            printed[READ] = read
         if halted.kind == "finished":
             payload = await self.resources.blobs.of(run).put_json({"result": halted.result, **printed})
             return Halt(kind="finished", payload=payload, **_position(journal, image))
@@ -227,6 +245,11 @@ def _position(journal: Journal, image: str) -> dict[str, Any]:
 def _first_frame(program: Program) -> bytes:
     fields = program.model_dump(include={"source", "bindings", "seed", "now"})
     return _encoded(fields | {"calls_from": 0})
+
+
+def _is_traced(program: Program, call: ProgramCall) -> bool:
+    tool = program.tools.get(call.tool)
+    return tool is not None and (tool.effectful or tool.egress)
 
 
 def _too_long(journal: Journal) -> RoundOutcome:

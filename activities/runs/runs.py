@@ -12,7 +12,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from activities.model.pricing import Price, price_of
 from activities.model.request import CLOSING_OUTPUT, CLOSING_TOKENS, prompt, prompt_hash
-from activities.model.transcript import Transcripts
+from activities.model.transcript import Said, Transcripts
 from activities.records import Records
 from activities.resources import Activities, Resources
 from activities.retrying import implements
@@ -23,6 +23,7 @@ from backstay.approvals.proof import START, Binding
 from backstay.canonical import canonical
 from backstay.errors import BackstayError, PolicyInvalid, TaskInvalid
 from backstay.policies.policy import Policy
+from backstay.provenance.index import texts_in
 from backstay.shown import one_line
 from backstay.task.context import BYTES_PER_TOKEN
 from backstay.task.task import Task
@@ -51,7 +52,7 @@ class Runs(Activities):
         price = self._price(model, task)
         builtin = await self._claim_workspace(ask)
         catalog = await self.toolbox.catalog(task.user_id, builtin=frozenset(builtin))
-        items = await self._first_items(ask.run, task)
+        items, said = await self._first_items(ask.run, task)
         most = self.settings.max_completion_tokens
         size = len(canonical(items).encode("utf-8", "replace")) + FIRST_REQUEST_BYTES
         opened = calls.Opened(
@@ -61,7 +62,7 @@ class Runs(Activities):
             policy_hash=policy.policy_hash,
             prompt_hash=prompt_hash(),
             catalog=catalog.version,
-            context=await self.transcripts.begin(ask.run, items),
+            context=await self.transcripts.begin(ask.run, items, said),
             reserve_micro=0 if price is None else price.worst(size, most),
             finalize_micro=0
             if price is None
@@ -145,17 +146,19 @@ class Runs(Activities):
         )
         await self.begin(ask)
 
-    async def _first_items(self, run: str, task: Task) -> list[dict[str, Any]]:
+    async def _first_items(self, run: str, task: Task) -> tuple[list[dict[str, Any]], list[Said]]:
         given = {"text": task.text, "input": task.input, "extra": task.extra_context}
         view = (await self.records.show(run, given, "task")).payload
         extra = canonical(view["extra"]) if view["extra"] else ""
         text = str(view["text"])
         if view["input"]:
             text = f"{text}\n\nInput: {canonical(view['input'])}"
-        return [
+        items = [
             {"kind": "system", "text": prompt("planner", extra_context=extra)},
             {"kind": "task", "text": text},
         ]
+        # Texts stay apart from keys and from each other, which their JSON would not show.
+        return items, [Said("task", None, texts_in(view))]
 
     @implements(calls.carry_over)
     async def carry_over(self, ask: calls.CarryOver) -> calls.CarriedOver:

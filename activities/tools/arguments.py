@@ -27,21 +27,28 @@ class Arguments:
 
     async def fold(self, run: str, provider: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments as a Decision carries them. Raises as `show`."""
-        return await offload(self.blobs.of(run), await self.show(run, provider, arguments))
+        return await self.fold_shown(run, await self.show(run, provider, arguments))
+
+    async def fold_shown(self, run: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return arguments that are without secrets already as a Decision carries them."""
+        return await offload(self.blobs.of(run), arguments)
 
     async def whole(self, run: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return offload arguments with their big leaves put back; ArgumentsInvalid for a ref that names none."""
         return {key: await self._unfolded(run, value) for key, value in arguments.items()}
 
+    async def referred(self, run: str, arguments: dict[str, Any], results: dict[int, str]) -> dict[str, Any]:
+        """Return the arguments with what they refer to in the results of earlier steps."""
+        if not results:
+            return arguments
+        steps: list[Any] = [None] * (max(results) + 1)
+        for index, ref in results.items():
+            steps[index] = {"result": await self.records.shown(run, ref)}
+        return resolve(arguments, {"steps": steps})
+
     async def unfold(self, run: str, arguments: dict[str, Any], results: dict[int, str]) -> dict[str, Any]:
         """Return the arguments as the tool receives them: refs, references and handles resolved."""
-        whole = await self.whole(run, arguments)
-        if results:
-            last = max(results)
-            steps: list[Any] = [None] * (last + 1)
-            for index, ref in results.items():
-                steps[index] = {"result": await self.records.shown(run, ref)}
-            whole = resolve(whole, {"steps": steps})
+        whole = await self.referred(run, await self.whole(run, arguments), results)
         handles = handles_in(whole)
         if not handles:
             return whole

@@ -19,7 +19,12 @@ from toolbox.catalog.catalog import Catalog
 
 MOST_CHARACTERS = 500_000
 """Of all effects in one answer; the server refuses payloads of 2 MiB."""
-VERDICTS = {"happened": EffectState.APPLIED, "did_not_happen": EffectState.NOT_SENT, "kept": EffectState.KEPT}
+VERDICTS = {
+    "happened": EffectState.APPLIED,
+    "did_not_happen": EffectState.NOT_SENT,
+    "failed": EffectState.FAILED,
+    "kept": EffectState.KEPT,
+}
 
 
 class Outcomes(Activities):

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from activities.payloads import READ
 from activities.records import Records
 from activities.resources import Activities, Resources
 from activities.retrying import implements, scheduled_at
@@ -65,7 +66,8 @@ class Searches(Activities):
         """Store a payload that is no tool's answer, as a digest."""
         await self.begin(ask)
         payload = await self.store.blobs.of(ask.run).get_json(ask.payload)
-        return ToolResult(success=True, ref=await self.records.keep(ask.run, ask.label, payload, ask.label))
+        read = payload.pop(READ, ()) if isinstance(payload, dict) else ()
+        return ToolResult(success=True, ref=await self.records.keep(ask.run, ask.label, payload, ask.label, read=read))
 
 
 def _at(value: Any, path: str) -> Any:

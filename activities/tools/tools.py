@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from activities.payloads import apart
 from activities.records import Records
 from activities.resources import Activities, Resources, facts_of, require_valid, workspace_access_of
 from activities.retrying import implements, scheduled_at, tell_progress
@@ -20,6 +21,9 @@ from backstay.errors import (
     ToolNotFound,
     ToolUnavailable,
 )
+from backstay.provenance.index import Index, texts_in
+from backstay.provenance.lookup import Lookup
+from backstay.provenance.source import Source, Sources, sources_data
 from backstay.requests import PreviewedCall
 from backstay.shown import one_line
 from backstay.task.event import Event
@@ -63,6 +67,8 @@ class Tools(Activities):
             folded = await self.arguments.fold(ask.run, definition.provider, whole)
         except (ToolNotFound, ArgumentsInvalid) as error:
             return calls.CheckedCall(error=str(error), error_type=type(error).__name__)
+        if ask.results:
+            return calls.CheckedCall(sources=await self._brought(ask, whole, catalog))
         fault = await definition.check(whole) if ask.resolved else None
         return calls.CheckedCall(
             tool=facts_of(catalog, definition),
@@ -70,6 +76,20 @@ class Tools(Activities):
             error=None if fault is None else f"{ask.tool}: {fault}",
             error_type=None if fault is None else "ArgumentsInvalid",
         )
+
+    async def _brought(self, ask: calls.CheckCall, whole: dict[str, Any], catalog: Catalog) -> Sources:
+        """Return where the arguments of a plan's step come from once its references are resolved."""
+        index = Index()
+        index.add("task", texts_in(whole))
+        for ref in ask.results.values():
+            name = str((await self.records.record(ask.run, ref))["label"])
+            found = catalog.definitions.get(name)
+            content = "others" if found is None else found.tool.content
+            code = Source(kind="tool", tool=name, ref=ref, content=content).code
+            shown = await self.records.shown(ask.run, ref)
+            await apart(shown, lambda code=code, shown=shown: index.add(code, texts_in(shown)))
+        resolved = await self.arguments.referred(ask.run, whole, ask.results)
+        return Lookup(index).sources_of(resolved)
 
     @implements(calls.preview_calls)
     async def preview_calls(self, ask: calls.PreviewCalls) -> calls.Previewed:
@@ -318,7 +338,7 @@ class Tools(Activities):
 def _called(ask: calls.CallTool) -> tuple[Event, ...]:
     if not ask.event:
         return ()
-    text, data = one_line(ask.tool, 80), {"tool": ask.tool, "effect": ask.effect}
+    text, data = one_line(ask.tool, 80), {"tool": ask.tool, "effect": ask.effect, **sources_data(ask.sources)}
     return (Event(n=ask.event, name="action.called", at=scheduled_at(), step=ask.step, text=text, data=data),)
 
 

@@ -7,6 +7,7 @@ from pydantic import Field, field_validator
 
 from backstay.authority import Authority
 from backstay.frozen import Frozen
+from backstay.provenance.source import Source
 from backstay.tools.tool import Safety
 
 
@@ -50,6 +51,8 @@ class RequestedCall(Frozen):
     args_digest: str = ""
     repeats: str | None = None
     """When the run made the same call before, and what came of it."""
+    sources: dict[str, tuple[Source, ...]] = Field(default_factory=dict)
+    """By JSON pointer into the arguments: where the text of each first appeared; none for the model's own words."""
 
 
 class ApprovalRequest(Frozen):

@@ -1,8 +1,8 @@
 """The command line: start runs, follow them, decide requests, and start the processes that serve them.
 
 May import: backstay.approvals, backstay.budgets, backstay.client, backstay.effects, backstay.errors, backstay.frozen,
-backstay.library, backstay.logs, backstay.policies, backstay.redaction, backstay.settings, backstay.shown,
-backstay.task, backstay.version.
+backstay.library, backstay.logs, backstay.policies, backstay.provenance, backstay.redaction, backstay.settings,
+backstay.shown, backstay.task, backstay.version.
 """
 
 from backstay.cli.app import main

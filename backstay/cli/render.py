@@ -11,6 +11,8 @@ from rich.text import Text
 from backstay.approvals.approval import ApprovalRequest, RequestedCall
 from backstay.effects.compensation import Undone
 from backstay.library import room
+from backstay.provenance.source import told_of
+from backstay.shown import one_line
 from backstay.task.event import Event
 from backstay.task.result import Result
 from backstay.task.status import Status
@@ -58,6 +60,8 @@ def _call_lines(call: RequestedCall) -> Iterator[tuple[str, str]]:
     yield f"  [{call.index}] {call.tool}  ({call.safety})", "bold"
     for name, value in call.arguments.items():
         yield f"        {name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}", ""
+        if where := told_of(call.sources, name):
+            yield f"          {one_line(where, 500)}", "yellow" if "others write" in where else "dim"
     if call.clipped:
         yield f"        {call.clipped} characters are not shown; digest {call.args_digest}", "red"
     for line in (call.diff or "").splitlines():

@@ -18,6 +18,8 @@ class Compensation(Frozen):
     """The effect's n."""
     tool: str
     step: int
+    arguments: str = ""
+    """What it was called with, in short and in shown form; empty where only the store knows."""
     undo_tool: str | None = None
     """The tool that would be called, `provider.tool`; None says that it cannot be undone."""
     shown: str | None = None
@@ -29,6 +31,12 @@ class Compensation(Frozen):
     """Whether nobody knows yet if the effect took place."""
     authority: Authority | None = None
     """Who may decide about the effect, and so about undoing it; None when no rule names anybody."""
+
+    @property
+    def told(self) -> str:
+        """Return the effect and its state in one line."""
+        called = f"{self.tool} {self.arguments}".rstrip()
+        return f"effect {self.effect}: {called}: {'unknown' if self.unknown else 'applied'}"
 
 
 def compensation_of(effect: Effect) -> Compensation:
@@ -151,6 +159,15 @@ class Undone(Frozen):
     shown: str | None = None
     detail: str | None = None
     """Why it was parked or kept, with the manual steps."""
+
+
+def standing(stack: UndoStack, undone: Sequence[Undone], first: int) -> list[str]:
+    """Return one line for each effect from that number on that stands, in their order; of many, the last ones."""
+    left = [(u.effect, f"effect {u.effect}: {u.tool}: {u.state}") for u in undone if u.state != "compensated"]
+    told = sorted((n, line) for n, line in [*left, *((slot.effect, slot.told) for slot in stack.slots)] if n >= first)
+    hidden = len(told) > KEPT_UNDONE or stack.below_effect >= first
+    lines = [line for _, line in told[-KEPT_UNDONE:]]
+    return [f"effects from number {first} on, as many as come before the following ones", *lines] if hidden else lines
 
 
 class UndoOutcome(Frozen):

@@ -1,11 +1,12 @@
 """A call that may change the world, and what is known of it."""
 
 from enum import StrEnum
+from typing import Any
 
 from backstay.authority import Authority
 from backstay.errors import AnswerDoubtful
 from backstay.frozen import Frozen
-from backstay.tools.tool import ToolResult
+from backstay.tools.tool import Settled, ToolResult
 
 DOUBTFUL = AnswerDoubtful.__name__
 """The type of a result that reports an error and does not prove that nothing happened."""
@@ -26,6 +27,8 @@ class EffectState(StrEnum):
     KEPT = "kept"
 
 
+SAYS_SO = " says so"
+"""How the outcome ends that a person has told; the name stands before it."""
 LEGAL: dict[EffectState, frozenset[EffectState]] = {
     EffectState.PLANNED: frozenset({EffectState.DISPATCHED}),
     EffectState.DISPATCHED: frozenset(
@@ -83,8 +86,8 @@ class Effect(Frozen):
         """Return the outcome that is recorded, as if it had just come; None when none is."""
         match self.state:
             case EffectState.APPLIED | EffectState.COMPENSATED | EffectState.KEPT:
-                note = None if self.result else self.outcome
-                return ToolResult(success=True, ref=self.result, error=note, undo=self.undo, recorded=True)
+                known = ToolResult(success=True, ref=self.result, undo=self.undo, recorded=True)
+                return known if self.result else known.model_copy(update=self._settled())
             case EffectState.FAILED | EffectState.DOUBTFUL:
                 kind = "ToolError" if self.state is EffectState.FAILED else DOUBTFUL
                 return ToolResult(success=False, ref=self.result, error=self.outcome, error_type=kind, recorded=True)
@@ -93,6 +96,10 @@ class Effect(Frozen):
                 return ToolResult(success=False, error=why, error_type="DidNotHappen", recorded=True)
             case _:
                 return None
+
+    def _settled(self) -> dict[str, Any]:
+        by = (self.outcome or "").removesuffix(SAYS_SO)
+        return {"error": self.outcome, "settled": Settled(effect=self.n, by=by)}
 
     @property
     def sends_settled(self) -> int:

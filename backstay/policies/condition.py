@@ -9,7 +9,9 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import Any
 
-from backstay.policies.operators import compare, contains_opaque, is_opaque, parse_operand
+from backstay.policies.operators import FROM, compare, contains_opaque, is_opaque, parse_operand
+from backstay.policies.origins import comes_from
+from backstay.provenance.source import Sources, pointer_to
 
 Conditions = dict[str, dict[str, Any]]
 """Operators and their operands by dotted argument path."""
@@ -37,13 +39,22 @@ def parse_conditions(data: Any) -> Conditions:
     return {_parse_path(path): _parse_operators(path, operators) for path, operators in data.items()}
 
 
-def judge(conditions: Conditions, arguments: dict[str, Any], *, widens: bool) -> tuple[Judgement, str]:
-    """Return whether all conditions hold, and name the path of an argument that cannot be looked into."""
+def judge(
+    conditions: Conditions, arguments: dict[str, Any], *, widens: bool, sources: Sources | None = None
+) -> tuple[Judgement, str]:
+    """Return whether all conditions hold, and name the path of an argument that cannot be looked into.
+
+    `sources` says where the arguments came from; without it, a condition on that is in doubt.
+    """
     outcome, opaque_path = Judgement.HOLDS, ""
     for path, operators in conditions.items():
-        values = _reach(arguments, path)
+        reached = _reach(arguments, path)
         for operator, operand in operators.items():
-            found = _fold((_judge_value(operator, value, operand, widens=widens) for value in values), widens=widens)
+            if operator == FROM:
+                judged = [_judge_origin(pointer, value, operand, sources, widens=widens) for pointer, value in reached]
+            else:
+                judged = [_judge_value(operator, value, operand, widens=widens) for _, value in reached]
+            found = _fold(judged, widens=widens)
             if found is Judgement.OPAQUE and not opaque_path:
                 opaque_path = path
             outcome = min(outcome, found)
@@ -64,31 +75,47 @@ def _parse_operators(path: str, operators: Any) -> dict[str, Any]:
     return {operator: parse_operand(path, operator, operand) for operator, operand in operators.items()}
 
 
-def _reach(arguments: dict[str, Any], path: str) -> list[Any]:
-    """Return every value the path leads to; a list on the way is entered element by element."""
-    reached: list[Any] = [arguments]
+def _reach(arguments: dict[str, Any], path: str) -> list[tuple[str, Any]]:
+    """Return every value the path leads to with its JSON pointer; a list on the way is entered element by element."""
+    reached: list[tuple[str, Any]] = [("", arguments)]
     for key in path.split("."):
-        reached = [found for item in reached for found in _enter(item, key)]
+        reached = [found for pointer, item in reached for found in _enter(pointer, item, key)]
     return reached
 
 
-def _enter(item: Any, key: str) -> Iterable[Any]:
+def _enter(pointer: str, item: Any, key: str) -> Iterable[tuple[str, Any]]:
     if is_opaque(item):
-        return (item,)
+        return ((pointer, item),)
+    below = pointer_to(pointer, key)
     match item:
         case dict():
-            return (item.get(key, _MISSING),)
+            return ((below, item.get(key, _MISSING)),)
         case list() if key.isdecimal():
             # More digits than any list has elements: int() refuses thousands of them.
-            return (item[int(key)] if len(key) < 10 and int(key) < len(item) else _MISSING,)
+            return ((below, item[int(key)] if len(key) < 10 and int(key) < len(item) else _MISSING),)
         case list():
-            return [element.get(key, _MISSING) if isinstance(element, dict) else _unkeyed(element) for element in item]
+            return [
+                (pointer_to(f"{pointer}/{index}", key), element.get(key, _MISSING))
+                if isinstance(element, dict)
+                else (f"{pointer}/{index}", _unkeyed(element))
+                for index, element in enumerate(item)
+            ]
         case _:
-            return (_MISSING,)
+            return ((below, _MISSING),)
 
 
 def _unkeyed(element: Any) -> Any:
     return element if is_opaque(element) else _MISSING
+
+
+def _judge_origin(pointer: str, value: Any, operand: list[str], sources: Sources | None, *, widens: bool) -> Judgement:
+    """Judge where a value came from: all of it must come from there to widen, a part of it is enough to narrow."""
+    told = None if sources is None or value is _MISSING else sources.under(pointer)
+    if told is None:
+        return _doubt(widens=widens)
+    answers = (comes_from(codes, operand, all_of=widens) for parts in told for codes in parts)
+    holds = all(answers) if widens else any(answers)
+    return Judgement.HOLDS if holds else Judgement.FAILS
 
 
 def _judge_value(operator: str, value: Any, operand: Any, *, widens: bool) -> Judgement:

@@ -5,9 +5,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from backstay.canonical import canonical
+from backstay.policies.origins import is_origin
 from backstay.redaction.handles import MARK
 
 _DEPTH = 8
+FROM = "from"
+"""Judged by where a value came from, not by the value."""
 Comparison = Callable[[Any, Any], bool | None]
 
 
@@ -211,4 +214,9 @@ OPERATORS = {
     "gte": _Operator("a number", _is_bound, _ordered(operator.ge)),
     "max_items": _Operator("a whole number of at least 0", _is_count, _has_at_most),
     "max_bytes": _Operator("a whole number of at least 0", _is_count, _is_written_in),
+    FROM: _Operator(
+        'a list of task, person, operator, program, model and patterns of tools such as "crm.*"',
+        is_origin,
+        lambda _value, _operand: None,
+    ),
 }

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from functools import reduce
-from typing import Annotated, Any, Literal, Self, cast
+from typing import Annotated, Any, Literal, NamedTuple, Self, cast
 
 from pydantic import BeforeValidator, Field
 
@@ -11,8 +11,10 @@ from backstay.errors import PolicyInvalid, TaskInvalid
 from backstay.frozen import Frozen
 from backstay.policies.condition import Judgement
 from backstay.policies.glob import matches, overlap
+from backstay.policies.origins import origins
 from backstay.policies.rule import Rule, clip_line
 from backstay.policies.ruling import Permission, Ruling, stricter
+from backstay.provenance.source import Sources
 from backstay.redaction.handles import belongs_to, handles_in, provider_of
 from backstay.shown import one_line
 from backstay.tools.tool import Safety, Tool
@@ -42,6 +44,8 @@ class Defaults(Frozen):
     read_only: Permission = "allow"
     write_safe: Permission = "ask"
     restricted_write: Permission = "ask"
+    read_only_egress: Permission = "ask"
+    """For read-only tools that reach out, unless what leaves comes from the task, a person or the operator."""
 
     def of(self, safety: Safety) -> Permission:
         """Return the default for a class of tools."""
@@ -71,6 +75,8 @@ class Policy(Frozen):
     """Persons by the name of their group, which starts with `@`."""
     repeated: Literal["ask", "allow"] = "ask"
     """Whether people are asked about a write that the run has made before with the same arguments."""
+    provenance: Literal["strict", "off"] = "off"
+    """strict: ask when a write goes where only others' words say: an address, account, path, URL or command."""
     floor: "Policy | None" = None
     """The operator's policy below a task's own: both apply, the stricter wins."""
 
@@ -96,6 +102,29 @@ class Policy(Frozen):
     def layers(self) -> "tuple[Policy, ...]":
         """Return this policy and each policy below it."""
         return (self, *(() if self.floor is None else self.floor.layers))
+
+    @property
+    def vouches_by_name(self) -> bool:
+        """Return whether the answer of a person vouches for a value only when it is proven who that is."""
+        return any(
+            layer.provenance == "strict" or any(rule.approvers for _, rules in layer.sections() for rule in rules)
+            for layer in self.layers
+        )
+
+    @property
+    def looks_at_sources(self) -> bool:
+        """Return whether it rules on where the arguments of a write came from."""
+        return any(
+            layer.provenance == "strict" or any(rule.asks_where_from for _, rules in layer.sections() for rule in rules)
+            for layer in self.layers
+        )
+
+    @property
+    def wants_sources(self) -> bool:
+        """Return whether a rule, or a person who is asked, needs to know where the arguments of a write came from."""
+        return self.looks_at_sources or any(
+            layer.ask or "ask" in (layer.default.write_safe, layer.default.restricted_write) for layer in self.layers
+        )
 
     def sections(self) -> list[tuple[str, tuple[Rule, ...]]]:
         """Return every list of rules under its name."""
@@ -176,9 +205,19 @@ def forbids(policy: Policy, tool: Tool) -> str | None:
     return None if policy.floor is None else forbids(policy.floor, tool)
 
 
-def rule(policy: Policy, tool: Tool, arguments: dict[str, Any], *, purpose: Purpose = "call") -> Ruling:
-    """Rule on a call by a policy and the policy below it; the stricter wins."""
-    found = _ruled(policy, tool, arguments, purpose=purpose)
+def rule(
+    policy: Policy,
+    tool: Tool,
+    arguments: dict[str, Any],
+    *,
+    purpose: Purpose = "call",
+    sources: Sources | None = None,
+) -> Ruling:
+    """Rule on a call by a policy and the policy below it; the stricter wins.
+
+    `sources` says where the arguments came from, where that is known.
+    """
+    found = _ruled(policy, _Call(tool, arguments, sources), purpose=purpose)
     foreign = sorted({provider_of(h) for h in handles_in(arguments) if not belongs_to(h, tool.provider)})
     if foreign:
         line = f"secret: a secret of {', '.join(foreign)} would be sent to {tool.provider}"
@@ -186,42 +225,61 @@ def rule(policy: Policy, tool: Tool, arguments: dict[str, Any], *, purpose: Purp
     return found
 
 
-def _ruled(policy: Policy, tool: Tool, arguments: dict[str, Any], *, purpose: Purpose) -> Ruling:
-    found = _own(policy, tool, arguments, purpose=purpose)
+class _Call(NamedTuple):
+    """Hold what a call is ruled on by."""
+
+    tool: Tool
+    arguments: dict[str, Any]
+    sources: Sources | None
+
+
+def _ruled(policy: Policy, call: _Call, *, purpose: Purpose) -> Ruling:
+    found = _own(policy, call, purpose=purpose)
+    if purpose == "call" and policy.provenance == "strict" and (theirs := _by_provenance(call)) is not None:
+        found = stricter(found, theirs)
     if policy.floor is None:
         return found
     found = found.model_copy(update={"rule": f"task's own {found.rule}"})
-    return stricter(_ruled(policy.floor, tool, arguments, purpose=purpose), found)
+    return stricter(_ruled(policy.floor, call, purpose=purpose), found)
 
 
-def _own(policy: Policy, tool: Tool, arguments: dict[str, Any], *, purpose: Purpose) -> Ruling:
+def _by_provenance(call: _Call) -> Ruling | None:
+    """Return what the strict preset says of a call; None when it has nothing against it."""
+    if not call.tool.effectful or (call.sources is not None and not call.sources.foreign):
+        return None
+    if call.sources is None:
+        return Ruling(verdict="ask", rule="provenance: nobody knows where the arguments came from")
+    return Ruling(verdict="ask", rule=clip_line(f"provenance: {origins(call.sources, call.sources.foreign)}"))
+
+
+def _own(policy: Policy, call: _Call, *, purpose: Purpose) -> Ruling:
     """Rule by one policy alone."""
     section = policy.undo if purpose == "undo" else policy
     prefix = "undo." if purpose == "undo" else ""
     asking: list[Ruling] = []
-    for _, line, outcome in _applying(section.deny, f"{prefix}deny", tool, arguments):
+    for _, line, outcome in _applying(section.deny, f"{prefix}deny", call):
         if outcome is not Judgement.OPAQUE:
             return Ruling(verdict="deny", rule=line)
         asking.append(Ruling(verdict="ask", rule=line))
-    for found, line, outcome in _applying(section.ask, f"{prefix}ask", tool, arguments):
+    for found, line, outcome in _applying(section.ask, f"{prefix}ask", call):
         asking.append(_asks(policy, found, line))
         # A rule that applies only out of caution must not hide a stricter rule that truly applies.
         if outcome is Judgement.HOLDS:
             break
     if asking:
         return reduce(stricter, asking)
-    for _, line, outcome in _applying(section.allow, f"{prefix}allow", tool, arguments, allows=True):
+    for _, line, outcome in _applying(section.allow, f"{prefix}allow", call, allows=True):
         if outcome is not Judgement.DOUBTFUL:
             return Ruling(verdict="ask" if outcome is Judgement.OPAQUE else "allow", rule=line)
-    return _by_default(policy, tool, purpose)
+    return _by_default(policy, call, purpose)
 
 
 def _applying(
-    rules: tuple[Rule, ...], section: str, tool: Tool, arguments: dict[str, Any], *, allows: bool = False
+    rules: tuple[Rule, ...], section: str, call: _Call, *, allows: bool = False
 ) -> Iterator[tuple[Rule, str, Judgement]]:
     """Yield the rules that apply or may apply, each with a line that people read."""
     for index, found in enumerate(rules):
-        outcome, path = found.applies(tool.name, arguments, allows=allows)
+        outcome, path = found.applies(call.tool.name, call.arguments, allows=allows, sources=call.sources)
         line = f"{section}[{index}]: {found.line}"
         if outcome is Judgement.OPAQUE:
             line += f" (asks: {path} is a secret, a stored value or a reference, which the rule cannot look into)"
@@ -229,12 +287,21 @@ def _applying(
             yield found, clip_line(line) if outcome is Judgement.OPAQUE else line, outcome
 
 
-def _by_default(policy: Policy, tool: Tool, purpose: Purpose) -> Ruling:
+_SAID = {"allow": "is allowed", "ask": "asks", "deny": "is denied"}
+
+
+def _by_default(policy: Policy, call: _Call, purpose: Purpose) -> Ruling:
     if purpose == "undo":
         return Ruling(verdict=policy.undo.default, rule=f"undo.default: {policy.undo.default}")
-    permission = policy.default.of(tool.safety)
-    said = {"allow": "is allowed", "ask": "asks", "deny": "is denied"}[permission]
-    return Ruling(verdict=permission, rule=f"default: {tool.safety.value} {said}")
+    safety = call.tool.safety
+    permission = policy.default.of(safety)
+    by_class = Ruling(verdict=permission, rule=f"default: {safety.value} {_SAID[permission]}")
+    if not call.tool.egress or call.tool.effectful or (call.sources is not None and not call.sources.reaching):
+        return by_class
+    permission = policy.default.read_only_egress
+    why = "" if call.sources is None else f" ({origins(call.sources, call.sources.reaching)})"
+    line = clip_line(f"default: read_only_egress {_SAID[permission]}{why}")
+    return stricter(Ruling(verdict=permission, rule=line), by_class)
 
 
 def _asks(policy: Policy, candidate: Rule, line: str) -> Ruling:
@@ -266,7 +333,7 @@ def _without_opinions(data: Any, groups: dict[str, tuple[str, ...]]) -> Any:
     default, undo, own_groups = (data.get(key) or {} for key in ("default", "undo", "groups"))
     filled = {"repeated": "allow"} | data
     if isinstance(default, dict):
-        filled["default"] = {safety.value: "allow" for safety in Safety} | default
+        filled["default"] = dict.fromkeys(Defaults.model_fields, "allow") | default
     if isinstance(undo, dict):
         filled["undo"] = {"default": "allow"} | undo
     if isinstance(own_groups, dict):

@@ -8,6 +8,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StrictI
 from backstay.frozen import Frozen
 from backstay.policies.condition import Conditions, Judgement, judge, parse_conditions
 from backstay.policies.glob import matches
+from backstay.policies.operators import FROM
+from backstay.provenance.source import Sources
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _YEAR = 366 * 86400
@@ -83,7 +85,14 @@ class Rule(Frozen):
             parts.append(f"unless {_spell(self.unless)}")
         return clip_line(" ".join(parts))
 
-    def applies(self, tool: str, arguments: dict[str, Any], *, allows: bool) -> tuple[Judgement, str]:
+    @property
+    def asks_where_from(self) -> bool:
+        """Return whether a condition of the rule looks at where a value came from."""
+        return any(FROM in operators for given in (self.when, self.unless) if given for operators in given.values())
+
+    def applies(
+        self, tool: str, arguments: dict[str, Any], *, allows: bool, sources: Sources | None = None
+    ) -> tuple[Judgement, str]:
         """Return whether the rule applies to a call, and name the path of an argument that leaves it open.
 
         `allows` says that the rule is an allow rule.
@@ -92,10 +101,10 @@ class Rule(Frozen):
             return Judgement.FAILS, ""
         when, path = Judgement.HOLDS, ""
         if self.when is not None:
-            when, path = judge(self.when, arguments, widens=allows)
+            when, path = judge(self.when, arguments, widens=allows, sources=sources)
         if when is Judgement.FAILS or self.unless is None:
             return when, path
-        exempt, exempt_path = judge(self.unless, arguments, widens=not allows)
+        exempt, exempt_path = judge(self.unless, arguments, widens=not allows, sources=sources)
         if exempt in (Judgement.HOLDS, Judgement.DOUBTFUL):
             return Judgement.FAILS, ""
         return (Judgement.OPAQUE, exempt_path) if exempt is Judgement.OPAQUE else (when, path)

@@ -21,6 +21,9 @@ class ContextItem(Frozen):
     """A stored result record, or the stored hits."""
     text: str | None = None
     """A short text instead of a ref."""
+    unverified: bool = False
+    """Whether a person said it of whom nobody knows who it is, while the policy needs to know."""
+    """A short text instead of a ref; with the ref of an answer, a JSON object of what else is to be told with it."""
 
 
 BYTES_PER_TOKEN = 3.5

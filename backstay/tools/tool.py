@@ -1,11 +1,12 @@
 """What the workflow must know of a tool in order to rule on it; schemas stay on the worker."""
 
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
 from backstay.frozen import Frozen
+from backstay.provenance.source import Sources
 
 
 class Elicitation(Frozen):
@@ -20,6 +21,13 @@ class Elicitation(Frozen):
     """Ref of the whole question, which is handed back with the answer."""
     said: str | None = None
     """What the server did without an answer, in its own words; None when it waits for one."""
+
+
+class Settled(Frozen):
+    """Tell who found out that an effect took place whose answer is lost."""
+
+    effect: int
+    by: str
 
 
 class Safety(StrEnum):
@@ -63,11 +71,20 @@ class Tool(Frozen):
     """Whether what a call would change can be shown before it is made."""
     deadline_s: float | None = None
     """How long it may take to answer, when the operator says so."""
+    content: Literal["own", "others"] = "others"
+    """Whose words its answers hold: a trusted server still carries what strangers wrote."""
+    egress: bool = False
+    """Whether a call that only reads reaches out, so that what it is called with leaves."""
 
     @property
     def provider(self) -> str:
         """Return the part before the first dot."""
         return self.name.partition(".")[0]
+
+    @property
+    def effectful(self) -> bool:
+        """Return whether its calls may change the world."""
+        return self.safety is not Safety.READ_ONLY
 
 
 class ToolCall(Frozen):
@@ -79,11 +96,13 @@ class ToolCall(Frozen):
     arguments: dict[str, Any] = Field(default_factory=dict)
     """As decided: secrets are handles, big leaves are refs, plan references are still references."""
     reason: str = ""
+    sources: Sources | None = None
+    """Where the arguments came from; None where nobody needs to know."""
 
     @property
     def effectful(self) -> bool:
         """Return whether the call may change the world."""
-        return self.tool.safety is not Safety.READ_ONLY
+        return self.tool.effectful
 
 
 class ToolResult(Frozen):
@@ -102,6 +121,8 @@ class ToolResult(Frozen):
     """For an unknown outcome: how long until the request can no longer be under way."""
     recorded: bool = False
     """Whether an earlier send's recorded outcome was returned instead of sending."""
+    settled: Settled | None = None
+    """Set when it is known to have taken place, and its answer is not."""
     question: Elicitation | None = None
     """What the tool's server asks before it continues; the call is made again with the answer."""
     verified: bool | None = None

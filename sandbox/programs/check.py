@@ -14,8 +14,8 @@ from sandbox.images.files import MISSING_MODULES
 from sandbox.programs.syntax import ProgramSyntax, Used
 
 MOST_FAULTS = 10
-_GIVEN = frozenset({"ToolError", "result"})
-_CLIENT = frozenset({"ToolError", "UNSET", "call", "result"})
+_CLIENT = frozenset({"OutcomeSettled", "ToolError", "UNSET", "call", "result"})
+_GIVEN = _CLIENT - {"UNSET", "call"} | {"asyncio"}
 _SURPRISING = frozenset({"eval", "exec", "globals", "locals", "setattr", "vars"})
 # Only the module `site` adds these; the sandbox starts without it.
 _OF_SITE = frozenset({"copyright", "credits", "exit", "help", "license", "quit"})

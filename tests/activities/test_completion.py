@@ -1,12 +1,14 @@
 """One request over a real socket: what the endpoint makes of it, and what it is taken for."""
 
+import asyncio
 import json
+from contextlib import asynccontextmanager, suppress
 
 import httpx2
 import openai
 import pytest
 
-from activities.model.completion import complete, written
+from activities.model.completion import ANSWER_BYTES, complete, open_http, written
 from backstay.errors import ModelRefused, ModelUnavailable
 from backstay.testing import Reply, ScriptedModel, Tokens
 
@@ -125,3 +127,61 @@ async def test_retry_after_is_read_as_a_date():
     with pytest.raises(ModelUnavailable) as caught:
         await asked(Reply(status=429, headers={"retry-after": "Wed, 21 Oct 2065 07:28:00 GMT"}))
     assert caught.value.facts["retry_after"] > 1_000_000
+
+
+HEAD = b"HTTP/1.1 %s\r\ncontent-type: application/json\r\nconnection: close\r\n%s\r\n"
+ENDLESS = b"x" * 65_536
+
+
+@asynccontextmanager
+async def raw_endpoint(head, part, pause_s=0.0):
+    """Answer every request with a head and the same part again and again; yields a client, and what was written."""
+    written_bytes = []
+
+    async def answer(reader, writer):
+        with suppress(ConnectionError, asyncio.IncompleteReadError):
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(head)
+            while True:
+                writer.write(part)
+                await writer.drain()
+                written_bytes.append(len(part))
+                await asyncio.sleep(pause_s)
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+    async with (
+        server,
+        openai.AsyncOpenAI(api_key="none", base_url=address, max_retries=0, http_client=open_http()) as client,
+    ):
+        yield client, written_bytes
+
+
+@pytest.mark.parametrize("status", [b"200 OK", b"500 Internal Server Error", b"400 Bad Request"])
+@pytest.mark.parametrize("length", [b"", b"content-length: 1073741824\r\n"], ids=["endless", "a gigabyte"])
+async def test_an_answer_without_end_is_not_read_to_its_end_whatever_its_status(status, length):
+    async with raw_endpoint(HEAD % (status, length), ENDLESS) as (client, written_bytes):
+        with pytest.raises(ModelUnavailable) as caught:
+            await complete(client, written(REQUEST))
+    assert f"more than {ANSWER_BYTES} bytes" in str(caught.value)
+    assert caught.value.facts["unbilled"] is False
+    # What the sockets hold is on its way already.
+    assert sum(written_bytes) < 4 * ANSWER_BYTES
+
+
+@pytest.mark.parametrize("status", [b"200 OK", b"500 Internal Server Error"])
+async def test_an_answer_that_drips_is_given_up_although_it_never_falls_silent(status):
+    async with raw_endpoint(HEAD % (status, b""), b" ", pause_s=0.05) as (client, written_bytes):
+        with pytest.raises(ModelUnavailable) as caught:
+            await complete(client, written(REQUEST), within_s=1)
+    assert "has not answered within 1 s" in str(caught.value)
+    assert caught.value.facts["unbilled"] is False
+    assert len(written_bytes) > 1
+
+
+async def test_an_answer_that_is_compressed_though_nobody_asked_for_that_is_not_unpacked():
+    async with raw_endpoint(HEAD % (b"200 OK", b"content-encoding: gzip\r\n"), ENDLESS) as (client, _):
+        with pytest.raises(ModelUnavailable) as caught:
+            await complete(client, written(REQUEST))
+    assert "it compresses its answers" in str(caught.value)

@@ -11,7 +11,9 @@ from activities.tools.effects import Effects
 from backstay.canonical import digest_of
 from backstay.effects.effect import EffectState
 from store.effects.types import Intent
+from toolbox.configuration.meaning import judge
 from toolbox.providers.answer import Answer
+from toolbox.providers.declaration import Declaration
 
 
 def intent_of(lease_s):
@@ -28,7 +30,8 @@ def intent_of(lease_s):
 
 async def sent(sender, intent, call):
     async with sender.intent(intent, idempotency_ttl=None, epoch_differs=False) as send:
-        await send.settle(await send.carry(call(send.begin)), None)
+        answer = await send.carry(call(send.begin))
+        await send.settle(answer, judge(answer, Declaration(), {}), None)
     return send.result
 
 

@@ -11,6 +11,7 @@ from backstay.effects.compensation import (
     UndoOutcome,
     UndoStack,
     authority_over,
+    standing,
 )
 
 ANYBODY = Authority()
@@ -138,3 +139,28 @@ def test_when_all_are_parked_the_last_are_named():
         outcome = outcome.plus(Undone(effect=effect, tool="t", state="parked"))
 
     assert [undone.effect for undone in outcome.last] == list(range(KEPT_UNDONE, 0, -1))
+
+
+def test_what_stands_is_named_in_order_unless_it_was_undone():
+    stack = stack_of(slot(5, unknown=True), slot(3, arguments='{"n":1}'), slot(1))
+    undone = [
+        Undone(effect=4, tool="mail.send", state="parked"),
+        Undone(effect=6, tool="mail.send", state="compensated"),
+        Undone(effect=2, tool="mail.send", state="kept"),
+    ]
+    assert standing(stack, undone, 3) == [
+        'effect 3: mail.send {"n":1}: applied',
+        "effect 4: mail.send: parked",
+        "effect 5: mail.send: unknown",
+    ]
+    assert standing(stack, undone, 6) == []
+
+
+def test_of_many_effects_that_stand_the_last_are_named():
+    stack = stack_of(*(slot(n) for n in range(1, 2 * KEPT_UNDONE)))
+    hidden, *named = standing(stack, [], 10)
+    assert "effects from number 10 on" in hidden
+    assert len(named) == KEPT_UNDONE
+    assert named[-1] == f"effect {2 * KEPT_UNDONE - 1}: mail.send: applied"
+    assert standing(stack.trimmed(KEPT_UNDONE), [], 10) == [hidden, *named]
+    assert standing(stack_of(slot(1)), [], 2) == []

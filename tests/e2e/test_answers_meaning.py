@@ -126,7 +126,7 @@ async def test_a_check_decides_about_an_answer_that_reports_an_error(office):
     result, called = await ran(office, "create_found")
     assert (result["outcome"], called) == ("rolled_back", ["create_found", "found", "remove"])
     result, called = await ran(office, "create_absent")
-    assert (result["outcome"], state_of(result)) == ("failed", [(1, "not_sent")])
+    assert (result["outcome"], state_of(result)) == ("failed", [(1, "failed")])
     assert set(called) == {"create_absent", "absent"}
 
 
@@ -135,7 +135,7 @@ async def test_an_error_of_a_tool_with_a_check_is_verified_before_it_counts(offi
     assert (result["outcome"], called) == ("rolled_back", ["refused_late", "found", "remove"])
     assert "disk was lost" not in last_answer(office[0], "refused_late")
     result, called = await ran(office, "refused_early")
-    assert (result["outcome"], state_of(result)) == ("failed", [(1, "not_sent")])
+    assert (result["outcome"], state_of(result)) == ("failed", [(1, "failed")])
     assert "the name is taken" in last_answer(office[0], "refused_early")
     result, called = await ran(office, "refused")
     assert (result["outcome"], called, state_of(result)) == ("failed", ["refused"], [(1, "failed")])

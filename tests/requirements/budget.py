@@ -159,4 +159,32 @@ ROWS = (
         "time also runs out between the calls of a program",
         in_file("e2e/test_programs.py", "test_time_runs_out_between_the_calls_of_a_program_too"),
     ),
+    row(
+        "budget:overshot",
+        "issue 12",
+        "a bill above its reservation is an event and counted in full; the run stops as its budget says before it acts",
+        in_file(
+            "e2e/test_overshot.py",
+            "test_a_bill_above_its_reservation_is_counted_in_full_and_stops_the_run_before_it_acts",
+            "test_with_on_exhausted_ask_a_person_may_pay_and_the_answer_is_acted_on",
+            "test_without_a_ceiling_the_run_goes_on_and_the_event_is_there",
+            "test_an_answer_that_ends_the_run_ends_it_however_dear_it_was",
+        ),
+    ),
+    row(
+        "budget:marked",
+        "issue 12",
+        "what a model has billed beyond what was asked is assumed from then on, and forgotten as it bills honestly",
+        in_file(
+            "e2e/test_overshot.py",
+            "test_later_runs_reserve_what_the_endpoint_has_billed_until_it_is_honest_again",
+        ),
+        in_file(
+            "activities/test_observations.py",
+            "test_what_a_model_billed_beyond_what_was_asked_is_assumed_from_then_on",
+            "test_honest_bills_bring_the_trust_back_step_by_step",
+            "test_a_model_that_nobody_can_afford_any_more_is_believed_again_after_a_while",
+            "test_only_so_many_models_are_remembered",
+        ),
+    ),
 )

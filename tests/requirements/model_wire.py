@@ -146,4 +146,36 @@ ROWS = (
             "test_lone_surrogates_in_names_and_ids_harm_nothing",
         ),
     ),
+    row(
+        "model:wire",
+        "issue 12",
+        "whether a model is offered functions or asked for JSON follows from evidence that no single answer turns, and "
+        "is found out anew",
+        in_file(
+            "e2e/test_wire.py",
+            "test_one_chatty_first_answer_changes_the_wire_of_no_other_run",
+            "test_a_model_known_to_call_functions_is_asked_for_them_again_after_chatting",
+            "test_an_endpoint_that_ignored_functions_in_two_runs_is_asked_for_json_from_the_start",
+            "test_an_endpoint_that_takes_no_json_schema_is_asked_for_functions_again_and_nobody_is_asked",
+        ),
+        in_file(
+            "activities/test_observations.py",
+            "test_a_run_whose_model_wrote_text_tries_json_and_no_other_run_does",
+            "test_where_json_worked_in_several_runs_others_begin_with_it_until_a_function_is_called",
+            "test_a_model_that_has_called_functions_must_chat_several_times_in_a_row_to_be_doubted",
+            "test_an_endpoint_that_refused_json_is_asked_for_it_again_when_its_model_only_chats",
+        ),
+    ),
+    row(
+        "model:bounded",
+        "issue 12",
+        "an answer of the endpoint is bounded in bytes and in time, whatever its status, and is never unpacked",
+        in_file(
+            "activities/test_completion.py",
+            "test_an_answer_without_end_is_not_read_to_its_end_whatever_its_status",
+            "test_an_answer_that_drips_is_given_up_although_it_never_falls_silent",
+            "test_an_answer_that_is_compressed_though_nobody_asked_for_that_is_not_unpacked",
+        ),
+        in_file("e2e/test_wire.py", "test_an_endpoint_whose_answer_never_ends_is_a_fault_that_is_asked_about"),
+    ),
 )

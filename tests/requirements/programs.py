@@ -444,4 +444,62 @@ ROWS = (
             "test_the_lines_for_a_model_are_bounded_and_say_how_many_are_left_out",
         ),
     ),
+    row(
+        "program:shapes",
+        "issue 12 Done 5",
+        "scripts in every layout and with every kind of work run in the jail and make each call once, whatever their "
+        "helpers are called",
+        in_file(
+            "sandbox/test_shapes.py",
+            "test_scripts_of_every_shape_run_in_the_jail_and_make_each_call_once",
+            "test_the_table_has_many_shapes_and_the_sample_all_their_parts",
+        ),
+        in_file(
+            "sandbox/test_runner.py",
+            "test_an_entry_that_was_started_and_failed_unseen_is_the_end_of_the_program",
+            "test_a_run_amid_a_run_makes_the_calls_of_both_and_gives_the_results_to_each",
+        ),
+        in_file("soak/test_shapes.py", "test_every_script_of_the_table_runs_in_the_jail"),
+    ),
+    row(
+        "program:settled",
+        "issue 12",
+        "a call that took place and whose answer is lost raises OutcomeSettled with what is known, live and replayed; "
+        "what a check finds is still the answer",
+        in_file(
+            "e2e/test_program_outcomes.py",
+            "test_a_call_that_a_person_says_happened_raises_what_is_known_and_is_told_as_done",
+            "test_the_error_can_be_caught_and_carries_what_is_known",
+            "test_a_program_that_is_fed_its_journal_gets_the_same_error",
+            "test_a_check_that_finds_the_result_still_gives_it_to_the_program",
+            "test_a_call_that_a_person_says_did_not_happen_is_a_tool_error_and_does_not_stand",
+        ),
+    ),
+    row(
+        "program:stands",
+        "issue 12; issue 12 Done 5",
+        "however a program ends, also after a kill in any round with any verdict, its model is told which effects "
+        "stand, and nothing is sent twice",
+        in_file(
+            "e2e/test_program_outcomes.py",
+            "test_however_a_program_ends_its_model_is_told_which_effects_stand",
+            "test_a_program_that_ends_with_its_budget_is_told_of_in_the_closing_summary",
+            "test_a_program_whose_effects_were_undone_is_told_what_could_not_be",
+            "test_a_program_that_diverges_leaves_its_model_told",
+            "test_a_program_whose_jail_cannot_be_made_again_ends_and_its_run_goes_on",
+        ),
+        in_file(
+            "backstay/test_undo_stack.py",
+            "test_what_stands_is_named_in_order_unless_it_was_undone",
+            "test_of_many_effects_that_stand_the_last_are_named",
+        ),
+        in_file(
+            "crash/test_program_verdicts.py",
+            "test_after_a_kill_amid_a_call_of_a_program_the_verdict_leaves_the_model_told",
+            "test_the_matrix_has_every_round_with_every_verdict_and_the_sample_every_verdict",
+        ),
+        in_file(
+            "soak/test_program_verdicts.py", "test_after_a_kill_in_any_other_round_the_verdict_leaves_the_model_told"
+        ),
+    ),
 )

@@ -66,6 +66,7 @@ def check(source, importable=STANDARD):
         "from __future__ import annotations\nimport xml.etree.ElementTree as tree\nreturn str(tree)",
         "async def pages():\n    yield 1\nreturn [page async for page in pages()]",
         "async def one():\n    return 1\nreturn await one()",
+        "async def go():\n    return 1\nasyncio.run(go())",
         "class mine:\n    async def search(self): ...\nmine().search",
         "return mail.search.__name__",
     ],
@@ -81,7 +82,7 @@ def test_nothing_is_said_of_a_program_that_fits(source):
         ("x = 1\nreturn from", ["line 2: invalid syntax"]),
         ("def f():\n    await mail.search(query='x')", ["line 2: 'await' outside async function"]),
         ("yield 1", ["line 1: 'yield' outside function"]),
-        ("async def main(user):\n    pass", ["line 1: main is called without arguments; give its parameters defaults"]),
+        ("async def main():\n    yield 1", ["line 1: main must return its result, not yield it"]),
         (
             "import subprocess\nimport requests.auth\nimport jsn",
             [
@@ -142,7 +143,7 @@ def test_nothing_is_said_of_a_program_that_fits(source):
         ),
         (
             "from sandbox_py.client import post",
-            ["line 1: sandbox_py.client has no post; there is: ToolError, UNSET, call, result"],
+            ["line 1: sandbox_py.client has no post; there is: OutcomeSettled, ToolError, UNSET, call, result"],
         ),
         ("import sandbox_py.tools", ["line 1: there is no module sandbox_py.tools; import sandbox_py.servers"]),
         ("exit(1)", ["line 1: exit is not defined"]),

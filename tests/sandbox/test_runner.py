@@ -57,12 +57,43 @@ SYNC = "def main():\n    return asyncio.run(mail.send())\n"
         (f"{SYNC}x = main()\nprint(x)", {}),
         (f"{SYNC}def go():\n    return main()\nx = go()\nprint(x)", {}),
         (f"{SYNC}def other():\n    pass\nx = other()\nprint(x)", {}),
+        (f"{ASYNC}asyncio.ensure_future(main())", {}),
+        (f"{ASYNC}asyncio.create_task(main())\nprint(1)", {}),
+        (f"{ASYNC}tasks = [asyncio.create_task(main())]\nawait asyncio.sleep(1)", {}),
+        (f"{ASYNC}asyncio.get_event_loop().run_until_complete(main())\nprint(1)", {}),
+        (f"{ASYNC}async def go():\n    return asyncio.run(main())\nreturn await go()", {}),
+        (f"{ASYNC}await asyncio.sleep(1)", {}),
+        (f"{ASYNC}await asyncio.sleep(1)\nx = asyncio.run(main())\nprint(x)", {}),
     ],
 )
 async def test_a_program_that_starts_itself_is_not_started_again(sandbox, source, result):
     played = await play(sandbox, source)
     assert [len(batch) for batch in played.batches] == [1]
     assert played.result == result
+
+
+async def test_an_entry_that_was_started_and_failed_unseen_is_the_end_of_the_program(sandbox):
+    failing = "async def main():\n    raise ValueError('enough')\ntask = asyncio.ensure_future(main())\n"
+    run = "asyncio.get_event_loop().run_until_complete(asyncio.sleep(1))"
+    assert (await play(sandbox, f"{failing}{run}")).error["type"] == "ValueError"
+    seen = f"{failing}{run}\nprint(task.exception())"
+    assert (await play(sandbox, seen)).result is None
+
+
+async def test_a_run_amid_a_run_makes_the_calls_of_both_and_gives_the_results_to_each(sandbox):
+    source = body(
+        """
+async def outer(n):
+    first = await mail.find(n=n)
+    return [first["n"], asyncio.run(inner(n))]
+async def inner(n):
+    return (await crm.find(n=n * 10))["n"]
+return await asyncio.gather(outer(1), outer(2))
+"""
+    )
+    played = await play(sandbox, source)
+    assert played.result == [[1, 10], [2, 20]]
+    assert sum(map(len, played.batches)) == 4
 
 
 async def test_calls_that_run_together_are_one_batch_numbered_in_the_order_they_were_made(sandbox):
@@ -186,7 +217,7 @@ IN_A_GROUP = "async with asyncio.TaskGroup() as g:\n    g.create_task(mail.send(
         ("def f(): f()\nf()", "RecursionError", "maximum recursion depth exceeded"),
         ("await asyncio.Event().wait()", "Deadlock", "awaits something that nothing will complete. (line 1)"),
         ("await asyncio.get_running_loop().create_future()", "Deadlock", "(line 1)"),
-        ("async def main(a):\n    pass", "SyntaxError", "main is called without arguments"),
+        ("async def main():\n    yield 1", "SyntaxError", "main must return its result, not yield it"),
         ("input()", "EOFError", "(line 1)"),
         ("import threading\nthreading.Thread(target=print).start()", "RuntimeError", "can't start new thread (line 2)"),
         ("import os\nos.fork()", "PermissionError", "(line 2)"),
@@ -498,15 +529,12 @@ async def test_the_rest_of_asyncio_and_what_it_needs_come_when_they_are_asked_fo
                 asyncio.nothing
             except AttributeError as error:
                 parts.append(str(error))
-            try:
-                asyncio.run(asyncio.sleep(0))
-            except RuntimeError as error:
-                parts.append(str(error))
+            parts.append(asyncio.run(asyncio.sleep(0, 4)))
             logging.warning("to the output")
             return [early, *parts]
         """
     )
-    played = await play(sandbox, source.replace("asyncio.run(asyncio.sleep(0))", "asyncio.run(None)"))
+    played = await play(sandbox, source)
     assert played.result == [
         [],
         True,
@@ -521,6 +549,6 @@ async def test_the_rest_of_asyncio_and_what_it_needs_come_when_they_are_asked_fo
         3,
         "asyncio",
         "module 'asyncio' has no attribute 'nothing'",
-        "asyncio.run() cannot be called from a running event loop",
+        4,
     ]
     assert played.halted.output == "WARNING:root:to the output\n"

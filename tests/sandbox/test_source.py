@@ -37,6 +37,12 @@ async def run(source):
         ("def solve():\n    return 0\ndef main():\n    return 9", 9),
         ("def helper():\n    return 10\nreturn helper()", 10),
         ("class main: pass\nreturn 11", 11),
+        ("def solve(x):\n    return x\nreturn solve(12)", 12),
+        ("def main(x):\n    return x\ndef solve():\n    return main(13)", 13),
+        ("def main(*, x):\n    return x\nvalue = main(x=14)\nreturn value", 14),
+        ("def solve(x):\n    return x", None),
+        ("def main():\n    yield 15\nreturn [*main()][0]", 15),
+        ("async def main():\n    return 16\nimport asyncio\nawait asyncio.sleep(0)", 16),
     ],
 )
 async def test_a_program_is_the_body_of_main_or_defines_main_or_solve(source, result):
@@ -57,6 +63,7 @@ MAIN = "import asyncio\nran = []\nasync def main():\n    ran.append(1)\n    retu
         "if __name__ == '__main__':\n    asyncio.run(main())",
         "await asyncio.sleep(0)\nawait main()",
         "await asyncio.sleep(0)\nasyncio.run(main())",
+        "import sys\nsys.exit(asyncio.run(main()))",
     ],
 )
 async def test_however_a_program_starts_its_main_it_runs_once_and_its_result_is_kept(start):

@@ -18,7 +18,8 @@ from backstay.task.result import Failure
 from backstay.task.status import State
 from backstay.task.task import Task
 from backstay.tools.tool import Tool, ToolCall, ToolResult
-from workflows.state import KEPT_ANSWERS, RunState
+from workflows.carrying import packed, unpacked
+from workflows.state import KEPT_ANSWERS, KEPT_WRITES, RunState, write_key
 from workflows.work import (
     MOST_HELD,
     BegunBatch,
@@ -71,6 +72,8 @@ def states(draw):
     state.record_decision("decide", draw(TEXT), AT, verified=True, verdict="approve", request_id="r1")
     state.record_refusal(draw(TEXT), AT, "DecisionRefused")
     state.votes["undo"] = ("ana",)
+    state.record_write(ToolCall(id="c1", tool=Tool(name="mail.send_email"), arguments={"to": "a"}), 1, AT)
+    state.record_write_ended(1, draw(TEXT))
     state.keep_digest("r1", "d")
     state.closed["r1"] = "approve by ana"
     state.proofs = 1
@@ -123,6 +126,21 @@ def test_what_is_held_back_has_a_bound_and_comes_out_in_order():
 @given(states())
 def test_a_state_comes_back_whole_from_its_json(state):
     assert RunState.model_validate_json(state.model_dump_json()) == state
+
+
+def write(number):
+    return ToolCall(id="c1", tool=Tool(name="mail.send_email"), arguments={"to": f"{number}"})
+
+
+def test_the_writes_that_are_remembered_are_the_last_ones_also_after_the_state_was_carried_over():
+    state = RunState(run="r", task=Task(text="t"))
+    for number in range(KEPT_WRITES + 10):
+        state.record_write(write(number), number, AT)
+    state = RunState.model_validate(unpacked(packed(state.model_dump(mode="json", by_alias=True))))
+    state.record_write(write("last"), 1000, AT)
+    known = [number for number in range(KEPT_WRITES + 10) if write_key(write(number)) in state.writes]
+
+    assert known == list(range(11, KEPT_WRITES + 10))
 
 
 @settings(deadline=None, max_examples=5)

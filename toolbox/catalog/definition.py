@@ -119,6 +119,8 @@ def define(
         parallel=parallel,
         previewed=listed.previewed,
         deadline_s=declaration.timeout or timeout,
+        content=declaration.content,
+        egress=listed.annotations.open_world is True if declaration.egress is None else declaration.egress,
     )
     return Definition(
         tool=tool,
@@ -142,7 +144,9 @@ def _said(listed: ListedTool, declaration: Declaration) -> dict[str, Any]:
         "input": listed.input_schema,
         "output": listed.output_schema,
         "annotations": asdict(listed.annotations),
-        "declaration": declaration.model_dump(mode="json", exclude={"timeout", *_unset(declaration)}),
+        "declaration": declaration.model_dump(
+            mode="json", exclude={"timeout", "content", "egress", *_unset(declaration)}
+        ),
         **({"origin": listed.origin} if listed.origin else {}),
     }
 

@@ -1,6 +1,6 @@
 """What an operator declares about one tool in toolbox.json."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -53,3 +53,7 @@ class Declaration(Strict):
     undo_by_effect_id: CallTemplate | None = None
     """What takes the effect back when its result is unknown; no `result` here."""
     verify: Check | None = None
+    content: Literal["own", "others"] = "others"
+    """Whose words its answers hold: `own` vouches that no stranger writes them."""
+    egress: bool | None = None
+    """Whether it reaches out, so that what it is called with leaves; None believes its server's `openWorldHint`."""

@@ -6,7 +6,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from sandbox.guest.programs.errors import ToolError
+from sandbox.guest.programs.errors import OutcomeSettled, ToolError
 from sandbox.guest.programs.tool_calls import ToolCalls
 
 PACKAGE = "sandbox_py"
@@ -20,13 +20,14 @@ _FLAGS = __future__.annotations.compiler_flag
 
 def install(bindings: dict[str, dict[str, str]], tool_calls: ToolCalls) -> dict[str, Any]:
     """Make the package importable and return what a program finds imported already."""
-    names = {"call": tool_calls.call, "result": tool_calls.result, "ToolError": ToolError, "UNSET": UNSET}
+    errors = {"ToolError": ToolError, "OutcomeSettled": OutcomeSettled}
+    names = {"call": tool_calls.call, "result": tool_calls.result, "UNSET": UNSET, **errors}
     package = _module(PACKAGE, {}, package=True)
     package.__dict__["client"] = _module(f"{PACKAGE}.client", names)
     package.__dict__["servers"] = servers = _module(f"{PACKAGE}.servers", {}, package=True)
     for provider, sources in bindings.items():
         servers.__dict__[provider] = _provider(f"{PACKAGE}.servers.{provider}", sources, names)
-    return {**{name: servers.__dict__[name] for name in bindings}, "result": tool_calls.result, "ToolError": ToolError}
+    return {**{name: servers.__dict__[name] for name in bindings}, "result": tool_calls.result, **errors}
 
 
 def is_binding(filename: str) -> bool:

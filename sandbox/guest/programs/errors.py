@@ -20,6 +20,22 @@ class ToolError(Exception):
         self.tool = tool
 
 
+class OutcomeSettled(Exception):
+    """A call took place, and its answer is lost; it must not be made again.
+
+    It is no ToolError: what is done about a tool that failed, such as another try, would do it twice.
+    """
+
+    happened = True
+
+    def __init__(self, message: str = "", tool: str = "", effect: int = 0, by: str = "") -> None:
+        """Hold what is known: the tool, the number of the effect, and who found out that it took place."""
+        super().__init__(message)
+        self.tool = tool
+        self.effect = effect
+        self.by = by
+
+
 class NeverAwaited(RuntimeError):
     """A call was started, but nothing awaits it."""
 

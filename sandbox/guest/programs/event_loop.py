@@ -6,12 +6,15 @@ from collections import deque
 from collections.abc import Callable
 from contextvars import Context
 from heapq import heappop, heappush
+from types import CodeType
 from typing import Any
 from weakref import WeakSet
 
 from sandbox.guest.programs.clock import Clock
 
 _PATIENCE = 10_000
+_enter_task: Any = vars(tasks)["_enter_task"]
+_leave_task: Any = vars(tasks)["_leave_task"]
 
 
 def keep_order() -> None:
@@ -24,6 +27,29 @@ def keep_order() -> None:
 
     for module in (tasks, sys.modules["asyncio"]):
         vars(module)["as_completed"] = as_completed
+
+
+def start_anywhere() -> None:
+    """Let create_task take coroutines before the loop runs, as ensure_future does: there is only this one loop."""
+
+    def create_task(coro: Any, **options: Any) -> Any:
+        """Run a coroutine beside the others."""
+        return events.get_event_loop().create_task(coro, **options)
+
+    for module in (tasks, sys.modules["asyncio"]):
+        vars(module)["create_task"] = create_task
+
+
+def nest_runs(runners: Any) -> None:
+    """Let asyncio.run be called where the loop runs already."""
+    real: Any = runners.run
+
+    def run(main: Any, **options: Any) -> Any:
+        """Run a coroutine and return its result."""
+        running = events._get_running_loop()  # noqa: SLF001 - the only way to ask
+        return real(main, **options) if running is None else running.run_until_complete(main)
+
+    runners.run = run
 
 
 class Deadlock(RuntimeError):
@@ -50,15 +76,16 @@ class Loop(events.AbstractEventLoop):
         self._factory: Any = None
         self._on_error: Any = None
         self._generators: WeakSet[Any] = WeakSet()
-        self.results: dict[Any, Any] = {}
-        """What coroutines that were run to their end returned, by their code."""
+        self.entry: CodeType | None = None
+        """The code of the program's entry."""
+        self.entry_tasks: list[Any] = []
+        """The tasks that run the entry, in the order in which they were made."""
 
     def run_until_complete(self, future: Any) -> Any:
         """Run until the future is done and return its result."""
         task = tasks.ensure_future(future, loop=self)
         self._run(task.done)
-        self.results[getattr(task.get_coro(), "cr_code", None)] = result = task.result()
-        return result
+        return task.result()
 
     def run_forever(self) -> None:
         """Run until `stop`."""
@@ -71,8 +98,11 @@ class Loop(events.AbstractEventLoop):
         self._run(lambda: not self._ready or next(turns, None) is None)
 
     def _run(self, done: Callable[[], bool]) -> None:
-        if events._get_running_loop() is not None:  # noqa: SLF001 - the only way to ask
-            raise RuntimeError("This event loop is already running")
+        """Run until it is done; a task that is under way and asks for that stands aside meanwhile."""
+        outside = events._get_running_loop()  # noqa: SLF001 - the only way to ask
+        current = None if outside is None else tasks.current_task(self)
+        if current is not None:
+            _leave_task(self, current)
         hooks = sys.get_asyncgen_hooks()
         sys.set_asyncgen_hooks(firstiter=self._generators.add, finalizer=self._finalize)
         events._set_running_loop(self)  # noqa: SLF001 - what every event loop must call
@@ -80,8 +110,10 @@ class Loop(events.AbstractEventLoop):
             while not done():
                 self._turn()
         finally:
-            events._set_running_loop(None)  # noqa: SLF001 - what every event loop must call
+            events._set_running_loop(outside)  # noqa: SLF001 - what every event loop must call
             sys.set_asyncgen_hooks(*hooks)
+            if current is not None:
+                _enter_task(self, current)
 
     def _turn(self) -> None:
         self._clock.tick()
@@ -95,6 +127,9 @@ class Loop(events.AbstractEventLoop):
             self._turns = 0
             self._answered = self._make_calls()
         for _ in range(len(self._ready)):
+            if not self._ready:
+                # A nested run has taken what was ready.
+                break
             handle = self._ready.popleft()
             if not handle.cancelled():
                 handle._run()  # noqa: SLF001 - what an event loop does with a handle
@@ -150,8 +185,12 @@ class Loop(events.AbstractEventLoop):
     def create_task(self, coro: Any, *, name: str | None = None, context: Context | None = None) -> Any:
         """Run a coroutine beside the others."""
         if self._factory is not None:
-            return self._factory(self, coro, context=context) if context else self._factory(self, coro)
-        return tasks.Task(coro, loop=self, name=name, context=context)
+            task = self._factory(self, coro, context=context) if context else self._factory(self, coro)
+        else:
+            task = tasks.Task(coro, loop=self, name=name, context=context)
+        if self.entry is not None and getattr(coro, "cr_code", None) is self.entry:
+            self.entry_tasks.append(task)
+        return task
 
     def set_task_factory(self, factory: Any) -> None:
         """Make tasks with this function."""

@@ -6,13 +6,13 @@ import os
 import sys
 from asyncio import events
 from collections.abc import Callable
-from types import CodeType, CoroutineType, FrameType, ModuleType
+from types import CoroutineType, FrameType, ModuleType
 from typing import Any, Self
 
 from sandbox.guest.programs.bindings import PACKAGE, install
 from sandbox.guest.programs.clock import Clock
 from sandbox.guest.programs.errors import describe_error
-from sandbox.guest.programs.event_loop import Deadlock, Loop, LoopPolicy, keep_order
+from sandbox.guest.programs.event_loop import Deadlock, Loop, LoopPolicy, keep_order, nest_runs, start_anywhere
 from sandbox.guest.programs.host_pipe import HostPipe
 from sandbox.guest.programs.imports import ModuleChanges
 from sandbox.guest.programs.randomness import SeededRandomness
@@ -32,9 +32,7 @@ class EntryWatch:
 
     def __init__(self, prepared: Prepared) -> None:
         """Watch for the entry's own code; a top level that starts nothing is not slowed down by being watched."""
-        codes = (code for code in prepared.code.co_consts if isinstance(code, CodeType))
-        entries = (code for code in codes if code.co_name == prepared.entry)
-        self.code = next(entries, None) if _may_start(prepared) else None
+        self.code = prepared.own_entry if prepared.is_module and _may_start(prepared) else None
         """The entry's code, when it is watched for."""
         self.started = False
         self.value: Any = None
@@ -85,6 +83,8 @@ class Session:
         set_policy(LoopPolicy(self._loop))
         watch(self._tool_calls)
         keep_order()
+        start_anywhere()
+        changes.add("asyncio.runners", nest_runs)
 
     def answer(self, start: dict[str, Any]) -> str:
         """Run the program of a start frame and return what it ended with, as JSON."""
@@ -109,16 +109,30 @@ class Session:
         sys.modules["__main__"] = module
         sys.argv = ["program"]
         try:
+            self._loop.entry = prepared.own_entry
             with EntryWatch(prepared) as watched:
                 exec(prepared.code, vars(module))  # noqa: S102 - the program is what this process is for
-            if watched.started:
-                value = self._loop.results.get(watched.code, watched.value)
-            else:
+            value = watched.value
+            if not watched.started and not self._loop.entry_tasks:
                 value = self._called(prepared, vars(module)[prepared.entry])
+            if value is None:
+                value = self._entry_result()
         except Deadlock as stuck:
             raise Deadlock(f"{stuck}{waits(self._loop)}") from None
         settle(self._loop, self._tool_calls)
         return value
+
+    def _entry_result(self) -> Any:
+        """Return what the entry returned to the tasks that the program made of it; those still under way end first."""
+        for task in self._loop.entry_tasks:
+            if not task.done():
+                self._loop.run_until_complete(task)
+        for task in self._loop.entry_tasks:
+            if getattr(task, "_log_traceback", False):
+                # It failed, and the program has not looked.
+                task.result()
+        ended = [task for task in self._loop.entry_tasks if not task.cancelled() and task.exception() is None]
+        return ended[-1].result() if ended else None
 
     def _called(self, prepared: Prepared, entry: Callable[[], Any]) -> Any:
         """Call the program's entry and wait for what it returns."""

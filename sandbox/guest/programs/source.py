@@ -1,8 +1,9 @@
 """Turn a program's source into code by the one rule that the check on the host and the runner in the jail share.
 
-A module that defines `main` or `solve` at top level is run by calling that function without arguments. Any other source
-is the body of `async def main()`, with the scoping of a module: what it binds is global, so nested functions may say
-`global` and classes can be pickled; only names that a nested function calls `nonlocal` stay local to the body.
+A module that defines `main` or `solve` at top level, so that it can be called without arguments, is run by calling that
+function. Any other source is the body of `async def main()`, with the scoping of a module: what it binds is global, so
+nested functions may say `global` and classes can be pickled; only names that a nested function calls `nonlocal` stay
+local to the body.
 """
 
 import ast
@@ -20,6 +21,7 @@ LIMIT = 64 * 1024
 _ENDLESS = re.compile(r"(?:\.[ \t\f\r\n\\]*+\w++[ \t\f\r\n\\]*+){100}")
 ENTRIES = ("main", "solve")
 Node = TypeVar("Node", bound=ast.AST)
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 _SUSPENDING = (ast.Return, ast.Await, ast.AsyncFor, ast.AsyncWith)
 
 
@@ -31,6 +33,10 @@ class Prepared(NamedTuple):
     code: CodeType
     entry: str
     """The name to call without arguments; what it returns is awaited when it can be."""
+    own_entry: CodeType | None
+    """The code of the function that is the source's own entry; None where the source is a body without one."""
+    is_module: bool
+    """Whether the source runs as a module, which may start its entry itself."""
 
 
 def prepare(source: str) -> Prepared:
@@ -46,9 +52,13 @@ def prepare(source: str) -> Prepared:
     warnings.filterwarnings("ignore", module=re.escape(FILENAME))
     try:
         tree = ast.parse(source.removeprefix("\ufeff"), FILENAME)
-        entry = _entry(tree)
-        module = tree if entry else _as_body(tree, source)
-        return Prepared(tree, compile(module, FILENAME, "exec", dont_inherit=True), entry or ENTRIES[0])
+        function = _entry(tree)
+        is_module = function is not None and _is_module(tree, function)
+        module = tree if is_module else _as_body(tree, source)
+        code = compile(module, FILENAME, "exec", dont_inherit=True)
+        entry = function.name if function is not None and is_module else ENTRIES[0]
+        own_entry = None if function is None else _code_of(code if is_module else _code_of(code, entry), function.name)
+        return Prepared(tree, code, entry, own_entry, is_module)
     except (RecursionError, MemoryError):
         raise _fault("the program is nested too deeply to compile; use fewer levels and shorter expressions") from None
     except UnicodeError:
@@ -86,24 +96,46 @@ def _is_target(node: ast.expr) -> bool:
     return isinstance(getattr(node, "ctx", None), ast.Store | ast.Del)
 
 
-def _entry(tree: ast.Module) -> str | None:
-    """Return the function to call, or None for a body; what only starts that function is not left to run twice."""
+def _entry(tree: ast.Module) -> Function | None:
+    """Return the function that is the program's entry: one that needs no arguments; others are helpers like any."""
     defined = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
-    name = next((name for name in ENTRIES if name in defined), None)
-    if name is None:
+    function = next((defined[name] for name in ENTRIES if name in defined and not _needs(defined[name])), None)
+    if function is not None and any(isinstance(node, ast.Yield | ast.YieldFrom) for node in own(function.body)):
+        if not _is_named(tree, function):
+            raise _fault(f"{function.name} must return its result, not yield it", function)
         return None
-    function = defined[name]
-    start = tree.body.pop() if _starts(tree.body[-1], name) else None
-    if any(isinstance(node, _SUSPENDING) or getattr(node, "is_async", 0) for node in own(tree.body)):
-        if start is not None:
-            tree.body.append(_return_of(function, start))
-        return None
+    return function
+
+
+def _code_of(outside: CodeType | None, name: str) -> CodeType | None:
+    """Return the code of the last function of this name that is defined directly in some code."""
+    inside = () if outside is None else outside.co_consts
+    return next((found for found in reversed(inside) if isinstance(found, CodeType) and found.co_name == name), None)
+
+
+def _needs(function: Function) -> bool:
+    """Return whether the function cannot be called without arguments."""
     given = [*function.args.posonlyargs, *function.args.args]
-    if len(function.args.defaults) < len(given) or None in function.args.kw_defaults:
-        raise _fault(f"{name} is called without arguments; give its parameters defaults", function)
-    if any(isinstance(node, ast.Yield | ast.YieldFrom) for node in own(function.body)):
-        raise _fault(f"{name} must return its result, not yield it", function)
-    return name
+    return len(function.args.defaults) < len(given) or None in function.args.kw_defaults
+
+
+def _is_named(tree: ast.Module, function: Function) -> bool:
+    """Return whether the program names the function anywhere else, and so uses it itself."""
+    others = (inner for node in tree.body if node is not function for inner in ast.walk(node))
+    return any(isinstance(node, ast.Name) and node.id == function.name for node in others)
+
+
+def _is_module(tree: ast.Module, entry: Function) -> bool:
+    """Return whether the source runs as a module; what only starts the entry is not left to run twice."""
+    start = tree.body.pop() if _starts(tree.body[-1], entry.name) else None
+    inside = list(own(tree.body))
+    if not any(isinstance(node, _SUSPENDING) or getattr(node, "is_async", 0) for node in inside):
+        return True
+    if start is None and not any(isinstance(node, ast.Return) for node in inside) and not _is_named(tree, entry):
+        start = entry
+    if start is not None:
+        tree.body.append(_return_of(entry, start))
+    return False
 
 
 def _starts(statement: ast.stmt, name: str) -> bool:
@@ -115,6 +147,8 @@ def _starts(statement: ast.stmt, name: str) -> bool:
             pass
         case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id="asyncio"), attr="run"), args=[call])):
             pass
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id="sys"), attr="exit"), args=[code])):
+            return _starts(ast.Expr(value=code), name)
         case ast.Expr(value=call):
             pass
         case _:
@@ -126,7 +160,7 @@ def _starts(statement: ast.stmt, name: str) -> bool:
             return False
 
 
-def _return_of(function: ast.FunctionDef | ast.AsyncFunctionDef, start: ast.stmt) -> ast.Return:
+def _return_of(function: Function, start: ast.stmt) -> ast.Return:
     call = _at(start, ast.Call(func=_at(start, ast.Name(id=function.name, ctx=ast.Load())), args=[], keywords=[]))
     waits = isinstance(function, ast.AsyncFunctionDef)
     return _at(start, ast.Return(value=_at(start, ast.Await(value=call)) if waits else call))

@@ -5,7 +5,7 @@ from collections.abc import Awaitable
 from typing import Any
 
 from sandbox.guest.programs.clock import Clock
-from sandbox.guest.programs.errors import NeverAwaited, ToolError
+from sandbox.guest.programs.errors import NeverAwaited, OutcomeSettled, ToolError
 from sandbox.guest.programs.host_pipe import HostPipe
 from sandbox.guest.programs.strict_json import encode
 
@@ -31,7 +31,7 @@ class ToolCalls:
     def call(self, tool: str, arguments: dict[str, Any]) -> Awaitable[Any]:
         """Call a tool with these arguments, as they are now; await its answer.
 
-        Raises ToolError when awaited and the tool fails.
+        Raises ToolError when awaited and the tool fails, OutcomeSettled when it took place and its answer is lost.
         """
         if not isinstance(tool, str):
             raise TypeError(f"a tool is named by a str, not by {type(tool).__name__}")
@@ -75,5 +75,11 @@ class ToolCalls:
             if "ok" in result:
                 future.set_result(result["ok"])
             else:
-                future.set_exception(ToolError(result["error"]["message"], result["error"]["type"], tool))
+                future.set_exception(_error(result["error"], tool))
         return True
+
+
+def _error(error: dict[str, Any], tool: str) -> Exception:
+    if "effect" in error:
+        return OutcomeSettled(error["message"], tool, error["effect"], error["by"])
+    return ToolError(error["message"], error["type"], tool)

@@ -1,0 +1,110 @@
+"""What the answers of the endpoint have shown of its models, for as long as the worker lives."""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+import structlog
+
+from activities.model.transcript import Transcript
+from system.clock import uptime
+
+RUNS = 2
+"""In how many runs a model must have answered as JSON what it did not call, before others begin with JSON."""
+CHATTY = 3
+"""How many first answers in a row without a call make it doubtful again that a model calls functions."""
+PROBE_EVERY = 20
+"""One in this many runs begins with functions all the same, to find out whether they work by now."""
+DOUBTED_S = 3600
+"""How long a bill above what was asked for is held against a model that cannot show that it is honest."""
+MOST_MODELS = 1000
+"""Tasks name models, so there could be any number of them."""
+Form = Literal["text", "json"]
+"""How a model answered that was to call functions: in plain text, or, when asked for that, in JSON."""
+
+log = structlog.get_logger("backstay.model")
+
+
+@dataclass
+class Observed:
+    """Hold what is known of one model."""
+
+    calls_functions: bool = False
+    takes_no_json: bool = False
+    texts: int = 0
+    """How many first answers have been text since the model last called a function."""
+    json_runs: set[str] = field(default_factory=set)
+    """Runs in which JSON worked where functions were ignored; no more than count."""
+    begun: int = 0
+    factor: float = 1.0
+    """What it bills, as a multiple of the most that a request could cost."""
+    doubted_until: float = 0.0
+
+
+class Observations:
+    """Choose by evidence how a model is asked, and what its answers may cost."""
+
+    def __init__(self, clock: Callable[[], float] = uptime) -> None:
+        """Know nothing."""
+        self._clock = clock
+        self._models: OrderedDict[str, Observed] = OrderedDict()
+
+    def of(self, model: str) -> Observed:
+        """Return what is known of a model."""
+        self._models.setdefault(model, Observed())
+        self._models.move_to_end(model)
+        while len(self._models) > MOST_MODELS:
+            self._models.popitem(last=False)
+        return self._models[model]
+
+    def asks_as_json(self, model: str, transcript: Transcript) -> bool:
+        """Return whether a run asks for actions as JSON, instead of offering functions.
+
+        A run whose model wrote text asks for JSON at its next step. Other runs begin so only where this has worked in
+        several of them, and the model has never called a function.
+        """
+        seen = self.of(model)
+        if seen.takes_no_json or (seen.calls_functions and seen.texts < CHATTY):
+            return False
+        last = next((item for item in reversed(transcript.items) if item["kind"] == "said"), None)
+        if last is not None:
+            return last.get("form") is not None
+        if len(seen.json_runs) < RUNS:
+            return False
+        seen.begun += 1
+        return seen.begun % PROBE_EVERY != 0
+
+    def note_form(self, model: str, run: str, form: Form | None) -> None:
+        """Note how a run's model has answered; None: it called functions."""
+        seen = self.of(model)
+        match form:
+            case None:
+                seen.calls_functions, seen.texts = True, 0
+                seen.json_runs.clear()
+            case "text":
+                seen.texts += 1
+                # What refused JSON once may take it by now.
+                seen.takes_no_json = seen.takes_no_json and seen.texts % CHATTY != 0
+            case "json":
+                if len(seen.json_runs) < RUNS:
+                    seen.json_runs.add(run)
+
+    def factor(self, model: str) -> float:
+        """Return what a call of this model may cost, as a multiple of what it is asked for."""
+        seen = self.of(model)
+        if self._clock() >= seen.doubted_until:
+            # Where nobody can afford the call any more, no honest bill could ever come.
+            seen.factor = 1.0
+        return seen.factor
+
+    def note_bill(self, model: str, billed: int, worst: int) -> None:
+        """Note what an answer was billed that could cost so much at most, had the endpoint kept to what was asked."""
+        seen = self.of(model)
+        if billed <= worst:
+            # Whoever keeps to it again is believed again, step by step.
+            seen.factor = max(1.0, seen.factor / 2)
+        elif worst:
+            seen.factor = max(seen.factor, billed / worst)
+            seen.doubted_until = self._clock() + DOUBTED_S
+            log.warning("model.overbilled", model=model, billed_micro=billed, most_micro=worst, factor=seen.factor)

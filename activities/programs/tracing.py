@@ -1,0 +1,115 @@
+"""Say where the arguments of a program's calls came from: its own text, what it read, or what it computed from that."""
+
+import json
+import re
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from activities.payloads import Payloads, apart
+from activities.programs.journals import Journal, Journals
+from backstay.errors import ArgumentsInvalid
+from backstay.program import Program
+from backstay.provenance.index import Index, texts_in
+from backstay.provenance.lookup import Lookup
+from backstay.provenance.source import MODEL, Source, is_others
+from backstay.provenance.targets import shape_of
+from sandbox.programs.frames import RESULT
+from sandbox.programs.types import Round
+
+KEPT = 32
+"""Indexes of so many programs stay in memory; others are built again from their journals."""
+MOST_LITERALS = 2000
+_LITERAL = re.compile(r"'([^'\n]*)'|\"([^\"\n]*)\"|(\d[\d_.]*)")
+Literals = tuple[tuple[str, tuple[str, ...]], ...]
+"""Texts of a program, and the codes of the places where they stood before the model wrote them into it."""
+
+
+def literals_of(source: str, lookup: Lookup) -> Literals:
+    """Return what a program's text holds that the model had read somewhere."""
+    texts = dict.fromkeys("".join(found.groups(default="")) for found in _LITERAL.finditer(source))
+    parts = (part for text in (source, *texts) for part in lookup.parts_of(text, shape_of("", text)))
+    found = dict.fromkeys((" ".join(part.words), part.codes) for part in parts if part.codes)
+    return tuple(found)[:MOST_LITERALS]
+
+
+@dataclass
+class _Traced:
+    """Hold the index of one program, and up to which round of its journal."""
+
+    index: Index
+    journal: str = ""
+    read: dict[str, None] = field(default_factory=dict)
+    """The codes of what it has read, as a program's own sources."""
+    asked: dict[int, Source] = field(default_factory=dict)
+    """The calls of its last batch, which wait for their answers."""
+
+
+class ProgramTracing:
+    """Keep the indexes of the programs that this worker runs."""
+
+    def __init__(self, payloads: Payloads, journals: Journals) -> None:
+        """Read answers from the journals."""
+        self.payloads = payloads
+        self.journals = journals
+        self._kept: OrderedDict[str, _Traced] = OrderedDict()
+
+    async def lookup(self, run: str, ref: str, program: Program, journal: Journal) -> Lookup:
+        """Return how to find values in all that a program has read up to here."""
+        traced = await self._upto(run, ref, program, journal)
+        return Lookup(traced.index, computed=_computed(traced.read))
+
+    async def read(self, run: str, ref: str, program: Program, journal: Journal) -> tuple[str, ...]:
+        """Return as what a program's own result counts: as computed from what it has read."""
+        return _computed((await self._upto(run, ref, program, journal)).read)
+
+    async def _upto(self, run: str, ref: str, program: Program, journal: Journal) -> _Traced:
+        traced = self._kept.get(f"{run}/{ref}")
+        new = None if traced is None else await self.journals.since(run, journal.ref, traced.journal)
+        if traced is None or new is None:
+            traced, new = _Traced(_begun(program)), await self.journals.rounds(run, journal.ref)
+        for done in new:
+            await self._add(run, program, traced, done)
+        traced.journal = journal.ref
+        self._kept[f"{run}/{ref}"] = traced
+        self._kept.move_to_end(f"{run}/{ref}")
+        while len(self._kept) > KEPT:
+            self._kept.popitem(last=False)
+        return traced
+
+    async def _add(self, run: str, program: Program, traced: _Traced, done: Round) -> None:
+        """Add the answers that a round began with, and note what it asks."""
+        sent = json.loads(done.sent) if done.sent else {}
+        for result in sent.get("results", ()):
+            asked = traced.asked.get(result["i"], Source(kind="tool", tool="engine.unknown", content="others"))
+            traced.read[Source(kind="program", tool=asked.tool, content=asked.content).code] = None
+            payload = result.get("ok", result.get("error"))
+            await apart(payload, lambda code=asked.code, payload=payload: traced.index.add(code, texts_in(payload)))
+        came = json.loads(done.came) if done.came else {}
+        asks: Sequence[dict[str, Any]] = came.get("calls") or ()
+        traced.asked = {call["i"]: await self._source(run, program, call) for call in asks}
+
+    async def _source(self, run: str, program: Program, call: dict[str, Any]) -> Source:
+        name = call["tool"]
+        if name == RESULT:
+            try:
+                name = str((await self.payloads.record(run, str(call["args"].get("ref"))))["label"])
+            except ArgumentsInvalid:
+                name = "engine.unknown"
+        tool = program.tools.get(name)
+        return Source(kind="tool", tool=name, content="others" if tool is None else tool.content)
+
+
+def _begun(program: Program) -> Index:
+    index = Index()
+    index.add(MODEL, program.source)
+    for text, codes in program.literals:
+        for code in codes:
+            index.add(code, text)
+    return index
+
+
+def _computed(read: dict[str, None]) -> tuple[str, ...]:
+    """Return what a computed value counts as: as others' words as soon as others' words were read."""
+    return tuple([code for code in read if is_others(code)] or read)

@@ -1,0 +1,161 @@
+"""Take a text apart into the marks by which it is found again: its words, and each two words that follow each other.
+
+A word is a run of letters and digits; case, width, space, punctuation and invisible marks do not count. So
+`Ana.Keller@Nordwind.example` and `ana keller (at nordwind)` share the words `ana`, `keller` and `nordwind`, and the
+first two of them in order.
+"""
+
+import base64
+import binascii
+import re
+import unicodedata
+from collections.abc import Iterator
+from itertools import islice
+from operator import add
+from typing import Any
+from urllib.parse import unquote
+
+BORDER = "\x1f"
+"""Stands between the values of an answer: words on both sides of it do not follow each other."""
+_WORD = re.compile(rf"[^\W_]+|{BORDER}")
+_PLAIN = bytes(
+    ord(chr(code).lower()) if code < 128 and (chr(code).isalnum() or chr(code) == BORDER) else 32 for code in range(256)
+)
+_BORDER_AS_NOTHING = {BORDER: ""}
+_PERCENT = re.compile(r"%[0-9A-Fa-f]{2}")
+_AROUND = 80
+"""Characters before and after a percent sign that are read with it."""
+# Runs of base64 or hexadecimal digits: in what was said from 24 digits on, in an argument from 12 on.
+_CODED = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{24,}={0,2}")
+_LONG = 12
+"""Where no word is that long, nothing is written in base64 or hexadecimal."""
+_CODED_LEAF = re.compile(r"[A-Za-z0-9+/_-]{12,}={0,2}")
+_LETTERS = re.compile(rf" [^ {BORDER}](?: [^ {BORDER}]){{3,}}(?= )")
+_ESCAPED = re.compile(r"\\[nrtbf]([^\W_]+)")
+_NUMBER = re.compile(r"[-+]?\d{1,15}(?:[.,]\d{1,6})?|\d{1,3}(?:[., ']\d{3})+(?:[.,]\d{1,6})?")
+_INVISIBLE = ((0xAD, 0xAD), (0x34F, 0x34F), (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x2064), (0xFE00, 0xFE0F),
+              (0xFEFF, 0xFEFF))  # fmt: skip
+_UNSEEN = dict.fromkeys(code for first, last in _INVISIBLE for code in range(first, last + 1))
+
+
+def normalise(text: str) -> str:
+    """Return a text as it is compared: compatible forms folded into one, invisible marks gone, small letters."""
+    if text.isascii():
+        return text.lower()
+    folded = unicodedata.normalize("NFKC", text).translate(_UNSEEN).casefold()
+    return folded if folded.isascii() else unicodedata.normalize("NFC", folded)
+
+
+def _in_order(text: str) -> list[str]:
+    """Return the words and borders of a text, in order."""
+    if not text.isascii():
+        return _WORD.findall(normalise(text))
+    # A table does in one pass what is slow as an expression.
+    return text.replace(BORDER, f" {BORDER} ").encode().translate(_PLAIN).decode().split()
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text, in order."""
+    return [word for word in _in_order(text) if word != BORDER]
+
+
+def marks(text: str) -> set[str]:
+    """Return the words and pairs of words of a text, those of what is coded in it included."""
+    in_order = _in_order(text)
+    found = _marks(in_order)
+    longest = max(map(len, in_order), default=0)
+    for part in _decoded(text, coded=longest >= _LONG):
+        found |= _marks(_in_order(part))
+    # One letter after the other, such as "m a l l o r y".
+    found.update(run.replace(" ", "") for run in _LETTERS.findall(f" {' '.join(in_order)} "))
+    return found
+
+
+def _marks(in_order: list[str]) -> set[str]:
+    # A border is no word, and with a word before or after it makes that word again.
+    single = list(map(_BORDER_AS_NOTHING.get, in_order, in_order)) if BORDER in in_order else in_order
+    found = {*single, *map(add, single, islice(single, 1, None))}
+    found.discard("")
+    return found
+
+
+def _decoded(text: str, *, coded: bool) -> Iterator[str]:
+    """Yield what stands in a text in another coding."""
+    if "%" in text:
+        yield from map(unquote, _percent_coded(text))
+    if "\\" in text:
+        yield from _ESCAPED.findall(text)
+    for run in _CODED.findall(text) if coded else ():
+        if (plain := decoded(run)) is not None:
+            yield plain
+
+
+def _percent_coded(text: str) -> Iterator[str]:
+    start = end = 0
+    for found in _PERCENT.finditer(text):
+        if found.start() - _AROUND > end:
+            yield text[start:end]
+            start = found.start() - _AROUND
+        end = found.end() + _AROUND
+    yield text[start:end]
+
+
+def decoded(run: str) -> str | None:
+    """Return the text that a run of base64 or hexadecimal digits stands for, or None."""
+    try:
+        data = bytes.fromhex(run)
+    except ValueError:
+        plain = run.rstrip("=").replace("-", "+").replace("_", "/")
+        try:
+            data = base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
+        except (binascii.Error, ValueError):
+            return None
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return None
+    return text if text.replace("\n", " ").replace("\t", " ").replace("\r", " ").isprintable() else None
+
+
+def coded_in(leaf: str) -> list[str]:
+    """Return the texts that stand in a leaf in base64 or hexadecimal."""
+    runs = [] if len(leaf) > 4096 else _CODED_LEAF.findall(leaf)
+    return [text for text in map(decoded, runs) if text is not None]
+
+
+def spellings(leaf: str) -> Iterator[list[str]]:
+    """Yield the words of a leaf as an enemy may have spelled it: backwards, in base64, in hexadecimal, turned by 13."""
+    data = leaf.encode("utf-8", "replace")
+    yield words(leaf[::-1])
+    yield words(base64.b64encode(data).decode().rstrip("="))
+    yield words(data.hex())
+    yield words(leaf.translate(_TURNED))
+
+
+def numbers(value: Any) -> list[list[str]]:
+    """Return how a number may be written, each way as its words; nothing for what is no number.
+
+    1250.5 is also 1,250.50 and 1.250,50.
+    """
+    if isinstance(value, str):
+        value = _number(value.strip())
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value or abs(value) >= 1e15:  # noqa: PLR0124 - NaN
+        return []
+    whole, _, rest = f"{abs(value):.6f}".rstrip("0").rstrip(".").partition(".")
+    grouped = f"{int(whole):,}".split(",")
+    fractions = [[rest], [rest.ljust(2, "0")]] if rest else [[], ["00"], ["0"]]
+    return [front + fraction for fraction in fractions for front in ([whole], grouped)]
+
+
+def _number(text: str) -> float | None:
+    if not _NUMBER.fullmatch(text):
+        return None
+    plain = text.replace(" ", "").replace("'", "")
+    places = max(plain.rfind("."), plain.rfind(","))
+    if places >= 0 and len(plain) - places - 1 != 3:
+        return float(f"{plain[:places].replace('.', '').replace(',', '')}.{plain[places + 1 :]}")
+    return float(plain.replace(".", "").replace(",", ""))
+
+
+_SMALL = "abcdefghijklmnopqrstuvwxyz"
+_TURNED = str.maketrans(_SMALL + _SMALL.upper(), _SMALL[13:] + _SMALL[:13] + _SMALL.upper()[13:] + _SMALL.upper()[:13])

@@ -1,0 +1,100 @@
+"""Measure what it costs to know where arguments came from: to index an answer, and to look a call up.
+
+python -m benchmarks.provenance
+"""
+
+import random
+import time
+from typing import Any
+
+from backstay.provenance.index import Index, texts_in
+from backstay.provenance.lookup import Lookup
+from benchmarks.page import publish
+from benchmarks.payloads import WORDS, least, log, megabytes_of, prose, table
+
+MEGABYTE = 1_000_000
+LARGE = 20 * MEGABYTE
+STEPS, CALLS = 2000, 2000
+"""How long the run is whose calls are looked up, and how many of them."""
+
+
+def codes(size: int) -> dict[str, Any]:
+    """Return identifiers, each a new word: the worst that an answer can be."""
+    dice = random.Random(4)
+    return {"ids": [f"{dice.getrandbits(48):012x}" for _ in range(size // 16)]}
+
+
+ANSWERS = {"table": table, "log": log, "prose": prose, "identifiers": codes}
+
+
+def call(dice: random.Random) -> dict[str, Any]:
+    """Return a call of 20 arguments, with words of the run and words that nobody said."""
+    number = dice.randrange(10**6)
+    lines = {f"line{index}": " ".join(dice.choices(WORDS, k=8)) for index in range(8)}
+    return lines | {
+        "to": f"customer{number % 997}@{dice.choice(WORDS)}{number % 89}.example",
+        "cc": [f"{dice.choice(WORDS)}{index}@nowhere{number}.example" for index in range(3)],
+        "url": f"https://customer.example/{number}/list?page=2",
+        "path": f"/srv/invoice/{number}.txt",
+        "iban": f"DE{number:020d}",
+        "amount": number / 100,
+        "count": number % 50,
+        "urgent": True,
+        "body": " ".join(dice.choices(WORDS, k=120)),
+        "note": f"update {number}",
+    }
+
+
+def measure_index(name: str, size: int) -> dict[str, Any]:
+    payload = ANSWERS[name](size)
+    text = texts_in(payload)
+    index = Index()
+    index.add("!a.b", text)
+    taken = least(lambda: Index().add("!a.b", texts_in(payload)))
+    megabytes = megabytes_of(payload)
+    row = {"answer": name, "megabytes": round(megabytes, 1), "ms_per_mb": round(1000 * taken / megabytes, 1)}
+    return row | {"index_mb": round(index.size / MEGABYTE, 1)}
+
+
+def long_run() -> Index:
+    """Return the index of a run of many steps that has also read two large answers."""
+    index = Index()
+    index.add("task", prose(2000))
+    for step in range(STEPS):
+        index.add(
+            f"!mail.read {step:040d}", f"mail {step}: {prose(400)} customer{step % 997}@invoice{step % 89}.example"
+        )
+    index.add("!crm.all", texts_in(table(LARGE)))
+    index.add("!logs.read", texts_in(log(MEGABYTE)))
+    return index
+
+
+def measure_lookups(index: Index) -> dict[str, float]:
+    dice = random.Random(5)
+    taken: list[float] = []
+    for _ in range(CALLS):
+        arguments = call(dice)
+        begun = time.process_time()
+        Lookup(index).sources_of(arguments)
+        taken.append(1000 * (time.process_time() - begun))
+    taken.sort()
+    return {f"p{share}": round(taken[len(taken) * share // 100], 2) for share in (50, 95, 99)}
+
+
+def measure() -> dict[str, Any]:
+    sizes = [(name, MEGABYTE) for name in ANSWERS] + [("table", LARGE)]
+    rows = [measure_index(name, size) for name, size in sizes]
+    return {"rows": rows, "lookup_ms": measure_lookups(long_run())}
+
+
+def render(result: dict[str, Any]) -> str:
+    lines = ["| answer | MB | index, ms per MB | index in memory, MB |", "|---|---|---|---|"]
+    lines += [f"| {' | '.join(str(figure) for figure in row.values())} |" for row in result["rows"]]
+    found = result["lookup_ms"]
+    told = ", ".join(f"{name} {found[name]} ms" for name in found)
+    return "\n".join([*lines, "", f"A call of 20 arguments, looked up in a run of {STEPS} steps: {told}."])
+
+
+if __name__ == "__main__":
+    found = measure()
+    publish("provenance", found, render(found))
