@@ -142,18 +142,16 @@ class Toolbox:
                 problems.append(f"{name}.{listed.name[:60]}: left out because its schema {reason}")
             else:
                 declared = _declared(listed, entry.tools.get(listed.name))
-                definitions.append(
-                    define(
-                        name,
-                        listed,
-                        declared,
-                        trusted=entry.trusted,
-                        serial=entry.serial,
-                        parallel=entry.parallel,
-                        timeout=entry.timeout,
-                        checking=self._checking[name],
-                    )
+                defined = define(
+                    name,
+                    listed,
+                    declared,
+                    trusted=entry.trusted,
+                    serial=entry.serial,
+                    parallel=entry.parallel,
+                    timeout=entry.timeout,
                 )
+                definitions.append(replace(defined, checking=self._checking[name]))
         listed_names = {listed.name for listed in listing.tools}
         if listed_names:
             missing = [tool for tool in entry.tools if tool not in listed_names]

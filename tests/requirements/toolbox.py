@@ -150,6 +150,10 @@ ROWS = (
             "test_the_schema_of_answers_is_bounded_too_and_an_answer_it_cannot_decide_counts",
             "test_the_form_of_a_question_is_bounded_too",
         ),
+        in_file(
+            "e2e/test_costly_servers.py",
+            "test_a_server_that_clashes_and_is_slow_to_check_leaves_the_others_working",
+        ),
     ),
     row(
         "tool:endless-answers",

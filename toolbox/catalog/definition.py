@@ -103,7 +103,6 @@ def define(
     serial: bool,
     parallel: bool = False,
     timeout: float | None = None,
-    checking: asyncio.Lock | None = None,
 ) -> Definition:
     """Return the definition of a listed tool; its hash covers all that server and operator say about it."""
     undo, said = declaration.undo, _said(listed, declaration)
@@ -133,7 +132,6 @@ def define(
         output_schema=listed.output_schema,
         said=said,
         digest=digest,
-        checking=checking or asyncio.Lock(),
     )
 
 
