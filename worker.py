@@ -394,7 +394,7 @@ async def _begin_runs(
         command = [sys.executable, str(HERE / "worker.py"), "--role", "sandbox"]
         starting = await stack.enter_async_context(sandbox_child(settings, command, DRAIN))
     resources = await stack.enter_async_context(open_resources(settings, client, store))
-    configure_logs(resources.redactor)
+    configure_logs(resources.redactor, mask=resources.secrets.masked)
     programs = "" if starting is None else await starting
     await stack.enter_async_context(open_worker(client, resources))
     ready = f"backstay worker ready: {client.namespace} {settings.task_queue}, store {store.stamp}{programs}"

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from activities.payloads import Payloads, apart
+from activities.run_secrets import Held, RunSecrets
 from backstay.redaction.handles import handle_for
-from backstay.redaction.redactor import Redactor
+from backstay.redaction.text import KNOWN
 from backstay.strict_json import clean_json
 from store.secrets.handles import SecretValue
 from store.store import Store
@@ -23,11 +24,11 @@ class Shown:
 class Records(Payloads):
     """Write and read result records; a record is what a ToolResult's `ref` names."""
 
-    def __init__(self, store: Store, redactor: Redactor) -> None:
-        """Keep everything in the store."""
+    def __init__(self, store: Store, secrets: RunSecrets) -> None:
+        """Keep everything in the store, and mask what runs hold handles for."""
         super().__init__(store.blobs)
         self.store = store
-        self.redactor = redactor
+        self.secrets = secrets
 
     async def keep(
         self,
@@ -54,18 +55,34 @@ class Records(Payloads):
 
     async def show(self, run: str, payload: Any, provider: str) -> Shown:
         """Replace every secret in a payload by a handle and remember what the handles stand for."""
+        held = await self.secrets.of(run)
+        shown = await self._replaced(held, run, payload, provider)
+        if shown.secrets.keys() <= held.handles.keys():
+            return shown
+        held = await self.secrets.remember(run, shown.secrets)
+        # What is known only now may also stand elsewhere in the payload, under no telling name.
+        again = await self._replaced(held, run, shown.payload, provider)
+        if again.secrets:
+            await self.secrets.remember(run, again.secrets)
+        return Shown(again.payload, shown.secrets | again.secrets)
+
+    async def text(self, run: str, text: str) -> str:
+        """Return a text with every secret masked, for errors and progress."""
+        return (await self.secrets.of(run)).redactor.text(text)
+
+    async def _replaced(self, held: Held, run: str, payload: Any, provider: str) -> Shown:
         key = self.store.run_key(run)
         secrets: dict[str, SecretValue] = {}
 
         def substitute(label: str, value: Any) -> str:
-            handle = handle_for(key, provider, label, value)
-            secrets[handle] = SecretValue(provider=provider, value=value if isinstance(value, str) else str(value))
+            given = SecretValue(provider=provider, value=value if isinstance(value, str) else str(value))
+            # A provider that repeats its own secret gets the handle that the secret has already.
+            known = held.by_value.get(given) if label == KNOWN else None
+            handle = known or handle_for(key, provider, label, value)
+            secrets[handle] = given
             return handle
 
-        replaced = await apart(payload, lambda: self.redactor.replace(payload, substitute))
-        if secrets:
-            await self.store.secrets.remember(run, secrets)
-        return Shown(replaced, secrets)
+        return Shown(await apart(payload, lambda: held.redactor.replace(payload, substitute)), secrets)
 
 
 def _with_ref(part: Any, refs: Mapping[str, str]) -> Any:

@@ -2,12 +2,14 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import openai
 from temporalio.client import Client
 
-from backstay.errors import ArgumentsInvalid
+from activities.run_secrets import RunSecrets
+from backstay.errors import ArgumentsInvalid, BackstayError
 from backstay.policies.policy import Policy
 from backstay.redaction.redactor import Redactor
 from backstay.requests import OfRun
@@ -73,6 +75,18 @@ class Resources:
     workspaces: WorkspaceClient
     """Claims workspaces for runs, and releases them."""
 
+    @cached_property
+    def secrets(self) -> RunSecrets:
+        """Return what knows the secrets of runs."""
+        return RunSecrets(self.store.secrets, self.redactor)
+
+    async def redactor_of(self, run: str) -> Redactor:
+        """Return a redactor that knows the secrets of a run, as far as the store can be reached."""
+        try:
+            return (await self.secrets.of(run)).redactor
+        except BackstayError:
+            return self.secrets.kept(run).redactor
+
 
 class Activities:
     """Base class of activity classes: their resources, and the checks that come first in all of them."""
@@ -89,7 +103,9 @@ class Activities:
         """Refuse another store than the run's, and write the events and decisions that came with the call."""
         self.store.check(ask.store)
         await self.store.decisions.append(ask.run, ask.decisions)
-        await self.store.events.append(ask.run, (*ask.events, *more))
+        count = await self.store.events.append(ask.run, (*ask.events, *more))
+        if count is not None:
+            self.resources.secrets.tell(ask.run, count)
 
     async def catalog(self, ask: OfRun, user_id: str) -> Catalog:
         """Return what a run's user sees now, with the run's workspace, and which of the tools have changed."""

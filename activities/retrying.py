@@ -68,7 +68,8 @@ def implements(
                 # A version without the bug may follow; a failure that is recorded would never heal.
                 fault, final = InternalError(f"{type(error).__name__} in {entry.__name__}"), False
             # Without a cause: that of an endpoint or a server quotes what was sent, and history keeps causes too.
-            raise to_application_error(fault, self.transient_s, self.resources.redactor, final=final) from None
+            redactor = await self.resources.redactor_of(ask.run)
+            raise to_application_error(fault, self.transient_s, redactor, final=final) from None
 
         return activity.defn(name=entry.__name__)(run)
 

@@ -1,47 +1,16 @@
-"""Run a task with one call, and import the engine's own packages of an installed backstay."""
+"""Run a task with one call, and import packages of the engine by their own names."""
 
-import importlib
-import sys
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from backstay.budgets.budget import Budget
 from backstay.client import connect
-from backstay.errors import SettingsInvalid
+from backstay.rooms import house, open_house
 from backstay.task.result import Result
 from backstay.task.task import Task
 
-_PACKAGE = Path(__file__).resolve().parent
+__all__ = ["TaskResult", "execute_mcp_task", "house"]
 OFFERED = ("toolbox", "sandbox")
 """Packages that programs may import by their own names after importing this module."""
-
-
-def house() -> Path:
-    """Return the folder that holds worker.py and its packages: `_app` in an installed package, else the checkout."""
-    installed = _PACKAGE / "_app"
-    return installed if installed.is_dir() else _PACKAGE.parent
-
-
-def open_house(*names: str) -> Path:
-    """Put the packages on the path; raises SettingsInvalid when a foreign module of one of the names was imported."""
-    place = house()
-    for name in names:
-        known = sys.modules.get(name)
-        if known is not None and place not in _home_of(known).parents:
-            raise SettingsInvalid(
-                f"{name!r} was imported from {_home_of(known)}, not from {place}; import backstay.library first, "
-                "or uninstall the package that provides it"
-            )
-    if str(place) not in sys.path:
-        sys.path.insert(0, str(place))
-    return place
-
-
-def room(name: str) -> ModuleType:
-    """Import an engine module by its name when it is needed; importing `backstay` alone loads none of them."""
-    open_house(name)
-    return importlib.import_module(name)
 
 
 class TaskResult(Result):
@@ -76,11 +45,6 @@ async def execute_mcp_task(
         run = await backstay.start(admitted)
         result = await run.result()
     return TaskResult.model_validate(result.plain())
-
-
-def _home_of(module: ModuleType) -> Path:
-    places = [module.__file__] if module.__file__ else [*getattr(module, "__path__", ["?"])]
-    return Path(str(places[0])).resolve()
 
 
 open_house(*OFFERED, "system")

@@ -2,6 +2,7 @@
 
 import logging
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import structlog
@@ -9,11 +10,16 @@ import structlog
 from backstay.redaction.redactor import Redactor
 
 
-def configure_logs(redactor: Redactor, level: int = logging.INFO) -> None:
-    """Send our own and the libraries' logs to stderr through one pipeline."""
+def configure_logs(
+    redactor: Redactor, level: int = logging.INFO, *, mask: Callable[[Any], Any] = lambda event: event
+) -> None:
+    """Send our own and the libraries' logs to stderr through one pipeline.
+
+    `mask`: masks what else must not be logged, such as secrets of runs.
+    """
 
     def redact(_logger: Any, _method: str, event: Any) -> Any:
-        return redactor.redact(dict(event))
+        return mask(redactor.redact(dict(event)))
 
     processors: list[Any] = [
         structlog.contextvars.merge_contextvars,

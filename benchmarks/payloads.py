@@ -10,11 +10,13 @@ from collections.abc import Callable
 from typing import Any
 
 from backstay.digests.digest import summarize_payload
-from backstay.redaction.redactor import redact_payload
+from backstay.redaction.redactor import Redactor
 from benchmarks.page import publish
 
 BYTES = 20_000_000
 RUNS = 3
+KNOWN = (0, 10, 300)
+"""How many secrets a run knows."""
 WORDS = [
     "the",
     "invoice",
@@ -90,11 +92,18 @@ PAYLOADS: dict[str, Callable[[int], Any]] = {
 }
 
 
+def secrets(count: int) -> list[str]:
+    dice = random.Random(4)
+    signs = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+    return ["".join(dice.choices(signs, k=dice.choice((20, 32, 40)))) for _ in range(count)]
+
+
 def megabytes_of(payload: Any) -> float:
     return len(payload if isinstance(payload, str | bytes) else json.dumps(payload)) / 1e6
 
 
 def measure(size: int = BYTES) -> dict[str, Any]:
+    redactors = {count: Redactor(secrets(count)) for count in KNOWN}
     rows: list[dict[str, Any]] = []
     for name, made in PAYLOADS.items():
         large, small = made(size), made(size // 20)
@@ -102,17 +111,20 @@ def measure(size: int = BYTES) -> dict[str, Any]:
         row = {"payload": name, "megabytes": round(megabytes_of(large), 1), "digest_s": round(digest_s, 4)}
         # Of bytes only size and hash are shown, so nothing is redacted.
         if not isinstance(small, bytes):
-            redact_s = least(lambda payload=small: redact_payload(payload))
-            row["redact_s_per_mb"] = round(redact_s / megabytes_of(small), 4)
+            for count, redactor in redactors.items():
+                redact_s = least(lambda payload=small, redactor=redactor: redactor.redact(payload))
+                row[f"redact_{count}_s_per_mb"] = round(redact_s / megabytes_of(small), 4)
         rows.append(row)
     return {"rows": rows}
 
 
 def render(result: dict[str, Any]) -> str:
-    lines = ["| payload | MB | digest, s | redaction, s per MB |", "|---|---|---|---|"]
+    known = " | ".join(f"{count} secrets known" for count in KNOWN)
+    lines = [f"| payload | MB | digest, s | redaction, s per MB: {known} |", "|---|---|---|---|---|---|"]
     for row in result["rows"]:
-        redaction = f"{row['redact_s_per_mb']:.2f}" if "redact_s_per_mb" in row else "-"
-        lines.append(f"| {row['payload']} | {row['megabytes']} | {row['digest_s']:.2f} | {redaction} |")
+        redaction = [row.get(f"redact_{count}_s_per_mb") for count in KNOWN]
+        cells = " | ".join("-" if figure is None else f"{figure:.2f}" for figure in redaction)
+        lines.append(f"| {row['payload']} | {row['megabytes']} | {row['digest_s']:.2f} | {cells} |")
     return "\n".join(lines)
 
 

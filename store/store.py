@@ -15,6 +15,7 @@ from store.fitness import Fitness
 from store.runs.decisions import Decisions
 from store.runs.events import Events
 from store.runs.pruning import Pruning
+from store.runs.revealing import Revealing
 from store.runs.runs import Runs
 from store.secrets.handles import SecretHandles
 from store.secrets.seal import Seal
@@ -46,6 +47,7 @@ class Store:
         self.definitions = ToolDefinitions(database, clock)
         self.secrets = SecretHandles(database, seal)
         self.runs = Runs(database, clock, lambda: self.identity)
+        self.revealing = Revealing(self.runs, self.decisions, self.secrets)
         self.pruning = Pruning(database, blobs, clock)
         self.fitness = Fitness(database, blobs, clock, lambda: self.identity)
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, Literal
+from typing import Any
 
 from temporalio import workflow
 
@@ -14,9 +14,11 @@ from backstay.approvals.approval import ApprovalRequest, CallVerdict, RequestedC
 from backstay.budgets.budget import calls_refused
 from backstay.canonical import digest_of
 from backstay.errors import DecisionRefused
-from backstay.policies.policy import rule, rule_on_change, rule_on_repeat
+from backstay.policies.policy import Policy, rule, rule_on_change, rule_on_repeat
+from backstay.policies.policy import Purpose as RuledAs
 from backstay.policies.ruling import Ruling, stricter
 from backstay.provenance.source import pointer_to
+from backstay.redaction.handles import handles_in
 from backstay.requests import PreviewedCall
 from backstay.shown import one_line, shown_arguments
 from backstay.task.plan import references_in
@@ -33,6 +35,8 @@ WHOLE_DECISIONS = (Verdict.APPROVE.value, Verdict.REJECT.value)
 """For compensations and programs: a person approves or rejects them as a whole and cannot change parts."""
 REPEATED_WRITES = "repeated-writes"
 """Since this change people are asked about a write that repeats another one of the run."""
+SECRETS = "secrets-ruled-strictly"
+"""Since this change a condition on a secret decides the stricter way, and a secret in any argument is asked about."""
 SHOWN_CHARACTERS = 30_000
 """How much of its arguments one request shows; every query answer must stay under 128 KiB."""
 Consented = ToolCall | ToolResult
@@ -110,9 +114,8 @@ class Consent:
 
     def ruling(self, call: ToolCall, purpose: Purpose = Purpose.CALL) -> Ruling:
         """Return what the run's policy says of a call."""
-        section: Literal["call", "undo"] = "undo" if purpose is Purpose.UNDO else "call"
-        policy, tool = self.context.state.opened.policy, call.tool
-        ruling = rule(policy, tool, call.arguments, purpose=section, sources=call.sources)
+        tool = call.tool
+        ruling = ruling_of(self.context.state.opened.policy, call, "undo" if purpose is Purpose.UNDO else "call")
         if not tool.changed or ruling.verdict == "deny" or (tool.name, tool.definition) in self.accepted:
             return ruling
         return rule_on_change(ruling, tool.name)
@@ -233,6 +236,15 @@ class Consent:
         return CallVerdict(verdict="modify", arguments=checked.arguments)
 
 
+def ruling_of(policy: Policy, call: ToolCall, section: RuledAs = "call") -> Ruling:
+    """Return the ruling of a policy on a call; a run that is replayed comes to the same as before."""
+    ruling = rule(policy, call.tool, call.arguments, purpose=section, sources=call.sources)
+    if not handles_in(call.arguments):
+        return ruling
+    before = rule(policy, call.tool, call.arguments, purpose=section, sources=call.sources, lenient=True)
+    return ruling if ruling == before or workflow.patched(SECRETS) else before
+
+
 def rejected(decided: Decided) -> errors.Rejected:
     """Return what a person's rejection means: an answer for the model or, with `stop`, the end of the run."""
     said = f": {one_line(decided.comment, 500)}" if decided.comment else ""
@@ -303,5 +315,5 @@ def shown_call(
         clipped=clipped,
         args_digest=digest_of(call.arguments),
         repeats=repeats,
-        sources={} if call.sources is None else call.sources.of_leaves(call.arguments),
+        sources={} if call.sources is None else call.sources.of_leaves(call.arguments, max(1, most // 250)),
     )

@@ -13,7 +13,6 @@ from backstay.approvals.approval import RequestKind, Verdict
 from backstay.canonical import canonical, digest_of
 from backstay.effects.compensation import Compensation
 from backstay.effects.effect import DOUBTFUL
-from backstay.policies.policy import rule
 from backstay.provenance.source import sources_data
 from backstay.shown import one_line, shown_arguments
 from backstay.task.result import Failure
@@ -22,7 +21,7 @@ from backstay.tools.stages import Purpose, Stage, applies
 from backstay.tools.tool import Elicitation, ToolCall, ToolResult
 from workflows.approvals import never
 from workflows.calls_in_flight import BatchInFlight, CallInFlight
-from workflows.consent import Answered, Consent, refused, rejected, shown_call
+from workflows.consent import Answered, Consent, refused, rejected, ruling_of, shown_call
 from workflows.reconcile import Performed, Reconcile
 from workflows.run_context import RunContext
 from workflows.work import Decided
@@ -230,7 +229,7 @@ class ToolCalls:
         return result.model_copy(update={"question": None, "error_type": kind})
 
     async def _ask(self, call: ToolCall, question: Elicitation, result: ToolResult) -> Decided:
-        ruling = rule(self.context.state.opened.policy, call.tool, call.arguments, sources=call.sources)
+        ruling = ruling_of(self.context.state.opened.policy, call)
         return await self.context.ask(
             RequestKind.ELICITATION,
             _words(call, question, result),
@@ -274,9 +273,7 @@ class ToolCalls:
         if flight.effect is None or not applies(flight.purpose, Stage.BIND_UNDO):
             return flight
         self.context.state.record_write(flight.call, flight.effect, workflow.now())
-        call = flight.call
-        ruling = rule(self.context.state.opened.policy, call.tool, call.arguments, sources=call.sources)
-        flight.authority = ruling.authority
+        flight.authority = ruling_of(self.context.state.opened.policy, flight.call).authority
         slot = Compensation(
             effect=flight.effect,
             authority=flight.authority,

@@ -15,10 +15,12 @@ from activities.model.pricing import Price, price_of
 from activities.model.request import request_for
 from activities.model.tracing import Tracing, said_by
 from activities.model.transcript import Transcript, Transcripts
+from activities.payloads import apart
 from activities.programs.bundling import store_program
 from activities.records import Records
 from activities.resources import Activities, Resources
 from activities.retrying import implements, retry_while_unavailable, scheduled_at
+from activities.run_secrets import Held
 from activities.tools.arguments import Arguments
 from backstay import calls
 from backstay.budgets.usage import ModelUsage
@@ -63,13 +65,13 @@ class Model(Activities):
     async def ask_model(self, ask: calls.AskModel) -> Decision:
         """Render the context, call the model once, price the answer and parse it into a Decision."""
         try:
-            transcript, catalog = await retry_while_unavailable(lambda: self._load(ask), for_s=self.transient_s)
+            transcript, catalog, held = await retry_while_unavailable(lambda: self._load(ask), for_s=self.transient_s)
         except BackstayError as error:
             fault = await self._pruned(ask.run) if isinstance(error, Missing) else None
             (fault or error).facts["unbilled"] = True
             raise fault or error from error
         price = price_of(self.settings, ask.model)
-        sent = await self._send(ask, transcript, catalog, price)
+        sent = await self._send(ask, transcript, catalog, price, held)
         # What was paid for is not lost because the store is locked for a while.
         return await retry_while_unavailable(
             lambda: self._decision(ask, transcript, catalog, price, sent), for_s=self.transient_s
@@ -84,22 +86,26 @@ class Model(Activities):
         except Pruned as error:
             return error
 
-    async def _load(self, ask: calls.AskModel) -> tuple[Transcript, Catalog]:
+    async def _load(self, ask: calls.AskModel) -> tuple[Transcript, Catalog, Held]:
         self.store.check(ask.store)
         await self.store.decisions.append(ask.run, ask.decisions)
         catalog = await self.catalog(ask, ask.user_id)
         transcript = await self.transcripts.load(ask.run, ask.context)
         items = await self.transcripts.items_of(ask.run, ask.append)
-        return transcript.with_items(items, said_by(transcript, ask.append, items, catalog)), catalog
+        transcript = transcript.with_items(items, said_by(transcript, ask.append, items, catalog))
+        return transcript, catalog, await self.records.secrets.of(ask.run)
 
-    async def _send(self, ask: calls.AskModel, transcript: Transcript, catalog: Catalog, price: Price | None) -> Sent:
+    async def _send(
+        self, ask: calls.AskModel, transcript: Transcript, catalog: Catalog, price: Price | None, held: Held
+    ) -> Sent:
         """Send once; only a request that was refused as too long, and so not billed, is sent again, shorter."""
         cap = self.settings.context_tokens
         seen = self.observations.of(ask.model)
         as_json = not ask.closing and self.observations.asks_as_json(ask.model, transcript)
         for halving in range(HALVINGS + 1):
             request, dropped = request_for(ask, transcript, catalog, self.settings, cap_tokens=cap, as_json=as_json)
-            content = written(request)
+            # What servers say of their tools is no answer, and can be made to carry a secret all the same.
+            content = written(held.redactor.without_known(request) if held.handles else request)
             honest = 0 if price is None else price.worst(len(content), request["max_completion_tokens"])
             worst = math.ceil(honest * self.observations.factor(ask.model))
             if ask.micro is not None and worst > ask.micro:
@@ -178,7 +184,8 @@ class Model(Activities):
         """Return where the arguments of a call came from, where somebody needs to know."""
         if not (ask.sources if tool.effectful else tool.egress):
             return None
-        return (await self.tracing.lookup(ask.run, transcript)).sources_of(arguments)
+        lookup = await self.tracing.lookup(ask.run, transcript)
+        return await apart(arguments, lambda: lookup.sources_of(arguments, egress=tool.egress))
 
     async def _store_program(
         self, ask: calls.AskModel, transcript: Transcript, catalog: Catalog, call_id: str, source: str

@@ -138,7 +138,8 @@ class CompletionParser:
         if name != "run_program" or not isinstance(code := arguments.get("code"), str):
             return await self.arguments.show(self.run, "model", arguments)
         # A program runs as it was written or not at all.
-        if (found := self.arguments.records.redactor.secret_in(code)) is not None:
+        known = await self.arguments.records.secrets.of(self.run)
+        if (found := known.redactor.secret_in(code)) is not None:
             line = code.count("\n", 0, found[0]) + 1
             raise ArgumentsInvalid(
                 f"code: line {line}: a secret ({found[2]}) cannot stand in a program; use its handle"

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,8 @@ from toolbox.catalog.catalog import Catalog
 KEPT_BYTES = 128 << 20
 """How much memory the indexes of all runs take on a worker; others are built again from the store."""
 HITS = "!engine.search_tools"
+DESCRIBED = "operator"
+"""What trusted servers say of their tools: the operator vouches for it."""
 PROGRAM = ">"
 
 
@@ -32,31 +34,46 @@ def said_by(
     transcript: Transcript, append: Iterable[ContextItem], items: Iterable[Mapping[str, Any]], catalog: Catalog
 ) -> list[Said]:
     """Return whose words the model is told with what the workflow appends."""
-    called = {call["id"]: call["function"]["name"] for item in transcript.items for call in item.get("calls", ())}
-    found = (
-        _said(added, str(item.get("text", "")), called, catalog) for added, item in zip(append, items, strict=True)
-    )
+    called = {call["id"]: call["function"] for item in transcript.items for call in item.get("calls", ())}
+    known = {said.ref for said in transcript.said}
+    found = (_said(added, item, called, known, catalog) for added, item in zip(append, items, strict=True))
     return [said for said in found if said is not None]
 
 
-def _said(added: ContextItem, text: str, called: Mapping[str, str], catalog: Catalog) -> Said | None:
+def _said(
+    added: ContextItem,
+    item: Mapping[str, Any],
+    called: Mapping[str, Mapping[str, str]],
+    known: Set[str | None],
+    catalog: Catalog,
+) -> Said | None:
+    text = str(item.get("text", ""))
     if added.kind == "tools":
-        return Said(HITS, added.ref)
+        found = (catalog.definitions.get(name) for name in item.get("tools", ()))
+        trusted = all(definition is not None and definition.trusted for definition in found)
+        return Said(DESCRIBED if trusted else HITS, added.ref)
     if added.kind != "answer":
-        return None
-    name = called.get(added.call_id or "", "")
+        # What the engine tells may quote a tool or a person.
+        return Said("!engine.told", None, text)
+    function = called.get(added.call_id or "", {})
+    name = function.get("name", "")
     if name in NAMES:
-        match name:
-            case "ask_person":
-                return Said("!person" if added.unverified else "person", None, text)
-            case "run_program":
-                return Said(PROGRAM, added.ref, None if added.ref else text)
-            case _:
-                # What is read again was told when it was first answered, and all else the engine itself says.
-                return None
+        return _built_in(name, added, text, function.get("arguments", ""), known)
     definition = catalog.by_function.get(name) or catalog.definitions.get(name)
     tool = Tool(name=name or "engine.unknown") if definition is None else definition.tool
     return Said(source_of_tool(tool, added.ref).code, added.ref, None if added.ref else text)
+
+
+def _built_in(name: str, added: ContextItem, text: str, arguments: str, known: Set[str | None]) -> Said | None:
+    """Return whose words the answer of one of the engine's own functions is."""
+    if name == "ask_person":
+        return Said("!person" if added.unverified else "person", None, text)
+    if name == "run_program":
+        return Said(PROGRAM, added.ref, None if added.ref else text)
+    if name == "read_result" and any(ref and ref in arguments for ref in known):
+        # What is read again was told when it was first answered.
+        return None
+    return Said(f"!engine.{name}", added.ref, None if added.ref else text)
 
 
 @dataclass
@@ -113,7 +130,7 @@ class Tracing:
             index.add("!engine.run_program" if said.code == PROGRAM else said.code, said.text or "")
             return
         codes = [said.code]
-        if said.code == HITS:
+        if said.code in {HITS, DESCRIBED}:
             payload: Any = (await self.records.store.blobs.of(run).get_json(said.ref))["hits"]
         else:
             payload = await self.records.shown(run, said.ref)

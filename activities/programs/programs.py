@@ -11,7 +11,7 @@ from typing import Any
 from temporalio import activity
 
 from activities.offloading import CALLS_BYTES, offload, refuse_unfit
-from activities.payloads import READ, Payloads
+from activities.payloads import READ, Payloads, apart
 from activities.programs.journals import Journal, Journals
 from activities.programs.tracing import ProgramTracing
 from activities.retrying import implements
@@ -20,8 +20,9 @@ from backstay.canonical import canonical
 from backstay.errors import ArgumentsInvalid, ProgramDiverged
 from backstay.program import Halt, Program, ProgramAnswer
 from backstay.provenance.lookup import Lookup
+from backstay.provenance.source import Sources
 from backstay.redaction.redactor import Redactor
-from backstay.tools.tool import ToolCall
+from backstay.tools.tool import Tool, ToolCall
 from sandbox.programs.frames import RESULT
 from sandbox.programs.sandbox import RoundOutcome, Sandbox
 from sandbox.programs.types import ProgramCall, Round
@@ -41,6 +42,10 @@ class SandboxResources:
     transient_s: float
     sample_every: int = 20
     """One in this many programs that were never replayed is run again from its journal; 0 for none."""
+
+    async def redactor_of(self, _run: str) -> Redactor:
+        """Return the redactor of every run: this role cannot read secrets, and its programs are given none."""
+        return self.redactor
 
 
 LONGEST_S = 240.0
@@ -188,7 +193,7 @@ class Programs:
                 left -= size
             asked = ToolCall(id=str(call.i), tool=program.tools[call.tool], arguments=arguments)
             if fault is None and lookup is not None and _is_traced(program, call):
-                asked = asked.model_copy(update={"sources": lookup.sources_of(call.arguments)})
+                asked = asked.model_copy(update={"sources": await _sources(lookup, asked.tool, call.arguments)})
             made.append(asked)
         more: dict[str, Any] = _position(journal, image) | ({"refused": refused} if refused else {})
         return Halt(kind="waiting", calls=tuple(made), queue=self.resources.queue, **more)
@@ -250,6 +255,10 @@ def _first_frame(program: Program) -> bytes:
 def _is_traced(program: Program, call: ProgramCall) -> bool:
     tool = program.tools.get(call.tool)
     return tool is not None and (tool.effectful or tool.egress)
+
+
+async def _sources(lookup: Lookup, tool: Tool, arguments: dict[str, Any]) -> Sources:
+    return await apart(arguments, lambda: lookup.sources_of(arguments, egress=tool.egress))
 
 
 def _too_long(journal: Journal) -> RoundOutcome:

@@ -70,12 +70,12 @@ class Effects:
             send.result = _result_of(held.begun)
         except NotSent as error:
             if send.begun is not None:
-                await send.record(EffectState.NOT_SENT, outcome=str(error))
+                await send.record(EffectState.NOT_SENT, outcome=await self.records.text(intent.run, str(error)))
             raise ToolUnavailable(str(error), retry_after=error.retry_after_s) from error
         except OutcomeUnknown as error:
             if send.begun is None:
                 raise ToolUnavailable(str(error)) from error
-            send.result = send.unknown(error, send.begun.row)
+            send.result = await send.unknown(error, send.begun.row)
 
 
 class Send:
@@ -216,14 +216,14 @@ class Send:
         with contextlib.suppress(StoreUnavailable):
             await self.stored(lambda: self.store.events.append(intent.run, [event]))
 
-    def unknown(self, error: OutcomeUnknown, row: EffectRow) -> ToolResult:
+    async def unknown(self, error: OutcomeUnknown, row: EffectRow) -> ToolResult:
         """Return an unknown outcome; raises InFlight where a repeat is harmless."""
         ttl = self.idempotency_ttl
         # What time it is in the database at most: that of the row, and all that has passed since it was asked for.
         now = row.read_at + uptime() - self._begun_at
         harmless = ttl is not None and now < row.first_sent_at + ttl
         wait = max(0.0, row.lease - now)
-        reason = self.records.redactor.text(str(error))
+        reason = await self.stored(lambda: self.records.text(self.intent.run, str(error)))
         # A server that said nothing until the deadline would say nothing again: that is for the check, or for a person.
         if harmless and not error.facts.get("timed_out") and activity.info().attempt < IDEMPOTENT_ATTEMPTS:
             raise InFlight(f"{reason}; declared idempotent, so it is sent again", retry_after=wait + 0.2)

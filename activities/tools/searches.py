@@ -43,7 +43,10 @@ class Searches(Activities):
                 *(hit for some in own for hit in some if hit.provider in ask.builtin and hit.tool not in found),
                 *hits,
             ]
-        ref = await self.store.blobs.of(ask.run).put_json({"hits": [hit.plain() for hit in hits]})
+        found_hits = [hit.plain() for hit in hits]
+        held = await self.records.secrets.of(ask.run)
+        shown = held.redactor.without_known(found_hits) if held.handles else found_hits
+        ref = await self.store.blobs.of(ask.run).put_json({"hits": shown})
         text = f"searched tools: {one_line(ask.query, 60)}"
         data = {"hits": len(hits), "catalog": catalog.version}
         event = Event(n=ask.event, name="search.run", at=scheduled_at(), step=ask.step, text=text, data=data)

@@ -1,5 +1,6 @@
 """Check, preview and call tools: the model's calls, plan steps, declared checks and compensations."""
 
+from collections.abc import Callable
 from typing import Any
 
 from activities.payloads import apart
@@ -64,11 +65,11 @@ class Tools(Activities):
         try:
             catalog, definition = await self._callable(ask, ask.tool)
             whole = await self.arguments.whole(ask.run, ask.arguments)
+            if ask.results:
+                return calls.CheckedCall(sources=await self._brought(ask, whole, catalog))
             folded = await self.arguments.fold(ask.run, definition.provider, whole)
         except (ToolNotFound, ArgumentsInvalid) as error:
             return calls.CheckedCall(error=str(error), error_type=type(error).__name__)
-        if ask.results:
-            return calls.CheckedCall(sources=await self._brought(ask, whole, catalog))
         fault = await definition.check(whole) if ask.resolved else None
         return calls.CheckedCall(
             tool=facts_of(catalog, definition),
@@ -89,7 +90,7 @@ class Tools(Activities):
             shown = await self.records.shown(ask.run, ref)
             await apart(shown, lambda code=code, shown=shown: index.add(code, texts_in(shown)))
         resolved = await self.arguments.referred(ask.run, whole, ask.results)
-        return Lookup(index).sources_of(resolved)
+        return await apart(resolved, lambda: Lookup(index).sources_of(resolved))
 
     @implements(calls.preview_calls)
     async def preview_calls(self, ask: calls.PreviewCalls) -> calls.Previewed:
@@ -107,7 +108,7 @@ class Tools(Activities):
             arguments = await self.arguments.unfold(ask.run, call.arguments, ask.results)
             diff = await self.toolbox.preview(definition, arguments, deadline_s=_PREVIEW_S, workspace_access=place)
         except BackstayError as error:
-            return f"(no diff: {error})"[:most]
+            return f"(no diff: {await self.records.text(ask.run, str(error))})"[:most]
         if diff is None:
             return None
         plain = str((await self.records.show(ask.run, diff, definition.provider)).payload)
@@ -132,7 +133,8 @@ class Tools(Activities):
                     return await self._undo(ask)
         except _REFUSALS as error:
             await self.store.decisions.append(ask.run, ask.decisions)
-            return ToolResult(success=False, error=str(error)[:500], error_type=type(error).__name__)
+            said = await self.records.text(ask.run, str(error))
+            return ToolResult(success=False, error=said[:500], error_type=type(error).__name__)
 
     async def _call(self, ask: calls.CallTool) -> ToolResult:
         catalog, definition = await self._callable(ask, ask.tool)
@@ -170,6 +172,7 @@ class Tools(Activities):
         declared = definition.declaration
         ttl = None if not declared.idempotent else declared.idempotency_ttl or float("inf")
         differs = self.store.epoch_differs(ask.store)
+        tell = await self._teller(ask.run)
         async with self.effects.intent(intent, idempotency_ttl=ttl, epoch_differs=differs) as send:
             answer = await send.carry(
                 self.toolbox.call(
@@ -178,7 +181,7 @@ class Tools(Activities):
                     deadline_s=max(0.1, send.left_s),
                     effect_id=intent.effect_id,
                     before_send=send.begin,
-                    on_progress=self._tell,
+                    on_progress=tell,
                     reply=reply,
                     workspace_access=workspace_access_of(ask),
                 )
@@ -208,8 +211,10 @@ class Tools(Activities):
         sealed_ref = await self.store.blobs.of(run).seal_json(arguments)
         return BoundUndo(tool=found.name, sealed_ref=sealed_ref, shown=one_line(line, 300))
 
-    def _tell(self, progress: str) -> None:
-        tell_progress(self.records.redactor.text(progress))
+    async def _teller(self, run: str) -> Callable[[str], None]:
+        """Return what shows operators the progress of a call, without secrets."""
+        redactor = (await self.records.secrets.of(run)).redactor
+        return lambda progress: tell_progress(redactor.text(progress))
 
     async def _read(
         self, ask: calls.CallTool, definition: Definition, arguments: dict[str, Any], reply: InputResponse | None
@@ -221,7 +226,7 @@ class Tools(Activities):
                 definition,
                 arguments,
                 deadline_s=ask.deadline_s,
-                on_progress=self._tell,
+                on_progress=await self._teller(run),
                 reply=reply,
                 workspace_access=workspace_access_of(ask),
             )

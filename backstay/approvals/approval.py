@@ -117,6 +117,8 @@ class RecordedDecision(Frozen):
     comment: str = ""
     state: str = ""
     """decided | recorded: it completed the request, or waits for others."""
+    handle: str = ""
+    """The secret that was shown, by its handle."""
 
 
 class CallVerdict(Frozen):

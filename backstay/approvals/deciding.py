@@ -7,8 +7,11 @@ from backstay.approvals.approval import Approval, ApprovalRequest, RequestKind, 
 from backstay.authority import NOBODY, Authority
 from backstay.canonical import digest_of
 from backstay.errors import BackstayError, DecisionRefused, NotVerified, TaskInvalid
+from backstay.policies.glob import matches
 from backstay.policies.policy import Policy
+from backstay.policies.rule import Rule
 from backstay.policies.ruling import Ruling
+from backstay.redaction.handles import label_of, provider_of
 
 DECIDES_CALLS = frozenset({RequestKind.CALL, RequestKind.BATCH, RequestKind.PLAN})
 
@@ -164,3 +167,29 @@ def authority_over_run(policy: Policy) -> Authority:
         no_self_approval=any(rule.no_self_approval for _, rule in restricting),
         verified=True,
     )
+
+
+def authority_over_secret(policy: Policy, handle: str) -> Authority:
+    """Return who may be shown a secret: the people of the rule that names it, else the people of the run.
+
+    A task's own rule can only narrow that. Raises DecisionRefused for what a rule shows to nobody.
+    """
+    name = f"{provider_of(handle)}.{label_of(handle)}"
+    for layer in policy.layers:
+        if (denied := _naming(layer.reveal.deny, name)) is not None:
+            raise DecisionRefused(f"handle: shown to nobody, by the rule reveal.deny: {denied.line}")
+    authority: Authority | None = None
+    for layer in reversed(policy.layers):
+        found = _naming(layer.reveal.ask, name)
+        if found is not None:
+            named = Authority(
+                approvers=layer.persons(found), quorum=found.quorum, no_self_approval=found.no_self_approval
+            )
+            authority = named if authority is None else authority.also(named)
+        # What the operator leaves to the people of the run, a task's own rule cannot give to others.
+        authority = authority or authority_over_run(policy).for_stopping()
+    return authority or Authority()
+
+
+def _naming(rules: tuple[Rule, ...], name: str) -> Rule | None:
+    return next((rule for rule in rules if matches(rule.tool, name)), None)

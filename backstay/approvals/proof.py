@@ -13,6 +13,8 @@ START = "start"
 """The update name in the proof of who starts a run."""
 UNDO_RUN = "UndoRun"
 """The update name in the proof of who has an ended run undone."""
+REVEAL = "reveal"
+"""The update name in the proof of who is shown a secret; no update of a run, since history must not hold the answer."""
 
 _FORMAT = "2"
 _MOST_DIGITS = 12

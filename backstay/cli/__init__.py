@@ -1,7 +1,7 @@
 """The command line: start runs, follow them, decide requests, and start the processes that serve them.
 
 May import: backstay.approvals, backstay.budgets, backstay.client, backstay.effects, backstay.errors, backstay.frozen,
-backstay.library, backstay.logs, backstay.policies, backstay.provenance, backstay.redaction, backstay.settings,
+backstay.logs, backstay.policies, backstay.provenance, backstay.redaction, backstay.rooms, backstay.settings,
 backstay.shown, backstay.task, backstay.version.
 """
 

@@ -28,6 +28,7 @@ _COMMANDS = {
     "reject": decide.reject,
     "answer": decide.answer,
     "sign": decide.sign,
+    "reveal": decide.reveal,
     "top-up": control.top_up,
     "undo": control.undo,
     "pause": control.pause,

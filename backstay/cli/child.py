@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from backstay.library import room
+from backstay.rooms import room
 
 _LAST_LINES = 8
 

@@ -1,14 +1,15 @@
-"""The commands that decide requests: approve, reject, answer; and sign, for gateways that decide on their own."""
+"""The commands of people who decide: approve, reject, answer, reveal; and sign, for gateways."""
 
 from typing import Any, Literal
 
 from backstay.approvals.deciding import DecisionInvalid
 from backstay.approvals.proof import LONGEST_LIFE, START
-from backstay.cli.flags import By, Comment, Request, Workflow, duration, json_object
+from backstay.cli.flags import By, Comment, Output, Request, Workflow, duration, json_object
 from backstay.cli.prompt import json_or_text
-from backstay.cli.session import account_name, session
+from backstay.cli.session import account_name, require_store, session, silence_logs
 from backstay.cli.terminal import Terminal
 from backstay.errors import SettingsInvalid
+from backstay.settings import Settings
 
 
 async def approve(
@@ -75,6 +76,32 @@ async def answer(
     return await _decide(workflow, request, verdict or "answer", by, comment=comment, **more)
 
 
+async def reveal(
+    workflow: Workflow,
+    handle: str,
+    *,
+    by: By = None,
+    proof: str | None = None,
+    output: Output = "text",
+) -> int:
+    """Show the secret behind a handle to a person who may see it, and record that they were shown it.
+
+    Parameters
+    ----------
+    handle
+        As it stands in an answer of the run, with or without its brackets.
+    proof
+        Who asks, signed elsewhere for `reveal`; made here when BACKSTAY_APPROVER_KEY is set.
+    """
+    settings, terminal = Settings.load(), Terminal()
+    require_store(settings)
+    silence_logs(settings)
+    async with session(settings) as backstay:
+        secret = await backstay.run(workflow).reveal(handle, by=by or account_name(), proof=proof)
+    terminal.results(output, {"handle": handle, "secret": secret}, secret.splitlines())
+    return 0
+
+
 async def _decide(workflow: str, request: str, verdict: str, by: str | None, **more: Any) -> int:
     decision = {"request_id": request, "verdict": verdict, "by": by or account_name(), **more}
     async with session() as backstay:
@@ -85,7 +112,7 @@ async def _decide(workflow: str, request: str, verdict: str, by: str | None, **m
 
 async def sign(
     workflow: Workflow,
-    update: Literal["decide", "approval", "top_up", "undo", "pause", "resume", "UndoRun", "start"],
+    update: Literal["decide", "approval", "top_up", "undo", "pause", "resume", "UndoRun", "start", "reveal"],
     payload: str,
     *,
     valid_for: str = "5m",
@@ -97,8 +124,8 @@ async def sign(
     Parameters
     ----------
     update
-        What the payload is for: an update of the run, the signal `approval`, the workflow `UndoRun`, or the `start` of
-        a run under this id.
+        What the payload is for: an update of the run, the signal `approval`, the workflow `UndoRun`, the `start` of a
+        run under this id, or `reveal` for a person who wants to be shown a secret.
     payload
         The JSON that will be sent, such as '{"request_id": "r1", "verdict": "approve", "by": "ana@example.com"}'.
     valid_for

@@ -16,7 +16,7 @@ from backstay.cli.ports import require_free
 from backstay.cli.session import silence_logs
 from backstay.cli.terminal import Terminal
 from backstay.errors import SettingsInvalid
-from backstay.library import house, room
+from backstay.rooms import house, room
 from backstay.settings import Settings, environment
 
 _READY = "backstay worker ready:"

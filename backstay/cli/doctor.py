@@ -10,7 +10,7 @@ from backstay.cli.session import open_store, session, silence_logs
 from backstay.cli.terminal import Terminal
 from backstay.client import Backstay
 from backstay.errors import BackstayError, ImageMissing, IsolationUnavailable
-from backstay.library import room
+from backstay.rooms import room
 from backstay.settings import Settings
 from backstay.shown import one_line
 

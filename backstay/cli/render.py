@@ -10,8 +10,8 @@ from rich.text import Text
 
 from backstay.approvals.approval import ApprovalRequest, RequestedCall
 from backstay.effects.compensation import Undone
-from backstay.library import room
 from backstay.provenance.source import told_of
+from backstay.rooms import room
 from backstay.shown import one_line
 from backstay.task.event import Event
 from backstay.task.result import Result

@@ -8,9 +8,9 @@ from typing import Any
 
 from backstay.client import Backstay, connect
 from backstay.errors import SettingsInvalid
-from backstay.library import room
 from backstay.logs import configure_logs
 from backstay.redaction.redactor import Redactor
+from backstay.rooms import room
 from backstay.settings import Settings
 
 

@@ -19,7 +19,7 @@ from backstay.cli.session import open_store, require_store, session
 from backstay.cli.terminal import Terminal
 from backstay.client.failures import translated_errors
 from backstay.errors import SettingsInvalid
-from backstay.library import room
+from backstay.rooms import room
 from backstay.settings import Settings
 
 _AT_ONCE = 10

@@ -13,9 +13,9 @@ from backstay.cli.flags import Output, User
 from backstay.cli.session import account_name, has_store, open_store, require_store, silence_logs
 from backstay.cli.terminal import Terminal
 from backstay.errors import SettingsInvalid
-from backstay.library import room
 from backstay.policies.glob import matches
 from backstay.redaction.redactor import Redactor
+from backstay.rooms import room
 from backstay.settings import Settings
 
 _WIDTH = 500

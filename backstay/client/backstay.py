@@ -58,7 +58,7 @@ class Backstay:
     def run(self, workflow_id: str) -> Run:
         """Return the handle of a run, without asking whether it exists."""
         handle: WorkflowHandle[Any, Any] = self.client.get_workflow_handle(workflow_id)
-        return Run(handle, partial(self.start_undo, workflow_id), self._key)
+        return Run(handle, partial(self.start_undo, workflow_id), self._key, self.client.namespace)
 
     async def start_undo(self, workflow_id: str, *, to_step: int | None = None, by: str = "") -> Run:
         """Start to undo the effects of a run that has ended, or attach to an undo that is already open."""

@@ -26,6 +26,8 @@ from backstay.approvals.deciding import NOT_OPEN, admit
 from backstay.client.failures import TRANSIENT_STATUSES, error_from_failure, error_from_rpc, translated_errors
 from backstay.effects.compensation import Undone
 from backstay.errors import BackstayError, DecisionRefused, QuorumPending, RunContinuing, SettingsInvalid, Unreachable
+from backstay.rooms import room
+from backstay.settings import Settings
 from backstay.shown import one_line
 from backstay.task.event import Event, Timeline
 from backstay.task.result import Result
@@ -74,10 +76,15 @@ class Run:
     """Follow one run, decide its requests, and get its Result; a lost connection is no loss."""
 
     def __init__(
-        self, handle: WorkflowHandle[Any, Any], start_undo: Callable[..., Awaitable["Run"]], key: bytes | None = None
+        self,
+        handle: WorkflowHandle[Any, Any],
+        start_undo: Callable[..., Awaitable["Run"]],
+        key: bytes | None = None,
+        namespace: str = "default",
     ) -> None:
         """Use `Backstay.start` or `Backstay.run` instead."""
         self._handle = handle
+        self._namespace = namespace
         self._start_undo = start_undo
         self._key = key
         # A run answers queries between its workflow tasks, so several at once would only delay it.
@@ -254,6 +261,23 @@ class Run:
     async def start_undo(self, to_step: int | None = None, *, by: str = "") -> "Run":
         """Start to undo the effects of this run, which must have ended, and return the run that does it."""
         return await self._start_undo(to_step=to_step, by=by)
+
+    async def reveal(self, handle: str, *, by: str, proof: str | None = None, key: bytes | None = None) -> str:
+        """Return the secret behind a handle, to a person who may be shown it; that is recorded first.
+
+        Reads the store itself, so that no history holds the secret: it needs the settings of the worker, and no worker.
+        Raises NotVerified, DecisionRefused or QuorumPending for a person who may not be shown it now.
+        """
+        settings = Settings.load()
+        async with room("worker").open_store(settings) as store:
+            wish: dict[str, Any] = {"handle": handle, "by": by}
+            if proof is not None:
+                wish["proof"] = proof
+            elif (key := key or self._key) is not None:
+                wish = signed(key, await store.revealing.binding(self.id, self._namespace), wish)
+            own = settings.approver_key
+            checked_with = None if own is None else own.get_secret_value().encode()
+            return await store.revealing.reveal({**wish, "workflow_id": self.id}, self._namespace, checked_with)
 
     async def _update(self, name: str, payload: dict[str, Any], *, by: str = "", key: bytes | None) -> dict[str, Any]:
         payload = {**payload, "by": by} if by else payload

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import Any
 
-from backstay.policies.operators import FROM, compare, contains_opaque, is_opaque, parse_operand
+from backstay.policies.operators import FROM, compare, contains_masked, contains_opaque, is_opaque, parse_operand
 from backstay.policies.origins import comes_from
 from backstay.provenance.source import Sources, pointer_to
 
@@ -23,11 +23,18 @@ class Judgement(IntEnum):
     """The outcome of conditions; where all must hold, the lowest decides."""
 
     FAILS = 0
-    OPAQUE = 1
-    """The value is a secret handle, a stored reference or a reference to a later result."""
-    DOUBTFUL = 2
+    MASKED = 1
+    """The value is a secret, or holds one; nobody who decides can look into it, so the stricter way is taken."""
+    OPAQUE = 2
+    """The value is a stored reference or a reference to a later result."""
+    DOUBTFUL = 3
     """The argument is missing or of another type, and out of caution the condition counts as holding."""
-    HOLDS = 3
+    HOLDS = 4
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether the value cannot be looked into."""
+        return self in (Judgement.MASKED, Judgement.OPAQUE)
 
 
 def parse_conditions(data: Any) -> Conditions:
@@ -55,10 +62,10 @@ def judge(
             else:
                 judged = [_judge_value(operator, value, operand, widens=widens) for _, value in reached]
             found = _fold(judged, widens=widens)
-            if found is Judgement.OPAQUE and not opaque_path:
+            if found.is_open and (not opaque_path or found < outcome):
                 opaque_path = path
             outcome = min(outcome, found)
-    return outcome, opaque_path if outcome is Judgement.OPAQUE else ""
+    return outcome, opaque_path if outcome.is_open else ""
 
 
 def _parse_path(path: Any) -> str:
@@ -123,18 +130,20 @@ def _judge_value(operator: str, value: Any, operand: Any, *, widens: bool) -> Ju
     if value is _MISSING:
         return _doubt(widens=widens)
     if is_opaque(value):
-        return Judgement.OPAQUE
+        return _hidden(value)
     if isinstance(value, list) and _by_element(operator, operand):
-        elements = (
-            Judgement.OPAQUE if contains_opaque(e) else _plain(operator, e, operand, widens=widens) for e in value
-        )
+        elements = (_hidden(e) if contains_opaque(e) else _plain(operator, e, operand, widens=widens) for e in value)
         return _fold(elements, widens=widens)
     # The number of elements is known even when an element is not.
     if operator != "max_items" and contains_opaque(value):
         seen = [element for element in value if not contains_opaque(element)] if isinstance(value, list) else []
         certain = operator == "contains" and compare(operator, seen, operand, widens=widens)
-        return Judgement.HOLDS if certain else Judgement.OPAQUE
+        return Judgement.HOLDS if certain else _hidden(value)
     return _plain(operator, value, operand, widens=widens)
+
+
+def _hidden(value: Any) -> Judgement:
+    return Judgement.MASKED if contains_masked(value) else Judgement.OPAQUE
 
 
 def _plain(operator: str, value: Any, operand: Any, *, widens: bool) -> Judgement:
@@ -157,4 +166,6 @@ def _doubt(*, widens: bool) -> Judgement:
 
 def _fold(outcomes: Iterable[Judgement], *, widens: bool) -> Judgement:
     """Join the outcomes of several values: all must hold to widen, one is enough to narrow."""
-    return (min if widens else max)(outcomes, default=Judgement.FAILS)
+    found = set(outcomes)
+    joined = (min if widens else max)(found, default=Judgement.FAILS)
+    return Judgement.MASKED if joined is Judgement.OPAQUE and Judgement.MASKED in found else joined

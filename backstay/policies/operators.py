@@ -36,6 +36,17 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value == value  # noqa: PLR0124 - NaN
 
 
+def is_masked(value: Any) -> bool:
+    """Return whether the value is a secret, or holds one, that stands here as a handle."""
+    match value:
+        case str():
+            return MARK in value
+        case dict():
+            return "$ref" in value and bool(value.get("handles"))
+        case _:
+            return False
+
+
 def is_opaque(value: Any) -> bool:
     """Return whether the value stands for something that is not visible here."""
     match value:
@@ -47,12 +58,21 @@ def is_opaque(value: Any) -> bool:
             return False
 
 
+def contains_masked(value: Any) -> bool:
+    """Return whether the value, at any depth, is or holds a secret that stands here as a handle."""
+    return _contains_any(value, is_masked)
+
+
 def contains_opaque(value: Any) -> bool:
     """Return whether the value, at any depth, stands for something that is not visible here."""
+    return _contains_any(value, is_opaque)
+
+
+def _contains_any(value: Any, wanted: Callable[[Any], bool]) -> bool:
     waiting = [value]
     while waiting:
         item = waiting.pop()
-        if is_opaque(item):
+        if wanted(item):
             return True
         match item:
             case dict():

@@ -14,6 +14,7 @@ from backstay.policies.glob import matches, overlap
 from backstay.policies.origins import origins
 from backstay.policies.rule import Rule, clip_line
 from backstay.policies.ruling import Permission, Ruling, stricter
+from backstay.policies.secret_use import undeclared
 from backstay.provenance.source import Sources
 from backstay.redaction.handles import belongs_to, handles_in, provider_of
 from backstay.shown import one_line
@@ -61,6 +62,18 @@ class UndoPolicy(Frozen):
     allow: Rules = ()
 
 
+class RevealPolicy(Frozen):
+    """Say who may be shown a secret; its rules name providers and kinds of secrets, such as `mail.*`.
+
+    Where no rule applies, that is who decides about the run as a whole.
+    """
+
+    deny: Rules = ()
+    """Shown to nobody."""
+    ask: Rules = ()
+    """Shown to the people whom the rule names."""
+
+
 class Policy(Frozen):
     """Rule on calls: deny before ask before allow, the first rule of each that applies, then the default by Safety."""
 
@@ -69,6 +82,7 @@ class Policy(Frozen):
     ask: Rules = ()
     allow: Rules = ()
     undo: Annotated[UndoPolicy, BeforeValidator(_or_nothing)] = UndoPolicy()
+    reveal: Annotated[RevealPolicy, BeforeValidator(_or_nothing)] = RevealPolicy()
     groups: Annotated[dict[str, tuple[str, ...]], BeforeValidator(_or_nothing), Field(max_length=200)] = Field(
         default_factory=dict
     )
@@ -130,7 +144,8 @@ class Policy(Frozen):
         """Return every list of rules under its name."""
         undo = self.undo
         own = [("deny", self.deny), ("ask", self.ask), ("allow", self.allow)]
-        return [*own, ("undo.deny", undo.deny), ("undo.ask", undo.ask), ("undo.allow", undo.allow)]
+        undos = [("undo.deny", undo.deny), ("undo.ask", undo.ask), ("undo.allow", undo.allow)]
+        return [*own, *undos, ("reveal.deny", self.reveal.deny), ("reveal.ask", self.reveal.ask)]
 
     def persons(self, rule: Rule) -> tuple[str, ...]:
         """Return who may decide what the rule asks, groups resolved, sorted; empty means anyone."""
@@ -162,6 +177,11 @@ class Policy(Frozen):
             raise PolicyInvalid(
                 f"{where}: {rule.tool} names approvers, quorum, timeout, on_expiry or no_self_approval, which only "
                 "ask rules have; move the rule to ask or remove them"
+            )
+        if where.startswith("reveal.") and (rule.when or rule.unless or rule.timeout or rule.on_expiry != "reject"):
+            raise PolicyInvalid(
+                f"{where}: {rule.tool} has when, unless, timeout or on_expiry, but there is neither a call nor a "
+                "request; remove them"
             )
         for name in rule.approvers:
             if not name.strip() or (name.startswith("@") and name not in self.groups):
@@ -212,15 +232,23 @@ def rule(
     *,
     purpose: Purpose = "call",
     sources: Sources | None = None,
+    lenient: bool = False,
 ) -> Ruling:
     """Rule on a call by a policy and the policy below it; the stricter wins.
 
-    `sources` says where the arguments came from, where that is known.
+    `sources` says where the arguments came from, where that is known. `lenient`: rule on secrets as for runs that
+    began when a condition on a secret only asked, and a secret could be passed to its own provider in any argument.
     """
-    found = _ruled(policy, _Call(tool, arguments, sources), purpose=purpose)
-    foreign = sorted({provider_of(h) for h in handles_in(arguments) if not belongs_to(h, tool.provider)})
+    found = _ruled(policy, _Call(tool, arguments, sources, lenient), purpose=purpose)
+    handles = handles_in(arguments)
+    if not handles:
+        return found
+    foreign = sorted({provider_of(h) for h in handles if not belongs_to(h, tool.provider)})
     if foreign:
         line = f"secret: a secret of {', '.join(foreign)} would be sent to {tool.provider}"
+        found = stricter(Ruling(verdict="ask", rule=clip_line(line)), found)
+    if purpose == "call" and not lenient and (taking := undeclared(tool, arguments)):
+        line = f"secret: {', '.join(taking)} would take a secret and is not one of the tool's secret_arguments"
         found = stricter(Ruling(verdict="ask", rule=clip_line(line)), found)
     return found
 
@@ -231,6 +259,8 @@ class _Call(NamedTuple):
     tool: Tool
     arguments: dict[str, Any]
     sources: Sources | None
+    lenient: bool
+    """Whether conditions on secrets are judged as they were before they became strict."""
 
 
 def _ruled(policy: Policy, call: _Call, *, purpose: Purpose) -> Ruling:
@@ -258,8 +288,8 @@ def _own(policy: Policy, call: _Call, *, purpose: Purpose) -> Ruling:
     prefix = "undo." if purpose == "undo" else ""
     asking: list[Ruling] = []
     for _, line, outcome in _applying(section.deny, f"{prefix}deny", call):
-        if outcome is not Judgement.OPAQUE:
-            return Ruling(verdict="deny", rule=line)
+        if not outcome.is_open or (outcome is Judgement.MASKED and not call.lenient):
+            return Ruling(verdict="deny", rule=line.replace("(asks: ", "(denies: "))
         asking.append(Ruling(verdict="ask", rule=line))
     for found, line, outcome in _applying(section.ask, f"{prefix}ask", call):
         asking.append(_asks(policy, found, line))
@@ -269,8 +299,13 @@ def _own(policy: Policy, call: _Call, *, purpose: Purpose) -> Ruling:
     if asking:
         return reduce(stricter, asking)
     for _, line, outcome in _applying(section.allow, f"{prefix}allow", call, allows=True):
-        if outcome is not Judgement.DOUBTFUL:
-            return Ruling(verdict="ask" if outcome is Judgement.OPAQUE else "allow", rule=line)
+        if outcome.is_open:
+            ruling = Ruling(verdict="ask", rule=line)
+            # Whether the rule applies is not known, so the call is judged as if it did not.
+            is_strict = outcome is Judgement.MASKED and not call.lenient
+            return stricter(ruling, _by_default(policy, call, purpose)) if is_strict else ruling
+        if outcome is Judgement.HOLDS:
+            return Ruling(verdict="allow", rule=line)
     return _by_default(policy, call, purpose)
 
 
@@ -281,10 +316,10 @@ def _applying(
     for index, found in enumerate(rules):
         outcome, path = found.applies(call.tool.name, call.arguments, allows=allows, sources=call.sources)
         line = f"{section}[{index}]: {found.line}"
-        if outcome is Judgement.OPAQUE:
+        if outcome.is_open:
             line += f" (asks: {path} is a secret, a stored value or a reference, which the rule cannot look into)"
         if outcome is not Judgement.FAILS:
-            yield found, clip_line(line) if outcome is Judgement.OPAQUE else line, outcome
+            yield found, clip_line(line) if outcome.is_open else line, outcome
 
 
 _SAID = {"allow": "is allowed", "ask": "asks", "deny": "is denied"}

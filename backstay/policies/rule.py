@@ -107,7 +107,9 @@ class Rule(Frozen):
         exempt, exempt_path = judge(self.unless, arguments, widens=not allows, sources=sources)
         if exempt in (Judgement.HOLDS, Judgement.DOUBTFUL):
             return Judgement.FAILS, ""
-        return (Judgement.OPAQUE, exempt_path) if exempt is Judgement.OPAQUE else (when, path)
+        if exempt.is_open and exempt <= when:
+            return exempt, exempt_path
+        return when, path
 
     @property
     def asks_in_its_own_way(self) -> bool:

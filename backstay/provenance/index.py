@@ -81,7 +81,7 @@ class Index:
 def texts_in(value: Any) -> str:
     """Return every text and number of a JSON value and every name of its fields, with a border between them."""
     found: list[str] = []
-    names: dict[str, None] = {}
+    names: dict[Any, Any] = {}
     waiting = [value]
     while waiting:
         item = waiting.pop()
@@ -92,7 +92,7 @@ def texts_in(value: Any) -> str:
         elif kind is int or kind is float:
             found.append(repr(item))
         elif kind is dict:
-            names |= dict.fromkeys(item)
+            names.update(item)
             waiting.extend(item.values())
         elif kind is list or kind is tuple:
             waiting.extend(item)

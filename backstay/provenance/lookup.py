@@ -28,7 +28,10 @@ MOST_WORDS = 20_000
 """Of a longer text the rest is not looked up, and counts as the model's."""
 SHORT = 40
 """Targets of so many words are also looked up with their words joined, cut apart and spelled in other ways."""
-MOST_CODES = 8
+MOST_TARGETS = 100
+"""So many targets of a call are looked at closely, and of further ones somebody must vouch for every part."""
+LONGEST_PAGE = 2000
+MOST_CODES = 5
 """How many places are named for one part of a value."""
 
 
@@ -65,26 +68,34 @@ class Lookup:
     """What a value counts as that stands nowhere: the model's own words, unless a program computed it."""
     _found: dict[str, frozenset[int]] = field(default_factory=dict)
 
-    def sources_of(self, arguments: dict[str, Any]) -> Sources:
-        """Return where each argument came from."""
+    def sources_of(self, arguments: dict[str, Any], *, egress: bool = False) -> Sources:
+        """Return where each argument came from; with `egress`, also what would leave that nobody sent out."""
         by: dict[str, Parts] = {}
         foreign: list[str] = []
         reaching: list[str] = []
         told = list(leaves(arguments))
-        pages = [at for at, value in told if is_address_of_a_page(_name(at), str(value))]
+        pages = [at for at, value in told if egress and is_address_of_a_page(_name(at), str(value)[:LONGEST_PAGE])]
+        targets = 0
         for pointer, value in told:
             shape = shape_of(_name(pointer), value if isinstance(value, str) else str(value))
-            parts = self.parts_of(value, shape)
+            targets += shape != "other"
+            hurried = targets > MOST_TARGETS
+            parts = self.parts_of(value, "other" if hurried else shape)
             by[pointer] = self._codes(parts)
-            if shape != "other" and (comes_from_others(parts, shape) or self._leads_away(value)):
+            if shape != "other" and self._is_foreign(value, parts, shape, hurried=hurried):
                 foreign.append(pointer)
-            if reaches(parts, whole=bool(pages)) if not pages or pointer in pages else _leaks(parts):
+            if egress and reaches(parts, page=pointer in pages):
                 reaching.append(pointer)
         shown, more = _bounded(_collapsed(arguments, by), {*foreign, *reaching})
         return Sources(by=shown, foreign=tuple(foreign[:MOST_LEAVES]), reaching=tuple(reaching[:4]), more=more)
 
-    def _leads_away(self, value: Any) -> bool:
-        """Return whether the host of a URL comes from what others wrote: it is one thing, as an address is."""
+    def _is_foreign(self, value: Any, parts: list[Part], shape: Shape, *, hurried: bool) -> bool:
+        """Return whether what others wrote says where a call goes; after very many targets, whether nobody vouches."""
+        if hurried:
+            return not all(part.trusted for part in parts)
+        if comes_from_others(parts, shape):
+            return True
+        # The host of a URL is one thing, as an address is.
         hosts = hosts_in(value) if isinstance(value, str) else []
         return any(comes_from_others(self.parts_of(host, "atom"), "atom") for host in hosts)
 
@@ -225,18 +236,18 @@ def _weighs(part: Part, shape: Shape) -> bool:
     return part.letters >= LEAST_PIECE and any(map(str.isdigit, "".join(part.words)))
 
 
-def reaches(parts: list[Part], *, whole: bool) -> bool:
-    """Return whether the address of a page does not come from the task, a person or the operator."""
-    return not all(_sent_by(part) for part in parts) if whole else _leaks(parts)
+def reaches(parts: list[Part], *, page: bool) -> bool:
+    """Return whether the address of a page does not come from the task, a person or the operator.
+
+    Of other arguments, whether they hold words of an answer, or what a program computed.
+    """
+    if page:
+        return not all(_sent_by(part) for part in parts)
+    return any(set(part.codes) - {MODEL} and not _sent_by(part) for part in parts)
 
 
 def _sent_by(part: Part) -> bool:
     return any(code in {"task", "person", "operator"} for code in part.codes)
-
-
-def _leaks(parts: list[Part]) -> bool:
-    """Return whether words of an answer, or what a program computed, would leave."""
-    return any(set(part.codes) - {MODEL} and not _sent_by(part) for part in parts)
 
 
 def _name(pointer: str) -> str:

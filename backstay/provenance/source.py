@@ -17,8 +17,11 @@ MODEL = "model"
 BY_MODEL: Parts = ((MODEL,),)
 _OTHERS, _PROGRAM = "!", ">"
 _REF_DIGITS = 40
-MOST_LEAVES = 24
+MOST_LEAVES = 16
 """Of how many arguments the sources are told; a rule that looks at another one counts as not knowing."""
+
+MOST_SHOWN = 5
+"""How many places a request names for one argument."""
 
 
 class Source(Frozen):
@@ -116,14 +119,16 @@ class Sources(Frozen):
         reaching = tuple(at for at in self.reaching if not _among(at, pointers))
         return Sources(by=by, foreign=foreign, reaching=reaching, more=self.more)
 
-    def of_leaves(self, arguments: dict[str, Any]) -> dict[str, tuple[Source, ...]]:
-        """Return the sources of each leaf in full, as requests show them."""
+    def of_leaves(self, arguments: dict[str, Any], most: int = 8) -> dict[str, tuple[Source, ...]]:
+        """Return the sources of so many leaves in full, as requests show them; first where only others vouch."""
         shown: dict[str, tuple[Source, ...]] = {}
-        for pointer, _ in leaves(arguments):
+        for pointer, _ in sorted(leaves(arguments), key=lambda leaf: leaf[0] not in self.foreign):
             found = self.under(pointer)
-            if found is None or found == [BY_MODEL] or len(shown) >= MOST_LEAVES:
+            if found is None or found == [BY_MODEL]:
                 continue
-            codes = dict.fromkeys(code for parts in found for part in parts for code in part)
+            if len(shown) >= most:
+                break
+            codes = list(dict.fromkeys(code for parts in found for part in parts for code in part))[:MOST_SHOWN]
             shown[one_line(pointer, 200)] = tuple(source_of(one_line(code, 300)) for code in codes)
         return shown
 

@@ -74,7 +74,8 @@ def marks(text: str) -> set[str]:
 def _marks(in_order: list[str]) -> set[str]:
     # A border is no word, and with a word before or after it makes that word again.
     single = list(map(_BORDER_AS_NOTHING.get, in_order, in_order)) if BORDER in in_order else in_order
-    found = {*single, *map(add, single, islice(single, 1, None))}
+    found = set(single)
+    found.update(map(add, single, islice(single, 1, None)))
     found.discard("")
     return found
 

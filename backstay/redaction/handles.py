@@ -44,6 +44,19 @@ def provider_of(handle: str) -> str:
     return parsed.provider if parsed else ""
 
 
+def label_of(handle: str) -> str:
+    """Return the kind of secret a handle stands for; empty when the text is no handle."""
+    parsed = _parse(handle)
+    return parsed.label if parsed else ""
+
+
+def handle_named(text: str) -> str:
+    """Return the handle that a person names with or without its brackets; a text that is none stays as it is."""
+    bare = text.strip().removeprefix("⟦").removeprefix("secret:").removesuffix(_END)
+    handle = f"{MARK}{bare}{_END}"
+    return handle if _parse(handle) else text
+
+
 def belongs_to(handle: str, provider: str) -> bool:
     """Return whether a secret came from this provider, so that it may go back there unasked."""
     return provider_of(handle) == _name(provider)

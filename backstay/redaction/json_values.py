@@ -12,7 +12,7 @@ from backstay.redaction.harmless import (
 )
 from backstay.redaction.sensitive_names import words_of
 from backstay.redaction.tables import ROW_FIELDS, TITLE_FIELDS, is_titles, sensitive_columns
-from backstay.redaction.text import TextRedactor
+from backstay.redaction.text import KNOWN, TextRedactor
 from backstay.strict_json import DEEPEST, clean_json, unique_key
 
 _NAMING = frozenset((
@@ -98,9 +98,8 @@ class JsonRedactor:
                 return self._sequence(value, kind, depth + 1)
 
     def _number(self, value: float, kind: str | None) -> Any:
-        known = self.texts.known
-        if known is not None and known.search(repr(value)):
-            return self.texts.substitute("known", value)
+        if self.texts.knows(repr(value)):
+            return self.texts.substitute(KNOWN, value)
         # `{"pass": 12, "fail": 3}` counts, and a small number is nobody's token.
         if kind in (None, "pass") or (abs(value) < _SMALL and kind in _COUNTED):
             return value
@@ -278,7 +277,8 @@ class JsonRedactor:
             parsed = json.loads(text, object_pairs_hook=pairs)
         except (ValueError, RecursionError):
             return None
-        redacted = self.value(clean_json(parsed, max(DEEPEST - depth, 1)), None, depth)
+        clean = self.texts.without_spread(clean_json(parsed, max(DEEPEST - depth, 1)))
+        redacted = self.value(clean, None, depth)
         # Of a name that stands twice only the last value was looked at: the text is written anew without the others.
         if not repeated and redacted == parsed:
             return text

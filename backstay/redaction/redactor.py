@@ -1,15 +1,17 @@
 """Replace every secret in a payload and keep its structure."""
 
-import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
+from copy import copy
 from functools import lru_cache
 from itertools import chain
-from typing import Any
+from typing import Any, Self
 
 from backstay.redaction.json_values import JsonRedactor
+from backstay.redaction.known_secrets import KnownSecrets
+from backstay.redaction.leaves import mask_known, may_hold
 from backstay.redaction.patterns import keys_and_urls_in
 from backstay.redaction.sensitive_names import DEFAULT_SENSITIVE_KEYS, SensitiveNames
-from backstay.redaction.text import Substitute, TextRedactor, spellings_of
+from backstay.redaction.text import KNOWN, KNOWN_MASK, Substitute, TextRedactor
 from backstay.redaction.vendor_tokens import Span, tokens_in
 from backstay.strict_json import clean_json, clean_text
 
@@ -34,38 +36,49 @@ def _names(sensitive_keys: tuple[str, ...]) -> SensitiveNames:
 
 
 class Redactor:
-    """Find secrets by name, by format, and by equality with secrets this process knows."""
+    """Find secrets by name, by format, and by equality with secrets that are known."""
 
     def __init__(self, known: Iterable[str], sensitive_keys: Iterable[str] = DEFAULT_SENSITIVE_KEYS) -> None:
-        """Take known secrets of at least 8 bytes; they are found anywhere, also encoded for URLs, JSON or base64."""
+        """Take known secrets; they are found anywhere, in each spelling of `backstay.redaction.spellings`."""
         self._names = _names(tuple(sensitive_keys))
-        spellings = {s for secret in known for s in spellings_of(secret)}
-        ordered = sorted(spellings, key=lambda s: (-len(s), s))
-        self._known = re.compile("|".join(map(re.escape, ordered))) if ordered else None
+        self.known = KnownSecrets(known)
+        self.handles: Container[str] = ()
+
+    def knowing(self, secrets: Iterable[str], handles: Container[str]) -> Self:
+        """Return a redactor that knows these secrets too, and the handles that were given out for secrets."""
+        more = copy(self)
+        more.known, more.handles = self.known.adding(secrets), handles
+        return more
 
     def redact(self, payload: Any) -> Any:
         """Return the payload with every secret masked."""
         return self.replace(payload, mask)
 
+    def without_known(self, payload: Any) -> Any:
+        """Return strict JSON with a mask for each known secret; what only looks like a secret stays."""
+        if not self.known or not may_hold(payload, self.known):
+            return payload
+        texts = TextRedactor(self._names, self.known, self.handles, mask)
+        return mask_known(payload, self.known, texts.split, KNOWN_MASK)
+
     def text(self, text: str) -> str:
         """Return the text with every secret masked; for logs and error lines."""
-        return self._json(mask).value(clean_text(text), None, 0)
+        return str(self.replace(clean_text(text), mask))
 
     def secret_in(self, text: str) -> Span | None:
         """Return the first secret in a text that is known or has a format of its own; names are ignored.
 
         For programs: in code, the value beside a sensitive name is mostly an expression and no secret.
         """
-        known = self._known.finditer(text) if self._known else ()
-        named = ((*found.span(), "known") for found in known)
-        return min(chain(named, tokens_in(text, unknown_issuers=False), keys_and_urls_in(text)), default=None)
+        known = ((*place, KNOWN) for place in self.known.places_in(text))
+        return min(chain(known, tokens_in(text, unknown_issuers=False), keys_and_urls_in(text)), default=None)
 
     def replace(self, payload: Any, substitute: Substitute) -> Any:
         """Return the payload as strict JSON with every secret replaced by what `substitute` returns.
 
         `substitute` must return a mask or a SecretHandle: both are left alone when redacted again.
         """
-        return self._json(substitute).value(clean_json(payload), None, 0)
-
-    def _json(self, substitute: Substitute) -> JsonRedactor:
-        return JsonRedactor(TextRedactor(self._names, self._known, substitute))
+        clean = clean_json(payload)
+        known = self.known if self.known and may_hold(clean, self.known) else None
+        texts = TextRedactor(self._names, known, self.handles, substitute)
+        return JsonRedactor(texts).value(texts.without_spread(clean), None, 0)

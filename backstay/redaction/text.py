@@ -1,43 +1,27 @@
 """Replace the secrets in one text."""
 
-import base64
-import json
 import re
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from typing import Any
-from urllib.parse import quote, quote_plus
 
 from backstay.redaction.assignments import assignments_in
 from backstay.redaction.handles import MARK, split_handles
+from backstay.redaction.known_secrets import KnownSecrets
+from backstay.redaction.leaves import mask_spread
 from backstay.redaction.patterns import commands_in, keys_and_urls_in, schemes_in
 from backstay.redaction.sensitive_names import SensitiveNames
 from backstay.redaction.tables import columns_in
 from backstay.redaction.vendor_tokens import Span, tokens_in
 
-SHORTEST = 8
-"""Shorter secrets would be found in ordinary words."""
-
-
-def spellings_of(secret: str) -> set[str]:
-    """Return the spellings of a secret in plain text, URLs, JSON and base64; none for one of less than 8 bytes."""
-    data = secret.encode("utf-8", "surrogatepass")
-    if len(data) < SHORTEST:
-        return set()
-    coded = base64.b64encode(data).decode("ascii").rstrip("=")
-    quoted = {
-        quote(data, safe=""),
-        quote_plus(data),
-        json.dumps(secret)[1:-1],
-        json.dumps(secret, ensure_ascii=False)[1:-1],
-    }
-    return {secret, *quoted, coded, coded.replace("+", "-").replace("/", "_")}
-
-
 Substitute = Callable[[str, Any], str]
 """Takes the kind of a secret and its value; returns a mask or a SecretHandle."""
 
+KNOWN = "known"
+"""The kind of a secret that is found because it is known."""
+KNOWN_MASK = f"[REDACTED:{KNOWN}]"
 _MASK = re.compile(r"\[REDACTED:[a-z0-9_]{1,40}\]")
+_SHORTEST = 8
 _MOST_REMEMBERED = 20_000
 _LONGEST_REMEMBERED = 120
 
@@ -45,16 +29,34 @@ _LONGEST_REMEMBERED = 120
 class TextRedactor:
     """Replace the secrets in texts."""
 
-    def __init__(self, names: SensitiveNames, known: re.Pattern[str] | None, substitute: Substitute) -> None:
-        """Take sensitive names, secrets that are known already, and what to replace secrets with."""
+    def __init__(
+        self, names: SensitiveNames, known: KnownSecrets | None, handles: Container[str], substitute: Substitute
+    ) -> None:
+        """Take sensitive names, known secrets that may occur, handles that were given out, and the replacement."""
         self.names = names
         self.known = known
-        self.substitute = substitute
+        self._handles = handles
+        self._substitute = substitute
+        self._made: set[str] = set()
         self._harmless: set[str] = set()
+
+    def substitute(self, kind: str, value: Any) -> str:
+        """Return what stands for a secret."""
+        made = self._substitute(kind, value)
+        self._made.add(made)
+        return made
+
+    def without_spread(self, payload: Any) -> Any:
+        """Return a payload with a mask for each leaf that has only a part of a known secret."""
+        return payload if self.known is None else mask_spread(payload, self.known, self.split, KNOWN_MASK)
+
+    def knows(self, text: str) -> bool:
+        """Return whether a known secret stands in a text."""
+        return self.known is not None and bool(self.known.places_in(text))
 
     def replaced(self, text: str) -> str:
         """Return a text with its secrets replaced, searched until nothing more is found."""
-        if len(text) < SHORTEST and "=" not in text and ":" not in text and "--" not in text:
+        if len(text) < _SHORTEST and self.known is None and "=" not in text and ":" not in text and "--" not in text:
             return text
         if text in self._harmless:
             return text
@@ -85,7 +87,7 @@ class TextRedactor:
             return [(text, False)]
         parts: list[tuple[str, bool]] = []
         for part, handle in split_handles(text):
-            if handle is not None:
+            if handle is not None and not self._is_forged_handle(part):
                 parts.append((part, True))
                 continue
             at = 0
@@ -101,7 +103,13 @@ class TextRedactor:
     def _is_forged(self, mask: str) -> bool:
         """Return whether what looks like a mask holds a known secret instead of a kind."""
         kind = mask.removeprefix("[REDACTED:").removesuffix("]")
-        return self.known is not None and self.known.search(kind) is not None and self.names.read(kind)[0] is None
+        return self.knows(kind) and self.names.read(kind)[0] is None
+
+    def _is_forged_handle(self, handle: str) -> bool:
+        """Return whether what looks like a handle, but was never given out, carries a known secret."""
+        return (
+            self.known is not None and handle not in self._made and handle not in self._handles and self.knows(handle)
+        )
 
     def _once(self, text: str) -> list[tuple[str, bool]]:
         """Cut a text at every secret in it; secrets that overlap count as one."""
@@ -119,7 +127,7 @@ class TextRedactor:
 
     def _found_in(self, text: str) -> Iterator[Span]:
         if self.known is not None:
-            yield from ((found.start(), found.end(), "known") for found in self.known.finditer(text))
+            yield from ((*place, KNOWN) for place in self.known.places_in(text))
         yield from tokens_in(text)
         yield from keys_and_urls_in(text)
         lowered = text.lower()

@@ -75,6 +75,8 @@ class Tool(Frozen):
     """Whose words its answers hold: a trusted server still carries what strangers wrote."""
     egress: bool = False
     """Whether a call that only reads reaches out, so that what it is called with leaves."""
+    secret_arguments: tuple[str, ...] = ()
+    """The arguments, by name or JSON pointer, that are made to take a secret."""
 
     @property
     def provider(self) -> str:

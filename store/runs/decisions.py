@@ -1,6 +1,7 @@
 """Decisions that runs accepted, and the proofs that they used up."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, insert, select
 
@@ -11,6 +12,8 @@ from store.database.schema import decisions, used_proofs
 _KNOWN = select(decisions.c.n, decisions.c.at).where(decisions.c.run == bindparam("run_"))
 _OF_RUN = select(decisions.c.body).where(decisions.c.run == bindparam("run_")).order_by(decisions.c.n, decisions.c.at)
 _USED = select(used_proofs.c.run, used_proofs.c.used_by).where(used_proofs.c.nonce == bindparam("nonce_"))
+FIRST_APART = 1_000_000_000
+"""The run numbers its own decisions from 1; those made beside it are numbered far beyond."""
 _KEPT_S = 3600
 """How long after its expiry a used proof is remembered: the clocks of workers differ."""
 
@@ -28,14 +31,26 @@ class Decisions:
         if new:  # most activities bring none, and a transaction costs more than the question
             await self._database.write(lambda connection: add_decisions(connection, run, new))
 
+    async def add(
+        self, run: str, new: RecordedDecision, rest: Callable[[list[RecordedDecision]], dict[str, Any]]
+    ) -> tuple[RecordedDecision, list[RecordedDecision]]:
+        """Add a decision that the run itself does not number, and return it with all earlier ones.
+
+        `rest`: the fields that depend on the earlier ones, which nobody adds to meanwhile.
+        """
+
+        def work(connection: Connection) -> tuple[RecordedDecision, list[RecordedDecision]]:
+            earlier = _of_run(connection, run)
+            n = max((decision.n + 1 for decision in earlier), default=0)
+            made = new.model_copy(update={"n": max(n, FIRST_APART), **rest(earlier)})
+            add_decisions(connection, run, [made])
+            return made, earlier
+
+        return await self._database.write(work)
+
     async def of_run(self, run: str) -> list[RecordedDecision]:
         """Return all decisions of a run, in order."""
-
-        def work(connection: Connection) -> list[RecordedDecision]:
-            bodies = connection.execute(_OF_RUN, {"run_": run}).scalars()
-            return [RecordedDecision.model_validate(body) for body in bodies]
-
-        return await self._database.read(work)
+        return await self._database.read(lambda connection: _of_run(connection, run))
 
     async def use_proof(self, nonce: str, *, run: str, used_by: str, expires: float) -> bool:
         """Use a proof up; False when something else has used it. A retry of the same use is the same use."""
@@ -50,6 +65,10 @@ class Decisions:
             return True
 
         return await self._database.write(work)
+
+
+def _of_run(connection: Connection, run: str) -> list[RecordedDecision]:
+    return [RecordedDecision.model_validate(body) for body in connection.execute(_OF_RUN, {"run_": run}).scalars()]
 
 
 def add_decisions(connection: Connection, run: str, new: Sequence[RecordedDecision]) -> None:

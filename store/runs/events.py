@@ -7,6 +7,7 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select
 from backstay.task.event import Event
 from store.database.database import Database
 from store.database.schema import events
+from store.secrets.handles import count_of_run
 
 _KNOWN = select(events.c.n, events.c.at).where(
     events.c.run == bindparam("run_"), events.c.n.between(bindparam("first"), bindparam("last"))
@@ -26,17 +27,17 @@ class Events:
         """Use this database."""
         self._database = database
 
-    async def append(self, run: str, new: Sequence[Event]) -> None:
+    async def append(self, run: str, new: Sequence[Event]) -> int | None:
         """Add events. If two have the same number, the later one stays, so a repeat changes nothing.
 
         After a workflow reset, a number can come again with another event. An attempt from before the reset must not
-        bring the old one back.
+        bring the old one back. Return how many handles the run has, which costs little here; None without events.
         """
         latest = {event.n: event for event in sorted(new, key=lambda event: event.at)}
         if not latest:
-            return
+            return None
 
-        def work(connection: Connection) -> None:
+        def work(connection: Connection) -> int:
             span = {"run_": run, "first": min(latest), "last": max(latest)}
             known: dict[int, str] = {row.n: row.at for row in connection.execute(_KNOWN, span)}
             kept = [event for _, event in sorted(latest.items()) if known.get(event.n, "") <= event.at]
@@ -46,8 +47,9 @@ class Events:
             if kept:
                 rows = [{"run": run, "n": event.n, "at": event.at, "body": event.plain()} for event in kept]
                 connection.execute(_INSERT, rows)
+            return count_of_run(connection, run)
 
-        await self._database.write(work)
+        return await self._database.write(work)
 
     async def of_run(self, run: str, after: int = 0) -> list[Event]:
         """Return the events with a number above `after`, in order."""

@@ -1,9 +1,10 @@
 """Store the secrets behind the handles of a run."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
 
 from pydantic import Field
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, bindparam, func, insert, select
 
 from backstay.frozen import Frozen
 from store.database.database import Database
@@ -18,6 +19,8 @@ class SecretValue(Frozen):
     value: str = Field(repr=False, exclude=True)
 
 
+_COUNT = select(func.count()).select_from(secrets).where(secrets.c.run == bindparam("run_"))
+_OF_RUN = select(secrets.c.handle, secrets.c.provider, secrets.c.sealed).where(secrets.c.run == bindparam("run_"))
 _AT_ONCE = 500
 """How many handles one statement may name; databases limit the number of parameters."""
 
@@ -30,12 +33,10 @@ class SecretHandles:
         self._database = database
         self._seal = seal
 
-    async def remember(self, run: str, entries: Mapping[str, SecretValue]) -> None:
-        """Store the value of each handle; a known handle is not changed."""
-        if not entries:
-            return
+    async def remember(self, run: str, entries: Mapping[str, SecretValue]) -> int:
+        """Store the value of each handle, and return how many the run has; a known handle is not changed."""
 
-        def work(connection: Connection) -> None:
+        def work(connection: Connection) -> int:
             known = _sealed(connection, run, entries)
             rows = [
                 {"run": run, "handle": handle, "provider": entry.provider, "sealed": self._close(entry.value)}
@@ -44,8 +45,19 @@ class SecretHandles:
             ]
             if rows:
                 connection.execute(insert(secrets), rows)
+            return count_of_run(connection, run)
 
-        await self._database.write(work)
+        return await self._database.write(work)
+
+    async def new_of_run(self, run: str, known: Collection[str]) -> tuple[int, dict[str, SecretValue]]:
+        """Return how many handles a run has, and the values of those that are not known yet."""
+
+        def work(connection: Connection) -> tuple[int, list[Any]]:
+            count = count_of_run(connection, run)
+            return count, [] if count == len(known) else [*connection.execute(_OF_RUN, {"run_": run})]
+
+        count, rows = await self._database.read(work)
+        return count, {row.handle: self._opened(row.provider, row.sealed) for row in rows if row.handle not in known}
 
     async def reveal(self, run: str, handles: Iterable[str]) -> dict[str, SecretValue]:
         """Return the values of the handles that belong to this run."""
@@ -53,13 +65,18 @@ class SecretHandles:
         if not wanted:
             return {}
         found = await self._database.read(lambda connection: _sealed(connection, run, wanted))
-        return {
-            handle: SecretValue(provider=provider, value=self._seal.open(sealed).decode("utf-8", "surrogatepass"))
-            for handle, (provider, sealed) in found.items()
-        }
+        return {handle: self._opened(provider, sealed) for handle, (provider, sealed) in found.items()}
+
+    def _opened(self, provider: str, sealed: bytes) -> SecretValue:
+        return SecretValue(provider=provider, value=self._seal.open(bytes(sealed)).decode("utf-8", "surrogatepass"))
 
     def _close(self, value: str) -> bytes:
         return self._seal.close(value.encode("utf-8", "surrogatepass"))
+
+
+def count_of_run(connection: Connection, run: str) -> int:
+    """Return how many handles a run holds; handles are added and never changed."""
+    return connection.execute(_COUNT, {"run_": run}).scalar() or 0
 
 
 def _sealed(connection: Connection, run: str, handles: Iterable[str]) -> dict[str, tuple[str, bytes]]:

@@ -4,6 +4,7 @@ import pytest
 
 from activities.model.transcript import Transcripts
 from activities.records import Records
+from activities.run_secrets import RunSecrets
 from activities.tools.arguments import Arguments
 from backstay.redaction.redactor import Redactor
 from store.opening import open_store
@@ -16,7 +17,7 @@ def opened(tmp_path):
     @asynccontextmanager
     async def open_in(folder=tmp_path):
         async with open_store(database_url=None, home=folder) as store:
-            records = Records(store, Redactor({"known-secret-value"}))
+            records = Records(store, RunSecrets(store.secrets, Redactor({"known-secret-value"})))
             yield Arguments(records), records, Transcripts(records)
 
     return open_in

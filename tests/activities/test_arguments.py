@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from activities.offloading import BIG_LEAF_BYTES, DEEPEST, MAX_BYTES
 from activities.records import Records
+from activities.run_secrets import RunSecrets
 from activities.tools.arguments import Arguments
 from backstay.canonical import canonical, digest_of
 from backstay.errors import ArgumentsInvalid, WorkerMisfit
@@ -30,7 +31,7 @@ VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dic
 
 async def test_unfolding_gives_back_what_was_folded_and_history_holds_no_big_leaf_and_no_secret(tmp_path):
     async with open_store(database_url=None, home=tmp_path) as store:
-        arguments = Arguments(Records(store, Redactor({"known-secret-value"})))
+        arguments = Arguments(Records(store, RunSecrets(store.secrets, Redactor({"known-secret-value"}))))
         for given_arguments in _drawn(st.dictionaries(KEYS, VALUES, max_size=4), 60):
             folded = await arguments.fold(RUN, "desk", given_arguments)
             assert "known-secret-value" not in canonical(folded)
@@ -94,7 +95,7 @@ async def test_what_is_too_large_or_too_deep_is_refused(opened):
 async def test_whose_secrets_stand_in_a_long_text_is_seen_by_the_policy_that_does_not_see_the_text(tmp_path):
     tool = Tool(name="web.search", safety=Safety.READ_ONLY)
     async with open_store(database_url=None, home=tmp_path) as store:
-        arguments = Arguments(Records(store, Redactor(())))
+        arguments = Arguments(Records(store, RunSecrets(store.secrets, Redactor(()))))
         answered = (await arguments.records.show(RUN, {"password": "hunter2hunter2"}, "mail")).payload
         long = f"{answered['password']} {'x' * BIG_LEAF_BYTES}"
         folded = await arguments.fold(RUN, "web", {"query": long})

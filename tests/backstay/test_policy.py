@@ -3,6 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backstay.errors import PolicyInvalid
+from backstay.policies.operators import is_masked
 from backstay.policies.policy import Policy, rule, rule_on_change
 from backstay.policies.ruling import Ruling, stricter
 from backstay.redaction.handles import handle_for
@@ -267,9 +268,10 @@ def test_a_forbidden_place_is_not_reached_by_a_detour(detour):
     assert verdict(policy, "a.b", {"p": detour}) == "deny"
 
 
+SECRET = handle_for(b"k", "a", "token", "value")
 HIDDEN = [
     {"$ref": "sha256:1", "bytes": 5000},
-    handle_for(b"k", "a", "token", "value"),
+    SECRET,
     "${steps.0.result.id}",
     "before ${input.x} after",
     [{"deep": {"$ref": "sha256:1"}}],
@@ -281,8 +283,69 @@ HIDDEN = [
 def test_a_condition_on_what_cannot_be_looked_into_asks_and_says_so(value, section):
     policy = {"default": {"restricted_write": "allow"}, section: [{"tool": "a.b", "when": {"x": {"equals": "v"}}}]}
     ruling = ruled(policy, "a.b", {"x": value})
-    assert ruling.verdict == "ask"
+    # What is hidden because it is a secret will never be seen by whoever decides.
+    assert ruling.verdict == ("deny" if section == "deny" and is_masked(value) else "ask")
     assert "x is a secret, a stored value or a reference" in ruling.rule
+
+
+MASKED = {
+    "a handle": SECRET,
+    "a text with a handle": f"https://a.example/?key={SECRET}",
+    "a handle in a list": ["plain", SECRET],
+    "a handle deep inside": [{"deep": {"token": SECRET}}],
+    "a long text with a handle": {"$ref": "sha256:1", "bytes": 5000, "handles": [SECRET]},
+    "a handle beside a stored text": [{"$ref": "sha256:1", "bytes": 5000}, SECRET],
+}
+
+
+@pytest.mark.parametrize("masked", MASKED)
+def test_a_condition_on_a_secret_decides_the_strict_way(masked):
+    allowing = {"default": {"restricted_write": "allow"}}
+    condition = {"tool": "a.b", "when": {"x": {"equals": "v"}}}
+    arguments = {"x": MASKED[masked]}
+    assert verdict(allowing | {"deny": [condition]}, "a.b", arguments) == "deny"
+    assert verdict(allowing | {"deny": [{"tool": "a.b", "unless": condition["when"]}]}, "a.b", arguments) == "deny"
+    assert verdict(allowing | {"allow": [condition]}, "a.b", arguments) == "ask"
+    assert verdict({"default": {"restricted_write": "deny"}, "allow": [condition]}, "a.b", arguments) == "deny"
+    both = {"x": {"equals": "v"}, "y": {"equals": 1}}
+    for other, expected in ((1, "deny"), ({"$ref": "sha256:1"}, "deny"), (2, "allow")):
+        policy = Policy.admit(allowing | {"deny": [{"tool": "a.b", "when": both}]})
+        tool = Tool(name="a.b", secret_arguments=("x",))
+        assert rule(policy, tool, arguments | {"y": other}).verdict == expected
+
+
+@pytest.mark.parametrize("value", [hidden for hidden in HIDDEN if hidden != SECRET])
+def test_what_is_hidden_but_no_secret_still_asks_where_a_rule_denies(value):
+    assert verdict({"deny": [{"tool": "a.b", "when": {"x": {"equals": "v"}}}]}, "a.b", {"x": value}) == "ask"
+
+
+def test_a_secret_in_an_argument_that_is_no_credential_is_asked_about():
+    policy = Policy.admit({"allow": ["*"]})
+    write = Tool(name="a.login", secret_arguments=("password", "/auth/token"))
+    asked = {
+        "an argument that is not declared": {"note": f"it is {SECRET}"},
+        "beside one that is declared": {"password": SECRET, "user": SECRET},
+        "beside a pointer that is declared": {"auth": {"token": SECRET, "name": SECRET}},
+        "a name that only begins like one": {"password_hint": SECRET},
+        "the name of an argument": {SECRET: 1},
+        "a long text": {"note": {"$ref": "sha256:1", "bytes": 5000, "handles": [SECRET]}},
+    }
+    for case, arguments in asked.items():
+        ruling = rule(policy, write, arguments)
+        assert ruling.verdict == "ask", case
+        assert "would take a secret" in ruling.rule
+    for arguments in ({"password": SECRET}, {"password": [SECRET]}, {"auth": {"token": SECRET}}, {"user": "bo"}):
+        assert rule(policy, write, arguments).verdict == "allow"
+    assert rule(policy, Tool(name="a.page", safety=Safety.READ_ONLY), {"cursor": SECRET}).verdict == "allow"
+    assert rule(policy, Tool(name="b.page", safety=Safety.READ_ONLY), {"cursor": SECRET}).verdict == "ask"
+    # What takes an effect back was declared by the operator.
+    assert rule(policy, write, {"undo": f"a.logout({SECRET})"}, purpose="undo").verdict == "allow"
+
+
+def test_a_run_that_began_before_secrets_were_ruled_strictly_goes_on_as_it_began():
+    policy = Policy.admit({"allow": ["*"], "deny": [{"tool": "a.pay", "when": {"x": {"equals": "v"}}}]})
+    assert rule(policy, Tool(name="a.pay"), {"x": SECRET}, lenient=True).verdict == "ask"
+    assert rule(policy, Tool(name="a.login"), {"x": SECRET}, lenient=True).verdict == "allow"
 
 
 def test_what_cannot_be_looked_into_does_not_save_a_call_that_another_rule_denies():
@@ -308,8 +371,8 @@ def test_a_secret_of_another_provider_is_asked_about():
     arguments = {"body": f"see {handle_for(b'k', 'crm', 'api_key', 'value')}"}
     ruling = rule(policy, Tool(name="mail.send"), arguments)
     assert ruling.verdict == "ask"
-    assert ruling.rule == "secret: a secret of crm would be sent to mail"
-    assert rule(policy, Tool(name="crm.update"), arguments).verdict == "allow"
+    assert "secret: a secret of crm would be sent to mail" in ruling.rule
+    assert rule(policy, Tool(name="crm.update", secret_arguments=("body",)), arguments).verdict == "allow"
     assert rule(policy, Tool(name="mail.never"), arguments).verdict == "deny"
 
 

@@ -160,8 +160,8 @@ def test_many_arguments_are_told_of_within_bounds_and_those_that_others_direct_f
     known = {f"line{n}": f"text{n}" for n in range(0, 60, 2)}
     sources = traced(arguments, task=known, mail_read=ADDRESS)
 
-    assert len(sources.by) == 24
-    assert sources.more == 37
+    assert len(sources.by) == 16
+    assert sources.more == 45
     assert sources.by["/to"] == (("!mail.read",),)
     assert sources.under("/line59") is None
 

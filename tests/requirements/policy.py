@@ -67,6 +67,30 @@ ROWS = (
             "backstay/test_policy.py",
             "test_a_condition_on_what_cannot_be_looked_into_asks_and_says_so",
             "test_what_cannot_be_looked_into_does_not_save_a_call_that_another_rule_denies",
+            "test_what_is_hidden_but_no_secret_still_asks_where_a_rule_denies",
+        ),
+    ),
+    row(
+        "policy:masked",
+        "issue Secrets come back masked",
+        "a condition on a secret denies where the rule denies and never allows; a run that began before goes on as it "
+        "began",
+        in_file(
+            "backstay/test_policy.py",
+            "test_a_condition_on_a_secret_decides_the_strict_way",
+            "test_a_run_that_began_before_secrets_were_ruled_strictly_goes_on_as_it_began",
+        ),
+    ),
+    row(
+        "policy:secret-arguments",
+        "issue Secrets come back masked",
+        "a secret in an argument that is no declared credential is asked about, except in a read of its own provider",
+        in_file("backstay/test_policy.py", "test_a_secret_in_an_argument_that_is_no_credential_is_asked_about"),
+        in_file(
+            "e2e/test_echoes.py",
+            "test_a_secret_in_an_argument_that_is_no_credential_is_asked_about",
+            "test_a_credential_and_a_read_of_its_own_provider_take_a_secret_unasked",
+            "test_another_provider_is_asked_about_even_where_it_takes_credentials",
         ),
     ),
     row(

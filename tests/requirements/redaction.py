@@ -143,6 +143,57 @@ ROWS = (
         in_file("e2e/test_secrets.py", "test_a_secret_in_a_tools_answer_appears_nowhere_outside"),
     ),
     row(
+        "secret:echoes",
+        "issue Secrets come back masked Done 3",
+        "of 1,000 times that a tool says a secret back, in each of the spellings of a table, through direct calls and "
+        "programs, none stands in clear in a prompt, history, log or the store's shown side",
+        in_file(
+            "e2e/test_echoes.py",
+            "test_a_tool_that_says_secrets_back_in_any_spelling_leaves_none_in_clear",
+            "test_a_server_that_says_a_secret_in_the_descriptions_of_its_tools_tells_it_to_nobody",
+        ),
+    ),
+    row(
+        "secret:held",
+        "issue Secrets come back masked",
+        "what a run holds a handle for is masked in answers, errors, logs and beside the field that gave it away, on "
+        "every worker and in this run only, and goes back as it was said",
+        in_file(
+            "activities/test_run_secrets.py",
+            "test_a_provider_that_repeats_its_secret_gets_the_same_handle",
+            "test_a_secret_is_masked_beside_the_field_that_gives_it_away",
+            "test_what_is_said_in_another_spelling_goes_back_as_it_was_said",
+            "test_another_worker_knows_what_a_run_holds_at_once",
+            "test_errors_and_progress_are_masked_too",
+            "test_what_a_library_logs_of_a_tools_answer_is_masked",
+        ),
+    ),
+    row(
+        "secret:carriers",
+        "issue Secrets come back masked",
+        "what only looks like a handle or a mask carries no secret, real handles stay, masking again changes nothing",
+        in_file(
+            "activities/test_run_secrets.py",
+            "test_a_handle_or_a_mask_that_is_made_up_carries_no_secret",
+            "test_a_provider_whose_name_is_a_secret_keeps_its_handles",
+            "test_a_handle_of_another_run_says_nothing_here",
+            "test_masking_again_changes_nothing_and_a_spelling_is_no_new_secret",
+        ),
+    ),
+    row(
+        "secret:reveal",
+        "issue Secrets come back masked; design 22",
+        "a secret in an answer is shown to whom the policy names, after that is recorded, and stands nowhere in clear",
+        in_file(
+            "e2e/test_reveal.py",
+            "test_a_link_in_the_final_answer_is_shown_to_its_owner_and_that_is_recorded",
+            "test_the_command_prints_the_secret_and_nothing_else",
+            "test_what_is_no_secret_of_the_run_is_not_shown",
+            "test_only_those_whom_the_policy_names_are_shown_a_secret",
+            "test_every_proof_that_does_not_hold_is_refused_where_secrets_are_shown",
+        ),
+    ),
+    row(
         "secret:sealed",
         "design 6",
         "with keys set, raw payloads and secrets are encrypted on disk",

@@ -40,7 +40,7 @@ def _admitted(annotations: ToolAnnotations) -> Safety:
     return Safety.READ_ONLY if annotations.read_only is None else Safety.WRITE_SAFE
 
 
-_NEWER = ("succeeded_if", "failed_if")
+_NEWER = ("succeeded_if", "failed_if", "secret_arguments")
 _DESCRIPTION = 4000
 
 
@@ -57,6 +57,8 @@ class Definition:
     parameters: dict[str, Any] = field(repr=False)
     """The JSON Schema of the arguments, without the one that the engine fills in itself."""
     declaration: Declaration = field(repr=False)
+    trusted: bool = False
+    """Whether the operator trusts what its server says of it."""
     hidden: bool = False
     """Whether only the engine calls it."""
     output_schema: dict[str, Any] | None = field(default=None, repr=False)
@@ -120,6 +122,7 @@ def define(
         deadline_s=declaration.timeout or timeout,
         content=declaration.content,
         egress=listed.annotations.open_world is True if declaration.egress is None else declaration.egress,
+        secret_arguments=tuple(declaration.secret_arguments),
     )
     return Definition(
         tool=tool,
@@ -128,6 +131,7 @@ def define(
         description=listed.description[:_DESCRIPTION],
         parameters=_without(listed.input_schema, declaration.idempotency_argument),
         declaration=declaration,
+        trusted=trusted,
         hidden=listed.hidden,
         output_schema=listed.output_schema,
         said=said,
@@ -151,7 +155,7 @@ def _said(listed: ListedTool, declaration: Declaration) -> dict[str, Any]:
 
 def _unset(declaration: Declaration) -> set[str]:
     """Return the newer fields that are not set, so that they do not change the hash of a tool that is known."""
-    return {name for name in _NEWER if getattr(declaration, name) == Declaration.model_fields[name].default}
+    return {name for name in _NEWER if not getattr(declaration, name)}
 
 
 def _without(schema: dict[str, Any], argument: str | None) -> dict[str, Any]:

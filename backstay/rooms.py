@@ -1,0 +1,42 @@
+"""Import the engine's own packages from where they are: beside this one in a checkout, inside it when installed."""
+
+import importlib
+import sys
+from pathlib import Path
+from types import ModuleType
+
+from backstay.errors import SettingsInvalid
+
+_PACKAGE = Path(__file__).resolve().parent
+
+
+def house() -> Path:
+    """Return the folder that holds worker.py and its packages: `_app` in an installed package, else the checkout."""
+    installed = _PACKAGE / "_app"
+    return installed if installed.is_dir() else _PACKAGE.parent
+
+
+def open_house(*names: str) -> Path:
+    """Put the packages on the path; raises SettingsInvalid when a foreign module of one of the names was imported."""
+    place = house()
+    for name in names:
+        known = sys.modules.get(name)
+        if known is not None and place not in _home_of(known).parents:
+            raise SettingsInvalid(
+                f"{name!r} was imported from {_home_of(known)}, not from {place}; import backstay.library first, "
+                "or uninstall the package that provides it"
+            )
+    if str(place) not in sys.path:
+        sys.path.insert(0, str(place))
+    return place
+
+
+def room(name: str) -> ModuleType:
+    """Import an engine module by its name when it is needed; importing `backstay` alone loads none of them."""
+    open_house(name)
+    return importlib.import_module(name)
+
+
+def _home_of(module: ModuleType) -> Path:
+    places = [module.__file__] if module.__file__ else [*getattr(module, "__path__", ["?"])]
+    return Path(str(places[0])).resolve()

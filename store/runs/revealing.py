@@ -1,0 +1,118 @@
+"""Show a person with the authority the secret behind a handle, after it is recorded that they were shown it."""
+
+import time
+import uuid
+from datetime import UTC, datetime
+from typing import Any
+
+from backstay.approvals import proof
+from backstay.approvals.approval import RecordedDecision
+from backstay.approvals.deciding import authority_over_secret, refused_person
+from backstay.errors import ArgumentsInvalid, NotVerified, QuorumPending, RunNotFound
+from backstay.frozen import Frozen
+from backstay.redaction.handles import handle_named
+from backstay.responses import Opened
+from store.runs.decisions import Decisions
+from store.runs.runs import RunRow, Runs
+from store.secrets.handles import SecretHandles
+
+
+class Wish(Frozen):
+    """Say who wants to be shown which secret."""
+
+    workflow_id: str
+    handle: str
+    """As it stands in an answer of the run, with or without its brackets."""
+    by: str
+    proof: str | None = None
+
+
+class Revealing:
+    """Reveal secrets of runs, open or ended; nothing but the answer to the caller holds the value in clear."""
+
+    def __init__(self, runs: Runs, decisions: Decisions, secrets: SecretHandles) -> None:
+        """Read and record in these parts of the store."""
+        self._runs = runs
+        self._decisions = decisions
+        self._secrets = secrets
+
+    async def binding(self, workflow_id: str, namespace: str) -> proof.Binding:
+        """Return what a proof for a run's secrets is bound to."""
+        row = await self._run(workflow_id)
+        first = row.run.rpartition("/")[2]
+        return proof.Binding(namespace=namespace, workflow_id=workflow_id, run_id=first, update=proof.REVEAL)
+
+    async def reveal(self, data: dict[str, Any], namespace: str, key: bytes | None) -> str:
+        """Return the secret that somebody wishes to be shown; `key` is the approver key that proofs are checked with.
+
+        Raises NotVerified or DecisionRefused for a person who may not be shown it, QuorumPending while more people
+        must ask for the same, ArgumentsInvalid for a handle that the run does not hold.
+        """
+        wish = Wish.model_validate(data)
+        row = await self._run(wish.workflow_id)
+        handle = handle_named(wish.handle)
+        held = (await self._secrets.reveal(row.run, [handle])).get(handle)
+        opened = Opened.model_validate(row.opened)
+        authority = authority_over_secret(opened.policy, handle)
+        starters = {opened.started_by, row.user_id} if opened.started_by else set[str]()
+        if (refused := refused_person(authority, wish.by, wish.proof, starters)) is not None:
+            raise refused
+        if held is None:
+            raise ArgumentsInvalid("handle: it is no secret of this run; copy it from an answer of the run")
+        if wish.proof is not None:
+            await self._check(wish, row, namespace, key)
+        await self._record(wish, row.run, handle, authority.quorum)
+        return held.value
+
+    async def _run(self, workflow_id: str) -> RunRow:
+        row = await self._runs.get(workflow_id)
+        if row is None:
+            raise RunNotFound(f"workflow_id: this store knows no run of {workflow_id[:100]!r}")
+        row.require_not_pruned()
+        if not row.opened:
+            raise RunNotFound(f"workflow_id: the store does not know how {workflow_id[:100]!r} began, nor its policy")
+        return row
+
+    async def _check(self, wish: Wish, row: RunRow, namespace: str, key: bytes | None) -> None:
+        """Check a proof and use it up; raises NotVerified."""
+        if key is None:
+            raise NotVerified("proof: there is no BACKSTAY_APPROVER_KEY here, so no proof can be checked")
+        given = str(wish.proof)
+        payload = {"handle": wish.handle, "by": wish.by, "proof": given}
+        fault = proof.verify(key, given, await self.binding(wish.workflow_id, namespace), payload, time.time())
+        if fault is not None:
+            raise NotVerified(f"proof: {fault}")
+        nonce, expires = proof.nonce_of(given)
+        used_by = f"{proof.REVEAL} {uuid.uuid4()}"
+        if not await self._decisions.use_proof(nonce, run=row.run, used_by=used_by, expires=expires):
+            raise NotVerified("proof: used already; sign it again")
+
+    async def _record(self, wish: Wish, run: str, handle: str, quorum: int) -> None:
+        """Record who is shown the secret; raises QuorumPending while that is nobody yet."""
+
+        def decision(earlier: list[RecordedDecision]) -> dict[str, Any]:
+            asked = _waiting(earlier, handle) | {wish.by}
+            return {"state": "decided" if len(asked) >= quorum else "recorded"}
+
+        made = RecordedDecision(
+            n=0,
+            at=datetime.now(UTC).isoformat(timespec="microseconds"),
+            update=proof.REVEAL,
+            by=wish.by,
+            verified=wish.proof is not None,
+            handle=handle,
+        )
+        recorded, earlier = await self._decisions.add(run, made, decision)
+        if recorded.state != "decided":
+            asked = sorted(_waiting(earlier, handle) | {wish.by})
+            missing = quorum - len(asked)
+            raise QuorumPending(f"{', '.join(asked)} asked for this secret; {missing} more must ask for the same")
+
+
+def _waiting(earlier: list[RecordedDecision], handle: str) -> set[str]:
+    """Return who asked for a secret since it was shown last."""
+    asked: set[str] = set()
+    for decision in earlier:
+        if decision.update == proof.REVEAL and decision.handle == handle:
+            asked = asked | {decision.by} if decision.state == "recorded" and decision.verified else set()
+    return asked

@@ -1,0 +1,127 @@
+"""What a run holds a handle for is masked wherever it is said again, by whichever worker."""
+
+import io
+import json
+import logging
+
+import pytest
+
+from activities.records import Records
+from activities.run_secrets import RunSecrets
+from backstay.logs import configure_logs
+from backstay.redaction.handles import MARK, handle_for, handles_in
+from backstay.redaction.redactor import Redactor
+from store.opening import open_store
+from tests.e2e.servers.spellings import SPELLINGS, token_of
+
+RUN = "workflow/run"
+SECRET = token_of(7)
+
+
+async def shown(records, payload, provider="desk", run=RUN):
+    return (await records.show(run, payload, provider)).payload
+
+
+async def test_a_provider_that_repeats_its_secret_gets_the_same_handle(opened):
+    async with opened() as (_, records, _):
+        first = await shown(records, {"reset_token": SECRET})
+        again = await shown(records, {"text": f"use {SECRET} now", "list": [SECRET]})
+        assert again == {"text": f"use {first['reset_token']} now", "list": [first["reset_token"]]}
+
+
+async def test_a_secret_is_masked_beside_the_field_that_gives_it_away(opened):
+    async with opened() as (arguments, records, _):
+        payload = {"note": f"paste {SECRET.upper()} there", "reset_token": SECRET, "also": f"or {SECRET}"}
+        answer = await shown(records, payload)
+        assert SECRET.lower() not in json.dumps(answer).lower()
+        assert await arguments.unfold(RUN, answer, {}) == payload
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+async def test_what_is_said_in_another_spelling_goes_back_as_it_was_said(opened, spelling):
+    async with opened() as (arguments, records, _):
+        await shown(records, {"reset_token": SECRET})
+        said = SPELLINGS[spelling](SECRET)
+        answer = await shown(records, {"echo": said})
+        assert "[REDACTED:" in json.dumps(answer) or handles_in(answer)
+        if isinstance(said, str):
+            assert await arguments.unfold(RUN, answer, {}) == {"echo": said}
+
+
+async def test_another_worker_knows_what_a_run_holds_at_once(tmp_path):
+    async with open_store(database_url=None, home=tmp_path) as store:
+        here, there = (Records(store, RunSecrets(store.secrets, Redactor(()))) for _ in range(2))
+        assert await shown(there, {"echo": SECRET}) == {"echo": SECRET}
+        await shown(here, {"reset_token": SECRET})
+        there.secrets.tell(RUN, 1)
+        assert SECRET not in json.dumps(await shown(there, {"echo": SECRET}))
+        assert SECRET in json.dumps(await shown(there, {"echo": SECRET}, run="another/run"))
+
+
+async def test_a_handle_or_a_mask_that_is_made_up_carries_no_secret(opened):
+    async with opened() as (_, records, _):
+        await shown(records, {"reset_token": SECRET})
+        data = SECRET.encode().hex()
+        forged = [
+            f"{MARK}desk/{SECRET}:{'0' * 24}⟧",
+            f"{MARK}{SECRET}/token:{'0' * 24}⟧",
+            f"{MARK}{data[:40]}/{data[40:]}x:{'0' * 24}⟧",
+            f"[REDACTED:{SECRET.lower().replace('-', '_')}]",
+        ]
+        answer = json.dumps(await shown(records, {"echo": forged}), ensure_ascii=False)
+        assert SECRET.lower() not in answer.lower().replace("_", "-")
+        assert data[:40] not in answer
+
+
+async def test_a_provider_whose_name_is_a_secret_keeps_its_handles(opened):
+    async with opened() as (_, records, _):
+        name = "production-database"
+        first = await shown(records, {"password": name}, provider=name)
+        assert await shown(records, first, provider=name) == first
+
+
+async def test_masking_again_changes_nothing_and_a_spelling_is_no_new_secret(opened):
+    async with opened() as (_, records, _):
+        answers = [await shown(records, {"reset_token": SECRET})]
+        answers += [await shown(records, {"echo": spell(SECRET)}) for spell in SPELLINGS.values()]
+        again = [await shown(records, answer) for answer in answers]
+        assert again == answers
+        held = await records.secrets.of(RUN)
+        assert len(held.handles) <= len(answers)
+        # Only the secret itself is looked for; its spellings have no spellings of their own.
+        assert await shown(records, {"echo": SECRET.encode().hex().encode().hex()[::-1]}) == {
+            "echo": SECRET.encode().hex().encode().hex()[::-1]
+        }
+
+
+async def test_errors_and_progress_are_masked_too(opened):
+    async with opened() as (_, records, _):
+        await shown(records, {"reset_token": SECRET})
+        for spell in SPELLINGS.values():
+            said = spell(SECRET)
+            line = said if isinstance(said, str) else json.dumps(said)
+            assert "[REDACTED:known]" in await records.text(RUN, f"refused: {line}")
+
+
+async def test_what_a_library_logs_of_a_tools_answer_is_masked(opened):
+    async with opened() as (_, records, _):
+        await shown(records, {"reset_token": SECRET})
+        configure_logs(Redactor(()), mask=records.secrets.masked)
+        (handler,) = logging.getLogger().handlers
+        handler.setStream(buffer := io.StringIO())
+        try:
+            for spell in SPELLINGS.values():
+                logging.getLogger("a.library").warning("no JSON: %s", spell(SECRET))
+        finally:
+            logging.getLogger().handlers[:] = []
+        lines = buffer.getvalue().splitlines()
+        assert len(lines) == len(SPELLINGS)
+        assert all("[REDACTED:known]" in line for line in lines)
+        assert SECRET not in buffer.getvalue()
+
+
+async def test_a_handle_of_another_run_says_nothing_here(opened):
+    async with opened() as (_, records, _):
+        await shown(records, {"reset_token": SECRET}, run="another/run")
+        handle = handle_for(b"another key", "desk", "token", SECRET)
+        assert await shown(records, {"echo": handle}) == {"echo": handle}
