@@ -107,8 +107,7 @@ def define(
     timeout: float | None = None,
 ) -> Definition:
     """Return the definition of a listed tool; its hash covers all that server and operator say about it."""
-    undo, said = declaration.undo, _said(listed, declaration)
-    digest = digest_of(said)
+    undo, digest = declaration.undo, digest_of(said := _said(listed, declaration))
     tool = Tool(
         name=f"{provider}.{listed.name}",
         safety=safety_of(declaration.safety, listed.annotations, trusted=trusted),
