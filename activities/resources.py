@@ -1,7 +1,7 @@
 """What the activities work with; built once per worker."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -20,6 +20,8 @@ from sandbox.workspaces.client import WorkspaceClient
 from store.store import Store
 from toolbox.catalog.catalog import Catalog
 from toolbox.catalog.definition import Definition
+from toolbox.configuration.load import BUILTIN
+from toolbox.manifest.builder import masked
 from toolbox.providers.provider import WorkspaceAccess
 from toolbox.toolbox import Toolbox
 
@@ -31,10 +33,17 @@ def facts_of(catalog: Catalog, definition: Definition) -> Tool:
     facts = definition.tool.model_dump(exclude_defaults=True) | {"safety": definition.tool.safety}
     if (target := undo or by_id) is not None:
         facts["undo_tool"] = target.name
+    if definition.name in catalog.changed:
+        facts["changed"] = True
     if by_id is not None:
         facts["undo_by_effect_id"] = True
     # Only what is set is passed on, so that defaults do not reach history.
     return Tool.model_validate(facts)
+
+
+def pinned(definition: Definition) -> bool:
+    """Return whether a changed definition is asked about; the engine's own tools change with the engine."""
+    return definition.provider not in BUILTIN
 
 
 def workspace_access_of(ask: OfRun) -> WorkspaceAccess | None:
@@ -42,9 +51,9 @@ def workspace_access_of(ask: OfRun) -> WorkspaceAccess | None:
     return WorkspaceAccess(run=ask.run, workspace=ask.workspace, writable=True) if ask.workspace else None
 
 
-def require_valid(definition: Definition, arguments: dict[str, Any]) -> None:
+async def require_valid(definition: Definition, arguments: dict[str, Any]) -> None:
     """Raise ArgumentsInvalid when the arguments do not fit the tool's schema."""
-    fault = definition.validate(arguments)
+    fault = await definition.check(arguments)
     if fault is not None:
         raise ArgumentsInvalid(f"{definition.name}: {fault}")
 
@@ -99,5 +108,14 @@ class Activities:
             self.resources.secrets.tell(ask.run, count)
 
     async def catalog(self, ask: OfRun, user_id: str) -> Catalog:
-        """Return what a run's user sees now, with the workspace that the run was given."""
-        return await self.toolbox.catalog(user_id, builtin=frozenset(ask.builtin))
+        """Return what a run's user sees now, with the run's workspace, and which of the tools have changed."""
+        catalog = await self.toolbox.catalog(user_id, builtin=frozenset(ask.builtin))
+        known = self.store.definitions
+        if known.is_unchanged(catalog.version):
+            return catalog
+        changed = await known.changed(
+            catalog.version,
+            {definition.name: definition.digest for definition in catalog.definitions.values() if pinned(definition)},
+            lambda names: {name: masked(catalog.definitions[name].said, self.resources.redactor) for name in names},
+        )
+        return replace(catalog, changed=changed) if changed else catalog

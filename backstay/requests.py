@@ -120,6 +120,8 @@ class CallTool(OfRun):
     tool: str
     """For purposes other than `call`: the tool that made, or undoes, the effect; the arguments come from the store."""
     definition: str = ""
+    accepted: bool = False
+    """Whether a person accepted that definition: it is one of those last allowed from now on."""
     arguments: dict[str, Any] = Field(default_factory=dict)
     sources: Sources | None = None
     """Where the arguments came from, for the event of the call."""

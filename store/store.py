@@ -9,6 +9,7 @@ from backstay.errors import StoreMismatch
 from store.blobs.blobs import BlobStore
 from store.database.database import Database
 from store.database.identity import StoreIdentity, next_epoch
+from store.definitions import ToolDefinitions
 from store.effects.effects import Effects
 from store.fitness import Fitness
 from store.runs.decisions import Decisions
@@ -43,6 +44,7 @@ class Store:
         self.effects = Effects(database, now, lambda: self.identity)
         self.events = Events(database)
         self.decisions = Decisions(database, clock)
+        self.definitions = ToolDefinitions(database, clock)
         self.secrets = SecretHandles(database, seal)
         self.runs = Runs(database, clock, lambda: self.identity)
         self.revealing = Revealing(self.runs, self.decisions, self.secrets)

@@ -1,8 +1,14 @@
-"""Check arguments against a JSON Schema that a server wrote: in bounded time, without fetching anything."""
+"""Check arguments against a JSON Schema that a server wrote: in bounded time, without fetching anything.
+
+A thread cannot be ended from outside, so every check ends itself: each rule asks how much processor time is spent, and
+no single rule can take long. Run checks off the event loop all the same.
+"""
 
 import json
 import re
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -10,12 +16,21 @@ from typing import Any
 
 import re2
 from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError, ValidationError, best_match
+from jsonschema.exceptions import ValidationError, best_match
 from jsonschema.validators import extend, validator_for
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
+_CHARACTERS = 256 * 1024
+_VALUES = 20_000
+_DEPTH = 64
 _RULES = 20_000
+_CHECK_S = 1.0
+"""Processor time for checking one value."""
+_COMPILE_S = 5.0
+"""Processor time for looking at a schema before it is first used."""
+_PATTERN = 1000
+"""How long a pattern may be: RE2 takes up to half a millisecond for a character of the worst ones."""
 _PATTERN_STEPS = 10**8
 """RE2 takes at most one step per byte and instruction: about a second for all of them."""
 _COMPILING = 100
@@ -26,16 +41,32 @@ _TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", list:
 
 
 class _TooLong(Exception):
-    """The schema needs more steps than one check may take."""
+    """The schema needs more steps or more time than one check may take."""
 
 
 @dataclass(slots=True)
 class _Spent:
-    rules: int = 0
+    ends: float
+    """When the processor time of this thread is used up."""
+    rules_left: float
     pattern_steps: int = 0
+
+    def step(self) -> None:
+        """Raise _TooLong when the time is used up; every loop over what strangers wrote calls this."""
+        if time.thread_time() > self.ends:
+            raise _TooLong
 
 
 _spent: ContextVar[_Spent] = ContextVar("schema_steps")
+
+
+@contextmanager
+def _spending(seconds: float, rules: float) -> Generator[None]:
+    token = _spent.set(_Spent(time.thread_time() + seconds, rules))
+    try:
+        yield
+    finally:
+        _spent.reset(token)
 
 
 _OPTIONS = re2.Options()
@@ -49,6 +80,10 @@ def _found(pattern: str, text: str) -> bool | None:
 
     RE2 refuses lookarounds, back references, repeats over 1,000, and whatever needs more memory than the options allow.
     """
+    spent = _spent.get()
+    spent.step()
+    if len(pattern) > _PATTERN:
+        return None
     if r"\s" in pattern and _OTHER_SPACE.search(text):
         return None  # for ECMA-262 `\s` has more characters than for RE2
     try:
@@ -58,41 +93,79 @@ def _found(pattern: str, text: str) -> bool | None:
         compiled = re2.compile(escaped, _OPTIONS)
     except (re2.error, UnicodeEncodeError):
         return None
-    spent = _spent.get()
     spent.pattern_steps += compiled.programsize * (size + _COMPILING)
     return None if spent.pattern_steps > _PATTERN_STEPS else compiled.search(text) is not None
+
+
+def too_large(schema: Any) -> str | None:
+    """Return which bound the schema passes, in words that follow "its schema", or None."""
+    characters = values = 0
+    level = [schema]
+    for _ in range(_DEPTH):
+        below: list[Any] = []
+        for value in level:
+            values += 1
+            if isinstance(value, dict):
+                characters += sum(map(len, value))
+                below += value.values()
+            elif isinstance(value, list):
+                below += value
+            else:
+                characters += len(value) if isinstance(value, str) else 8
+        if characters > _CHARACTERS:
+            return f"is longer than {_CHARACTERS} characters"
+        if values + len(below) > _VALUES:
+            return f"holds more than {_VALUES} values"
+        if not below:
+            return None
+        level = below
+    return f"is nested deeper than {_DEPTH} levels"
 
 
 def compile_schema(schema: Any) -> Any:
     """Return a validator for the schema, or one line that says why the schema cannot be used."""
     if not isinstance(schema, dict):
         return "the tool's schema is no object"
+    if (reason := too_large(schema)) is not None:
+        return f"the tool's schema {reason}"
     try:
         dialect: Any = validator_for(schema, default=Draft202012Validator)
         schema = without_key(schema, "$schema")  # an inner dialect would bring back the rules without bounds
-        dialect.check_schema(schema, format_checker=None)
+        with _spending(_COMPILE_S, float("inf")):
+            error = best_match(_bounded_metaschema(dialect).iter_errors(schema))
         bounded = _bounded(dialect, patterned="patternProperties" in json.dumps(schema))
-    except SchemaError as error:
-        return f"the tool's schema is not valid at {_path(error.absolute_path, 'schema')}"
+    except _TooLong:
+        return "the tool's schema takes too long to look at"
     except Exception:  # an untrusted schema may break the check in unknown ways
         return "the tool's schema cannot be used"
+    if error is not None:
+        return f"the tool's schema is not valid at {_path(error.absolute_path, 'schema')}"
     return bounded(schema, registry=Registry())
 
 
 def fault_of(validator: Any, arguments: Any) -> str | None:
     """Return what is wrong with the arguments in one line without quoting a value, or None."""
-    token = _spent.set(_Spent())
     try:
-        error = best_match(validator.iter_errors(arguments))
+        with _spending(_CHECK_S, _RULES):
+            error = best_match(validator.iter_errors(arguments))
     except (RecursionError, _TooLong):
         return "arguments: the tool's schema takes too long to check"
     except Unresolvable:
         return "arguments: the tool's schema refers to something outside itself, which is never fetched"
     except Exception as broken:  # an untrusted schema may break the validator in unknown ways
         return f"arguments: the tool's schema cannot be used ({type(broken).__name__})"
-    finally:
-        _spent.reset(token)
     return None if error is None else " ".join(_explain(error).split())[:500]
+
+
+def misfits(validator: Any, value: Any) -> bool:
+    """Return whether a value is known not to fit; what a server answers may be too large to find out."""
+    if isinstance(validator, str):
+        return False
+    try:
+        with _spending(_CHECK_S, float("inf")):
+            return next(validator.iter_errors(value), None) is not None
+    except Exception:  # an untrusted schema may break the validator in unknown ways
+        return False
 
 
 def without_key(schema: Any, name: str) -> Any:
@@ -107,27 +180,90 @@ def without_key(schema: Any, name: str) -> Any:
             return schema
 
 
+_LEFT_TO_THE_SERVER = ("unevaluatedProperties", "unevaluatedItems", "$dynamicRef", "$recursiveRef")
+"""These walk through the whole schema by themselves, where nothing counts."""
+
+
 @lru_cache(maxsize=32)
 def _bounded(dialect: Any, *, patterned: bool) -> Any:
     """Return the dialect with every rule counted and every pattern left to RE2 instead of Python's `re`."""
-    rules: dict[str, Any] = dict(dialect.VALIDATORS)
-    rules |= {"pattern": _pattern, "patternProperties": _pattern_properties}
+    rules = _replaced(dialect)
     if patterned:
         rules["additionalProperties"] = partial(_additional_properties, rules["additionalProperties"])
-        # This rule searches with `re` for patterns below itself; it is left to the server.
-        rules["unevaluatedProperties"] = lambda *_: ()
-    return extend(dialect, {name: _counted(rule) for name, rule in rules.items()})
+    rules |= dict.fromkeys(_LEFT_TO_THE_SERVER, lambda *_: ())
+    return _extended(dialect, rules)
+
+
+@lru_cache(maxsize=32)
+def _bounded_metaschema(dialect: Any) -> Any:
+    """Return what checks schemas of a dialect; the library's own check has rules that take quadratic time."""
+    return _extended(dialect, _replaced(dialect))(dialect.META_SCHEMA)
+
+
+def _extended(dialect: Any, rules: dict[str, Any]) -> Any:
+    bounded: Any = extend(dialect, {name: _counted(rule) for name, rule in rules.items()})
+    evolve = bounded.evolve
+
+    def evolved(validator: Any, **changes: Any) -> Any:
+        # What a reference leads to may name a dialect, whose rules have no bounds.
+        schema = changes.get("schema")
+        if isinstance(schema, dict) and "$schema" in schema:
+            changes["schema"] = {key: value for key, value in schema.items() if key != "$schema"}
+        return evolve(validator, **changes)
+
+    bounded.evolve = evolved
+    return bounded
+
+
+def _replaced(dialect: Any) -> dict[str, Any]:
+    """Return the rules of a dialect, with those replaced that could take long by themselves."""
+    own = {"pattern": _pattern, "patternProperties": _pattern_properties, "enum": _enum, "uniqueItems": _unique_items}
+    return dict(dialect.VALIDATORS) | own
 
 
 def _counted(rule: Callable[..., Any]) -> Callable[..., Iterator[Any]]:
     def check(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
         spent = _spent.get()
-        spent.rules += 1
-        if spent.rules > _RULES:
+        spent.rules_left -= 1
+        if spent.rules_left < 0:
             raise _TooLong
+        spent.step()
         yield from rule(validator, value, instance, schema) or ()
 
     return check
+
+
+def _enum(_validator: Any, choices: Any, instance: Any, _schema: Any) -> Iterator[ValidationError]:
+    spent, given = _spent.get(), _comparable(instance)
+    for choice in choices:
+        spent.step()
+        if _comparable(choice) == given:
+            return
+    yield ValidationError("enum")
+
+
+def _unique_items(_validator: Any, wanted: Any, instance: Any, _schema: Any) -> Iterator[ValidationError]:
+    if not wanted or not isinstance(instance, list):
+        return
+    spent, seen = _spent.get(), set[Any]()
+    for item in instance:
+        spent.step()
+        seen.add(_comparable(item))
+    if len(seen) < len(instance):
+        yield ValidationError("uniqueItems")
+
+
+def _comparable(value: Any) -> Any:
+    """Return what is equal for equal JSON values only: 1 is 1.0, and true is no number."""
+    match value:
+        case dict():
+            return frozenset((key, _comparable(item)) for key, item in value.items())
+        case list():
+            return tuple(map(_comparable, value))
+        case bool():
+            return ("bool", value)
+        case _:
+            return ("plain", value)
 
 
 def _pattern(_validator: Any, pattern: Any, instance: Any, _schema: Any) -> Iterator[ValidationError]:

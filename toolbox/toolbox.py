@@ -26,9 +26,9 @@ from toolbox.providers.declaration import Declaration
 from toolbox.providers.elicitation import InputResponse
 from toolbox.providers.listing import ListedTool, Listing
 from toolbox.providers.provider import Call, Provider, Sent, WorkspaceAccess
+from toolbox.schema import too_large
 from toolbox.workspace.provider import WorkspaceHost, WorkspaceProvider, workspace_providers
 
-_SCHEMA_BYTES = 256 * 1024
 _KEPT = 8
 
 
@@ -45,13 +45,12 @@ class Toolbox:
         self._defined: dict[str, tuple[int, list[Definition], list[str]]] = {}
         self._built: dict[tuple[tuple[str, int], ...], Catalog] = {}
         self._building = asyncio.Lock()
+        self._checking: dict[str, asyncio.Lock] = {name: asyncio.Lock() for name in self._providers}
 
     async def catalog(self, user_id: str, *, fresh: bool = False, builtin: frozenset[str] = frozenset()) -> Catalog:
         """Return what this user sees now; an unreachable server is listed with the reason, never an error.
 
         A run sees `fs` and `shell` only when `builtin` names them and its user is granted them.
-
-        Raises ToolboxInvalid when two tools would be called by one name.
         """
         offered = self._providers.keys() - (BUILTIN - builtin)
         granted = sorted(self._configuration.granted(user_id, offered))
@@ -139,21 +138,20 @@ class Toolbox:
                 continue
             if not is_presentable(listed.name):
                 problems.append(f"{name}: a tool is left out because its name {listed.name[:60]!a} cannot be shown")
-            elif len(str(listed.input_schema)) > _SCHEMA_BYTES:
-                problems.append(f"{name}.{listed.name[:60]}: left out because its schema passes {_SCHEMA_BYTES} bytes")
+            elif reason := too_large(listed.input_schema) or too_large(listed.output_schema):
+                problems.append(f"{name}.{listed.name[:60]}: left out because its schema {reason}")
             else:
                 declared = _declared(listed, entry.tools.get(listed.name))
-                definitions.append(
-                    define(
-                        name,
-                        listed,
-                        declared,
-                        trusted=entry.trusted,
-                        serial=entry.serial,
-                        parallel=entry.parallel,
-                        timeout=entry.timeout,
-                    )
+                defined = define(
+                    name,
+                    listed,
+                    declared,
+                    trusted=entry.trusted,
+                    serial=entry.serial,
+                    parallel=entry.parallel,
+                    timeout=entry.timeout,
                 )
+                definitions.append(replace(defined, checking=self._checking[name]))
         listed_names = {listed.name for listed in listing.tools}
         if listed_names:
             missing = [tool for tool in entry.tools if tool not in listed_names]

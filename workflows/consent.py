@@ -14,7 +14,7 @@ from backstay.approvals.approval import ApprovalRequest, CallVerdict, RequestedC
 from backstay.budgets.budget import calls_refused
 from backstay.canonical import digest_of
 from backstay.errors import DecisionRefused
-from backstay.policies.policy import Policy, rule, rule_on_repeat
+from backstay.policies.policy import Policy, rule, rule_on_change, rule_on_repeat
 from backstay.policies.policy import Purpose as RuledAs
 from backstay.policies.ruling import Ruling, stricter
 from backstay.provenance.source import pointer_to
@@ -62,6 +62,8 @@ class Consent:
     def __init__(self, context: RunContext) -> None:
         """Use the run's context."""
         self.context = context
+        self.accepted: set[tuple[str, str]] = set()
+        """The changed tools, each with its definition, of which a call was permitted since."""
 
     async def obtain(
         self,
@@ -112,7 +114,11 @@ class Consent:
 
     def ruling(self, call: ToolCall, purpose: Purpose = Purpose.CALL) -> Ruling:
         """Return what the run's policy says of a call."""
-        return ruling_of(self.context.state.opened.policy, call, "undo" if purpose is Purpose.UNDO else "call")
+        tool = call.tool
+        ruling = ruling_of(self.context.state.opened.policy, call, "undo" if purpose is Purpose.UNDO else "call")
+        if not tool.changed or ruling.verdict == "deny" or (tool.name, tool.definition) in self.accepted:
+            return ruling
+        return rule_on_change(ruling, tool.name)
 
     def _with_repeats(self, ruled: list[Ruled]) -> list[Ruled]:
         """Return the calls with the rulings of those that repeat a write of the run, or of the same batch."""

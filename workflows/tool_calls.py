@@ -204,6 +204,10 @@ class ToolCalls:
             # The arguments of a check and of a compensation are sealed in the store, with the effect.
             more["purpose"] = purpose.value
             state.count_free_call()
+        if call.tool.changed and applies(purpose, Stage.RULE):
+            # The call would not be under way without a person's word, which holds for the definition.
+            self.consent.accepted.add((call.tool.name, call.tool.definition))
+            more["accepted"] = True
         more |= {"effect": effect} if effect is not None else {}
         restricted = flight.authority is not None and flight.authority.restricts
         more |= {"authority": flight.authority} if restricted else {}

@@ -115,7 +115,7 @@ class CompletionParser:
             raise ArgumentsInvalid(f"there is no function {name!r}; search_tools finds what there is")
         shown = await self.arguments.show(self.run, definition.provider, arguments)
         folded = await self.arguments.fold_shown(self.run, shown)
-        fault = definition.validate(arguments)
+        fault = await definition.check(arguments)
         if fault is not None:
             raise ArgumentsInvalid(f"{name}: {fault}")
         self.size += len(canonical(folded).encode())

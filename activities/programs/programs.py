@@ -1,5 +1,6 @@
 """Run programs in jails, one round at a time."""
 
+import asyncio
 import json
 import time
 from collections.abc import Callable, Sequence
@@ -176,10 +177,11 @@ class Programs:
         made: list[ToolCall] = []
         refused: dict[int, str] = {}
         left = CALLS_BYTES
+        validators: dict[str, Any] = {}
         for call in halted.calls:
             if call.tool == RESULT:
                 continue
-            arguments, fault = await self._arguments(ask.run, program, call)
+            arguments, fault = await self._arguments(ask.run, program, call, validators)
             size = len(canonical(arguments).encode())
             if fault is None and size > left:
                 fault = (
@@ -196,14 +198,21 @@ class Programs:
         more: dict[str, Any] = _position(journal, image) | ({"refused": refused} if refused else {})
         return Halt(kind="waiting", calls=tuple(made), queue=self.resources.queue, **more)
 
-    async def _arguments(self, run: str, program: Program, call: ProgramCall) -> tuple[dict[str, Any], str | None]:
+    async def _arguments(
+        self, run: str, program: Program, call: ProgramCall, validators: dict[str, Any]
+    ) -> tuple[dict[str, Any], str | None]:
         """Return the arguments as history holds them, or what is wrong with them."""
         try:
             refuse_unfit(call.arguments)
         except ArgumentsInvalid as error:
             return {}, f"{call.tool}: {error}"
-        validator = compile_schema(program.parameters.get(call.tool, {}))
-        fault = validator if isinstance(validator, str) else fault_of(validator, call.arguments)
+        if call.tool not in validators:
+            schema = program.parameters.get(call.tool, {})
+            validators[call.tool] = await asyncio.to_thread(compile_schema, schema)
+        validator = validators[call.tool]
+        fault = (
+            validator if isinstance(validator, str) else await asyncio.to_thread(fault_of, validator, call.arguments)
+        )
         if fault is None and self.resources.redactor.secret_in(canonical(call.arguments)) is not None:
             fault = LITERAL
         if fault is not None:

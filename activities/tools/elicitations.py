@@ -1,5 +1,6 @@
 """Store what a tool's server asks people, and return what a person answered."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -44,7 +45,7 @@ class Elicitations:
             return None
         question = input_required_of(await self.records.store.blobs.of(ask.run).unseal_json(ask.question))
         declined = ask.reply is None
-        fault = None if declined else question.fault(ask.reply)
+        fault = None if declined else await asyncio.to_thread(question.fault, ask.reply)
         if fault is not None:
             raise ArgumentsInvalid(fault)
         return InputResponse(question, ask.reply, declined=declined)

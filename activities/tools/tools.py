@@ -35,6 +35,7 @@ from toolbox.catalog.catalog import Catalog
 from toolbox.catalog.definition import Definition
 from toolbox.configuration.meaning import Meaning, judge
 from toolbox.configuration.template import holds, render
+from toolbox.manifest.builder import masked
 from toolbox.providers.elicitation import InputResponse
 from toolbox.providers.provider import NotSent
 
@@ -69,7 +70,7 @@ class Tools(Activities):
             folded = await self.arguments.fold(ask.run, definition.provider, whole)
         except (ToolNotFound, ArgumentsInvalid) as error:
             return calls.CheckedCall(error=str(error), error_type=type(error).__name__)
-        fault = definition.validate(whole) if ask.resolved else None
+        fault = await definition.check(whole) if ask.resolved else None
         return calls.CheckedCall(
             tool=facts_of(catalog, definition),
             arguments=folded,
@@ -139,8 +140,11 @@ class Tools(Activities):
         catalog, definition = await self._callable(ask, ask.tool)
         if ask.definition and definition.tool.definition != ask.definition:
             raise ToolChanged(f"{ask.tool} is no longer the tool that was ruled on")
+        if ask.accepted:
+            said = masked(definition.said, self.resources.redactor)
+            await self.store.definitions.allow(ask.tool, definition.digest, said, by=ask.run)
         arguments = await self.arguments.unfold(ask.run, ask.arguments, ask.results)
-        require_valid(definition, arguments)
+        await require_valid(definition, arguments)
         try:
             reply = await self.elicitations.reply(ask)
         except ArgumentsInvalid as error:
@@ -199,7 +203,7 @@ class Tools(Activities):
             return None
         try:
             arguments = render(declared.arguments, variables)
-            require_valid(found, arguments)
+            await require_valid(found, arguments)
         except ArgumentsInvalid:
             return None
         shown = await self.records.show(run, arguments, found.provider)
@@ -275,7 +279,7 @@ class Tools(Activities):
         return ToolResult(success=True, ref=settled.result_ref or ref, verified=True, undo=settled.undo_shown)
 
     async def _checked(self, ask: calls.CallTool, checker: Definition, arguments: dict[str, Any]) -> Any | None:
-        if checker.validate(arguments) is not None:
+        if await checker.check(arguments) is not None:
             return None
         try:
             answer = await self.toolbox.call(
@@ -290,7 +294,7 @@ class Tools(Activities):
         row = await self._row(ask)
         tool, arguments = await self._compensation(ask)
         catalog, definition = await self._definition(ask, tool)
-        require_valid(definition, arguments)
+        await require_valid(definition, arguments)
         intent = _intent(ask, row.n, tool, digest_of(arguments), row.step)
         return await self._send(ask, intent, catalog, definition, arguments)
 

@@ -44,6 +44,8 @@ _TOOLS = {
     "show": tools.show,
     "refresh": tools.refresh,
     "docs": tools.docs,
+    "diff": tools.diff,
+    "accept": tools.accept,
 }
 
 
@@ -58,7 +60,12 @@ def build() -> App:
         result_action="return_value",
     )
     _add(app, _COMMANDS)
-    app.command(_add(App(name="tools", help="List, search and document the tools that runs may call."), _TOOLS))
+    app.command(
+        _add(
+            App(name="tools", help="List, search and document the tools that runs may call, and accept changed ones."),
+            _TOOLS,
+        )
+    )
     maintain = {"new-epoch": store.new_epoch, "adopt-settings": store.adopt_settings}
     app.command(_add(App(name="store", help="Maintain the worker's store."), maintain))
     app.command(_add(App(name="image", help="Build the image that programs run in."), {"build": dev.build_image}))

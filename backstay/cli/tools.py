@@ -1,5 +1,7 @@
-"""The commands `tools ...`: list, search, show and document the tools, and refresh their manifest."""
+"""The commands `tools ...`: list, search, show and document the tools, refresh their manifest, accept changed ones."""
 
+import difflib
+import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -8,12 +10,15 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from backstay.cli.flags import Output, User
-from backstay.cli.session import silence_logs
+from backstay.cli.session import account_name, has_store, open_store, require_store, silence_logs
 from backstay.cli.terminal import Terminal
 from backstay.errors import SettingsInvalid
+from backstay.policies.glob import matches
+from backstay.redaction.redactor import Redactor
 from backstay.rooms import room
 from backstay.settings import Settings
 
+_WIDTH = 500
 Folder = Annotated[Path | None, Parameter(help="Folder for one file per provider; printed to stdout by default.")]
 
 
@@ -115,6 +120,75 @@ async def docs(*, user: User = "singleton", output: Folder = None) -> int:
     for name in pages:
         terminal.result(str(output / name))
     return 0
+
+
+async def diff(name: str = "*", *, user: User = "singleton", output: Output = "text") -> int:
+    """Show what has changed in a tool since it was last allowed, line by line; without a name, in every tool.
+
+    Parameters
+    ----------
+    name
+        The tool, as provider.tool; * stands for any characters.
+    """
+    terminal, settings = Terminal(), Settings.load()
+    tools, masked = await _definitions(settings, user, (name,))
+    rows: list[dict[str, Any]] = []
+    if has_store(settings):
+        async with open_store(settings) as store:
+            for tool in tools:
+                allowed = await store.definitions.of_tool(tool.name)
+                if not allowed or tool.digest in {known.digest for known in allowed}:
+                    continue
+                last = allowed[0]
+                lines = difflib.unified_diff(
+                    _said(last.said), _said(masked(tool.said)), f"allowed by {last.allowed_by}", "now", lineterm=""
+                )
+                rows.append({"tool": tool.name, "allowed_by": last.allowed_by, "diff": list(lines)})
+    if not rows:
+        terminal.say("nothing has changed since it was last allowed", "dim")
+    terminal.results(output, rows, (line for row in rows for line in (row["tool"], *row["diff"])))
+    return 0
+
+
+async def accept(*names: str, user: User = "singleton") -> int:
+    """Accept tools as their servers describe them now, so that runs call them without asking about the change.
+
+    Parameters
+    ----------
+    names
+        The tools, as provider.tool; * stands for any characters.
+    """
+    terminal, settings = Terminal(), Settings.load()
+    if not names:
+        raise SettingsInvalid("accept: name the tools, such as `backstay tools accept mail.send_email`")
+    require_store(settings)
+    tools, masked = await _definitions(settings, user, names)
+    async with open_store(settings) as store:
+        for tool in tools:
+            await store.definitions.allow(tool.name, tool.digest, masked(tool.said), by=account_name())
+            terminal.result(tool.name)
+    return 0
+
+
+async def _definitions(settings: Settings, user: str, names: tuple[str, ...]) -> tuple[list[Any], Any]:
+    """Return the definitions that names or patterns stand for, and what masks the secrets in what they say."""
+    silence_logs(settings)
+    async with room("worker").open_toolbox(settings) as toolbox:
+        catalog = await toolbox.catalog(user)
+        redactor = Redactor(toolbox.secrets | settings.secrets())
+    for name in names:
+        if name != "*" and not any(matches(name, known) for known in catalog.definitions):
+            near = ", ".join(hit.tool for hit in catalog.search(name, limit=3)) or "none"
+            raise SettingsInvalid(f"there is no tool {name!r}; the closest are {near}")
+    found = [tool for known, tool in sorted(catalog.definitions.items()) if any(matches(name, known) for name in names)]
+    return found, lambda said: room("toolbox.manifest.builder").masked(said, redactor)
+
+
+def _said(said: Any) -> list[str]:
+    """Return a definition as lines of which none is too long to be shown whole."""
+    split = {**said, "description": str(said["description"]).splitlines()}
+    lines = json.dumps(split, indent=2, sort_keys=True, ensure_ascii=False).splitlines()
+    return [line[start : start + _WIDTH] for line in lines for start in range(0, len(line), _WIDTH)]
 
 
 @asynccontextmanager

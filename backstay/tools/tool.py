@@ -51,6 +51,8 @@ class Tool(Frozen):
     safety: Safety = Safety.RESTRICTED_WRITE
     definition: str = ""
     """First 16 hex digits of the definition's hash; a call under another hash is asked about again."""
+    changed: bool = False
+    """Whether the definition is none of those last allowed, so that a call is asked about."""
     undo: str | None = None
     """How an effect of this tool is undone, in one line; None if it cannot be."""
     undo_tool: str | None = None

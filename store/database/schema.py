@@ -133,6 +133,16 @@ chain = Table(
     Column("run", Words, nullable=False),
 )
 
+tool_definitions = Table(
+    "tool_definitions",
+    metadata,
+    Column("tool", Words, primary_key=True),
+    Column("digest", Words, primary_key=True),
+    Column("said", JSON, nullable=False),
+    Column("allowed_by", Words, nullable=False),
+    Column("allowed_at", Double, nullable=False),
+)
+
 fingerprints = Table(
     "worker_fingerprints",
     metadata,

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from backstay.errors import PolicyInvalid
 from backstay.policies.operators import is_masked
-from backstay.policies.policy import Policy, rule
+from backstay.policies.policy import Policy, rule, rule_on_change
 from backstay.policies.ruling import Ruling, stricter
 from backstay.redaction.handles import handle_for
 from backstay.tools.tool import Safety, Tool
@@ -473,3 +473,26 @@ def test_ruling_is_total_and_tightening_never_loosens(floor, own, arguments):
     before = rule(policy, Tool(name="a.b"), arguments)
     after = rule(policy.tightened_by(own), Tool(name="a.b"), arguments)
     assert ORDER[after.verdict] >= ORDER[before.verdict]
+
+
+@pytest.mark.parametrize(
+    ("tool", "quoted"),
+    [
+        ("mail.send_email", "mail.send_email"),
+        ("mail.a b", "'mail.a b'"),
+        ("mail.x; rm -r ~", "'mail.x; rm -r ~'"),
+        ("mail.$(id)", "'mail.$(id)'"),
+        ("mail.it's", """'mail.it'"'"'s'"""),
+    ],
+)
+def test_a_changed_tool_asks_and_its_name_is_quoted_for_a_shell(tool, quoted):
+    allowed = Ruling(verdict="allow", rule="allow[0]: *")
+    changed = rule_on_change(allowed, tool)
+    assert changed.verdict == "ask"
+    assert changed.rule == (
+        f"definition: {tool} has changed since it was last allowed; see backstay tools diff {quoted}"
+    )
+    asks = Ruling(verdict="ask", rule="ask[0]: mail.*", approvers=("ana",))
+    assert rule_on_change(asks, tool) == asks.model_copy(update={"rule": f"{changed.rule}; ask[0]: mail.*"})
+    denied = Ruling(verdict="deny", rule="deny[0]: *")
+    assert rule_on_change(denied, tool) is denied

@@ -7,11 +7,15 @@ import pytest
 import pytest_asyncio
 from mcp import Client
 
+import worker
+from backstay.settings import Settings
 from examples.mailbox.faults import Faults
 from examples.mailbox.server import mailbox
 from tests.cli.commands import HOUSE, bare, forked
 from tests.e2e.scripted_server import SERVER, ScriptedServer
 
+TOOLS = ("mail.send_email", "mail.recall_email", "mail.search_messages")
+OLD = {"name": "old", "description": "Send mail to nobody.", "input": {}, "annotations": {}, "declaration": {}}
 POLICY = 'deny: ["mail.delete_*"]'
 
 
@@ -125,3 +129,49 @@ async def test_docs_that_cannot_be_written_name_the_folder(run, tmp_path):
 
     assert done.code == 2
     assert "--output: taken/pages" in done.err
+
+
+async def test_a_changed_tool_is_shown_line_by_line_and_accepted_by_name_or_pattern(run, tmp_path, listed, environment):
+    settings = Settings.load(None, home=tmp_path / "home")
+    token = environment["MAIL_KEY"]
+
+    async def meet():
+        """Do what the worker does when a run first meets the catalog."""
+        async with worker.open_store(settings) as store:
+            await store.definitions.changed(
+                "v1", dict.fromkeys(TOOLS, "0" * 64), lambda names: dict.fromkeys(names, OLD)
+            )
+
+    nothing = await run("tools", "diff")
+    await meet()
+    whole = await run("tools", "diff", "mail.send_email")
+    every = await run("tools", "diff", "--output", "json")
+    accepted = await run("tools", "accept", "mail.send_email")
+    left = await run("tools", "diff", "--output", "json")
+    await run("tools", "accept", "mail.*")
+    none = await run("tools", "diff")
+
+    assert "nothing has changed" in nothing.err
+    lines = whole.out.splitlines()
+    assert lines[:3] == ["mail.send_email", "--- allowed by first sight", "+++ now"]
+    assert '-    "Send mail to nobody."' in lines
+    assert any(line.startswith("+    ") and "Send" in line for line in lines)
+    assert {row["tool"] for row in json.loads(every.out)} == set(TOOLS)
+    assert accepted.out == "mail.send_email\n"
+    assert {row["tool"] for row in json.loads(left.out)} == set(TOOLS) - {"mail.send_email"}
+    assert (none.out, "nothing has changed" in none.err) == ("", True)
+    assert token not in whole.out + every.out
+
+
+async def test_accepting_needs_a_store_and_a_tool_that_is_there(run, tmp_path):
+    without = await run("tools", "accept", "mail.send_email")
+    settings = Settings.load(None, home=tmp_path / "home")
+    async with worker.open_store(settings):
+        pass
+    unknown = await run("tools", "accept", "mail.send_mail")
+    nameless = await run("tools", "accept")
+
+    assert (without.code, unknown.code, nameless.code) == (2, 2, 2)
+    assert "there is no store" in without.err
+    assert "the closest are mail.send_email" in unknown.err
+    assert "name the tools" in nameless.err

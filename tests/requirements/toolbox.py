@@ -92,10 +92,12 @@ ROWS = (
     row(
         "loop:function-names",
         "design 22",
-        "function names keep long names apart, and two tools under one function name are an error that names both",
+        "function names keep long names apart; tools under one function name are left out and named, no others",
         in_file(
             "toolbox/test_catalog.py",
-            "test_two_tools_under_one_function_name_are_an_error_that_names_both",
+            "test_tools_under_one_function_name_are_left_out_and_named_and_all_others_stay",
+            "test_tools_of_two_providers_that_clash_are_left_out_and_their_others_stay",
+            "test_an_undo_that_is_left_out_is_no_longer_promised",
             "test_long_names_stay_apart_and_a_name_listed_twice_is_one_tool",
         ),
     ),
@@ -133,6 +135,68 @@ ROWS = (
             "test_patterns_of_names_are_bounded_too",
             "test_all_patterns_of_one_check_share_one_bound",
         ),
+    ),
+    row(
+        "tool:schema-bounds",
+        "issue 12 Definitions and schemas",
+        "a schema is bounded in size and depth, and every check of arguments, answers and forms in processor time, "
+        "off the event loop; nobody but its own provider waits",
+        in_file(
+            "toolbox/test_schema_bounds.py",
+            "test_a_slow_schema_ends_by_itself_and_keeps_no_other_provider_waiting",
+            "test_what_could_take_long_is_decided_or_refused_or_left_to_the_server",
+            "test_the_look_at_a_schema_is_bounded_like_a_check",
+            "test_a_schema_that_is_too_large_leaves_out_its_own_tool_only",
+            "test_the_schema_of_answers_is_bounded_too_and_an_answer_it_cannot_decide_counts",
+            "test_the_form_of_a_question_is_bounded_too",
+        ),
+        in_file(
+            "e2e/test_costly_servers.py",
+            "test_a_server_that_clashes_and_is_slow_to_check_leaves_the_others_working",
+        ),
+    ),
+    row(
+        "tool:endless-answers",
+        "issue 12 Definitions and schemas",
+        "an answer that drips or never ends is read up to the deadline and the cap only, over HTTP and stdio; its "
+        "outcome is unknown and the next call works",
+        in_file(
+            "toolbox/test_http.py",
+            "test_an_answer_that_never_ends_is_read_until_the_deadline_only",
+            "test_an_answer_of_any_size_is_read_up_to_the_cap_only",
+        ),
+        in_file(
+            "toolbox/test_schema_bounds.py",
+            "test_a_line_that_never_ends_ends_the_server_and_the_next_call_has_another",
+        ),
+    ),
+    row(
+        "tool:changed-definitions",
+        "issue 12 Definitions and schemas",
+        "a tool whose definition changed since it was last allowed asks once in whatever run meets it, reads too; "
+        "`tools diff` shows the change and `tools accept` accepts it",
+        in_file(
+            "e2e/test_changed_definitions.py",
+            "test_a_changed_tool_is_asked_about_once_and_what_was_allowed_before_stays_allowed",
+            "test_a_tool_is_known_from_the_first_catalog_that_holds_it_and_a_rejection_accepts_nothing",
+            "test_a_changed_read_is_asked_about_too_because_its_words_reach_the_model",
+            "test_one_request_asks_about_all_calls_of_a_message_and_the_run_is_not_asked_again",
+            "test_what_the_operator_declares_anew_is_a_change_and_a_denied_tool_stays_denied",
+            "test_the_rule_that_asks_anyway_is_named_with_the_change",
+            "test_a_program_is_asked_once_about_a_changed_tool_that_it_calls_again_and_again",
+        ),
+        in_file(
+            "cli/test_tools.py",
+            "test_a_changed_tool_is_shown_line_by_line_and_accepted_by_name_or_pattern",
+            "test_accepting_needs_a_store_and_a_tool_that_is_there",
+        ),
+        in_file(
+            "store/test_definitions.py",
+            "test_of_two_workers_that_meet_a_tool_at_once_the_first_pins_it",
+            "test_the_last_definitions_stay_allowed_and_older_ones_are_forgotten",
+            "test_an_unchanged_catalog_is_looked_up_once",
+        ),
+        in_file("backstay/test_policy.py", "test_a_changed_tool_asks_and_its_name_is_quoted_for_a_shell"),
     ),
     row(
         "tool:patterns",

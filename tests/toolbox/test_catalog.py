@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from backstay.errors import ToolboxInvalid, ToolChanged
+from backstay.errors import ToolChanged
 from backstay.tools.tool import Safety
 from toolbox import search_tools
 
@@ -157,12 +157,32 @@ async def test_a_name_that_people_cannot_read_is_left_out_and_named(opened, tmp_
     assert "cannot be shown" in catalog.problems[0]
 
 
-async def test_two_tools_under_one_function_name_are_an_error_that_names_both(opened, tmp_path, raw):
-    async with opened(tmp_path, {"mcpServers": {"raw": raw(tools=[tool("a.b"), tool("a/b")])}}) as toolbox:
-        with pytest.raises(ToolboxInvalid) as caught:
-            await toolbox.catalog("anyone")
-    assert "raw.a.b" in str(caught.value)
-    assert "raw.a/b" in str(caught.value)
+async def test_tools_under_one_function_name_are_left_out_and_named_and_all_others_stay(opened, tmp_path, raw):
+    clashing = raw(tools=[tool("a.b"), tool("a/b"), tool("fine")])
+    configuration = {"mcpServers": {"raw": clashing, "mail": raw("mail", tools=[tool("send")])}}
+    async with opened(tmp_path, configuration) as toolbox:
+        catalog = await toolbox.catalog("anyone")
+    assert set(catalog.definitions) == {"raw.fine", "mail.send"}
+    assert set(catalog.by_function) == {"raw__fine", "mail__send"}
+    (problem,) = catalog.problems
+    assert problem.startswith("raw.a.b, raw.a/b are left out because all of them would be called raw__a_b; ")
+
+
+async def test_tools_of_two_providers_that_clash_are_left_out_and_their_others_stay(opened, tmp_path, raw):
+    servers = {"a": raw("a", tools=[tool("b__c"), tool("x")]), "a__b": raw("a__b", tools=[tool("c"), tool("y")])}
+    async with opened(tmp_path, {"mcpServers": servers}) as toolbox:
+        catalog = await toolbox.catalog("anyone")
+    assert set(catalog.definitions) == {"a.x", "a__b.y"}
+    assert catalog.problems[0].startswith("a.b__c, a__b.c are left out")
+
+
+async def test_an_undo_that_is_left_out_is_no_longer_promised(opened, tmp_path, raw):
+    entry = raw(tools=[tool("send"), tool("re.call"), tool("re_call")])
+    providers = {"raw": {"tools": {"send": {"undo": {"tool": "re.call"}}}}}
+    async with opened(tmp_path, {"mcpServers": {"raw": entry}, "providers": providers}) as toolbox:
+        catalog = await toolbox.catalog("anyone")
+    assert catalog.definitions["raw.send"].tool.undo is None
+    assert any("'re.call' does not exist" in problem for problem in catalog.problems)
 
 
 async def test_long_names_stay_apart_and_a_name_listed_twice_is_one_tool(opened, tmp_path, raw):

@@ -53,6 +53,26 @@ async def test_a_json_rpc_error_is_the_servers_own_answer(toolbox, name):
     assert answer.error in {"over quota", "bad"}
 
 
+@pytest.mark.parametrize("name", ["drip", "drip_401", "drip_500", "event"])
+async def test_an_answer_that_never_ends_is_read_until_the_deadline_only(toolbox, web, eventually, name):
+    web.left.clear()
+    definition = (await toolbox.catalog("anyone")).definitions[f"web.{name}"]
+    with pytest.raises(OutcomeUnknown) as caught:
+        await toolbox.call(definition, {}, deadline_s=1, effect_id="w/r/1", before_send=intent)
+    assert caught.value.facts["timed_out"]
+    await eventually(lambda: web.left == [name])
+    assert (await call(toolbox, "fine")).data == "fine"
+
+
+async def test_an_answer_of_any_size_is_read_up_to_the_cap_only(toolbox, web, eventually, monkeypatch):
+    monkeypatch.setattr("toolbox.mcp.http_transport.CAP", 4_000_000)
+    web.left.clear()
+    with pytest.raises(OutcomeUnknown, match="larger than"):
+        await call(toolbox, "flood")
+    await eventually(lambda: web.left == ["flood"])
+    assert (await call(toolbox, "fine")).data == "fine"
+
+
 async def test_every_refusal_was_sent_once_and_leaves_the_client_usable(toolbox, web):
     before = len(web.calls)
     for name in ("http_401", "http_500", "broken"):

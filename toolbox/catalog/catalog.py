@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from backstay.canonical import digest_of
-from backstay.errors import ToolboxInvalid
+from backstay.shown import one_line
 from backstay.tools.tool import Hit, Safety
 from toolbox.catalog.definition import Definition
 from toolbox.catalog.index import Index
@@ -15,6 +15,7 @@ from toolbox.providers.declaration import CallTemplate
 
 _LIMIT = 100
 _SHORT = 200
+_NAMED = 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +34,8 @@ class Catalog:
     index: Index = field(repr=False)
     kinds: dict[str, str] = field(default_factory=dict)
     """The kind of each provider that the user is granted, even without tools."""
+    changed: frozenset[str] = frozenset()
+    """The tools whose definition is none of those last allowed."""
     withheld: dict[str, str] = field(default_factory=dict)
     """Why the user does not see a provider at all, by provider."""
 
@@ -94,30 +97,40 @@ class Catalog:
 
 
 def build(definitions: Iterable[Definition], problems: list[str], unavailable: dict[str, str]) -> Catalog:
-    """Return the catalog of these definitions; run it off the event loop.
-
-    Raises ToolboxInvalid when two tools would be called by one name.
-    """
-    by_name = {definition.name: definition for definition in definitions}
+    """Return the catalog of these definitions, without those that no model could tell apart; run it off the loop."""
     found = list(problems)
+    by_name = _without_clashes({definition.name: definition for definition in definitions}, found)
     checked = {name: _checked(definition, by_name, found) for name, definition in by_name.items()}
-    by_function: dict[str, Definition] = {}
-    for definition in _open(checked.values()).values():
-        other = by_function.setdefault(definition.function, definition)
-        if other is not definition:
-            raise ToolboxInvalid(
-                f"{other.name} and {definition.name} would both be called {definition.function}; "
-                "rename one of them, or one of the providers"
-            )
-    hashes = sorted((name, definition.tool.definition) for name, definition in checked.items())
+    hashes = sorted((name, definition.digest) for name, definition in checked.items())
+    shown = _open(checked.values())
     return Catalog(
         version=digest_of(hashes)[:16],
         definitions=checked,
-        by_function=by_function,
+        by_function={definition.function: definition for definition in shown.values()},
         problems=found,
         unavailable=unavailable,
-        index=Index(_open(checked.values()).values()),
+        index=Index(shown.values()),
     )
+
+
+def _without_clashes(definitions: dict[str, Definition], problems: list[str]) -> dict[str, Definition]:
+    """Leave out all tools that would be called by one name; none of them is preferred, or a server could choose."""
+    by_function: dict[str, list[str]] = {}
+    for definition in _open(definitions.values()).values():
+        by_function.setdefault(definition.function, []).append(definition.name)
+    clashes = {function: sorted(names) for function, names in by_function.items() if len(names) > 1}
+    problems += [
+        f"{_listed(names)} are left out because all of them would be called {function}; "
+        "rename all but one of them, or one of the providers"
+        for function, names in clashes.items()
+    ]
+    refused = {name for names in clashes.values() for name in names}
+    return {name: definition for name, definition in definitions.items() if name not in refused}
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(one_line(name, 200) for name in names[:_NAMED]) + more
 
 
 def _open(definitions: Iterable[Definition]) -> dict[str, Definition]:

@@ -1,7 +1,7 @@
 """One tool of the catalog: what workflows know about it, and what only workers need."""
 
+import asyncio
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
 from typing import Any
 
 from backstay.canonical import digest_of
@@ -63,6 +63,12 @@ class Definition:
     """Whether only the engine calls it."""
     output_schema: dict[str, Any] | None = field(default=None, repr=False)
     """The JSON Schema of what it answers, when its server says so."""
+    said: dict[str, Any] = field(default_factory=dict, repr=False)
+    """All that its server and the operator say about it: what the hash of the definition is made of."""
+    digest: str = ""
+    """The whole hash of `said`; the tool carries its beginning, which is short enough to find another text for."""
+    checking: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False, compare=False)
+    """Shared by the tools of a provider, so that slow schemas keep only its own calls waiting."""
 
     @property
     def name(self) -> str:
@@ -74,15 +80,20 @@ class Definition:
         """Return the provider's name."""
         return self.tool.provider
 
+    async def check(self, arguments: Any) -> str | None:
+        """Return what `validate` returns, without holding up the calls of other providers."""
+        async with self.checking:
+            return await asyncio.to_thread(self.validate, arguments)
+
     def validate(self, arguments: Any) -> str | None:
-        """Return what is wrong with the arguments in one line that quotes no value, or None."""
+        """Return what is wrong with the arguments in one line that quotes no value, or None; it may take seconds."""
         if not isinstance(arguments, dict):
             return "arguments: must be an object"
-        return self._validator if isinstance(self._validator, str) else fault_of(self._validator, arguments)
-
-    @cached_property
-    def _validator(self) -> Any:
-        return compile_schema(self.parameters)
+        # No cached_property: before Python 3.12 it lets all instances wait for each other.
+        validator = self.__dict__.get("_validator") or self.__dict__.setdefault(
+            "_validator", compile_schema(self.parameters)
+        )
+        return validator if isinstance(validator, str) else fault_of(validator, arguments)
 
 
 def define(
@@ -96,11 +107,11 @@ def define(
     timeout: float | None = None,
 ) -> Definition:
     """Return the definition of a listed tool; its hash covers all that server and operator say about it."""
-    undo = declaration.undo
+    undo, digest = declaration.undo, digest_of(said := _said(listed, declaration))
     tool = Tool(
         name=f"{provider}.{listed.name}",
         safety=safety_of(declaration.safety, listed.annotations, trusted=trusted),
-        definition=_hash_of(listed, declaration),
+        definition=digest[:16],
         undo=describe(undo.tool, undo.arguments) if undo else None,
         verify=declaration.verify is not None,
         verify_is_final=declaration.verify is not None and declaration.verify.verify_is_final,
@@ -122,11 +133,13 @@ def define(
         trusted=trusted,
         hidden=listed.hidden,
         output_schema=listed.output_schema,
+        said=said,
+        digest=digest,
     )
 
 
-def _hash_of(listed: ListedTool, declaration: Declaration) -> str:
-    said = {
+def _said(listed: ListedTool, declaration: Declaration) -> dict[str, Any]:
+    return {
         "name": listed.name,
         "description": listed.description,
         "input": listed.input_schema,
@@ -137,7 +150,6 @@ def _hash_of(listed: ListedTool, declaration: Declaration) -> str:
         ),
         **({"origin": listed.origin} if listed.origin else {}),
     }
-    return digest_of(said)[:16]
 
 
 def _unset(declaration: Declaration) -> set[str]:

@@ -54,7 +54,7 @@ class ToolboxBuilder:
     async def refresh_manifest(self, user_id: str = "singleton") -> Refreshed:
         """Ask every server for its tools anew and bring the user's folder up to date; what is unchanged stays.
 
-        Raises ToolboxInvalid when two tools would be called by one name, SettingsInvalid when nothing can be written.
+        Raises SettingsInvalid when nothing can be written.
         """
         catalog = await self._toolbox.catalog(user_id, fresh=True)
         return await asyncio.to_thread(self._refresh, user_id, catalog)

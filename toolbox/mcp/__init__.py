@@ -1,4 +1,4 @@
 """Speak to MCP servers over stdio and HTTP: connect, list, call, relay their questions.
 
-May import: backstay, system, toolbox.configuration, toolbox.processes, toolbox.providers.
+May import: backstay, system, toolbox.configuration, toolbox.processes, toolbox.providers, toolbox.schema.
 """

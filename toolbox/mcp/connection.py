@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 from mcp import Client, MCPError
-from mcp.types import CONNECTION_CLOSED, Implementation, ServerNotification, ToolListChangedNotification
+from mcp.types import CONNECTION_CLOSED, CallToolResult, Implementation, ServerNotification, ToolListChangedNotification
 
 from backstay.errors import ToolUnavailable
 from backstay.version import version
@@ -14,6 +14,7 @@ from toolbox.mcp.elicitation import ElicitationRouter
 from toolbox.mcp.errors import describe_fault, of_status, unwrap
 from toolbox.mcp.http_transport import HttpExchange, current
 from toolbox.mcp.transports import Transport
+from toolbox.schema import compile_schema, misfits
 
 _CONNECT_S = 15.0
 _CLOSE_S = 5.0
@@ -27,6 +28,10 @@ class Connection:
         self._closing = asyncio.Event()
         self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._changed = changed
+        self.output_schemas: dict[str, Any] = {}
+        """What the server's tools say about their answers, by tool."""
+        self._validators: dict[str, tuple[Any, Any]] = {}
+        self._validating = asyncio.Lock()
         self.seen = HttpExchange()
         self.elicitations = ElicitationRouter()
         self.client = Client(
@@ -72,6 +77,8 @@ class Connection:
         current.set(self.seen)
         try:
             async with self.client:
+                # The client's own check runs on the event loop and has no bounds.
+                self.client.session.validate_tool_result = self._validate_output
                 self._opened.set_result(None)
                 listening = asyncio.create_task(self._listen())
                 ends = [asyncio.create_task(event.wait()) for event in (self._closing, self._ended)]
@@ -90,6 +97,23 @@ class Connection:
                 raise
         finally:
             self._ended.set()
+
+    async def _validate_output(self, name: str, result: CallToolResult) -> None:
+        """Raise RuntimeError when an answer does not fit the schema that the tool itself names for it."""
+        schema = self.output_schemas.get(name)
+        if schema is None:
+            return
+        if result.structured_content is None and "structured_content" not in result.model_fields_set:
+            raise RuntimeError("the tool has an output schema but did not answer with structured content")
+        async with self._validating:
+            if await asyncio.to_thread(self._misfits, name, schema, result.structured_content):
+                raise RuntimeError("the answer does not fit the tool's output schema")
+
+    def _misfits(self, name: str, schema: Any, content: Any) -> bool:
+        known = self._validators.get(name)
+        if known is None or known[0] is not schema:
+            known = self._validators[name] = (schema, compile_schema(schema))
+        return misfits(known[1], content)
 
     async def _listen(self) -> None:
         """Subscribe to changes of the tools on servers of the stateless revision; older servers notify unasked."""

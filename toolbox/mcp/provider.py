@@ -145,7 +145,7 @@ class McpProvider:
         raise ToolUnavailable(f"{self.name} has no address")
 
     async def _read(self, connection: Connection) -> None:
-        exchange = HttpExchange()
+        exchange = HttpExchange(ends=asyncio.get_running_loop().time() + _LIST_S)
         token = current.set(exchange)
         try:
             async with asyncio.timeout(_LIST_S):
@@ -159,6 +159,7 @@ class McpProvider:
             raise ToolUnavailable(f"the server cannot list its tools: {exchange.fault or reason}") from None
         finally:
             current.reset(token)
+        connection.output_schemas = {tool.name: tool.output_schema for tool in tools if tool.output_schema is not None}
         changed = repr(tools) != repr(self._listing.tools)  # equality would hold True and 1 for the same
         self._listing = Listing(tools=tools, generation=self._listing.generation + changed)
         self._read_at = time.monotonic()

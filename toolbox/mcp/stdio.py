@@ -16,10 +16,12 @@ from backstay.errors import ToolUnavailable
 from system.children import end_group
 from toolbox.configuration.configuration import ServerEntry
 from toolbox.mcp.errors import MALFORMED, TOO_LARGE
-from toolbox.mcp.http_transport import CAP
+from toolbox.mcp.http_transport import CAP, PIECE_S
 from toolbox.processes.runner import clean_environment, find_command
 
 _EDGE = 4096
+_ENDLESS = 4
+"""A line that is this many times too long will not end: nothing can be answered behind it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,11 @@ class Lines:
         self._size = 0
         self._head = b""
         self._tail = b""
+
+    @property
+    def unfinished(self) -> int:
+        """Return how many bytes of the line have come that is not whole yet."""
+        return self._size
 
     def feed(self, chunk: bytes) -> list[bytes | Overlong]:
         """Return the lines that this chunk completes."""
@@ -127,14 +134,29 @@ async def _start(server: ServerEntry, environment: Mapping[str, str], folder: Pa
 
 async def _read(process: asyncio.subprocess.Process, to_client: Any, stderr: "_Log", ended: asyncio.Event) -> None:
     lines = Lines(CAP)
+    ends: float | None = None
     assert process.stdout is not None  # noqa: S101 - opened with pipes
     try:
-        while chunk := await process.stdout.read(_CHUNK):
-            for line in lines.feed(chunk):
+        while True:
+            async with asyncio.timeout_at(ends):
+                chunk = await process.stdout.read(_CHUNK)
+            if not chunk:
+                return
+            found = lines.feed(chunk)
+            if lines.unfinished > _ENDLESS * CAP:
+                stderr.write(b"a line on stdout has no end\n")
+                return
+            if not lines.unfinished:
+                ends = None
+            elif found or ends is None:
+                ends = asyncio.get_running_loop().time() + PIECE_S
+            for line in found:
                 if (message := _parse(line)) is not None:
                     await to_client.send(SessionMessage(message))
                 elif isinstance(line, bytes) and line.strip():
                     stderr.write(b"not JSON-RPC on stdout: " + line[:500] + b"\n")
+    except TimeoutError:
+        stderr.write(b"a line on stdout did not end in time\n")
     finally:
         ended.set()
         await to_client.aclose()

@@ -26,7 +26,7 @@ class ToolCallRequest:
         self._connection = connection
         self._call = call
         self._ends = ends
-        self._exchange = HttpExchange() if over_http else None
+        self._exchange = HttpExchange(ends=ends) if over_http else None
 
     async def answer(self) -> Answer:
         """Return the tool's answer or its question; raises NotSent and OutcomeUnknown."""

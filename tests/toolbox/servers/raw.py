@@ -1,7 +1,8 @@
 """A server that says exactly what its script says; argv: a JSON file, read again for every request.
 
 {"garbage": "printed first", "exit": false, "silent": false, "stubborn": false, "tools": [...], "answers": {...}}
-An answer, by tool, is {"result": ...}, {"error": ...} or {"line": "..."}, each also with {"notify": method}.
+An answer, by tool, is {"result": ...}, {"error": ...} or {"line": "..."}, each also with {"notify": method};
+{"endless": "text", "pause": seconds} is one line without an end.
 """
 
 import json
@@ -31,6 +32,10 @@ def answer(request):
             reply = told["answers"][request["params"]["name"]]
             if "notify" in reply:
                 say({"jsonrpc": "2.0", "method": reply["notify"]})
+            while "endless" in reply:
+                sys.stdout.write(reply["endless"])
+                sys.stdout.flush()
+                time.sleep(reply["pause"])
             if "line" in reply:
                 return reply["line"].replace("ID", str(request["id"]))
             return name | {key: value for key, value in reply.items() if key in {"result", "error"}}

@@ -1,20 +1,34 @@
 """A streamable HTTP endpoint that answers a call of the tool `http_<status>` with that status, and counts the calls."""
 
+import asyncio
 import json
+from collections.abc import AsyncIterator
 from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 calls: list[str] = []
 headers: list[dict[str, str]] = []
+left: list[str] = []
+"""The bodies without an end that nobody reads any more."""
+ENDLESS = ("drip", "drip_401", "drip_500", "event", "flood")
 STATUSES = (200, 202, 302, 401, 403, 404, 407, 429, 500, 502, 503)
 
 
 def _tool(name: str) -> dict[str, Any]:
     return {"name": name, "inputSchema": {"type": "object"}}
+
+
+async def _endless(name: str, chunk: bytes, pause_s: float) -> AsyncIterator[bytes]:
+    try:
+        while True:
+            yield chunk
+            await asyncio.sleep(pause_s)
+    finally:
+        left.append(name)
 
 
 def _call(name: str, identity: dict[str, Any]) -> Response:
@@ -31,6 +45,14 @@ def _call(name: str, identity: dict[str, Any]) -> Response:
             return JSONResponse(identity | {"error": {"code": -32602, "message": "bad"}}, status_code=int(status))
         case ["broken"]:
             return Response('{"jsonrpc": "2.0", "id": 1, "resu', media_type="application/json")
+        case ["drip"]:
+            return StreamingResponse(_endless(name, b" ", 0.05), media_type="application/json")
+        case ["drip", status]:
+            return StreamingResponse(_endless(name, b" ", 0.05), int(status), media_type="application/json")
+        case ["event"]:
+            return StreamingResponse(_endless(name, b"data: x\n", 0.05), media_type="text/event-stream")
+        case ["flood"]:
+            return StreamingResponse(_endless(name, b" " * 1_000_000, 0), media_type="application/json")
         case ["packed"]:
             return Response(b"\x1f\x8b", media_type="application/json", headers={"content-encoding": "gzip"})
         case _:
@@ -52,7 +74,7 @@ async def endpoint(request: Request) -> Response:
         case "tools/list":
             kinds = [f"{kind}_{status}" for kind in ("http", "json", "rpc", "params") for status in STATUSES]
             return JSONResponse(
-                identity | {"result": {"tools": [_tool(n) for n in [*kinds, "broken", "packed", "fine"]]}}
+                identity | {"result": {"tools": [_tool(n) for n in [*kinds, *ENDLESS, "broken", "packed", "fine"]]}}
             )
         case "tools/call":
             return _call(body["params"]["name"], identity)

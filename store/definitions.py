@@ -1,0 +1,118 @@
+"""The definitions of tools that were last allowed, by which a changed tool is recognised in any later run."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, delete, insert, select
+
+from store.database.database import Database
+from store.database.identity import lock_epoch
+from store.database.schema import tool_definitions
+
+FIRST_SIGHT = "first sight"
+_KEPT = 5
+"""How many definitions of one tool stay allowed: while workers are replaced, two of them alternate."""
+_VERSIONS = 64
+_OF_TOOL = (
+    select(tool_definitions)
+    .where(tool_definitions.c.tool == bindparam("tool_"))
+    .order_by(tool_definitions.c.allowed_at.desc(), tool_definitions.c.digest)
+)
+_DIGESTS = select(tool_definitions.c.tool, tool_definitions.c.digest)
+_DELETE = delete(tool_definitions).where(
+    tool_definitions.c.tool == bindparam("tool_"), tool_definitions.c.digest == bindparam("digest_")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedDefinition:
+    """Hold what a tool said of itself when it was allowed."""
+
+    tool: str
+    digest: str
+    said: Mapping[str, Any]
+    """The parts of the definition, without secrets."""
+    allowed_by: str
+    allowed_at: float
+
+
+class ToolDefinitions:
+    """Remember the last definitions of each tool that were allowed: the first one met, and those that people accept."""
+
+    def __init__(self, database: Database, clock: Callable[[], float]) -> None:
+        """Read time from `clock`, in unix seconds."""
+        self._database = database
+        self._clock = clock
+        self._unchanged: OrderedDict[str, None] = OrderedDict()
+
+    def is_unchanged(self, version: str) -> bool:
+        """Return whether this version of a catalog was found without a changed tool before."""
+        return version in self._unchanged
+
+    async def changed(
+        self, version: str, digests: Mapping[str, str], said: Callable[[Collection[str]], Mapping[str, Any]]
+    ) -> frozenset[str]:
+        """Return the tools of a catalog whose definition is none of those last allowed.
+
+        The definition of a tool that is met for the first time is allowed from now on; `said` returns what the named
+        tools say of themselves.
+        """
+        allowed = await self.digests()
+        new = [tool for tool in digests if tool not in allowed]
+        if new:
+            allowed |= await self._database.write(lambda connection: self._pinned(connection, new, digests, said(new)))
+        changed = frozenset(tool for tool, digest in digests.items() if digest not in allowed[tool])
+        if not changed:
+            self._unchanged[version] = None
+            while len(self._unchanged) > _VERSIONS:
+                self._unchanged.popitem(last=False)
+        return changed
+
+    async def digests(self) -> dict[str, set[str]]:
+        """Return the digests of the definitions that are allowed, by tool."""
+        return await self._database.read(_digests)
+
+    async def allow(self, tool: str, digest: str, said: Mapping[str, Any], by: str) -> None:
+        """Add a definition that a person accepted; a repeat changes nothing."""
+
+        def work(connection: Connection) -> None:
+            lock_epoch(connection)
+            rows = connection.execute(_OF_TOOL, {"tool_": tool}).all()
+            if digest in {row.digest for row in rows}:
+                return
+            connection.execute(insert(tool_definitions), [self._row(tool, digest, said, by)])
+            if oldest := [{"tool_": tool, "digest_": row.digest} for row in rows[_KEPT - 1 :]]:
+                connection.execute(_DELETE, oldest)
+
+        await self._database.write(work)
+
+    async def of_tool(self, tool: str) -> list[AllowedDefinition]:
+        """Return the definitions of a tool that are allowed, the latest first."""
+
+        def work(connection: Connection) -> list[AllowedDefinition]:
+            return [AllowedDefinition(**row) for row in connection.execute(_OF_TOOL, {"tool_": tool}).mappings()]
+
+        return await self._database.read(work)
+
+    def _pinned(
+        self, connection: Connection, new: Collection[str], digests: Mapping[str, str], said: Mapping[str, Any]
+    ) -> dict[str, set[str]]:
+        """Pin what is met for the first time, unless another worker was faster."""
+        lock_epoch(connection)
+        known = _digests(connection)
+        rows = [self._row(tool, digests[tool], said[tool], FIRST_SIGHT) for tool in new if tool not in known]
+        if rows:
+            connection.execute(insert(tool_definitions), rows)
+        return known | {row["tool"]: {row["digest"]} for row in rows}
+
+    def _row(self, tool: str, digest: str, said: Mapping[str, Any], by: str) -> dict[str, Any]:
+        return {"tool": tool, "digest": digest, "said": said, "allowed_by": by, "allowed_at": self._clock()}
+
+
+def _digests(connection: Connection) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for tool, digest in connection.execute(_DIGESTS):
+        found.setdefault(tool, set()).add(digest)
+    return found
