@@ -2,7 +2,8 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,7 +45,7 @@ def _said(
     added: ContextItem,
     item: Mapping[str, Any],
     called: Mapping[str, Mapping[str, str]],
-    known: Set[str | None],
+    known: AbstractSet[str | None],
     catalog: Catalog,
 ) -> Said | None:
     text = str(item.get("text", ""))
@@ -64,7 +65,7 @@ def _said(
     return Said(source_of_tool(tool, added.ref).code, added.ref, None if added.ref else text)
 
 
-def _built_in(name: str, added: ContextItem, text: str, arguments: str, known: Set[str | None]) -> Said | None:
+def _built_in(name: str, added: ContextItem, text: str, arguments: str, known: AbstractSet[str | None]) -> Said | None:
     """Return whose words the answer of one of the engine's own functions is."""
     if name == "ask_person":
         return Said("!person" if added.unverified else "person", None, text)
