@@ -27,8 +27,8 @@ PROGRAM = ">"
 
 
 def source_of_tool(tool: Tool, ref: str | None = None) -> Source:
-    """Return the source that a tool's answer is."""
-    return Source(kind="tool", tool=tool.name, ref=ref, content=tool.content)
+    """Return the source that a tool's answer is; which answer it was matters where others wrote it."""
+    return Source(kind="tool", tool=tool.name, ref=ref if tool.content == "others" else None, content=tool.content)
 
 
 def said_by(

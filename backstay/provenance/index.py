@@ -14,6 +14,8 @@ AT_ONCE = 2_000_000
 large answer does not take a multiple of its size."""
 MOST_PLACES = 16
 """For a mark that stands in more sources than these, the first ones are remembered."""
+SHORT_PIECE = 4
+"""A list that begins with so short a text is also read as one text."""
 _OVERLAP = 200
 
 
@@ -96,4 +98,7 @@ def texts_in(value: Any) -> str:
             waiting.extend(item.values())
         elif kind is list or kind is tuple:
             waiting.extend(item)
+            if len(item) > 2 and type(item[0]) is str and len(item[0]) <= SHORT_PIECE:
+                # A value that was cut into pieces, as in ["DE", "89", "37"].
+                found.append("".join(piece for piece in item if type(piece) is str))
     return BORDER.join([*map(str, names), *found])

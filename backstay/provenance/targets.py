@@ -28,6 +28,7 @@ _PLACES = (
 _ATOM_NAMES, _PLACE_NAMES = frozenset(_ATOMS.split()), frozenset(_PLACES.split())
 _EMAIL = re.compile(r"[^\s@<>,;:\"']{1,80}@[^\s@<>,;:\"']{1,120}")
 _URL = re.compile(r"[a-z][a-z0-9+.-]{1,20}://\S{1,180}|www\.\S{4,180}", re.IGNORECASE)
+_HEADER = re.compile(r"[\r\n]\s{0,20}(?:to|cc|bcc|reply-to)\s{0,20}:", re.IGNORECASE)
 _HOST = re.compile(r"://([^\s/?#]{1,180})")
 _ACCOUNT = re.compile(
     r"(?<![A-Za-z0-9])(?:[A-Za-z]{2}\d{2}(?:[ -]?[A-Za-z0-9]{2,5}){2,9}|\+?\d(?:[ ().-]{0,2}\d){7,30})(?![A-Za-z0-9])"
@@ -46,6 +47,9 @@ def shape_of(name: str, value: str) -> Shape:
             return "atom"
         if _PATH.fullmatch(text):
             return "place"
+    if _HEADER.search(text[:2000]):
+        # A line that a mail server would read as one more recipient.
+        return "atom"
     named = set(map(str.lower, _NAME.findall(name)))
     if named & _PLACE_NAMES:
         return "place"
