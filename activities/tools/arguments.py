@@ -1,5 +1,6 @@
 """Arguments as history holds them, and as a tool receives them."""
 
+from collections.abc import Container
 from typing import Any
 
 from activities.offloading import offload, refuse_unfit
@@ -30,7 +31,13 @@ class Arguments:
         return await self.fold_shown(run, await self.show(run, provider, arguments))
 
     async def fold_shown(self, run: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Return arguments that are without secrets already as a Decision carries them."""
+        """Return arguments that are without secrets already as a Decision carries them.
+
+        Raises ArgumentsInvalid for a handle that the run does not hold: nobody is asked about a call that cannot be
+        made.
+        """
+        if handles := handles_in(arguments):
+            _refuse_unknown(handles, (await self.records.secrets.of(run)).handles)
         return await offload(self.blobs.of(run), arguments)
 
     async def whole(self, run: str, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -53,11 +60,7 @@ class Arguments:
         if not handles:
             return whole
         known = await self.records.store.secrets.reveal(run, handles)
-        unknown = next((handle for handle in handles if handle not in known), None)
-        if unknown is not None:
-            raise ArgumentsInvalid(
-                f"arguments: {unknown} is not a secret of this run; use a handle from an earlier answer"
-            )
+        _refuse_unknown(handles, known)
         return replace_handles(whole, {handle: secret.value for handle, secret in known.items()})
 
     async def _unfolded(self, run: str, value: Any) -> Any:
@@ -73,3 +76,9 @@ class Arguments:
                 return [await self._unfolded(run, item) for item in value]
             case _:
                 return value
+
+
+def _refuse_unknown(handles: list[str], known: Container[str]) -> None:
+    unknown = next((handle for handle in handles if handle not in known), None)
+    if unknown is not None:
+        raise ArgumentsInvalid(f"arguments: {unknown} is not a secret of this run; use a handle from an earlier answer")

@@ -37,4 +37,10 @@ SPELLINGS = {
     "split by punctuation": "-".join,
     "split by invisible signs": "\u200b".join,
     "one letter in each field": lambda secret: {"letters": list(secret)},
+    # These five were chosen by somebody who had not read how secrets are found.
+    "quoted-printable for every letter": lambda secret: "".join(f"={byte:02X}" for byte in secret.encode()),
+    "entities of HTML": lambda secret: "".join(f"&#{ord(letter)};" for letter in secret),
+    "numbers of the letters": lambda secret: ", ".join(str(ord(letter)) for letter in secret),
+    "base64 of base64": lambda secret: base64.b64encode(base64.b64encode(secret.encode())).decode(),
+    "full-width letters": lambda secret: "".join(chr(ord(letter) + 0xFEE0) for letter in secret),
 }
