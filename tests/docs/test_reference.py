@@ -216,6 +216,13 @@ def anchors(page) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_test_that_a_page_names_exists(page):
+    named = re.findall(r"`(tests/[\w/]+\.py)`", page.read_text(encoding="utf-8"))
+
+    assert [name for name in named if not (HOUSE / name).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_a_line_of_prose_holds_one_sentence(page):
     crowded = [
         line

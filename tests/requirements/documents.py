@@ -150,7 +150,11 @@ ROWS = (
         "view:screenshots",
         "issue Done 9",
         "every link of a page leads to a file, and to a heading of that file where it names one",
-        in_file("docs/test_reference.py", "test_every_link_of_a_page_leads_somewhere"),
+        in_file(
+            "docs/test_reference.py",
+            "test_every_link_of_a_page_leads_somewhere",
+            "test_every_test_that_a_page_names_exists",
+        ),
     ),
     row(
         "docs:house",
