@@ -62,21 +62,17 @@ def words(text: str) -> list[str]:
 def marks(text: str) -> set[str]:
     """Return the words and pairs of words of a text, those of what is coded in it included."""
     in_order = _in_order(text)
-    found = _marks(in_order)
-    longest = max(map(len, in_order), default=0)
-    for part in _decoded(text, coded=longest >= _LONG):
-        found |= _marks(_in_order(part))
-    # One letter after the other, such as "m a l l o r y".
-    found.update(run.replace(" ", "") for run in _LETTERS.findall(f" {' '.join(in_order)} "))
-    return found
-
-
-def _marks(in_order: list[str]) -> set[str]:
     # A border is no word, and with a word before or after it makes that word again.
-    single = list(map(_BORDER_AS_NOTHING.get, in_order, in_order)) if BORDER in in_order else in_order
+    single = list(map(_BORDER_AS_NOTHING.get, in_order, in_order)) if BORDER in text else in_order
     found = set(single)
+    coded = max(map(len, found), default=0) >= _LONG
     found.update(map(add, single, islice(single, 1, None)))
     found.discard("")
+    for part in _decoded(text, coded=coded):
+        plain = words(part)
+        found.update(plain, map(add, plain, islice(plain, 1, None)))
+    # One letter after the other, such as "m a l l o r y".
+    found.update(run.replace(" ", "") for run in _LETTERS.findall(f" {' '.join(in_order)} "))
     return found
 
 
