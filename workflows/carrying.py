@@ -35,7 +35,7 @@ LAST_EVENTS, LAST_BYTES = 30_720, 31_457_280
 MOST_CARRIED = 1_000_000
 """Characters of the carried state; the server refuses payloads of 2 MiB."""
 KEPT_SLOTS = 100
-"""How many effects stay in the undo stack; the store knows the older ones."""
+"""How many effects stay in the undo stack, and how many writes are remembered; the store knows the older ones."""
 MOST_LATE = 200_000
 """Characters of what changed while the state was written."""
 LATER_EVENTS, LATER_BYTES = 1_000, 2_000_000
@@ -209,7 +209,8 @@ class Carrying:
             }
         )
         in_flight = 0 if context.batch is None else len(context.batch.calls)
-        update = {"work": work, "undo": state.undo.trimmed(KEPT_SLOTS + in_flight)}
+        writes = dict(list(state.writes.items())[-KEPT_SLOTS:])
+        update = {"work": work, "undo": state.undo.trimmed(KEPT_SLOTS + in_flight), "writes": writes}
         exclude = None if self.with_task else {"task"}
         return state.model_copy(update=update).model_dump(mode="json", by_alias=True, exclude=exclude)
 
