@@ -134,7 +134,8 @@ async def test_what_only_the_configuration_names_is_a_tool_in_every_respect(
             "UndoRun", {"workflow_id": handle.id}, id=f"undo-{handle.id}", task_queue=opened.settings.task_queue
         )
         undone = await ended(undoing)
-        environment = bare(BACKSTAY_HOME=str(tmp_path / "home"), BACKSTAY_TOOLBOX=str(toolbox), BOOK=str(book))
+        own = {"BACKSTAY_HOME": str(tmp_path / "home"), "BACKSTAY_TRUSTED": str(tmp_path)}
+        environment = bare(**own, BACKSTAY_TOOLBOX=str(toolbox), BOOK=str(book))
         documented = await forked(nursery, "tools", "docs", environment=environment, folder=tmp_path)
 
     found, refused, made, read, ran = result["raw_outputs"]["answers"]
