@@ -154,7 +154,8 @@ async def started(nursery, folder, **variables):
     kept = {name: value for name, value in os.environ.items() if name in {"PATH", "HOME"}}
     (folder / "toolbox.json").exists() or (folder / "toolbox.json").write_text('{"mcpServers": {}}', encoding="utf-8")
     log, out = folder / "said", folder / "printed"
-    child = await nursery.raised(OPERATORS_WORKER, environment={**kept, **variables}, folder=folder, log=log, out=out)
+    environment = {**kept, "BACKSTAY_TRUSTED": str(folder), **variables}
+    child = await nursery.raised(OPERATORS_WORKER, environment=environment, folder=folder, log=log, out=out)
     return await child.ended(100), child.said()
 
 
