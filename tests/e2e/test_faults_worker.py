@@ -116,8 +116,10 @@ class Failing:
     def __init__(self, transient_s):
         self.transient_s = transient_s
         self.resources = self
-        self.redactor = Redactor(())
         self.attempts = []
+
+    async def redactor_of(self, _run):
+        return Redactor(())
 
     @implements(calls.settle_effect)
     async def settle_effect(self, ask):
