@@ -122,7 +122,7 @@ class Failing:
         return Redactor(())
 
     @implements(calls.settle_effect)
-    async def settle_effect(self, ask):
+    async def settle_effect(self, ask: calls.SettleEffect):
         self.attempts.append(activity.info())
         raise StoreUnavailable("the store is away", retry_after=0.2)
 
