@@ -15,6 +15,7 @@ from backstay.provenance.source import (
     is_computed,
     is_others,
     leaves,
+    source_of,
     vouched,
 )
 from backstay.provenance.targets import Shape, hosts_in, is_address_of_a_page, shape_of
@@ -204,7 +205,13 @@ class Lookup:
 
     def _named(self, found: frozenset[int]) -> tuple[str, ...]:
         """Return the codes of the first places, whoever vouches for the value among them."""
-        codes = [self.index.codes[number] for number in sorted(found)]
+        # Of a tool that has said it many times, the first answer is named: a long run must not need ever more for it.
+        first: dict[tuple[str, ...], str] = {}
+        for number in sorted(found):
+            code = self.index.codes[number]
+            source = source_of(code)
+            first.setdefault((source.kind, source.tool or "", source.content or ""), code)
+        codes = list(first.values())
         own = [code for code in codes if not is_others(code)][: MOST_CODES - 1]
         theirs = [code for code in codes if is_others(code)][: MOST_CODES - len(own)]
         return (*own, *theirs)

@@ -96,7 +96,7 @@ async def test_a_request_says_where_each_argument_first_appeared_and_the_event_o
     assert "/subject" not in shown["sources"]
     assert request["rule"].endswith("provenance: to first seen in the answer of office.inbox, which others write")
     assert "          first seen in the answer of office.inbox, which others write" in terminal
-    assert "to: first seen in the answer of office\\.inbox" in details.replace("office.inbox", "office\\.inbox")
+    assert "(first seen in the answer of office\\.inbox" in details.replace("office.inbox", "office\\.inbox")
     (event,) = [event for event in result["events"] if event["data"].get("tool") == "office.send"]
     assert event["data"]["sources"] == {"/to": [[f"!office.inbox {found['ref']}"]], "/subject": [["model"]]}
 
