@@ -34,7 +34,7 @@ LAST_EVENTS, LAST_BYTES = 30_720, 31_457_280
 """60 % of what the server allows; a run that cannot continue pauses here and asks."""
 MOST_CARRIED = 1_000_000
 """Characters of the carried state; the server refuses payloads of 2 MiB."""
-KEPT_SLOTS = 100
+KEPT_SLOTS = 20
 """How many effects stay in the undo stack, and how many writes are remembered; the store knows the older ones."""
 MOST_LATE = 200_000
 """Characters of what changed while the state was written."""
@@ -91,7 +91,7 @@ async def take_over(context: RunContext, carried: Carried) -> None:
 
 def packed(state: dict[str, Any]) -> str:
     """Return a state in a form that takes little of the history, which holds it twice; the order of keys stays."""
-    return base64.b64encode(zlib.compress(json.dumps(state, separators=(",", ":")).encode())).decode()
+    return base64.b64encode(zlib.compress(json.dumps(state, separators=(",", ":")).encode(), 9)).decode()
 
 
 def unpacked(text: str) -> dict[str, Any]:
