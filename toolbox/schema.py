@@ -144,7 +144,12 @@ def compile_schema(schema: Any) -> Any:
 
 
 def fault_of(validator: Any, arguments: Any) -> str | None:
-    """Return what is wrong with the arguments in one line without quoting a value, or None."""
+    """Return what is wrong with the arguments in one line without quoting a value, or None.
+
+    `validator` is what `compile_schema` returned: where that is why the schema cannot be used, it is the answer.
+    """
+    if isinstance(validator, str):
+        return validator
     try:
         with _spending(_CHECK_S, _RULES):
             error = best_match(validator.iter_errors(arguments))

@@ -209,10 +209,7 @@ class Programs:
         if call.tool not in validators:
             schema = program.parameters.get(call.tool, {})
             validators[call.tool] = await asyncio.to_thread(compile_schema, schema)
-        validator = validators[call.tool]
-        fault = (
-            validator if isinstance(validator, str) else await asyncio.to_thread(fault_of, validator, call.arguments)
-        )
+        fault = await asyncio.to_thread(fault_of, validators[call.tool], call.arguments)
         if fault is None and self.resources.redactor.secret_in(canonical(call.arguments)) is not None:
             fault = LITERAL
         if fault is not None:

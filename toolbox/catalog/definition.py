@@ -93,7 +93,7 @@ class Definition:
         validator = self.__dict__.get("_validator") or self.__dict__.setdefault(
             "_validator", compile_schema(self.parameters)
         )
-        return validator if isinstance(validator, str) else fault_of(validator, arguments)
+        return fault_of(validator, arguments)
 
 
 def define(

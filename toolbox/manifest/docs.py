@@ -56,8 +56,7 @@ def _standing(provider: ManifestProvider) -> str:
 
 
 def _fault(schema: dict[str, Any], example: dict[str, Any]) -> str | None:
-    validator = compile_schema(schema)
-    return validator if isinstance(validator, str) else fault_of(validator, example)
+    return fault_of(compile_schema(schema), example)
 
 
 def _line(text: str) -> str:

@@ -44,8 +44,7 @@ class InputRequired:
         for request, given in self.pair(content):
             if request.form is None:
                 continue
-            compiled = compile_schema(request.form)
-            fault = compiled if isinstance(compiled, str) else fault_of(compiled, given)
+            fault = fault_of(compile_schema(request.form), given)
             if fault is not None:
                 return fault.replace("arguments", "answer" if len(self.requests) == 1 else f"answer.{request.key}", 1)
         return None
