@@ -235,3 +235,9 @@ class SandboxLost(Transient):
 
 class WorkspaceChanging(Transient):
     """The workspace is being changed while it is read."""
+
+
+def error_type(name: str | None) -> type[BackstayError] | None:
+    """Return the error of that name, or None where backstay has none."""
+    found = globals().get(name or "")
+    return found if isinstance(found, type) and issubclass(found, BackstayError) else None

@@ -13,7 +13,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
 from backstay import errors
-from backstay.approvals import deciding
+from backstay.approvals.deciding import DecisionInvalid
 from backstay.errors import BackstayError, DecisionRefused, RunNotFound, SettingsInvalid, TaskInvalid, Unreachable
 from backstay.shown import one_line
 
@@ -61,8 +61,8 @@ def error_from_failure(cause: BaseException) -> BackstayError:
         return BackstayError(_line(str(cause)))
     if cause.type == ABORTED:
         return errors.RunContinuing()
-    kind = getattr(errors, cause.type or "", None) or getattr(deciding, cause.type or "", None)
-    if isinstance(kind, type) and issubclass(kind, BackstayError):
+    kind = DecisionInvalid if cause.type == DecisionInvalid.__name__ else errors.error_type(cause.type)
+    if kind is not None:
         return kind(cause.message)
     return BackstayError(f"{_line(cause.type or 'unknown')}: {_line(cause.message)}")
 

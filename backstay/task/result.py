@@ -39,10 +39,8 @@ class Failure(Frozen):
 
     def error(self) -> errors.BackstayError:
         """Return the error that is named; an unknown type is a bug in backstay."""
-        kind = getattr(errors, self.type, None)
-        if isinstance(kind, type) and issubclass(kind, errors.BackstayError):
-            return kind(self.message)
-        return errors.InternalError(f"{self.type}: {self.message}")
+        kind = errors.error_type(self.type)
+        return kind(self.message) if kind else errors.InternalError(f"{self.type}: {self.message}")
 
 
 class Result(Frozen):

@@ -8,8 +8,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from backstay import errors
-from backstay.errors import BackstayError, InternalError, SandboxLost, WorkspaceBusy
+from backstay.errors import BackstayError, InternalError, SandboxLost, WorkspaceBusy, error_type
 from sandbox.workspaces.workspace import MOST_FRAME, WorkspaceSettings
 from system.children import end_group, launched
 from system.frames import json_frame, read_json_frame
@@ -182,8 +181,7 @@ class WorkspaceClient:
 
 def _error(said: Any) -> BackstayError:
     """Return the error that the host names; only backstay's own errors are accepted."""
-    kind = getattr(errors, str(said.get("type")), None)
-    known = kind if isinstance(kind, type) and issubclass(kind, BackstayError) else InternalError
+    known = error_type(str(said.get("type"))) or InternalError
     return known(str(said.get("message")), **said.get("facts", {}))
 
 
