@@ -209,8 +209,11 @@ class Carrying:
             }
         )
         in_flight = 0 if context.batch is None else len(context.batch.calls)
-        writes = dict(list(state.writes.items())[-KEPT_SLOTS:])
-        update = {"work": work, "undo": state.undo.trimmed(KEPT_SLOTS + in_flight), "writes": writes}
+        update = {
+            "work": work,
+            "undo": state.undo.trimmed(KEPT_SLOTS + in_flight),
+            "recent_writes": state.recent_writes[-KEPT_SLOTS:],
+        }
         exclude = None if self.with_task else {"task"}
         return state.model_copy(update=update).model_dump(mode="json", by_alias=True, exclude=exclude)
 

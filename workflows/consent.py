@@ -122,16 +122,18 @@ class Consent:
 
     def _with_repeats(self, ruled: list[Ruled]) -> list[Ruled]:
         """Return the calls with the rulings of those that repeat a write of the run, or of the same batch."""
-        policy, writes = self.context.state.opened.policy, self.context.state.writes
+        state = self.context.state
         found: list[Ruled] = []
         seen: dict[str, int] = {}
         for item in ruled:
             key, ruling = write_key(item.call), item.ruling
             if item.call.effectful and ruling.verdict != "deny":
                 here = seen.setdefault(key, item.index)
-                earlier = writes[key].told() if key in writes else f"call {here} beside it is the same"
-                if (key in writes or here != item.index) and workflow.patched(REPEATED_WRITES):
-                    found.append(Ruled(item.index, item.call, rule_on_repeat(policy, ruling, earlier), earlier))
+                write = state.same_write(key)
+                earlier = write.told() if write else f"call {here} beside it is the same"
+                if (write or here != item.index) and workflow.patched(REPEATED_WRITES):
+                    repeated = rule_on_repeat(state.opened.policy, ruling, earlier)
+                    found.append(Ruled(item.index, item.call, repeated, earlier))
                     continue
             found.append(item)
         return found

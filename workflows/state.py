@@ -29,6 +29,8 @@ SAMPLED_REFUSALS = 1000
 class Write(Frozen):
     """Hold one write of a run, for when the model decides on the same one again."""
 
+    key: str
+    """Digest of the tool and the arguments."""
     effect: int
     at: str
     said: str = "not answered yet"
@@ -57,8 +59,8 @@ class RunState(BaseModel):
     """How many effects ended compensated, kept or parked, all those included that are not in `undone` any more."""
     context: str = ""
     append: list[ContextItem] = Field(default_factory=list)
-    writes: dict[str, Write] = Field(default_factory=dict)
-    """By tool and arguments: the writes that may have taken effect, the last 300."""
+    recent_writes: list[Write] = Field(default_factory=list)
+    """The writes that may have taken effect, the last 300."""
     next_effect: int = 1
     next_event: int = 1
     next_request: int = 1
@@ -124,20 +126,21 @@ class RunState(BaseModel):
         return self.next_effect - 1
 
     def record_write(self, call: ToolCall, effect: int, at: datetime) -> None:
-        """Remember a write that is about to be made; it becomes the last of its kind."""
-        key = write_key(call)
-        self.writes.pop(key, None)
-        self.writes[key] = Write(effect=effect, at=at.isoformat(timespec="seconds"))
-        while len(self.writes) > KEPT_WRITES:
-            self.writes.pop(next(iter(self.writes)))
+        """Remember a write that is about to be made."""
+        write = Write(key=write_key(call), effect=effect, at=at.isoformat(timespec="seconds"))
+        self.recent_writes = [*self.recent_writes, write][-KEPT_WRITES:]
 
     def record_write_ended(self, effect: int, said: str | None) -> None:
         """Remember what a write answered; None when it did not take place, or was undone."""
-        key = next((key for key, write in reversed(self.writes.items()) if write.effect == effect), None)
-        if key is not None and said is None:
-            self.writes.pop(key)
-        elif key is not None and said is not None:
-            self.writes[key] = self.writes[key].model_copy(update={"said": said})
+        self.recent_writes = [
+            write if write.effect != effect else write.model_copy(update={"said": said})
+            for write in self.recent_writes
+            if write.effect != effect or said is not None
+        ]
+
+    def same_write(self, key: str) -> Write | None:
+        """Return the latest write of that tool and arguments that may have taken effect."""
+        return next((write for write in reversed(self.recent_writes) if write.key == key), None)
 
     def record_undone(self, undone: Undone) -> None:
         """Count what became of an effect that was to be taken back, and keep the last ones."""

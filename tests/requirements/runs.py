@@ -255,6 +255,7 @@ ROWS = (
             "workflows/test_state.py",
             "test_a_state_comes_back_whole_from_its_json",
             "test_the_writes_that_are_remembered_are_the_last_ones_also_after_the_state_was_carried_over",
+            "test_a_repeated_write_that_failed_does_not_make_the_run_forget_the_first_one",
             "test_no_part_of_the_work_is_left_out_of_the_round_trip",
             "test_what_is_held_back_has_a_bound_and_comes_out_in_order",
             "test_no_field_is_left_out_of_the_round_trip",

@@ -19,7 +19,7 @@ from backstay.task.status import State
 from backstay.task.task import Task
 from backstay.tools.tool import Tool, ToolCall, ToolResult
 from workflows.carrying import packed, unpacked
-from workflows.state import KEPT_ANSWERS, KEPT_WRITES, RunState, write_key
+from workflows.state import KEPT_ANSWERS, KEPT_WRITES, RunState, Write, write_key
 from workflows.work import (
     MOST_HELD,
     BegunBatch,
@@ -138,9 +138,21 @@ def test_the_writes_that_are_remembered_are_the_last_ones_also_after_the_state_w
         state.record_write(write(number), number, AT)
     state = RunState.model_validate(unpacked(packed(state.model_dump(mode="json", by_alias=True))))
     state.record_write(write("last"), 1000, AT)
-    known = [number for number in range(KEPT_WRITES + 10) if write_key(write(number)) in state.writes]
+    known = [number for number in range(KEPT_WRITES + 10) if state.same_write(write_key(write(number)))]
 
     assert known == list(range(11, KEPT_WRITES + 10))
+
+
+def test_a_repeated_write_that_failed_does_not_make_the_run_forget_the_first_one():
+    state, same = RunState(run="r", task=Task(text="t")), write(1)
+    state.record_write(same, 1, AT)
+    state.record_write_ended(1, "sent")
+    state.record_write(same, 2, AT)
+    state.record_write_ended(2, None)
+
+    assert state.same_write(write_key(same)) == Write(
+        key=write_key(same), effect=1, at=AT.isoformat(timespec="seconds"), said="sent"
+    )
 
 
 @settings(deadline=None, max_examples=5)
