@@ -230,6 +230,11 @@ class Settings(BaseSettings):
         """Return the address of the database with its password, for the one place that connects."""
         return None if self.database_url is None else self.database_url.get_secret_value()
 
+    @property
+    def approver_key_bytes(self) -> bytes | None:
+        """Return the key that proofs and notifications are signed with."""
+        return None if self.approver_key is None else self.approver_key.get_secret_value().encode()
+
     def secrets(self) -> frozenset[str]:
         """Return every secret value that is long enough to be looked for in payloads."""
         single = (self.approver_key, self.ledger_key, self.openai_api_key)

@@ -217,10 +217,8 @@ class Consent:
 
     async def _changed(self, item: Ruled, verdict: CallVerdict, shown: tuple[RequestedCall, ...]) -> CallVerdict:
         seen = next(call for call in shown if call.index == item.index).arguments
-        changes = {
-            key: value for key, value in (verdict.arguments or {}).items() if key not in seen or seen[key] != value
-        }
-        name, merged = item.call.tool.name, deciding.merged(item.call.arguments, changes)
+        name = item.call.tool.name
+        merged = {**item.call.arguments, **deciding.changes(seen, verdict.arguments or {})}
         # A plan's references stand for results that do not exist yet.
         resolved = self.context.state.task.plan is None or not references_in(merged)
         checked = await self.context.check_call(
@@ -278,9 +276,8 @@ def changed(call: ToolCall, arguments: dict[str, Any]) -> ToolCall:
     """Return a call with the arguments that a person gave it; what was changed comes from that person."""
     update: dict[str, Any] = {"arguments": arguments}
     if call.sources is not None:
-        before = call.arguments
-        keys = [key for key, value in arguments.items() if key not in before or before[key] != value]
-        update["sources"] = call.sources.decided_by_person([pointer_to("", key) for key in keys])
+        by_person = [pointer_to("", key) for key in deciding.changes(call.arguments, arguments)]
+        update["sources"] = call.sources.decided_by_person(by_person)
     return call.model_copy(update=update)
 
 

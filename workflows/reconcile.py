@@ -76,11 +76,9 @@ class Reconcile:
             if result.error_type == "OutcomeUnknown" and workflow.patched(VERIFY_LOST_UNDO):
                 self._record_unknown(flight, f"undo by {name}", result)
                 result = await self._found(flight, result) or result
-            doubtful = result.error_type == DOUBTFUL and workflow.patched(VERIFY_DOUBTFUL)
-            if doubtful:
+            if result.error_type == DOUBTFUL and workflow.patched(VERIFY_DOUBTFUL):
                 result = await self._verified(flight, result)
-                doubtful = result.error_type == DOUBTFUL
-            if result.success or doubtful or result.error_type == "OutcomeUnknown" or pause is None:
+            if result.success or result.error_type in {DOUBTFUL, "OutcomeUnknown"} or pause is None:
                 break
             await workflow.sleep(timedelta(seconds=pause), summary=f"{name} again")
             flight.send += 1

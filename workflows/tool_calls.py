@@ -279,7 +279,7 @@ class ToolCalls:
             authority=flight.authority,
             tool=tool.name,
             step=self.context.state.usage.steps,
-            arguments=one_line(canonical(shown_arguments(flight.call.arguments, SHOWN)[0]), 2 * SHOWN),
+            arguments=one_line(canonical(shown_arguments(flight.call.arguments, SHOWN).arguments), 2 * SHOWN),
             undo_tool=tool.undo_tool,
             shown=tool.undo,
             by_effect_id=tool.undo_by_effect_id,

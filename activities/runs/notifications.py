@@ -4,13 +4,12 @@ import asyncio
 import hashlib
 import hmac
 import time
-from typing import Any
 
 import httpx2
 import structlog
 from temporalio import activity
 
-from activities.resources import Activities, Resources
+from activities.resources import Activities
 from activities.retrying import implements
 from backstay import calls
 from backstay.approvals import proof
@@ -45,11 +44,11 @@ class Notifications(Activities):
             return sum(await asyncio.gather(*(taken(url.get_secret_value()) for url in self.settings.notify_urls)))
 
     def _signature(self, content: bytes) -> dict[str, str]:
-        key = self.settings.approver_key
+        key = self.settings.approver_key_bytes
         if key is None:
             return {}
         now = str(int(time.time()))
-        mac = hmac.new(key.get_secret_value().encode(), f"{now}.".encode() + content, hashlib.sha256).hexdigest()
+        mac = hmac.new(key, f"{now}.".encode() + content, hashlib.sha256).hexdigest()
         return {"backstay-timestamp": now, "backstay-signature": mac}
 
     @implements(calls.check_proof)
@@ -64,22 +63,6 @@ class Notifications(Activities):
             request_id=ask.request_id,
             digest=ask.digest,
         )
-        return await prove(self.resources, binding, ask.payload, run=ask.run, used_by=ask.used_by)
-
-
-async def prove(
-    resources: Resources, binding: proof.Binding, payload: dict[str, Any], *, run: str, used_by: str
-) -> calls.Proven:
-    """Return whether the proof of a payload holds, and use it up."""
-    key = resources.settings.approver_key
-    if key is None:
-        reason = "this worker has no BACKSTAY_APPROVER_KEY, so no proof can be checked"
-        return calls.Proven(verified=False, reason=reason)
-    given = str(payload.get("proof"))
-    fault = proof.verify(key.get_secret_value().encode(), given, binding, payload, time.time())
-    if fault is not None:
-        return calls.Proven(verified=False, reason=fault)
-    nonce, expires = proof.nonce_of(given)
-    if await resources.store.decisions.use_proof(nonce, run=run, used_by=used_by, expires=expires):
-        return calls.Proven(verified=True)
-    return calls.Proven(verified=True, used=True)
+        return await self.store.decisions.prove(
+            self.settings.approver_key_bytes, binding, ask.payload, run=ask.run, used_by=ask.used_by
+        )

@@ -16,7 +16,6 @@ from activities.model.transcript import Said, Transcripts
 from activities.records import Records
 from activities.resources import Activities, Resources
 from activities.retrying import implements
-from activities.runs.notifications import prove
 from activities.tools.outcomes import shown
 from backstay import calls
 from backstay.approvals.proof import START, Binding
@@ -99,7 +98,8 @@ class Runs(Activities):
         info = activity.info()
         binding = Binding(namespace=info.namespace, workflow_id=info.workflow_id or "", run_id="", update=START)
         payload = ask.task.model_dump(mode="json", by_alias=True, exclude_unset=True)
-        proven = await prove(self.resources, binding, payload, run=ask.run, used_by="start")
+        key = self.settings.approver_key_bytes
+        proven = await self.store.decisions.prove(key, binding, payload, run=ask.run, used_by="start")
         if not proven.verified or proven.used:
             raise TaskInvalid(f"proof: {proven.reason or 'used already; sign the task again'}")
         return ask.task.by

@@ -131,9 +131,9 @@ def _refused_calls(request: ApprovalRequest, approval: Approval) -> DecisionRefu
     return None
 
 
-def merged(arguments: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """Merge a modification by top-level key; a value equal to what was shown means unchanged."""
-    return {**arguments, **changes}
+def changes(shown: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """Return what was changed of arguments, by top-level key; a value equal to what was shown means unchanged."""
+    return {key: value for key, value in given.items() if key not in shown or shown[key] != value}
 
 
 def constraint(ruling: Ruling) -> tuple[Any, ...]:

@@ -275,9 +275,8 @@ class Run:
                 wish["proof"] = proof
             elif (key := key or self._key) is not None:
                 wish = signed(key, await store.revealing.binding(self.id, self._namespace), wish)
-            own = settings.approver_key
-            checked_with = None if own is None else own.get_secret_value().encode()
-            return await store.revealing.reveal({**wish, "workflow_id": self.id}, self._namespace, checked_with)
+            asked = {**wish, "workflow_id": self.id}
+            return await store.revealing.reveal(asked, self._namespace, settings.approver_key_bytes)
 
     async def _update(self, name: str, payload: dict[str, Any], *, by: str = "", key: bytes | None) -> dict[str, Any]:
         payload = {**payload, "by": by} if by else payload

@@ -17,12 +17,10 @@ from backstay.policies.ruling import Permission, Ruling, stricter
 from backstay.policies.secret_use import undeclared
 from backstay.provenance.source import Sources
 from backstay.redaction.handles import belongs_to, handles_in, provider_of
-from backstay.shown import one_line
+from backstay.shown import one_line, shell_words
 from backstay.tools.tool import Safety, Tool
 
 Purpose = Literal["call", "undo"]
-_PLAIN = dict.fromkeys(map(ord, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"))
-"""What a shell takes as it stands."""
 
 
 def _or_empty(data: Any) -> Any:
@@ -207,8 +205,7 @@ def rule_on_change(ruling: Ruling, tool: str) -> Ruling:
         return ruling
     shown = one_line(tool, 100)
     # A server chose the name, and a person may paste the command.
-    quoted = shown if shown.translate(_PLAIN) == "" else "'" + shown.replace("'", "'\"'\"'") + "'"
-    line = f"definition: {shown} has changed since it was last allowed; see backstay tools diff {quoted}"
+    line = f"definition: {shown} has changed since it was last allowed; see backstay tools diff {shell_words(shown)}"
     more = "" if ruling.verdict == "allow" else f"; {ruling.rule}"
     return ruling.model_copy(update={"verdict": "ask", "rule": clip_line(line + more)})
 

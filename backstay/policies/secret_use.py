@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from backstay.policies.rule import clip_line
+from backstay.provenance.source import pointer_to
 from backstay.redaction.handles import belongs_to, handles_in
 from backstay.tools.tool import Safety, Tool
 
@@ -31,12 +32,12 @@ def _handles(value: Any, pointer: str) -> Iterator[tuple[str, str]]:
             yield from ((pointer, handle) for handle in handles_in(rest))
         case dict():
             for key, item in value.items():
-                inner = f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}"
+                inner = pointer_to(pointer, key)
                 yield from ((inner, handle) for handle in handles_in(key))
                 yield from _handles(item, inner)
         case list():
             for index, item in enumerate(value):
-                yield from _handles(item, f"{pointer}/{index}")
+                yield from _handles(item, pointer_to(pointer, index))
         case _:
             yield from ((pointer, handle) for handle in handles_in(value))
 

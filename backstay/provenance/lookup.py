@@ -15,6 +15,7 @@ from backstay.provenance.source import (
     is_computed,
     is_others,
     leaves,
+    pointer_to,
     source_of,
     vouched,
 )
@@ -272,17 +273,17 @@ def _collapsed(value: Any, by: dict[str, Parts], pointer: str = "") -> dict[str,
         return {pointer: by.get(pointer, BY_MODEL)}
     found: dict[str, Parts] = {}
     for step, item in inside:
-        found |= _collapsed(item, by, f"{pointer}/{step}")
+        found |= _collapsed(item, by, pointer_to(pointer, step))
     kinds = set(found.values())
     return {pointer: kinds.pop()} if len(kinds) == 1 else found
 
 
-def _inside(value: Any) -> list[tuple[str, Any]]:
+def _inside(value: Any) -> list[tuple[Any, Any]]:
     match value:
         case dict() if "$ref" not in value:
-            return [(str(key).replace("~", "~0").replace("/", "~1"), item) for key, item in value.items()]
+            return list(value.items())
         case list():
-            return [(str(index), item) for index, item in enumerate(value)]
+            return list(enumerate(value))
         case _:
             return []
 

@@ -6,6 +6,8 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from backstay.approvals.approval import RecordedDecision
+from backstay.approvals.proof import Binding, nonce_of, verify
+from backstay.responses import Proven
 from store.database.database import Database
 from store.database.schema import decisions, used_proofs
 
@@ -52,7 +54,21 @@ class Decisions:
         """Return all decisions of a run, in order."""
         return await self._database.read(lambda connection: _of_run(connection, run))
 
-    async def use_proof(self, nonce: str, *, run: str, used_by: str, expires: float) -> bool:
+    async def prove(
+        self, key: bytes | None, binding: Binding, payload: dict[str, Any], *, run: str, used_by: str
+    ) -> Proven:
+        """Return whether the proof of a payload holds, checked with the approver key, and use it up."""
+        if key is None:
+            return Proven(verified=False, reason="there is no BACKSTAY_APPROVER_KEY here, so no proof can be checked")
+        given = str(payload.get("proof"))
+        fault = verify(key, given, binding, payload, self._clock())
+        if fault is not None:
+            return Proven(verified=False, reason=fault)
+        nonce, expires = nonce_of(given)
+        unused = await self._use_proof(nonce, run=run, used_by=used_by, expires=expires)
+        return Proven(verified=True, used=not unused)
+
+    async def _use_proof(self, nonce: str, *, run: str, used_by: str, expires: float) -> bool:
         """Use a proof up; False when something else has used it. A retry of the same use is the same use."""
 
         def work(connection: Connection) -> bool:

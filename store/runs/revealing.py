@@ -1,6 +1,5 @@
 """Show a person with the authority the secret behind a handle, after it is recorded that they were shown it."""
 
-import time
 import uuid
 from datetime import UTC, datetime
 from typing import Any
@@ -75,17 +74,12 @@ class Revealing:
 
     async def _check(self, wish: Wish, row: RunRow, namespace: str, key: bytes | None) -> None:
         """Check a proof and use it up; raises NotVerified."""
-        if key is None:
-            raise NotVerified("proof: there is no BACKSTAY_APPROVER_KEY here, so no proof can be checked")
-        given = str(wish.proof)
-        payload = {"handle": wish.handle, "by": wish.by, "proof": given}
-        fault = proof.verify(key, given, await self.binding(wish.workflow_id, namespace), payload, time.time())
-        if fault is not None:
-            raise NotVerified(f"proof: {fault}")
-        nonce, expires = proof.nonce_of(given)
+        binding = await self.binding(wish.workflow_id, namespace)
+        payload = {"handle": wish.handle, "by": wish.by, "proof": wish.proof}
         used_by = f"{proof.REVEAL} {uuid.uuid4()}"
-        if not await self._decisions.use_proof(nonce, run=row.run, used_by=used_by, expires=expires):
-            raise NotVerified("proof: used already; sign it again")
+        proven = await self._decisions.prove(key, binding, payload, run=row.run, used_by=used_by)
+        if not proven.verified or proven.used:
+            raise NotVerified(f"proof: {proven.reason or 'used already; sign it again'}")
 
     async def _record(self, wish: Wish, run: str, handle: str, quorum: int) -> None:
         """Record who is shown the secret; raises QuorumPending while that is nobody yet."""

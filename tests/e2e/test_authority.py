@@ -12,7 +12,8 @@ from temporalio import workflow
 from temporalio.client import WorkflowFailureError, WorkflowUpdateFailedError
 
 from backstay.approvals.approval import RequestKind
-from backstay.approvals.proof import REVEAL
+from backstay.approvals.proof import REVEAL, Binding
+from backstay.responses import Proven
 from backstay.testing import Reply
 from store.opening import open_store
 from tests import signing
@@ -276,9 +277,9 @@ async def test_a_used_proof_stays_used_when_its_answer_is_forgotten(opened):
     given = await signing.signed(handle, yes, update="approval", key=KEY)
     bound = await signing.binding(handle, "approval", "r1")
     async with open_store(database_url=None, home=opened.settings.home) as store:
-        nonce = given["proof"].split(".")[2]
         run = f"{bound['workflow_id']}/{bound['run_id']}"
-        assert await store.decisions.use_proof(nonce, run=run, used_by="somebody else", expires=9e9)
+        used = await store.decisions.prove(KEY.encode(), Binding(**bound), given, run=run, used_by="somebody else")
+        assert used == Proven(verified=True)
     await handle.signal("approval", given)
     async with asyncio.timeout(30):
         while (await handle.query("status"))["refused"] < 2:
