@@ -105,6 +105,6 @@ if __name__ == "__main__":
     parser.add_argument("other", type=Path, help="a checkout with a .venv of its own")
     parser.add_argument("names", nargs="*", default=list(ROUNDS), help="the benchmarks to run")
     parser.add_argument("--rounds", type=int, default=5)
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     for chosen in options.names:
         print(f"{chosen}, {options.rounds} rounds:\n\n{compare(options.other.resolve(), chosen, options.rounds)}\n")
