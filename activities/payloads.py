@@ -2,18 +2,37 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
+from backstay.canonical import canonical
 from backstay.digests.digest import digest_of_result
 from backstay.errors import ArgumentsInvalid
+from backstay.shown import one_line
 from store.blobs.shown import Missing, ShownBlobStore
 
 KIND = "backstay/result"
 READ = "\x00read"
 """The key in a program's stored end under which stands what it has read."""
+SNIPPET = 80
+"""Characters of an answer that its event holds."""
 SMALL_LEAVES = 300
 SMALL_BYTES = 16_384
 Value = TypeVar("Value")
+
+
+class Kept(NamedTuple):
+    """Name a stored record, and say what an event tells of it."""
+
+    ref: str
+    snippet: str = ""
+    """The beginning of what may be shown, on one line."""
+    size: str = ""
+    """The size of a payload of which a digest is shown, in words; there is no snippet then."""
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Return them as fields of a ToolResult; what stays at its default is left out."""
+        return {name: value for name, value in self._asdict().items() if value}
 
 
 class Payloads:
@@ -32,14 +51,15 @@ class Payloads:
         *,
         whole_under: int = 2048,
         read: Sequence[str] = (),
-    ) -> str:
+    ) -> Kept:
         """Store a payload that may be shown, with its digest."""
         digest = await apart(shown, lambda: digest_of_result(label, shown, "", whole_under))
         record = {"kind": KIND, "label": label, "digest": digest} | ({"read": read} if read else {})
         if "data" not in digest:
             # What passes whole stands in the digest already.
             record["shown"] = await self.blobs.of(run).put_json(shown)
-        return await self.blobs.of(run).put_json(record | ({"raw": raw} if raw else {}))
+        ref = await self.blobs.of(run).put_json(record | ({"raw": raw} if raw else {}))
+        return Kept(ref, **_said(digest))
 
     async def record(self, run: str, ref: str) -> dict[str, Any]:
         """Return a record; raises ArgumentsInvalid when the ref names none."""
@@ -66,6 +86,16 @@ class Payloads:
         record = await self.record(run, ref)
         digest = record["digest"]
         return digest["data"] if "data" in digest else await self.blobs.of(run).get_json(record["shown"])
+
+
+def _said(digest: dict[str, Any]) -> dict[str, str]:
+    if "data" in digest:
+        data = digest["data"]
+        text = "" if data is None else data if isinstance(data, str) else canonical(data)
+        return {"snippet": one_line(text, SNIPPET)}
+    size = digest["original_size"]
+    rows = "" if size["rows"] is None else f"{size['rows']:,} rows, "
+    return {"size": f"{rows}{size['bytes']:,} bytes"}
 
 
 async def apart(payload: Any, work: Callable[[], Value]) -> Value:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from activities.payloads import Payloads, apart
+from activities.payloads import Kept, Payloads, apart
 from activities.run_secrets import Held, RunSecrets
 from backstay.redaction.handles import handle_for
 from backstay.redaction.text import KNOWN
@@ -39,8 +39,8 @@ class Records(Payloads):
         files: Mapping[str, bytes] | None = None,
         *,
         read: Sequence[str] = (),
-    ) -> str:
-        """Seal a payload and its files, store what may be shown of it, and return the record's ref.
+    ) -> Kept:
+        """Seal a payload and its files, and store what may be shown of it.
 
         What stands for a file in the payload gets the ref of the sealed file beside its hash. `read` holds the codes
         of what a payload was computed from.

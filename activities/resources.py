@@ -1,11 +1,12 @@
 """What the activities work with; built once per worker."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import openai
+import structlog
 from temporalio.client import Client
 
 from activities.run_secrets import RunSecrets
@@ -14,7 +15,7 @@ from backstay.policies.policy import Policy
 from backstay.redaction.redactor import Redactor
 from backstay.requests import OfRun
 from backstay.settings import Settings
-from backstay.task.event import Event
+from backstay.task.event import EventDraft
 from backstay.tools.tool import Tool
 from sandbox.workspaces.client import WorkspaceClient
 from store.store import Store
@@ -24,6 +25,8 @@ from toolbox.configuration.load import BUILTIN
 from toolbox.manifest.builder import masked
 from toolbox.providers.provider import WorkspaceAccess
 from toolbox.toolbox import Toolbox
+
+_timeline = structlog.get_logger("backstay.timeline")
 
 
 def facts_of(catalog: Catalog, definition: Definition) -> Tool:
@@ -99,13 +102,22 @@ class Activities:
         self.toolbox = resources.toolbox
         self.transient_s = resources.settings.transient_seconds
 
-    async def begin(self, ask: OfRun, *more: Event) -> None:
+    async def begin(self, ask: OfRun) -> None:
         """Refuse another store than the run's, and write the events and decisions that came with the call."""
         self.store.check(ask.store)
         await self.store.decisions.append(ask.run, ask.decisions)
-        count = await self.store.events.append(ask.run, (*ask.events, *more))
-        if count is not None:
-            self.resources.secrets.tell(ask.run, count)
+        await self.tell(ask)
+
+    async def tell(self, ask: OfRun, happened: Sequence[EventDraft] = (), draft: int = 0) -> None:
+        """Write the events that came with a call, leave those of the call itself as drafts, and log what is new."""
+        left = [made.under(draft + index) for index, made in enumerate(happened)] if draft else []
+        whole = [event.of(ask.run, ask.user_id, ask.session_id) for event in (*ask.events, *left)]
+        written = await self.store.events.append(ask.run, whole, ask.numbered)
+        if written is None:
+            return
+        for event in written.events:
+            _timeline.info(event.name, **event.model_dump(exclude={"name"}))
+        self.resources.secrets.tell(ask.run, written.handles)
 
     async def catalog(self, ask: OfRun, user_id: str) -> Catalog:
         """Return what a run's user sees now, with the run's workspace, and which of the tools have changed."""

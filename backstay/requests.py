@@ -10,9 +10,11 @@ from backstay.frozen import Frozen
 from backstay.program import ProgramAnswer
 from backstay.provenance.source import Sources
 from backstay.task.context import ContextItem
-from backstay.task.event import Event
+from backstay.task.decision import Decision
+from backstay.task.event import Event, EventDraft, NumberedDraft, call_drafts, model_draft, search_draft
 from backstay.task.result import Result
 from backstay.task.task import Task
+from backstay.tools.tool import ToolResult
 
 
 class OfRun(Frozen):
@@ -24,6 +26,10 @@ class OfRun(Frozen):
     """`<store id>/<epoch>` as `open_run` found it; another store is refused."""
     events: tuple[Event, ...] = ()
     """Events of the workflow that no activity has written yet."""
+    numbered: tuple[NumberedDraft, ...] = ()
+    """Events that activities left in the store as drafts, and their places in the timeline."""
+    user_id: str = "singleton"
+    session_id: str | None = None
     decisions: tuple[RecordedDecision, ...] = ()
     """Decisions that no activity has written yet."""
     workspace: str = ""
@@ -43,7 +49,6 @@ class OpenRun(OfRun):
 class AskModel(OfRun):
     """Ask the model what to do next."""
 
-    user_id: str
     model: str
     context: str
     append: tuple[ContextItem, ...] = ()
@@ -51,7 +56,8 @@ class AskModel(OfRun):
     """The reservation: the call is refused before sending when it may cost more. None: no USD limit."""
     closing: bool = False
     """Ask for a closing summary instead of actions."""
-    event: int = 0
+    draft: int = 0
+    """The first number under which the events of this call are left in the store; 0 leaves none."""
     step: int = 0
     max_completion_tokens: int | None = None
     """What is left of the token limit, when there is one."""
@@ -62,16 +68,23 @@ class AskModel(OfRun):
     sources: bool = False
     """Whether the run's policy, or the people it asks, need to know where the arguments of writes came from."""
 
+    def happened(self, decision: Decision) -> tuple[EventDraft, ...]:
+        """Return the event of this call."""
+        return (model_draft(self.model, decision.usage, self.step, [action.kind for action in decision.actions]),)
+
 
 class FindTools(OfRun):
     """Search the catalog."""
 
-    user_id: str
     query: str
     detail_level: Literal["summary", "full"] = "summary"
     limit: int = 10
-    event: int = 0
+    draft: int = 0
     step: int = 0
+
+    def happened(self, hits: int, catalog: str) -> tuple[EventDraft, ...]:
+        """Return the event of this search."""
+        return (search_draft(self.query, self.step, hits=hits, catalog=catalog),)
 
 
 class ReadStored(OfRun):
@@ -86,7 +99,6 @@ class ReadStored(OfRun):
 class CheckCall(OfRun):
     """Resolve and validate one call that did not come from the model: a plan step, or modified arguments."""
 
-    user_id: str
     tool: str
     arguments: dict[str, Any] = Field(default_factory=dict)
     resolved: bool = True
@@ -105,7 +117,6 @@ class PreviewedCall(Frozen):
 class PreviewCalls(OfRun):
     """Ask what calls would change, without making them."""
 
-    user_id: str
     calls: tuple[PreviewedCall, ...]
     results: dict[int, str] = Field(default_factory=dict)
     """Stored results by plan step, for references in the arguments."""
@@ -114,7 +125,6 @@ class PreviewCalls(OfRun):
 class CallTool(OfRun):
     """Call one tool, or the declared verify or compensation of one effect."""
 
-    user_id: str
     purpose: Literal["call", "verify", "undo", "verify_undo"] = "call"
     """`call` for those of the model, of programs and of plans alike."""
     tool: str
@@ -139,8 +149,12 @@ class CallTool(OfRun):
     reply: Any = None
     """What a person answered to it; None declines."""
     deadline_s: float = 30
-    event: int = 0
+    draft: int = 0
     step: int = 0
+
+    def happened(self, result: ToolResult) -> tuple[EventDraft, ...]:
+        """Return the events of this call."""
+        return call_drafts(self.tool, self.arguments, result, effect=self.effect, sources=self.sources, step=self.step)
 
 
 class ResumeProgram(OfRun):

@@ -10,7 +10,6 @@ from temporalio.exceptions import ActivityError, ApplicationError, CancelledErro
 
 from backstay import errors
 from backstay.requests import OfRun
-from backstay.task.event import Event
 from backstay.task.result import Failure
 from workflows.options import options_for
 from workflows.state import RunState
@@ -99,7 +98,7 @@ class ActivityCalls:
         if self.stopping:
             raise Stopped
         options = options_for(name_of(call), deadline_s, queue)
-        events = self.state.take_unwritten() if options.writes_events else ()
+        events = self.state.take_events() if options.writes_events else {}
         # Calls of one batch go at once, and each intent must come with what permits it: so all carry the decisions.
         decisions = tuple(self.state.decisions) if options.writes_events else ()
         ask = ask.model_copy(update=self._common(ask, events) | ({"decisions": decisions} if decisions else {}))
@@ -107,7 +106,7 @@ class ActivityCalls:
             try:
                 answer = await workflow.execute_activity(call, ask, summary=summary or None, **options.keywords())
             except ActivityError as error:
-                self.state.unwritten = [*events, *self.state.unwritten]
+                self.state.take_back_events(ask)
                 raise cause_of(error) from error
         self.state.confirm_decisions(decisions)
         return answer
@@ -128,10 +127,14 @@ class ActivityCalls:
         finally:
             self.under_way -= 1
 
-    def _common(self, ask: OfRun, events: tuple[Event, ...]) -> dict[str, Any]:
+    def _common(self, ask: OfRun, events: dict[str, Any]) -> dict[str, Any]:
         # What stays at its default does not reach history.
-        common: dict[str, Any] = {"run": self.state.run} | ({"events": events} if events else {})
-        opened = self.state.opened
+        common: dict[str, Any] = {"run": self.state.run} | events
+        opened, user_id = self.state.opened, self.state.task.user_id
+        if ask.user_id != user_id:
+            common["user_id"] = user_id
+        if self.state.task.session_id is not None:
+            common["session_id"] = self.state.task.session_id
         if not ask.store and opened.store:
             common["store"] = opened.store
         if opened.workspace:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from backstay.authority import Authority
+from backstay.requests import CallTool
 from backstay.task.result import Failure
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall, ToolResult
@@ -32,6 +33,8 @@ class CallInFlight:
     """The last answer."""
     raised: Failure | None = None
     """What ended it without a result."""
+    told: tuple[CallTool, ToolResult] | None = None
+    """The last request, and its answer, whose event the activity left in the store."""
     done: bool = False
     begun_before: bool = False
     """Whether the execution before began it, and this one goes on with its last answer."""

@@ -92,7 +92,6 @@ class Consent:
                 case "ask":
                     asked.setdefault(deciding.constraint(item.ruling), []).append(item)
                 case _:
-                    self.context.record("action.denied", f"{item.call.tool.name}: {item.ruling.rule}")
                     answered[item.index] = _denied(item.ruling)
         if applies(purpose, Stage.RESERVE) and kind is not RequestKind.PROGRAM:
             # Nobody is asked about calls that the budget would refuse anyway.

@@ -69,9 +69,10 @@ class ModelCalls:
         needed: int | None = None
         while True:
             held = await self._reserved(needed, closing=closing)
+            ask = self._ask(held, closing)
             try:
                 decision = await self.context.activities.execute_once(
-                    calls.ask_model, self._ask(held, closing), summary=self._summary(tries)
+                    calls.ask_model, ask, summary=self._summary(tries)
                 )
             except ApplicationError as error:
                 facts = _facts(error)
@@ -93,6 +94,8 @@ class ModelCalls:
                 # Cancelled: the request may have been billed.
                 self._settle_failed(held, {})
                 raise
+            if not closing:
+                self.context.record_drafts(ask.happened(decision), kept_as=ask.draft)
             self._settle(held, decision)
             return decision
 
@@ -120,16 +123,13 @@ class ModelCalls:
 
     def _ask(self, held: Reservation | None, closing: bool) -> calls.AskModel:  # noqa: FBT001  # carried through
         state = self.context.state
-        event = state.next_event
-        if not closing:
-            self.context.record("model.asked", f"step {state.usage.steps}: asked the model", written=True)
         more: dict[str, Any] = {}
         if held is not None:
             more["micro"] = held.micro
         if closing:
             more["closing"] = True
         else:
-            more["event"] = event
+            more["draft"] = state.take_draft_number()
             if state.opened.sandbox_queue:
                 more["programs"] = True
             if state.opened.policy.wants_sources:

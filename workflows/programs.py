@@ -15,10 +15,12 @@ from backstay.errors import ProgramCancelled
 from backstay.program import Halt, ProgramAnswer
 from backstay.shown import one_line
 from backstay.task.decision import RunProgram
+from backstay.task.event import summary_drafts
 from backstay.task.status import State
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import Safety, Tool, ToolCall, ToolResult
 from workflows.activity_calls import LOST, TRANSIENT
+from workflows.calls_in_flight import CallInFlight
 from workflows.run_context import RunContext
 from workflows.tool_calls import ToolCalls
 from workflows.work import ProgramWork
@@ -55,10 +57,14 @@ class Programs:
                 return refused
         undos = self.context.undos
         halt = await self._to_its_end(action, lambda: self.context.undos != undos)
-        self.context.record("program.ended", halt.error or f"finished after {halt.rounds} rounds", rounds=halt.rounds)
+        result = await self._stored(halt)
+        text = halt.error or f"finished after {halt.rounds} rounds"
+        success, ref = halt.kind == "finished", {} if result.ref is None else {"summary_ref": result.ref}
+        self.context.record("program.ended", text, rounds=halt.rounds, success=success, **ref)
+        self.context.record_drafts(summary_drafts("program", result, self.context.state.usage.steps))
         if halt.sampled:
             self._checks.append(asyncio.create_task(self._check(action, halt)))
-        return await self._stored(halt)
+        return result
 
     async def _begun(self, action: RunProgram) -> ToolResult | None:
         """Count a program that may run, or return why it may not."""
@@ -69,6 +75,7 @@ class Programs:
         call = ToolCall(id=action.call_id, tool=RUN_PROGRAM, arguments=shown, reason=action.reason)
         consent = (await self.tool_calls.consent.obtain([call], Purpose.PROGRAM, kind=RequestKind.PROGRAM))[0]
         if isinstance(consent, ToolResult):
+            self.tool_calls.tell(CallInFlight(Purpose.PROGRAM, call, 0), consent)
             return consent
         state.usage = state.usage.model_copy(update={"code_runs": state.usage.code_runs + 1})
         why = one_line(action.reason or action.begins or str(action.source), 120)
@@ -203,7 +210,7 @@ class Programs:
         kept = await self.context.activities.execute(calls.digest, ask, summary="keep what the program returned")
         if halt.kind == "finished":
             return kept
-        return ToolResult(success=False, ref=kept.ref, error=halt.error, error_type=halt.error_type)
+        return kept.model_copy(update={"success": False, "error": halt.error, "error_type": halt.error_type})
 
 
 def _answer(i: int, tool: str, result: ToolResult) -> ProgramAnswer:

@@ -1,6 +1,6 @@
 """What all parts of one run share: its state, the activities, the approvals, its clock and its gates."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,7 +13,7 @@ from backstay.budgets.budget import MICRO, first_limit_hit
 from backstay.errors import BudgetExceeded, Rejected, TaskInvalid
 from backstay.policies.ruling import Ruling
 from backstay.task.context import ContextItem
-from backstay.task.event import Event
+from backstay.task.event import EventDraft
 from backstay.task.status import State
 from backstay.task.task import Task
 from workflows.activity_calls import ActivityCalls, Stopped
@@ -55,11 +55,16 @@ class RunContext:
         self.after_end = False
         """Whether this workflow undoes effects of a run that has ended, so that another one may have tried before."""
 
-    def record(self, name: str, text: str, *, written: bool = False, **data: Any) -> Event:
+    def record(self, name: str, text: str, **data: Any) -> None:
         """Add an event to the timeline."""
-        event = self.state.record(name, text, workflow.now(), written=written, **data)
+        self.state.record(name, text, workflow.now(), **data)
         self.changed()
-        return event
+
+    def record_drafts(self, drafts: Sequence[EventDraft], *, kept_as: int = 0) -> None:
+        """Add events to the timeline; an activity left them in the store under the numbers from `kept_as` on."""
+        for index, draft in enumerate(drafts):
+            self.state.record_draft(draft, workflow.now(), kept_as=kept_as and kept_as + index)
+        self.changed()
 
     def forget_agreed(self) -> None:
         """Forget what people have decided about calls, when these have begun or will not be made."""

@@ -274,17 +274,17 @@ async def search(
     """Search the catalog; what is found becomes visible to the model at its next step."""
     state = context.state
     shown = one_line(query, 60)
-    event = context.record("search.run", f"searched tools: {shown}", written=True)
     ask = calls.FindTools(
         user_id=state.task.user_id,
         query=query[:2000],
         limit=limit,
-        event=event.n,
+        draft=state.take_draft_number(),
         step=state.usage.steps,
     )
     if detail_level == "full":
         ask = ask.model_copy(update={"detail_level": detail_level})
     found = await context.activities.execute(calls.search_tools, ask, summary=f"search tools: {shown}")
+    context.record_drafts(ask.happened(found.count, found.catalog), kept_as=ask.draft)
     state.count_free_call()
     state.catalog = found.catalog
     item = ContextItem(kind="tools", ref=found.ref)

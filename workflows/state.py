@@ -12,14 +12,16 @@ from backstay.calls import NOT_OPENED, Opened
 from backstay.canonical import digest_of
 from backstay.effects.compensation import Undone, UndoOutcome, UndoStack, newest
 from backstay.frozen import Frozen
+from backstay.requests import OfRun
 from backstay.task.context import ContextItem
-from backstay.task.event import Event
+from backstay.task.event import MOST_DRAFTS, Event, EventDraft, NumberedDraft, milliseconds, moment
 from backstay.task.status import State
 from backstay.task.task import Task
 from backstay.tools.tool import ToolCall
 from workflows.work import Work
 
 KEPT_EVENTS = 100
+MOST_UNWRITTEN = 1000
 KEPT_ANSWERS = 500
 KEPT_WRITES = 300
 KEPT_REFUSALS = 20
@@ -73,6 +75,10 @@ class RunState(BaseModel):
     catalog: str = ""
     events: list[Event] = Field(default_factory=list)
     unwritten: list[Event] = Field(default_factory=list)
+    """Events that no activity has written to the store yet, the last 1,000."""
+    numbered: list[NumberedDraft] = Field(default_factory=list)
+    """Events that activities left in the store, and that have no number there yet."""
+    next_draft: int = 1
     answered: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """Answers to unverified senders by their event id, the last 500."""
     answered_verified: dict[str, dict[str, Any]] = Field(default_factory=dict)
@@ -104,21 +110,24 @@ class RunState(BaseModel):
             return self.programs_fault
         return "no worker of the sandbox role answered when the run began"
 
-    def record(self, name: str, text: str, at: datetime, *, written: bool = False, **data: Any) -> Event:
-        """Add an event to the timeline; `written` says that the activity that acts writes it to the store itself."""
-        event = Event(
-            n=self.next_event,
-            name=name,
-            at=at.isoformat(timespec="milliseconds"),
-            step=self.usage.steps,
-            text=text,
-            data=data,
-        )
+    def record(self, name: str, text: str, at: datetime, **data: Any) -> None:
+        """Add an event to the timeline."""
+        self.record_draft(EventDraft(name=name, step_index=self.usage.steps, text=text, data=data), at)
+
+    def record_draft(self, draft: EventDraft, at: datetime, *, kept_as: int = 0) -> None:
+        """Add an event to the timeline; `kept_as` is the number under which an activity left it in the store."""
+        event = Event(n=self.next_event, at=moment(milliseconds(at)), **draft.model_dump())
         self.next_event += 1
-        self.events = [*self.events, event][-KEPT_EVENTS:]
-        if not written:
-            self.unwritten = [*self.unwritten, event][-KEPT_EVENTS:]
-        return event
+        self.events = [*self.events, event.of(self.run, self.task.user_id, self.task.session_id)][-KEPT_EVENTS:]
+        if kept_as:
+            self.numbered.append(NumberedDraft(event.n, kept_as, milliseconds(at)))
+        else:
+            self.unwritten = [*self.unwritten, event][-MOST_UNWRITTEN:]
+
+    def take_draft_number(self) -> int:
+        """Return the first number under which an activity may leave its events in the store."""
+        self.next_draft += MOST_DRAFTS
+        return self.next_draft - MOST_DRAFTS
 
     def take_effect_number(self) -> int:
         """Return the number of a new effect."""
@@ -183,10 +192,16 @@ class RunState(BaseModel):
         numbers = {decision.n for decision in written}
         self.decisions = [decision for decision in self.decisions if decision.n not in numbers]
 
-    def take_unwritten(self) -> tuple[Event, ...]:
-        """Hand over the events that the next activity must write."""
-        taken, self.unwritten = tuple(self.unwritten), []
-        return taken
+    def take_events(self) -> dict[str, Any]:
+        """Hand over what the next activity must write of the timeline, as fields of its request."""
+        taken = {"events": tuple(self.unwritten), "numbered": tuple(self.numbered)}
+        self.unwritten, self.numbered = [], []
+        return {name: events for name, events in taken.items() if events}
+
+    def take_back_events(self, ask: OfRun) -> None:
+        """Keep for another activity what one has not written."""
+        self.unwritten = [*ask.events, *self.unwritten]
+        self.numbered = [*ask.numbered, *self.numbered]
 
     def answer_to(self, sender: str, event_id: str | None) -> dict[str, Any] | None:
         """Return the answer that a sender's event got before, or None; an unverified sender is empty."""

@@ -13,8 +13,8 @@ from backstay.approvals.approval import RequestKind, Verdict
 from backstay.canonical import canonical, digest_of
 from backstay.effects.compensation import Compensation
 from backstay.effects.effect import DOUBTFUL
-from backstay.provenance.source import sources_data
 from backstay.shown import one_line, shown_arguments
+from backstay.task.event import call_drafts
 from backstay.task.result import Failure
 from backstay.task.status import State
 from backstay.tools.stages import Purpose, Stage, applies
@@ -105,7 +105,10 @@ class ToolCalls:
         for call in flights:
             self.context.state.usage = self.context.state.usage.called(call.call.tool.name)
             self._bind(call)
-        return BatchInFlight(_refused_in(answered), flights)
+        refused = _refused_in(answered)
+        for index, result in refused.items():
+            self.tell(CallInFlight(purpose, batch[index], 0), result)
+        return BatchInFlight(refused, flights)
 
     def _begun_before(self, flight: Callable[[ToolCall], CallInFlight]) -> BatchInFlight | None:
         """Return the batch that the execution before began, or None."""
@@ -140,6 +143,7 @@ class ToolCalls:
             flight.raised = Failure.of(error)
             raise
         flight.result, flight.done = result, True
+        self.tell(flight, result)
         return Performed(flight.call, result)
 
     async def _outcome(self, flight: CallInFlight) -> ToolResult:
@@ -190,11 +194,7 @@ class ToolCalls:
         # What stays at its default does not reach history.
         more: dict[str, Any] = {}
         if applies(purpose, Stage.EVENT):
-            told = sources_data(call.sources)
-            event = self.context.record(
-                "action.called", summary, written=True, tool=call.tool.name, effect=effect, **told
-            )
-            more |= {"event": event.n, "step": state.usage.steps}
+            more |= {"draft": state.take_draft_number(), "step": state.usage.steps}
         if applies(purpose, Stage.RESERVE):
             more |= {"definition": call.tool.definition, "arguments": call.arguments}
             more |= {"args_digest": digest_of(call.arguments)} if effect is not None else {}
@@ -215,10 +215,25 @@ class ToolCalls:
         more |= {"deadline_s": flight.deadline_s} if flight.deadline_s != USUAL_S else {}
         more |= {"question": question, "reply": reply} if question else {}
         ask = calls.CallTool(user_id=state.task.user_id, tool=call.tool.name, **more)
-        flight.result = await self.context.activities.execute(
+        flight.result = result = await self.context.activities.execute(
             calls.call_tool, ask, summary=summary, deadline_s=flight.deadline_s
         )
-        return flight.result
+        flight.told = (ask, result)
+        return result
+
+    def tell(self, flight: CallInFlight, result: ToolResult) -> None:
+        """Add the event of a call whose outcome is known."""
+        if not applies(flight.purpose, Stage.EVENT):
+            return
+        call, step = flight.call, self.context.state.usage.steps
+        if flight.told is not None and flight.told[1] is result and not result.untold:
+            ask = flight.told[0]
+            self.context.record_drafts(ask.happened(result), kept_as=ask.draft)
+        else:
+            drafts = call_drafts(
+                call.tool.name, call.arguments, result, effect=flight.effect, sources=call.sources, step=step
+            )
+            self.context.record_drafts(drafts)
 
     async def _left(self, effect: int | None, result: ToolResult) -> ToolResult:
         """Return what an older server did without an answer, as it stands."""

@@ -1,7 +1,6 @@
 """Ask the model once: render the request, check the reservation, send, price the answer, parse it."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,7 +18,7 @@ from activities.payloads import apart
 from activities.programs.bundling import store_program
 from activities.records import Records
 from activities.resources import Activities, Resources
-from activities.retrying import implements, retry_while_unavailable, scheduled_at
+from activities.retrying import implements, retry_while_unavailable
 from activities.run_secrets import Held
 from activities.tools.arguments import Arguments
 from backstay import calls
@@ -29,8 +28,7 @@ from backstay.errors import BackstayError, Pruned, ReservationTooSmall
 from backstay.provenance.source import Sources
 from backstay.shown import one_line
 from backstay.task.context import BYTES_PER_TOKEN, weight
-from backstay.task.decision import Action, Decision
-from backstay.task.event import Event
+from backstay.task.decision import Decision
 from backstay.tools.tool import Tool
 from store.blobs.shown import Missing
 from toolbox.catalog.catalog import Catalog
@@ -137,15 +135,14 @@ class Model(Activities):
         usage = _priced(completion, price, worst)
         if ask.closing:
             shown = await self.records.show(ask.run, completion.message.get("content") or "", "model")
-            await self.store.events.append(ask.run, ask.events)
+            await self.tell(ask)
             text = str(shown.payload)[:4000]
             return Decision(context=ask.context, reason=text, usage=usage, worst_case_micro=worst)
         parser = await self._parse(ask, transcript, catalog, sent)
         extended = await self.transcripts.extend(ask.run, transcript, parser.items)
-        await self.store.events.append(ask.run, (*ask.events, _event(ask, usage, parser.actions)))
         reason = next((item["text"] for item in parser.items if item["kind"] == "said"), "")
         more: dict[str, Any] = {"reason": one_line(reason, 200), "refused": parser.refused, "dropped": sent.dropped}
-        return Decision(
+        decision = Decision(
             actions=parser.actions,
             context=extended.ref,
             catalog=catalog.version,
@@ -154,6 +151,8 @@ class Model(Activities):
             # Defaults that are set would reach history.
             **{name: value for name, value in more.items() if value},
         )
+        await self.tell(ask, ask.happened(decision), ask.draft)
+        return decision
 
     async def _parse(
         self, ask: calls.AskModel, transcript: Transcript, catalog: Catalog, sent: Sent
@@ -202,12 +201,6 @@ class Model(Activities):
             now=activity.info().scheduled_time.timestamp(),
             lookup=lookup,
         )
-
-
-def _event(ask: calls.AskModel, usage: ModelUsage, actions: Sequence[Action]) -> Event:
-    data = {"tokens": usage.tokens, "cost_usd": usage.cost_micro / 1e6, "actions": [a.kind for a in actions]}
-    text = f"step {ask.step}: asked the model"
-    return Event(n=ask.event, name="model.asked", at=scheduled_at(), step=ask.step, text=text, data=data)
 
 
 def _priced(completion: Completion, price: Price | None, worst: int) -> ModelUsage:

@@ -181,7 +181,7 @@ class CompletionParser:
         outputs = arguments.get("outputs")
         outputs = outputs if isinstance(outputs, dict) else {}
         if len(canonical(outputs)) > OUTPUT_BYTES:
-            ref = await self.arguments.records.write(self.run, "outputs", outputs)
+            ref = (await self.arguments.records.write(self.run, "outputs", outputs)).ref
             outputs = {"ref": ref, "note": f"larger than {OUTPUT_BYTES} bytes; stored whole under ref"}
         summary = str(arguments.get("summary") or "")[:8000]
         success = arguments.get("success", True) is True

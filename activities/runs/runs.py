@@ -190,8 +190,8 @@ class Runs(Activities):
         rows = [row for row in await self.store.effects.of_run(ask.run) if not row.undo]
         effects = [shown(row).model_copy(update={"settle_in_s": 0}) for row in rows]
         events = await self.store.events.of_run(ask.run)
-        effects_ref = await self.records.write(ask.run, "effects", [effect.plain() for effect in effects])
-        events_ref = await self.records.write(ask.run, "events", [event.plain() for event in events])
+        effects_ref = (await self.records.write(ask.run, "effects", [effect.plain() for effect in effects])).ref
+        events_ref = (await self.records.write(ask.run, "events", [event.plain() for event in events])).ref
         update = {
             "effects": tuple(effects[-100:]),
             "effects_ref": effects_ref,

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import structlog
 from temporalio import activity
 
+from activities.payloads import Kept
 from activities.records import Records
 from activities.retrying import retry_while_unavailable, scheduled_at
 from activities.tools.elicitations import Elicitations
@@ -145,18 +146,18 @@ class Send:
         if question is not None:
             self.result = await self._asked(answer, question, undo)
             return
-        ref = await self._kept(answer)
+        kept = await self._kept(answer)
         if judged.meaning is Meaning.APPLIED:
-            self.result = _applied(ref, undo)
-            await self.record(EffectState.APPLIED, result_ref=ref, undo=undo)
+            self.result = _applied(kept, undo)
+            await self.record(EffectState.APPLIED, result_ref=kept.ref, undo=undo)
             return
         said = answer.error or answer.data
         shown = (await self.stored(lambda: self.records.show(self.intent.run, said, self.provider))).payload
         words = str(shown) if answer.error else one_line(told(shown), 400)
         error = (f"{judged.why}: {words}" if judged.why else words)[:500]
         kind = DOUBTFUL if judged.meaning is Meaning.DOUBTFUL else "ToolError"
-        self.result = ToolResult(success=False, ref=ref, error=error, error_type=kind)
-        await self.record(EffectState(judged.meaning), outcome=error, result_ref=ref)
+        self.result = ToolResult(success=False, ref=kept.ref, error=error, error_type=kind)
+        await self.record(EffectState(judged.meaning), outcome=error, result_ref=kept.ref)
 
     async def _asked(self, answer: Answer, question: InputRequired, undo: BoundUndo | None) -> ToolResult:
         """Record that the server asks; what an older one did meanwhile is for a person to judge."""
@@ -164,16 +165,16 @@ class Send:
         if not question.in_call:
             await self.record(EffectState.NOT_SENT, outcome="its server asks first")
             return ToolResult(success=False, error="its server asks first", question=shown)
-        ref = await self._kept(answer)
+        kept = await self._kept(answer)
         outcome = f"its server asked and went on: {shown.said}"
-        await self.record(EffectState.UNKNOWN, outcome=outcome, result_ref=ref, undo=undo)
+        await self.record(EffectState.UNKNOWN, outcome=outcome, result_ref=kept.ref, undo=undo)
         error = None if answer.success else shown.said
-        return _applied(ref, undo).model_copy(update={"success": answer.success, "error": error, "question": shown})
+        return _applied(kept, undo).model_copy(update={"success": answer.success, "error": error, "question": shown})
 
-    async def _kept(self, answer: Answer) -> str:
-        kept = answer.data if answer.success else answer.error
+    async def _kept(self, answer: Answer) -> Kept:
+        said = answer.data if answer.success else answer.error
         intent = self.intent
-        return await self.stored(lambda: self.records.keep(intent.run, intent.tool, kept, self.provider, answer.files))
+        return await self.stored(lambda: self.records.keep(intent.run, intent.tool, said, self.provider, answer.files))
 
     async def record(self, state: EffectState, **values: Any) -> None:
         """Record the outcome; while the store is locked keep trying, and at last in the background."""
@@ -209,10 +210,10 @@ class Send:
             n=FIRST_LATE + 2 * intent.n + intent.undo,
             name="effect.late",
             at=scheduled_at(),
-            step=intent.step,
+            step_index=intent.step,
             text=f"{one_line(intent.tool, 80)}: {came.value}, said late; {recorded} is recorded and stands",
             data={"effect": intent.n, "came": came.value, "recorded": recorded},
-        )
+        ).of(intent.run, intent.user_id, None)
         with contextlib.suppress(StoreUnavailable):
             await self.stored(lambda: self.store.events.append(intent.run, [event]))
 
@@ -250,8 +251,9 @@ def _lost(reason: str, wait: float) -> ToolResult:
     return ToolResult(success=False, error=reason, error_type="OutcomeUnknown", settle_in_s=round(wait, 3))
 
 
-def _applied(ref: str, undo: BoundUndo | None) -> ToolResult:
-    return ToolResult(success=True, ref=ref) if undo is None else ToolResult(success=True, ref=ref, undo=undo.shown)
+def _applied(kept: Kept, undo: BoundUndo | None) -> ToolResult:
+    applied = ToolResult(success=True, **kept.facts)
+    return applied if undo is None else applied.model_copy(update={"undo": undo.shown})
 
 
 def _patience_s(left_s: float) -> float:

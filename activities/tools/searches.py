@@ -5,11 +5,9 @@ from typing import Any
 from activities.payloads import READ
 from activities.records import Records
 from activities.resources import Activities, Resources
-from activities.retrying import implements, scheduled_at
+from activities.retrying import implements
 from backstay import calls
 from backstay.errors import ArgumentsInvalid
-from backstay.shown import one_line
-from backstay.task.event import Event
 from backstay.tools.tool import ToolResult
 
 PART_BYTES = 8192
@@ -27,7 +25,8 @@ class Searches(Activities):
     @implements(calls.search_tools)
     async def search_tools(self, ask: calls.FindTools) -> calls.Found:
         """Search the catalog of the run's user and store the hits."""
-        await self.begin(ask)
+        self.store.check(ask.store)
+        await self.store.decisions.append(ask.run, ask.decisions)
         catalog = await self.catalog(ask, ask.user_id)
         hits = catalog.search(ask.query, ask.detail_level, ask.limit)
         if len(hits) < len(catalog.definitions) <= ask.limit:
@@ -47,11 +46,9 @@ class Searches(Activities):
         held = await self.records.secrets.of(ask.run)
         shown = held.redactor.without_known(found_hits) if held.handles else found_hits
         ref = await self.store.blobs.of(ask.run).put_json({"hits": shown})
-        text = f"searched tools: {one_line(ask.query, 60)}"
-        data = {"hits": len(hits), "catalog": catalog.version}
-        event = Event(n=ask.event, name="search.run", at=scheduled_at(), step=ask.step, text=text, data=data)
-        await self.store.events.append(ask.run, (event,))
-        return calls.Found(ref=ref, catalog=catalog.version, count=len(hits))
+        found = calls.Found(ref=ref, catalog=catalog.version, count=len(hits))
+        await self.tell(ask, ask.happened(found.count, found.catalog), ask.draft)
+        return found
 
     @implements(calls.read_result)
     async def read_result(self, ask: calls.ReadStored) -> ToolResult:
@@ -62,7 +59,8 @@ class Searches(Activities):
         except ArgumentsInvalid as error:
             return ToolResult(success=False, error=str(error), error_type="ArgumentsInvalid")
         label = f"{ask.ref[:12]} {ask.path}".strip()
-        return ToolResult(success=True, ref=await self.records.write(ask.run, label, part, whole_under=PART_BYTES))
+        kept = await self.records.write(ask.run, label, part, whole_under=PART_BYTES)
+        return ToolResult(success=True, ref=kept.ref)
 
     @implements(calls.digest)
     async def digest(self, ask: calls.DigestPayload) -> ToolResult:
@@ -70,7 +68,8 @@ class Searches(Activities):
         await self.begin(ask)
         payload = await self.store.blobs.of(ask.run).get_json(ask.payload)
         read = payload.pop(READ, ()) if isinstance(payload, dict) else ()
-        return ToolResult(success=True, ref=await self.records.keep(ask.run, ask.label, payload, ask.label, read=read))
+        kept = await self.records.keep(ask.run, ask.label, payload, ask.label, read=read)
+        return ToolResult(success=True, **kept.facts)
 
 
 def _at(value: Any, path: str) -> Any:

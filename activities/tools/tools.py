@@ -1,12 +1,13 @@
 """Check, preview and call tools: the model's calls, plan steps, declared checks and compensations."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from activities.payloads import apart
 from activities.records import Records
 from activities.resources import Activities, Resources, facts_of, require_valid, workspace_access_of
-from activities.retrying import implements, scheduled_at, tell_progress
+from activities.retrying import implements, tell_progress
 from activities.tools.arguments import Arguments
 from activities.tools.effects import Effects
 from activities.tools.elicitations import Elicitations
@@ -18,16 +19,17 @@ from backstay.errors import (
     BackstayError,
     CompensationFailed,
     OutcomeUnknown,
+    StoreUnavailable,
     ToolChanged,
     ToolNotFound,
     ToolUnavailable,
 )
 from backstay.provenance.index import Index, texts_in
 from backstay.provenance.lookup import Lookup
-from backstay.provenance.source import Source, Sources, sources_data
+from backstay.provenance.source import Source, Sources
 from backstay.requests import PreviewedCall
 from backstay.shown import one_line
-from backstay.task.event import Event
+from backstay.task.event import shown_request
 from backstay.tools.stages import Purpose, Stage, applies
 from backstay.tools.tool import ToolResult
 from store.effects.types import BoundUndo, EffectRow, Intent
@@ -122,7 +124,23 @@ class Tools(Activities):
         """Call one tool; an effect is recorded before it is sent and settled after."""
         # What permits an effect is written with its intent.
         begun = ask if ask.effect is None else ask.model_copy(update={"decisions": ()})
-        await self.begin(begun, *_called(ask))
+        await self.begin(begun)
+        result = await self._performed(ask)
+        if not ask.draft or result.question is not None:
+            return result
+        if ask.results:
+            with suppress(ArgumentsInvalid):
+                sent = await self.arguments.referred(ask.run, ask.arguments, ask.results)
+                result = result.model_copy(update={"request": shown_request(sent)})
+        try:
+            untold = ask.model_copy(update={"events": (), "numbered": ()})
+            await self.tell(untold, ask.happened(result), ask.draft)
+        except StoreUnavailable:
+            # What was sent counts more than its event, which the workflow tells itself.
+            return result.model_copy(update={"untold": True})
+        return result
+
+    async def _performed(self, ask: calls.CallTool) -> ToolResult:
         try:
             match ask.purpose:
                 case "call":
@@ -242,8 +260,8 @@ class Tools(Activities):
         if not answer.success:
             shown = await self.records.show(run, answer.error or "", definition.provider)
             return ToolResult(success=False, error=str(shown.payload)[:500], error_type="ToolError")
-        ref = await self.records.keep(run, definition.name, answer.data, definition.provider, answer.files)
-        return ToolResult(success=True, ref=ref)
+        kept = await self.records.keep(run, definition.name, answer.data, definition.provider, answer.files)
+        return ToolResult(success=True, **kept.facts)
 
     async def _verify(self, ask: calls.CallTool) -> ToolResult:
         """Run the check that the tool of an effect, or of its compensation, declares.
@@ -267,7 +285,7 @@ class Tools(Activities):
         if not holds(declared.applied_if, variables | {"result": answer}):
             return ToolResult(success=True, verified=False, verify_is_final=declared.verify_is_final)
         data = answer if declared.result is None else render(declared.result, variables | {"result": answer})
-        ref = await self.records.keep(ask.run, row.tool, data, definition.provider)
+        ref = (await self.records.keep(ask.run, row.tool, data, definition.provider)).ref
         bound = None if undo else await self._bound(ask.run, catalog, definition, variables | {"result": data})
         settled = await self.store.effects.resolve(
             row.effect_id,
@@ -338,13 +356,6 @@ class Tools(Activities):
             raise ToolUnavailable(f"{provider}: {catalog.unavailable[provider]}")
         close = ", ".join(hit.tool for hit in catalog.search(tool, limit=3)) or "none"
         raise ToolNotFound(f"there is no tool {tool[:100]}; the closest are: {close}")
-
-
-def _called(ask: calls.CallTool) -> tuple[Event, ...]:
-    if not ask.event:
-        return ()
-    text, data = one_line(ask.tool, 80), {"tool": ask.tool, "effect": ask.effect, **sources_data(ask.sources)}
-    return (Event(n=ask.event, name="action.called", at=scheduled_at(), step=ask.step, text=text, data=data),)
 
 
 def _intent(

@@ -35,7 +35,7 @@ def style_of(event: Event) -> str:
 
 def event_line(event: Event) -> str:
     """Return an event as one line."""
-    return f"{event.at[11:19]}  step {event.step}  {event.name:<17} {event.text}"
+    return f"{event.at[11:19]}  step {event.step_index}  {event.name:<17} {event.text}"
 
 
 def request_lines(request: ApprovalRequest) -> Iterator[tuple[str, str]]:

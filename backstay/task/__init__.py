@@ -1,5 +1,5 @@
 """A run from outside: its task, plan, decisions, events, status and result.
 
 May import: backstay.approvals, backstay.budgets, backstay.canonical, backstay.effects, backstay.errors,
-backstay.frozen, backstay.tools.
+backstay.frozen, backstay.provenance, backstay.shown, backstay.tools.
 """

@@ -1,10 +1,47 @@
 """What happened in a run, in user words."""
 
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
 
-from pydantic import Field
+from pydantic import AliasChoices, Field
 
+from backstay.budgets.usage import ModelUsage
+from backstay.canonical import canonical
 from backstay.frozen import Frozen
+from backstay.provenance.source import Sources, sources_data
+from backstay.shown import one_line, shown_arguments
+from backstay.tools.tool import ToolResult
+
+MCP_NAMES = {
+    "search.run": "mcp.search.run",
+    "action.called": "mcp.action.called",
+    "action.failed": "mcp.action.called",
+    "program.ended": "mcp.sandbox.run",
+    "summary.created": "mcp.summary.created",
+    "budget.exceeded": "mcp.budget.exceeded",
+}
+"""The names under which tool gateways that log MCP traffic know some of the events."""
+MOST_DRAFTS = 2
+"""How many events one activity leaves in the store at most."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_REQUEST = 120
+_SAID = 200
+
+
+class EventDraft(Frozen):
+    """Hold what happened, before the run gives it a number and a time.
+
+    The activity that acts leaves it in the store, and the workflow makes the same one from the activity's answer.
+    """
+
+    name: str
+    step_index: int = Field(default=0, validation_alias=AliasChoices("step_index", "step"))
+    text: str = ""
+    data: dict[str, Any] = Field(default_factory=dict)
+
+    def under(self, draft: int) -> "Event":
+        """Return it as an event that is kept under the number of a draft, which is below zero."""
+        return Event(n=-draft, at="", **self.model_dump())
 
 
 class Event(Frozen):
@@ -16,10 +53,39 @@ class Event(Frozen):
     """One of the names of docs/reference, such as `approval.asked`."""
     at: str
     """ISO 8601, UTC, from the workflow's clock."""
-    step: int = 0
+    task_id: str = ""
+    """The workflow id of the run."""
+    user_id: str = ""
+    session_id: str | None = None
+    step_index: int = Field(default=0, validation_alias=AliasChoices("step_index", "step"))
     text: str = ""
     """One line for people."""
     data: dict[str, Any] = Field(default_factory=dict)
+    mcp_name: str | None = None
+
+    def of(self, run: str, user_id: str, session_id: str | None) -> "Event":
+        """Return the whole event, with what all events of a run have in common."""
+        return Event(
+            n=self.n,
+            name=self.name,
+            at=self.at,
+            task_id=run.rpartition("/")[0],
+            user_id=user_id,
+            session_id=session_id,
+            step_index=self.step_index,
+            text=self.text,
+            data=self.data,
+            mcp_name=MCP_NAMES.get(self.name),
+        )
+
+
+class NumberedDraft(NamedTuple):
+    """Give the draft that an activity left in the store its place in the timeline."""
+
+    n: int
+    draft: int
+    at_ms: int
+    """Unix milliseconds."""
 
 
 class Timeline(Frozen):
@@ -28,3 +94,72 @@ class Timeline(Frozen):
     events: tuple[Event, ...] = ()
     first_kept: int = 1
     events_ref: str | None = None
+
+
+def milliseconds(at: datetime) -> int:
+    """Return a time in unix milliseconds."""
+    return (at - _EPOCH) // timedelta(milliseconds=1)
+
+
+def moment(at_ms: int) -> str:
+    """Return a time as events hold it."""
+    return (_EPOCH + timedelta(milliseconds=at_ms)).isoformat(timespec="milliseconds")
+
+
+def search_draft(query: str, step: int, *, hits: int, catalog: str) -> EventDraft:
+    """Return the event of a search."""
+    text = f"searched tools: {one_line(query, 60)} -> {hits} found"
+    return EventDraft(name="search.run", step_index=step, text=text, data={"hits": hits, "catalog": catalog})
+
+
+def model_draft(model: str, usage: ModelUsage, step: int, actions: list[str]) -> EventDraft:
+    """Return the event of a model call."""
+    data = {
+        "model": model,
+        "input_cached_tokens": usage.input_cached_tokens,
+        "input_new_tokens": usage.input_new_tokens,
+        "output_tokens": usage.output_tokens,
+        "cost_usd": usage.cost_micro / 1e6,
+        "actions": actions,
+    }
+    text = f"step {step}: asked the model -> {', '.join(actions) or 'nothing that can be done'}"
+    return EventDraft(name="model.asked", step_index=step, text=text, data=data)
+
+
+def call_drafts(
+    tool: str,
+    arguments: dict[str, Any],
+    result: ToolResult,
+    *,
+    effect: int | None,
+    sources: Sources | None,
+    step: int,
+) -> tuple[EventDraft, ...]:
+    """Return the events of a call: `action.called` with what came back, or `action.failed` with the reason."""
+    request = result.request or shown_request(arguments)
+    data: dict[str, Any] = {"provider": tool.partition(".")[0], "tool": tool, "request": request}
+    data |= {} if effect is None else {"effect": effect}
+    data |= {} if result.ref is None else {"summary_ref": result.ref}
+    data |= sources_data(sources)
+    shown = one_line(tool, 80)
+    if not result.success:
+        text = f"{shown}: {one_line(result.error or 'it failed', _SAID)}"
+        data["type"] = result.error_type or "ToolError"
+        return (EventDraft(name="action.failed", step_index=step, text=text, data=data),)
+    said = one_line(result.snippet or result.size or result.error or "", _SAID)
+    text = f"{shown} -> {said}" if said else shown
+    called = EventDraft(name="action.called", step_index=step, text=text, data=data)
+    return (called, *summary_drafts(tool, result, step))
+
+
+def summary_drafts(what: str, result: ToolResult, step: int) -> tuple[EventDraft, ...]:
+    """Return an event when the model is shown a digest instead of a whole answer."""
+    if not result.size:
+        return ()
+    text = f"{one_line(what, 80)}: the model is shown a digest of {result.size}"
+    return (EventDraft(name="summary.created", step_index=step, text=text, data={"summary_ref": result.ref}),)
+
+
+def shown_request(arguments: dict[str, Any]) -> str:
+    """Return the arguments of a call on one line."""
+    return one_line(canonical(shown_arguments(arguments, _REQUEST).arguments), _REQUEST)

@@ -131,6 +131,14 @@ class ToolResult(Frozen):
     """For a verify: whether the check says that the effect took place."""
     verify_is_final: bool = False
     """For a verify: whether its "no" proves that the effect did not take place."""
+    snippet: str = ""
+    """The beginning of the answer, on one line, for the event of the call."""
+    request: str = ""
+    """What was sent, on one line, where references stood in the arguments."""
+    untold: bool = False
+    """Whether the event of the call could not be left in the store."""
+    size: str = ""
+    """In words, the size of an answer that is so large that the model is shown a digest; there is no snippet then."""
 
 
 class Hit(Frozen):

@@ -1,23 +1,35 @@
 """Store the timelines of runs."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select
 
-from backstay.task.event import Event
+from backstay.task.event import Event, NumberedDraft, moment
 from store.database.database import Database
 from store.database.schema import events
 from store.secrets.handles import count_of_run
 
-_KNOWN = select(events.c.n, events.c.at).where(
-    events.c.run == bindparam("run_"), events.c.n.between(bindparam("first"), bindparam("last"))
-)
-_DELETE = delete(events).where(events.c.run == bindparam("run_"), events.c.n == bindparam("n_"))
+_OF = (events.c.run == bindparam("run_"), events.c.n.in_(bindparam("numbers", expanding=True)))
+_KNOWN = select(events.c.n, events.c.at).where(*_OF)
+_DRAFTS = select(events.c.n, events.c.body).where(*_OF)
+_DELETE = delete(events).where(*_OF)
 _INSERT = insert(events)
 _OF_RUN = (
     select(events.c.body).where(events.c.run == bindparam("run_"), events.c.n > bindparam("after")).order_by(events.c.n)
 )
-_LAST = select(func.max(events.c.n)).where(events.c.run == bindparam("run_"), events.c.n < bindparam("below"))
+_LAST = select(func.max(events.c.n)).where(
+    events.c.run == bindparam("run_"), events.c.n.between(1, bindparam("below") - 1)
+)
+
+
+class Written(NamedTuple):
+    """Tell what became of events."""
+
+    events: list[Event]
+    """Those that are new in the timeline."""
+    handles: int
+    """How many handles the run has, which costs little to know here."""
 
 
 class Events:
@@ -27,27 +39,30 @@ class Events:
         """Use this database."""
         self._database = database
 
-    async def append(self, run: str, new: Sequence[Event]) -> int | None:
+    async def append(self, run: str, new: Sequence[Event], numbered: Sequence[NumberedDraft] = ()) -> Written | None:
         """Add events. If two have the same number, the later one stays, so a repeat changes nothing.
 
-        After a workflow reset, a number can come again with another event. An attempt from before the reset must not
-        bring the old one back. Return how many handles the run has, which costs little here; None without events.
+        An event with a number below zero is a draft: it joins the timeline when it is `numbered`. After a workflow
+        reset, a number can come again with another event. An attempt from before the reset must not bring the old one
+        back. None without events.
         """
-        latest = {event.n: event for event in sorted(new, key=lambda event: event.at)}
-        if not latest:
+        if not new and not numbered:
             return None
 
-        def work(connection: Connection) -> int:
-            span = {"run_": run, "first": min(latest), "last": max(latest)}
-            known: dict[int, str] = {row.n: row.at for row in connection.execute(_KNOWN, span)}
-            kept = [event for _, event in sorted(latest.items()) if known.get(event.n, "") <= event.at]
-            replaced = [{"run_": run, "n_": event.n} for event in kept if event.n in known]
-            if replaced:
-                connection.execute(_DELETE, replaced)
+        def work(connection: Connection) -> Written:
+            named = _named(connection, run, numbered)
+            latest = {event.n: event for event in sorted([*new, *named], key=lambda event: event.at)}
+            asked = {"run_": run, "numbers": list(latest)}
+            known: dict[int, str] = {row.n: row.at for row in connection.execute(_KNOWN, asked)}
+            kept = [event for n, event in sorted(latest.items()) if known.get(n, "") <= event.at]
+            stale = [-draft.draft for draft in numbered] + [event.n for event in kept if event.n in known]
+            if stale:
+                connection.execute(_DELETE, {"run_": run, "numbers": stale})
             if kept:
                 rows = [{"run": run, "n": event.n, "at": event.at, "body": event.plain()} for event in kept]
                 connection.execute(_INSERT, rows)
-            return count_of_run(connection, run)
+            told = [event for event in kept if event.n > 0 and event.n not in known]
+            return Written(told, count_of_run(connection, run))
 
         return await self._database.write(work)
 
@@ -64,3 +79,16 @@ class Events:
         """Return the highest number of an event of a run that is lower than `below`; 0 when there is none."""
         asked = {"run_": run, "below": below}
         return await self._database.read(lambda connection: connection.execute(_LAST, asked).scalar() or 0)
+
+
+def _named(connection: Connection, run: str, numbered: Sequence[NumberedDraft]) -> list[Event]:
+    """Return drafts as events; those that have joined the timeline already are not among them."""
+    if not numbered:
+        return []
+    drafts = [-draft.draft for draft in numbered]
+    bodies = {row.n: row.body for row in connection.execute(_DRAFTS, {"run_": run, "numbers": drafts})}
+    return [
+        Event.model_validate(bodies[-number.draft] | {"n": number.n, "at": moment(number.at_ms)})
+        for number in numbered
+        if -number.draft in bodies
+    ]

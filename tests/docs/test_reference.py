@@ -120,13 +120,18 @@ def parsed(path):
 def recorded() -> set[str]:
     """The names of events, where the code records them."""
     found = set()
-    for path in [*(HOUSE / "workflows").glob("*.py"), *(HOUSE / "activities").rglob("*.py")]:
+    rooms = ("workflows", "activities", "backstay/task")
+    for path in [path for room in rooms for path in (HOUSE / room).rglob("*.py")]:
         for node in ast.walk(parsed(path)):
             if not isinstance(node, ast.Call):
                 continue
             called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             given = [node.args[0]] if called in {"record", "_record"} and node.args else []
-            given += [keyword.value for keyword in node.keywords if called == "Event" and keyword.arg == "name"]
+            given += [
+                keyword.value
+                for keyword in node.keywords
+                if called in {"Event", "EventDraft"} and keyword.arg == "name"
+            ]
             found |= {value.value for value in given if isinstance(value, ast.Constant)}
     return found
 

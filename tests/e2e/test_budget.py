@@ -191,4 +191,8 @@ async def test_tokens_and_cost_are_told_per_call_and_in_sum_per_model(open_engin
         }
     }
     assert result["usage"]["llm_cost_usd"] == 0.00204
-    assert [(data["tokens"], data["cost_usd"]) for data in per_call] == [(1050, 0.00084), (1050, 0.0012)]
+    tokens = ("input_cached_tokens", "input_new_tokens", "output_tokens", "cost_usd")
+    assert [tuple(data[name] for name in tokens) for data in per_call] == [
+        (400, 600, 50, 0.00084),
+        (0, 1000, 50, 0.0012),
+    ]

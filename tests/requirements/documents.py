@@ -93,6 +93,18 @@ ROWS = (
         in_file("docs/test_reference.py", "test_every_event_name_in_the_code_is_in_the_table_and_no_other"),
     ),
     row(
+        "view:event-body",
+        "design 22; seed 000 §7",
+        "an event is the same in the Result, the store, the log and the schema; calls are told after they were made",
+        in_file(
+            "e2e/test_events.py",
+            "test_every_event_is_the_same_in_the_result_the_store_the_log_and_the_schema",
+            "test_a_call_is_told_after_it_with_what_it_was_asked_and_what_came_back",
+            "test_a_plan_tells_the_values_that_were_sent_and_not_its_references",
+            "test_a_model_call_tells_its_tokens_and_what_they_cost",
+        ),
+    ),
+    row(
         "end:errors",
         "design 17; issue House",
         "the reference lists every error and says whether it is final or transient",

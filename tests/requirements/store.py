@@ -170,6 +170,7 @@ ROWS = (
             "test_a_repeat_changes_nothing",
             "test_of_two_events_with_one_number_the_newer_stays",
             "test_many_writers_lose_nothing",
+            "test_a_draft_joins_the_timeline_once_it_has_a_number",
         ),
     ),
     row(

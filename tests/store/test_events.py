@@ -2,12 +2,14 @@
 
 import asyncio
 
-from backstay.task.event import Event
+from backstay.task.event import Event, EventDraft, NumberedDraft
 from store.opening import open_store
 
 
 def event(n: int, second: int = 0, text: str = "") -> Event:
-    return Event(n=n, name="action.called", at=f"2026-03-01T10:00:{second:02}+00:00", step=n, text=text, data={"n": n})
+    return Event(
+        n=n, name="action.called", at=f"2026-03-01T10:00:{second:02}+00:00", step_index=n, text=text, data={"n": n}
+    )
 
 
 async def test_events_come_back_in_order_and_by_run(tmp_path, database_url):
@@ -55,3 +57,23 @@ async def test_hostile_text_is_kept(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
         await store.events.append(text, [kept])
         assert await store.events.of_run(text) == [kept]
+
+
+def draft(number: int, text: str) -> Event:
+    return EventDraft(name="action.called", text=text).under(number).of("w/r", "ana", None)
+
+
+async def test_a_draft_joins_the_timeline_once_it_has_a_number(tmp_path, database_url):
+    async with open_store(database_url=database_url, home=tmp_path) as store:
+        left = await store.events.append("w/r", [event(1), draft(7, "lost"), draft(8, "other")])
+        again = await store.events.append("w/r", [draft(7, "of the retry")])
+        assert (left and left.events, again and again.events) == ([event(1)], [])
+        assert await store.events.of_run("w/r") == [event(1)]
+        assert await store.events.last("w/r", below=5) == 1
+
+        numbered = [NumberedDraft(2, 7, 1_772_359_209_000), NumberedDraft(3, 99, 1_772_359_209_000)]
+        for known in (False, True):
+            told = await store.events.append("w/r", [event(4, second=10)], numbered)
+            assert told is not None
+            assert [(event.n, event.text) for event in told.events] == ([] if known else [(2, "of the retry"), (4, "")])
+        assert [(e.n, e.text) for e in await store.events.of_run("w/r")] == [(1, ""), (2, "of the retry"), (4, "")]

@@ -14,6 +14,7 @@ from backstay.program import Halt, ProgramAnswer
 from backstay.responses import Opened
 from backstay.task.context import ContextItem
 from backstay.task.decision import CallTools, Decision, Finish
+from backstay.task.event import EventDraft
 from backstay.task.result import Failure
 from backstay.task.status import State
 from backstay.task.task import Task
@@ -67,6 +68,7 @@ def states(draw):
     )
     state.record_undone(Undone(effect=1, tool="mail.send_email", state="parked", detail=draw(TEXT)))
     state.record("run.started", draw(TEXT), AT, user_id=draw(TEXT))
+    state.record_draft(EventDraft(name="action.called"), AT, kept_as=state.take_draft_number())
     state.remember_answer("", "e1", {"request_id": "r1", "answer": draw(TEXT)})
     state.remember_answer("ana", "e1", {"request_id": "r1", "answer": draw(TEXT)})
     state.record_decision("decide", draw(TEXT), AT, verified=True, verdict="approve", request_id="r1")

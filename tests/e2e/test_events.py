@@ -1,0 +1,143 @@
+"""One event has one body: in the Result, in the queries, in the store and in the log."""
+
+import json
+
+import jsonschema
+import pytest
+import pytest_asyncio
+from structlog.testing import capture_logs
+
+from backstay.testing import Reply
+from examples.mailbox.seed import seed
+from store.opening import open_store
+from tests.engine import ROOT, Scripts, ended, engine, pending
+
+POLICY = """
+default: {read_only: allow, write_safe: allow, restricted_write: ask}
+deny: [{tool: "mail.send_email", when: {to: {ends_with: "@denied.example"}}}]
+ask: [{tool: "mail.send_email", when: {to: {ends_with: "@asked.example"}}}]
+"""
+SECRET = "sk-live-" + "4kQ9z" * 6
+SCHEMA = json.loads((ROOT / "docs/schemas/timeline.json").read_text(encoding="utf-8"))
+FINISH = Reply(calls=[("finish", {"summary": "done"})])
+PROGRAM = """
+async def main():
+    await mail.list_customers(limit=1)
+    return await mail.send_email(to="p@example.com", subject="s", body="b")
+"""
+
+
+def mail(to, body="b"):
+    return Reply(calls=[("mail__send_email", {"to": to, "subject": "s", "body": body})])
+
+
+def step(tool="mail.send_email", **arguments):
+    return {"tool": tool, "arguments": arguments}
+
+
+PLAN = {
+    "steps": [
+        step("mail.list_customers", limit=1),
+        step(to="${steps.0.result.customers.0.email}", subject="s", body="b"),
+    ]
+}
+KINDS = {
+    "calls": [
+        Reply(calls=[("mail__list_customers", {"limit": 1})]),
+        Reply(calls=[("mail__list_invoices", {"limit": 100})]),
+        mail("no address"),
+        mail("a@denied.example"),
+        mail("a@asked.example"),
+        mail("a@example.com", body=f"the key is {SECRET}"),
+        FINISH,
+    ],
+    "limits": [Reply(calls=[("mail__list_customers", {"limit": 1})])] * 3,
+    "program": [Reply(calls=[("run_program", {"code": PROGRAM})]), FINISH],
+    "plan": [],
+}
+
+VERDICTS = {"calls": ("reject", "approve"), "plan": ("approve",)}
+"""Of what is asked: the second mail to be asked about holds a secret, and a rule looks at a reference of the plan."""
+
+
+@pytest_asyncio.fixture(scope="module")
+async def opened(temporal, tmp_path_factory, sandbox):
+    scripts, folder = Scripts(), tmp_path_factory.mktemp("events")
+    await seed(folder / "mailbox.db", customers=20, invoices=100)
+    async with engine(temporal, folder, scripts, policy=POLICY, sandbox=sandbox) as running:
+        yield running, scripts
+
+
+async def run(opened, kind):
+    running, scripts = opened
+    more = {"budget": {"max_steps": 2}} if kind == "limits" else {}
+    task = {"plan": PLAN} if kind == "plan" else scripts.task(*KINDS[kind], **more)
+    handle = await running.start({**task, "user_id": "ana", "session_id": "s1"})
+    for verdict in VERDICTS.get(kind, ()):
+        (request,) = await pending(handle)
+        await handle.execute_update("decide", {"request_id": request["id"], "verdict": verdict, "by": "bo"})
+    return handle, await ended(handle)
+
+
+async def stored(running, result):
+    async with open_store(database_url=None, home=running.settings.home) as store:
+        events = await store.events.of_run(f"{result['workflow_id']}/{result['run_id']}")
+    return [event.plain() for event in events]
+
+
+def logged(entries, workflow_id):
+    told = [dict(entry) for entry in entries if entry.get("task_id") == workflow_id]
+    return [{"name": entry.pop("event"), **{k: v for k, v in entry.items() if k != "log_level"}} for entry in told]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_every_event_is_the_same_in_the_result_the_store_the_log_and_the_schema(opened, kind):
+    with capture_logs() as entries:
+        handle, result = await run(opened, kind)
+
+    events = result["events"]
+    assert await stored(opened[0], result) == events
+    assert sorted(logged(entries, handle.id), key=lambda event: event["n"]) == events
+    jsonschema.validate({"events": events}, SCHEMA)
+    assert [event["n"] for event in events] == list(range(1, len(events) + 1))
+    told = {(event["task_id"], event["user_id"], event["session_id"]) for event in events}
+    assert told == {(handle.id, "ana", "s1")}
+    assert SECRET not in json.dumps([events, entries], default=str)
+
+
+async def test_a_call_is_told_after_it_with_what_it_was_asked_and_what_came_back(opened):
+    _, result = await run(opened, "calls")
+    calls = [event for event in result["events"] if event["name"].startswith("action.")]
+    read, large, bad, denied, rejected, sent = calls
+
+    assert (read["name"], read["mcp_name"], read["step_index"]) == ("action.called", "mcp.action.called", 1)
+    assert (read["data"]["provider"], read["data"]["request"]) == ("mail", '{"limit":1}')
+    assert read["text"].startswith('mail.list_customers -> {"customers":[{"email":"')
+    assert large["text"] == "mail.list_invoices -> 100 rows, 10,973 bytes"
+    assert [event["name"] for event in (bad, denied, rejected)] == ["action.failed"] * 3
+    assert "is not an e-mail address" in bad["text"]
+    assert (denied["data"]["type"], rejected["data"]["type"]) == ("Denied", "Rejected")
+    assert "deny[0]" in denied["text"]
+    assert (sent["name"], sent["data"]["effect"]) == ("action.called", 2)
+    digests = [event["data"]["summary_ref"] for event in result["events"] if event["name"] == "summary.created"]
+    assert digests == [large["data"]["summary_ref"]]
+
+
+async def test_a_plan_tells_the_values_that_were_sent_and_not_its_references(opened):
+    _, result = await run(opened, "plan")
+    (sent,) = [event for event in result["events"] if event["data"].get("tool") == "mail.send_email"]
+
+    assert "steps." not in sent["data"]["request"]
+    assert "@" in json.loads(sent["data"]["request"])["to"]
+
+
+async def test_a_model_call_tells_its_tokens_and_what_they_cost(opened):
+    _, result = await run(opened, "limits")
+    asked = [event["data"] for event in result["events"] if event["name"] == "model.asked"]
+    used = result["usage"]["models"]["scripted"]
+
+    assert [data["model"] for data in asked] == ["scripted"] * 2
+    # The closing summary is asked for beside the steps.
+    assert sum(data["input_new_tokens"] for data in asked) < used["input_new_tokens"]
+    assert 0 < sum(data["cost_usd"] for data in asked) < used["cost_usd"]
+    assert all({"input_cached_tokens", "output_tokens"} <= data.keys() for data in asked)
