@@ -27,6 +27,7 @@ def run_activities(resources: Resources) -> list[Callable[..., Any]]:
         runs.open_run,
         Model(resources, records, transcripts).ask_model,
         searches.search_tools,
+        searches.read_page,
         searches.read_result,
         tools.check_call,
         tools.preview_calls,

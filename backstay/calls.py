@@ -30,6 +30,7 @@ from backstay.requests import (
     LoadEffects,
     OpenRun,
     PreviewCalls,
+    ReadPage,
     ReadStored,
     ResumeProgram,
     SettleEffect,
@@ -49,6 +50,7 @@ from backstay.responses import (
     Reproduced,
 )
 from backstay.task.decision import Decision
+from backstay.task.reading import Page
 from backstay.tools.tool import ToolResult
 
 __all__ = [
@@ -78,6 +80,7 @@ __all__ = [
     "PreviewCalls",
     "Previewed",
     "Proven",
+    "ReadPage",
     "ReadStored",
     "Reproduced",
     "ResumeProgram",
@@ -139,6 +142,12 @@ async def ask_model(ask: AskModel) -> Decision:
 @_entry
 async def search_tools(ask: FindTools) -> Found:
     """Search the catalog of the run's user."""
+    raise NotImplementedError
+
+
+@_entry
+async def read_page(ask: ReadPage) -> Page:
+    """Return a page of a stored result, or of the events, to whoever reads the run."""
     raise NotImplementedError
 
 

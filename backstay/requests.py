@@ -12,6 +12,7 @@ from backstay.provenance.source import Sources
 from backstay.task.context import ContextItem
 from backstay.task.decision import Decision
 from backstay.task.event import Event, EventDraft, NumberedDraft, call_drafts, model_draft, search_draft
+from backstay.task.reading import Reading
 from backstay.task.result import Result
 from backstay.task.task import Task
 from backstay.tools.tool import ToolResult
@@ -94,6 +95,15 @@ class ReadStored(OfRun):
     path: str = ""
     offset: int = 0
     limit: int = 20
+
+
+class ReadPage(OfRun):
+    """Read a page of what a run has stored."""
+
+    reading: Reading
+    workflow_id: str | None = None
+    """Which run, when another workflow reads; null for the run that asks."""
+    workflow_run_id: str | None = None
 
 
 class CheckCall(OfRun):

@@ -3,9 +3,10 @@
 May import: backstay.
 """
 
+from workflows.read_run import ReadRun
 from workflows.run_task import RunTask
 from workflows.undo_run import UndoRun
 
-WORKFLOWS = [RunTask, UndoRun]
+WORKFLOWS = [RunTask, UndoRun, ReadRun]
 
-__all__ = ["WORKFLOWS", "RunTask", "UndoRun"]
+__all__ = ["WORKFLOWS", "ReadRun", "RunTask", "UndoRun"]

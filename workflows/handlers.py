@@ -8,7 +8,7 @@ from pydantic import Field
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
-from backstay import errors
+from backstay import calls, errors
 from backstay.approvals import deciding
 from backstay.authority import Authority
 from backstay.canonical import canonical, longer_than
@@ -16,6 +16,7 @@ from backstay.effects.compensation import UndoOutcome
 from backstay.frozen import Frozen
 from backstay.shown import one_line
 from backstay.task.event import Timeline
+from backstay.task.reading import Reading
 from backstay.task.result import usage_shown
 from backstay.task.status import State, Status
 from workflows.activity_calls import Stopped
@@ -30,6 +31,8 @@ BOUNDED = "bounded-handlers"
 """Since this change only so many decisions are looked at at once, and undo does not wait for people."""
 MOST_CHECKED = 4
 """How many decisions that came by signal are looked at at once."""
+MOST_READS = 4
+"""How many pages are read at once: each of them stays in history."""
 MOST_HELD = 20_000
 """Characters of a decision that is held back until then."""
 
@@ -53,6 +56,8 @@ class Handlers:
     result: dict[str, Any] | None = None
     checking = 0
     """How many decisions that came by signal are being looked at."""
+    reads = 0
+    """How many reads are under way."""
 
     def prepare_handlers(self) -> None:
         """Create what the handlers need; call this before anything else."""
@@ -142,12 +147,12 @@ class Handlers:
         return {"count": stack.count, "effects": [slot.plain() for slot in slots[:100]], "effects_ref": ref}
 
     @workflow.update(description='Decide a request: {"request_id": "r1", "verdict": "approve", "by": "you"}')
-    async def decide(self, approval: Any) -> dict[str, Any]:
+    async def decide(self, approval: Any = None) -> dict[str, Any]:
         """Accept one decision."""
         return await self._answered(self.context.approvals.decide(approval, "decide"))
 
     @decide.validator
-    def validate_decide(self, approval: Any) -> None:
+    def validate_decide(self, approval: Any = None) -> None:
         """Refuse at once what cannot be accepted, before anything is written to history."""
         if not self._accepts():
             return
@@ -214,24 +219,24 @@ class Handlers:
             self._refuse_signal(refused)
 
     @workflow.update(description='Raise limits: {"max_steps": 5, "by": "you"}')
-    async def top_up(self, ask: Any) -> dict[str, Any]:
+    async def top_up(self, ask: Any = None) -> dict[str, Any]:
         """Raise limits; a run that waits at a limit goes on from there."""
         return await self._answered(self._said("top_up", ask, self._top_up))
 
     @top_up.validator
-    def validate_top_up(self, ask: Any) -> None:
+    def validate_top_up(self, ask: Any = None) -> None:
         """Refuse at once what is malformed, or not this person's to ask."""
         self._refuse("top_up", ask)
 
     @workflow.update(
         description='Undo and go on: {"to_step": null} undoes everything, {"to_step": 2} what came after step 2'
     )
-    async def undo(self, ask: Any) -> dict[str, Any]:
+    async def undo(self, ask: Any = None) -> dict[str, Any]:
         """Undo effects, then continue."""
         return await self._answered(self._said("undo", ask, self._undo))
 
     @undo.validator
-    def validate_undo(self, ask: Any) -> None:
+    def validate_undo(self, ask: Any = None) -> None:
         """Refuse at once what is malformed, or not this person's to ask."""
         self._refuse("undo", ask)
 
@@ -254,6 +259,35 @@ class Handlers:
     def validate_resume(self, ask: Any = None) -> None:
         """Refuse at once what is malformed, not this person's to ask, or true already."""
         self._refuse("resume", ask, None if self.context.state.paused else "resume: the run is not paused")
+
+    @workflow.update(description='Read what is stored: {"ref": "..."} a result, {"after": 0} events, a page at a time')
+    async def read(self, ask: Any = None) -> dict[str, Any]:
+        """Return a page of a stored result, or of the events; a page stays in history."""
+        return await self._answered(self._page(ask))
+
+    @read.validator
+    def validate_read(self, ask: Any = None) -> None:
+        """Refuse at once what is malformed, and more reads at a time than the history can take."""
+        if not self._accepts():
+            return
+        try:
+            _reading(ask)
+            if self.reads >= MOST_READS:
+                raise errors.DecisionRefused(f"read: {MOST_READS} reads are under way; try again")
+        except errors.BackstayError as error:
+            raise as_application_error(error) from None
+
+    async def _page(self, ask: Any) -> dict[str, Any]:
+        reading = _reading(ask)
+        if not self.context.state.opened.store:
+            raise errors.ArgumentsInvalid("read: the run has stored nothing yet")
+        self.reads += 1
+        try:
+            call = calls.ReadPage(reading=reading)
+            page = await self.context.activities.execute_in_handler(calls.read_page, call, summary="read a page")
+        finally:
+            self.reads -= 1
+        return page.answer(reading)
 
     def _accepts(self) -> bool:
         """Return whether an update can be checked now; raises RunContinuing when it must be sent again."""
@@ -425,6 +459,14 @@ def _parsed(update: str, data: Any) -> tuple[Said, dict[str, Any]]:
         return Said.admit({key: value for key, value in data.items() if key in Said.model_fields}), more
     except errors.TaskInvalid as error:
         raise deciding.DecisionInvalid(f"{update}.{error}") from None
+
+
+def _reading(data: Any) -> Reading:
+    """Return what is to be read; raises DecisionInvalid naming field, value and fix."""
+    try:
+        return Reading.admit({} if data is None else data)
+    except errors.TaskInvalid as error:
+        raise deciding.DecisionInvalid(f"read: {error}") from None
 
 
 def as_application_error(error: errors.BackstayError) -> ApplicationError:

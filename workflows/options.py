@@ -60,6 +60,7 @@ TABLE: dict[str, Options] = {
     "ask_model": Options(start_to_close=timedelta(seconds=300), heartbeat=HEARTBEAT, retry=ONCE),
     "search_tools": Options(heartbeat=HEARTBEAT),
     "read_result": Options(heartbeat=HEARTBEAT),
+    "read_page": Options(heartbeat=HEARTBEAT),
     "check_call": Options(heartbeat=HEARTBEAT),
     "preview_calls": Options(start_to_close=timedelta(seconds=60), heartbeat=HEARTBEAT),
     "call_tool": Options(heartbeat=HEARTBEAT, cancellation=WAIT),

@@ -2,20 +2,23 @@
 
 from typing import Any
 
-from activities.payloads import READ
+from activities.payloads import READ, apart
 from activities.records import Records
 from activities.resources import Activities, Resources
 from activities.retrying import implements
+from activities.tools.effects import FIRST_LATE
 from backstay import calls
-from backstay.errors import ArgumentsInvalid
+from backstay.errors import ArgumentsInvalid, RunNotFound
+from backstay.task.reading import Page, page_of, page_of_events
 from backstay.tools.tool import ToolResult
 
 PART_BYTES = 8192
 PART_TEXT = 6000
+MOST_EVENTS = 1000
 
 
 class Searches(Activities):
-    """Implement `search_tools`, `read_result` and `digest`."""
+    """Implement `search_tools`, `read_result`, `read_page` and `digest`."""
 
     def __init__(self, resources: Resources, records: Records) -> None:
         """Share the worker's records."""
@@ -61,6 +64,24 @@ class Searches(Activities):
         label = f"{ask.ref[:12]} {ask.path}".strip()
         kept = await self.records.write(ask.run, label, part, whole_under=PART_BYTES)
         return ToolResult(success=True, ref=kept.ref)
+
+    @implements(calls.read_page)
+    async def read_page(self, ask: calls.ReadPage) -> Page:
+        """Return a page of what a run has stored; shown form only, and nothing of another run."""
+        reading, run = ask.reading, ask.run
+        if ask.workflow_id is None:
+            await self.begin(ask)
+        else:
+            row = await self.store.runs.get(ask.workflow_id, ask.workflow_run_id)
+            if row is None:
+                raise RunNotFound(f"workflow_id: this store knows no run of {ask.workflow_id[:100]!r}")
+            row.require_not_pruned()
+            run = row.run
+        if reading.ref is not None:
+            value = _at(await self.records.named_by_a_model(run, reading.ref), reading.path)
+            return await apart(value, lambda: page_of(value, reading))
+        events = await self.store.events.of_run(run, after=reading.after or 0, limit=MOST_EVENTS)
+        return page_of_events(events, await self.store.events.last(run, below=FIRST_LATE), reading)
 
     @implements(calls.digest)
     async def digest(self, ask: calls.DigestPayload) -> ToolResult:

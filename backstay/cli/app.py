@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from cyclopts import App, CycloptsError
 from pydantic import ValidationError
 
-from backstay.cli import control, decide, dev, doctor, show, store, tools
+from backstay.cli import control, decide, dev, doctor, reading, show, store, tools
 from backstay.cli import run as runs
 from backstay.cli.exit_codes import DETACHED, FAILED, USAGE, code_of
 from backstay.errors import BackstayError
@@ -24,6 +24,7 @@ _COMMANDS = {
     "attach": runs.attach,
     "list": show.list_runs,
     "show": show.show,
+    "result": reading.result,
     "approve": decide.approve,
     "reject": decide.reject,
     "answer": decide.answer,

@@ -8,9 +8,9 @@ from backstay.budgets.budget import TopUp
 from backstay.cli.flags import By, Output, Workflow, Yes
 from backstay.cli.render import undone_line
 from backstay.cli.run import follow
-from backstay.cli.session import account_name, session, stored_run
+from backstay.cli.session import account_name, find, session, stored_run
 from backstay.cli.terminal import Terminal
-from backstay.client import Backstay, Run
+from backstay.client import Run
 from backstay.errors import RunNotFound, TaskInvalid
 from backstay.settings import Settings
 from backstay.shown import shell_words
@@ -26,7 +26,7 @@ async def top_up(
     if not more:
         raise TaskInvalid("limits: none given; add at least one, such as --max-steps 5")
     async with session() as backstay:
-        await backstay.run(workflow).top_up(by=by or account_name(), **more)
+        await (await find(backstay, workflow)).top_up(by=by or account_name(), **more)
     Terminal().say(f"topped up: {', '.join(f'{name} +{amount}' for name, amount in more.items())}", "green")
     return 0
 
@@ -51,9 +51,9 @@ async def undo(
     """
     settings, terminal, name = Settings.load(), Terminal(), by or account_name()
     async with session(settings) as backstay:
+        run = await find(backstay, workflow)
         if preview:
-            return await _preview(terminal, settings, backstay, workflow)
-        run = backstay.run(workflow)
+            return await _preview(terminal, settings, run)
         if await _is_open(run, settings):
             undone = await run.undo(to_step, by=name)
             for effect in undone:
@@ -75,15 +75,16 @@ async def pause(workflow: Workflow, *, reason: str = "", by: By = None) -> int:
         Why; operators see it.
     """
     async with session() as backstay:
-        await backstay.run(workflow).pause(reason, by=by or account_name())
-    Terminal().say(f"paused; resume it with: backstay resume {shell_words(workflow)}", "green")
+        run = await find(backstay, workflow)
+        await run.pause(reason, by=by or account_name())
+    Terminal().say(f"paused; resume it with: backstay resume {shell_words(run.id)}", "green")
     return 0
 
 
 async def resume(workflow: Workflow, *, by: By = None) -> int:
     """Resume a paused run."""
     async with session() as backstay:
-        await backstay.run(workflow).resume(by=by or account_name())
+        await (await find(backstay, workflow)).resume(by=by or account_name())
     Terminal().say("resumed", "green")
     return 0
 
@@ -91,8 +92,9 @@ async def resume(workflow: Workflow, *, by: By = None) -> int:
 async def cancel(workflow: Workflow) -> int:
     """Cancel a run: calls that were sent may finish, then what the run did is undone."""
     async with session() as backstay:
-        await backstay.run(workflow).cancel()
-    Terminal().say(f"cancellation requested; follow it with: backstay attach {shell_words(workflow)}", "green")
+        run = await find(backstay, workflow)
+        await run.cancel()
+    Terminal().say(f"cancellation requested; follow it with: backstay attach {shell_words(run.id)}", "green")
     return 0
 
 
@@ -107,15 +109,15 @@ async def _is_open(run: Run, settings: Settings) -> bool:
         return False
 
 
-async def _preview(terminal: Terminal, settings: Settings, backstay: Backstay, workflow: str) -> int:
+async def _preview(terminal: Terminal, settings: Settings, run: Run) -> int:
     """List all effects from the store if it is reachable, else those that the run itself still shows."""
-    async with stored_run(settings, workflow) as (store, row):
+    async with stored_run(settings, run.id) as (store, row):
         if row is not None:
             row.require_not_pruned()
         effects = [] if row is None else await store.effects.of_run(row.run)
     rows = [(e.n, e.tool, e.undo_shown) for e in effects if not e.undo and e.state.value in STANDING]
     if not rows:
-        shown = (await backstay.run(workflow).preview()).get("effects", [])
+        shown = (await run.preview()).get("effects", [])
         rows = [(slot["effect"], slot["tool"], slot.get("shown")) for slot in shown]
     for n, tool, how in sorted(rows, reverse=True):
         terminal.result(f"{n}. {tool}: {how or 'CANNOT BE UNDONE'}")

@@ -6,7 +6,7 @@ from backstay.approvals.deciding import DecisionInvalid
 from backstay.approvals.proof import LONGEST_LIFE, START
 from backstay.cli.flags import ArgsDigest, By, Comment, Output, Request, Workflow, duration, json_object
 from backstay.cli.prompt import json_or_text
-from backstay.cli.session import account_name, require_store, session, silence_logs
+from backstay.cli.session import account_name, find, require_store, session, silence_logs
 from backstay.cli.terminal import Terminal
 from backstay.errors import SettingsInvalid
 from backstay.settings import Settings
@@ -103,7 +103,7 @@ async def reveal(
     require_store(settings)
     silence_logs(settings)
     async with session(settings) as backstay:
-        secret = await backstay.run(workflow).reveal(handle, by=by or account_name(), proof=proof)
+        secret = await (await find(backstay, workflow)).reveal(handle, by=by or account_name(), proof=proof)
     terminal.results(output, {"handle": handle, "secret": secret}, secret.splitlines())
     return 0
 
@@ -111,7 +111,7 @@ async def reveal(
 async def _decide(workflow: str, request: str, verdict: str, by: str | None, **more: Any) -> int:
     decision = {"request_id": request, "verdict": verdict, "by": by or account_name(), **more}
     async with session() as backstay:
-        answered = await backstay.run(workflow).decide(decision)
+        answered = await (await find(backstay, workflow)).decide(decision)
     Terminal().say(f"{answered.get('state')}: {answered.get('verdict')} {answered.get('request_id')}", "green")
     return 0
 
@@ -145,6 +145,6 @@ async def sign(
         if update == START:
             said = backstay.sign_start(workflow, data, life_s=life_s)
         else:
-            said = await backstay.run(workflow).sign(update, data, life_s=life_s)
+            said = await (await find(backstay, workflow)).sign(update, data, life_s=life_s)
     Terminal().result_json(said)
     return 0

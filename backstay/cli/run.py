@@ -14,7 +14,7 @@ from backstay.cli.flags import By, Output, User, Workflow, Yes, json_object
 from backstay.cli.follow import Follower
 from backstay.cli.prompt import Detached, Prompt
 from backstay.cli.render import ending_lines, event_line, result_text, style_of
-from backstay.cli.session import account_name, session, stored_run
+from backstay.cli.session import account_name, find, session, stored_run
 from backstay.cli.terminal import Terminal
 from backstay.client import Run
 from backstay.errors import RunNotFound, TaskInvalid
@@ -24,6 +24,7 @@ from backstay.task.result import Result
 from backstay.task.task import Task
 
 Limits = Annotated[Budget | None, Parameter(negative_none="no-")]
+Text = Annotated[str, Parameter(help="What to do, in a sentence.")]
 PlanFile = Annotated[Path | None, Parameter(help="YAML or JSON file with a plan to carry out, instead of a text.")]
 Input = Annotated[str | None, Parameter(help="JSON object that the task and its plan may refer to.")]
 WorkflowId = Annotated[str | None, Parameter(help="Workflow ID; if a run with this ID is open, follow that one.")]
@@ -32,11 +33,12 @@ PolicyFile = Annotated[Path | None, Parameter(help="YAML file with rules that ti
 OnFailure = Annotated[Literal["rollback", "keep"], Parameter(help="Undo what the run did when it fails, or keep it.")]
 Workspace = Annotated[str | None, Parameter(help="Folder that the run works in, inside BACKSTAY_WORKSPACES.")]
 Filesystem = Annotated[bool, Parameter(help="Let the run read and change the files of its workspace.")]
+Detach = Annotated[bool, Parameter(negative="", help="Start the run, print its id, and do not follow it.")]
 Shell = Annotated[bool, Parameter(help="Let the run execute commands in its workspace.")]
 
 
 async def run(
-    text: str = "",
+    text: Text = "",
     *,
     budget: Limits = None,
     plan: PlanFile = None,
@@ -49,17 +51,12 @@ async def run(
     workspace: Workspace = None,
     filesystem: Filesystem = False,
     shell: Shell = False,
+    detach: Detach = False,
     yes: Yes = False,
     by: By = None,
     output: Output = "text",
 ) -> int:
-    """Start a run and follow it; Ctrl-C detaches, and the run continues.
-
-    Parameters
-    ----------
-    text
-        What to do, in a sentence.
-    """
+    """Start a run and follow it; Ctrl-C detaches, and the run continues."""
     given = {
         "budget": None if budget is None else budget.model_dump(mode="json", exclude_unset=True),
         "plan": None if plan is None else _read(plan, "plan"),
@@ -73,14 +70,22 @@ async def run(
     async with session(settings) as backstay:
         started = await backstay.start(admitted, id=id)
         terminal.say(f"run {started.id}", "bold")
+        if detach:
+            return _left(terminal, started, output)
         return await follow(terminal, started, settings, yes=yes, by=by, output=output)
+
+
+def _left(terminal: Terminal, run: Run, output: Output) -> int:
+    terminal.say(f"follow it with: backstay attach {shell_words(run.id)}")
+    terminal.results(output, {"workflow_id": run.id}, [run.id])
+    return 0
 
 
 async def attach(workflow: Workflow, *, yes: Yes = False, by: By = None, output: Output = "text") -> int:
     """Follow a run that was started before: show its events and decide its requests."""
     settings, terminal = Settings.load(), Terminal()
     async with session(settings) as backstay:
-        known = backstay.run(workflow)
+        known = await find(backstay, workflow)
         try:
             await known.is_open()
         except RunNotFound:

@@ -1,17 +1,28 @@
 """Open what commands need: Temporal, and the store for runs that Temporal no longer knows."""
 
+import contextlib
 import getpass
 import logging
+import re
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
-from backstay.client import Backstay, connect
-from backstay.errors import SettingsInvalid
+from temporalio.client import WorkflowExecution
+from temporalio.service import RPCError
+
+from backstay.client import Backstay, Run, connect
+from backstay.client.failures import error_from_rpc
+from backstay.errors import RunNotFound, SettingsInvalid, TaskInvalid
 from backstay.logs import configure_logs
 from backstay.redaction.redactor import Redactor
 from backstay.rooms import room
 from backstay.settings import Settings
+
+RUNS = "WorkflowType IN ('RunTask', 'UndoRun')"
+"""What Temporal is asked for when runs are listed."""
+_PREFIX = re.compile(r"[\w.@:/+-]+")
+_MOST_FOUND = 20
 
 
 @asynccontextmanager
@@ -23,6 +34,37 @@ async def session(settings: Settings | None = None) -> AsyncGenerator[Backstay]:
         task_queue=settings.task_queue, approver_key=None if key is None else key.get_secret_value()
     ) as backstay:
         yield backstay
+
+
+async def find(backstay: Backstay, name: str) -> Run:
+    """Return the run with this workflow id, the only one whose id begins so, or the newest one for `last`.
+
+    Raises TaskInvalid when several fit. A name that fits none is returned as it is: the store may know the run.
+    """
+    if name == "last":
+        newest = [execution.id async for execution in _listed(backstay, RUNS, 1)]
+        if not newest:
+            raise RunNotFound("workflow: there is no run yet; start one with: backstay run TEXT")
+        return backstay.run(newest[0])
+    exact = backstay.run(name)
+    with contextlib.suppress(RunNotFound):
+        await exact.is_open()
+        return exact
+    if not _PREFIX.fullmatch(name):
+        return exact
+    query = f"({RUNS}) AND WorkflowId STARTS_WITH '{name}'"
+    found = list(dict.fromkeys([execution.id async for execution in _listed(backstay, query, _MOST_FOUND)]))
+    if len(found) > 1:
+        raise TaskInvalid(f"workflow: several runs begin with {name}: {', '.join(found[:3])}; give more of the id")
+    return backstay.run(found[0]) if found else exact
+
+
+async def _listed(backstay: Backstay, query: str, limit: int) -> AsyncGenerator[WorkflowExecution]:
+    try:
+        async for execution in backstay.client.list_workflows(query, limit=limit):
+            yield execution
+    except RPCError as error:
+        raise error_from_rpc(error, "") from None
 
 
 def open_store(settings: Settings) -> AbstractAsyncContextManager[Any]:

@@ -11,7 +11,7 @@ from temporalio.service import RPCError
 
 from backstay.cli.flags import Output, Workflow
 from backstay.cli.render import budget_rows, commands, request_lines, result_text
-from backstay.cli.session import has_store, open_store, session, stored_run
+from backstay.cli.session import RUNS, find, has_store, open_store, session, stored_run
 from backstay.cli.terminal import Terminal
 from backstay.client import Backstay, Run
 from backstay.client.failures import error_from_rpc
@@ -20,8 +20,6 @@ from backstay.frozen import Frozen
 from backstay.settings import Settings
 from backstay.shown import shell_words
 from backstay.task.result import Result
-
-_QUERY = "WorkflowType IN ('RunTask', 'UndoRun')"
 
 
 async def list_runs(*, limit: int = 20, output: Output = "text") -> int:
@@ -54,7 +52,8 @@ async def show(workflow: Workflow, *, output: Output = "text") -> int:
     settings, terminal = Settings.load(), Terminal()
     try:
         async with session(settings) as backstay:
-            seen = await _seen(backstay.run(workflow))
+            run = await find(backstay, workflow)
+            workflow, seen = run.id, await _seen(run)
         with contextlib.suppress(StoreUnavailable):
             async with stored_run(settings, workflow) as (store, row):
                 if row is not None and row.pruned_at is not None:
@@ -78,7 +77,7 @@ async def show(workflow: Workflow, *, output: Output = "text") -> int:
 
 async def _visible(backstay: Backstay, limit: int) -> list[dict[str, Any]]:
     try:
-        found = [execution async for execution in backstay.client.list_workflows(_QUERY, limit=limit)]
+        found = [execution async for execution in backstay.client.list_workflows(RUNS, limit=limit)]
     except RPCError as error:
         raise error_from_rpc(error, "") from None
     return list(await asyncio.gather(*(_row(backstay, execution) for execution in found)))

@@ -1,18 +1,20 @@
 """Start runs, and get the handles of runs that exist."""
 
 import uuid
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from temporalio.client import Client, WorkflowHandle
+from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.common import WorkflowIDConflictPolicy
 
 from backstay.approvals.proof import START, UNDO_RUN, Binding
-from backstay.client.failures import translated_errors
+from backstay.client.failures import error_from_failure, translated_errors
 from backstay.client.run import PROOF_S, Run, signed
 from backstay.shown import markdown_line, one_line
 from backstay.task.task import Task, too_long
 
+READ_WITHIN = timedelta(minutes=2)
 _SUMMARY_BYTES = 200
 
 
@@ -58,7 +60,8 @@ class Backstay:
     def run(self, workflow_id: str) -> Run:
         """Return the handle of a run, without asking whether it exists."""
         handle: WorkflowHandle[Any, Any] = self.client.get_workflow_handle(workflow_id)
-        return Run(handle, partial(self.start_undo, workflow_id), self._key, self.client.namespace)
+        undo, read = partial(self.start_undo, workflow_id), partial(self._read_ended, workflow_id)
+        return Run(handle, undo, read, self._key, self.client.namespace)
 
     async def start_undo(self, workflow_id: str, *, to_step: int | None = None, by: str = "") -> Run:
         """Start to undo the effects of a run that has ended, or attach to an undo that is already open."""
@@ -74,6 +77,20 @@ class Backstay:
             summary=f"undo {workflow_id}",
             details=f"Takes back the effects of {markdown_line(workflow_id)}",
         )
+
+    async def _read_ended(self, workflow_id: str, reading: dict[str, Any]) -> dict[str, Any]:
+        """Read a page of what an ended run has stored, by a workflow of its own."""
+        try:
+            with translated_errors(workflow_id):
+                return await self.client.execute_workflow(
+                    "ReadRun",
+                    {"workflow_id": workflow_id, **reading},
+                    id=f"read-{uuid.uuid4()}",
+                    task_queue=self.task_queue,
+                    execution_timeout=READ_WITHIN,
+                )
+        except WorkflowFailureError as failure:
+            raise error_from_failure(failure.cause) from None
 
     async def _start(self, kind: str, ask: dict[str, Any], workflow_id: str, *, summary: str, details: str) -> Run:
         line = one_line(summary, _SUMMARY_BYTES).encode()[:_SUMMARY_BYTES].decode(errors="ignore")

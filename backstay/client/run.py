@@ -79,6 +79,7 @@ class Run:
         self,
         handle: WorkflowHandle[Any, Any],
         start_undo: Callable[..., Awaitable["Run"]],
+        read_ended: Callable[[dict[str, Any]], Awaitable[dict[str, Any]]],
         key: bytes | None = None,
         namespace: str = "default",
     ) -> None:
@@ -86,6 +87,7 @@ class Run:
         self._handle = handle
         self._namespace = namespace
         self._start_undo = start_undo
+        self._read_ended = read_ended
         self._key = key
         # A run answers queries between its workflow tasks, so several at once would only delay it.
         self._querying = asyncio.Lock()
@@ -118,6 +120,41 @@ class Run:
     async def timeline(self, after: int = 0) -> Timeline:
         """Return the events after number `after`; the last 100 are kept."""
         return Timeline.model_validate(await self._query("timeline", {"after": after}))
+
+    async def read(self, ref: str, path: str = "") -> Any:
+        """Return a stored result of this run, or what stands at `path` in it, such as `invoices.3.total`.
+
+        Raises ArgumentsInvalid when this run has stored nothing under `ref`, or has nothing at `path`.
+        """
+        parts: list[Any] = []
+        offset: int | None = 0
+        while offset is not None:
+            page = await self._page({"ref": ref, "path": path, "offset": offset})
+            parts.append(page["value"])
+            offset = page["next"]
+        if len(parts) == 1:
+            return parts[0]
+        if isinstance(parts[0], list):
+            return [item for part in parts for item in part]
+        return "".join(parts)
+
+    async def stored_events(self, after: int = 0) -> AsyncGenerator[Event]:
+        """Yield every event after number `after` that the store holds; `timeline` keeps the last 100 only."""
+        following: int | None = after
+        while following is not None:
+            page = await self._page({"after": following})
+            for event in page["events"]:
+                yield Event.model_validate(event)
+            following = page["next"]
+
+    async def _page(self, reading: dict[str, Any]) -> dict[str, Any]:
+        if await self.is_open():
+            try:
+                return await self._update("read", reading, key=None)
+            except BackstayError:
+                if await self.is_open():
+                    raise
+        return await self._read_ended(reading)
 
     async def is_open(self) -> bool:
         """Return whether the run is open; needs only Temporal, no worker."""

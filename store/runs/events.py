@@ -66,11 +66,11 @@ class Events:
 
         return await self._database.write(work)
 
-    async def of_run(self, run: str, after: int = 0) -> list[Event]:
-        """Return the events with a number above `after`, in order."""
+    async def of_run(self, run: str, after: int = 0, limit: int | None = None) -> list[Event]:
+        """Return the events with a number above `after`, in order; at most `limit`."""
 
         def work(connection: Connection) -> list[Event]:
-            bodies = connection.execute(_OF_RUN, {"run_": run, "after": after}).scalars()
+            bodies = connection.execute(_OF_RUN.limit(limit), {"run_": run, "after": after}).scalars()
             return [Event.model_validate(body) for body in bodies]
 
         return await self._database.read(work)

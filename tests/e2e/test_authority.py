@@ -18,8 +18,7 @@ from backstay.testing import Reply
 from store.opening import open_store
 from tests import signing
 from tests.engine import ROOT, Scripts, ended, engine, pending, toolbox_of
-from workflows.run_task import RunTask
-from workflows.undo_run import UndoRun
+from workflows import WORKFLOWS
 
 KEY = "the key that workers and gateways share"
 ANA, BO, CY = "ana@example.com", "bo@example.com", "cy@example.com"
@@ -392,7 +391,7 @@ def test_the_table_of_doors_names_every_way_into_a_run():
     rows = re.findall(r"^\| (.+?) \| .+ \|$", section.partition("\n## ")[0], re.MULTILINE)[1:]
     named = {word for cell in rows for word in re.findall(r"`(\w+)`", cell)}
     ways: set[str] = set()
-    for kind in (RunTask, UndoRun):
+    for kind in WORKFLOWS:
         definition = workflow._Definition.must_from_class(kind)
         ways |= {definition.name, *definition.updates, *definition.signals}
         queries = {name for name in definition.queries if name and not name.startswith("__")}

@@ -73,6 +73,36 @@ ROWS = (
         ),
     ),
     row(
+        "client:reading",
+        "design 22",
+        "what a run has stored is read a page at a time, by its update while it is open and by ReadRun afterwards;"
+        " nothing of another run is read, and bad questions are refused by field",
+        in_file(
+            "client/test_reading.py",
+            "test_a_run_is_read_while_it_is_open_and_after_its_end",
+            "test_nothing_of_another_run_is_read_and_bad_questions_are_refused_by_field",
+            "test_reads_that_come_at_once_are_bounded_and_an_update_without_input_is_refused_in_words",
+        ),
+        in_file(
+            "backstay/test_reading.py",
+            "test_the_pages_of_a_list_are_the_list",
+            "test_the_pages_of_a_text_are_the_text",
+            "test_a_large_record_is_read_as_its_json_and_a_large_item_by_its_path",
+            "test_events_end_with_the_last_one_and_say_where_to_go_on",
+            "test_what_cannot_be_read_is_refused_by_field",
+        ),
+    ),
+    row(
+        "cli:reading",
+        "design 22",
+        "the answers of a run are read whole or by step, and a run is named by the beginning of its id or as the last",
+        in_file(
+            "cli/test_reading.py",
+            "test_the_answers_of_a_plan_are_read_whole_or_by_step_and_a_failed_call_says_so",
+            "test_a_run_is_named_by_the_beginning_of_its_id_and_a_wrong_name_says_what_to_do",
+        ),
+    ),
+    row(
         "client:undo",
         "design 22",
         "undo takes back an open run and later an ended one, and a cancelled run still tells how it ended",

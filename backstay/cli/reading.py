@@ -1,0 +1,114 @@
+"""The command `result`: what a run found, with the stored answers of its steps."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from backstay.cli.exit_codes import ENDED
+from backstay.cli.flags import Output, Workflow
+from backstay.cli.session import find, session
+from backstay.cli.terminal import Terminal
+from backstay.client import Run
+from backstay.errors import BackstayError, SettingsInvalid, TaskInvalid
+from backstay.shown import one_line
+from backstay.task.event import Event
+
+_CALLS = frozenset({"action.called", "action.failed", "program.ended"})
+Step = Annotated[int | None, Parameter(help="Show the whole answers of this step instead of the end of the run.")]
+OutputFile = Annotated[Path | None, Parameter(help="Write the result to this file, as JSON, instead of stdout.")]
+
+
+async def result(
+    workflow: Workflow, *, step: Step = None, output_file: OutputFile = None, output: Output = "text"
+) -> int:
+    """Show what a run found: its summary and outputs, or with --step what the calls of one step answered."""
+    terminal = Terminal()
+    async with session() as backstay:
+        run = await find(backstay, workflow)
+        if step is not None:
+            calls = await _calls(run, step)
+            code, data, lines = 0, {"workflow_id": run.id, "step": step, "calls": calls}, _call_lines(calls)
+        else:
+            if await run.is_open():
+                raise TaskInvalid(f"workflow: {run.id} is still open; follow it with `backstay attach`, or give --step")
+            ended = await run.result()
+            code = ENDED[ended.outcome]
+            data = ended.plain() | {"raw_outputs": await _whole(run, ended.raw_outputs)}
+            lines = _lines(data)
+    if output_file is not None:
+        _write(output_file, data)
+        terminal.say(f"written to {output_file}", "green")
+    else:
+        terminal.results(output, data, lines)
+    return code
+
+
+async def _calls(run: Run, step: int) -> list[dict[str, Any]]:
+    """Return the calls of a step with their stored answers; raises TaskInvalid for a step without calls."""
+    events = [event async for event in run.stored_events() if event.name in _CALLS]
+    found = [event for event in events if event.step_index == step]
+    if not found:
+        known = ", ".join(map(str, sorted({event.step_index for event in events}))) or "none"
+        raise TaskInvalid(f"--step: step {step} made no call; the steps with calls are: {known}")
+    return [await _call(run, event) for event in found]
+
+
+async def _call(run: Run, event: Event) -> dict[str, Any]:
+    ref = event.data.get("summary_ref")
+    return {
+        "tool": event.data.get("tool", "program"),
+        "request": event.data.get("request"),
+        "success": event.name == "action.called" or bool(event.data.get("success")),
+        "text": event.text,
+        "ref": ref,
+        "answer": None if ref is None else await run.read(ref),
+    }
+
+
+async def _whole(run: Run, outputs: Any) -> Any:
+    """Return the outputs with what is stored apart put in its place."""
+    match outputs:
+        case {"ref": str(ref), "note": str()}:
+            return await run.read(ref)
+        case {"steps": list(steps)}:
+            return {**outputs, "steps": [await _read_step(run, step) for step in steps]}
+        case _:
+            return outputs
+
+
+async def _read_step(run: Run, step: Any) -> Any:
+    if not isinstance(step, dict) or not step.get("ref"):
+        return step
+    try:
+        return {**step, "data": await run.read(str(step["ref"]))}
+    except BackstayError as error:
+        return {**step, "data": None, "error": step.get("error") or str(error)}
+
+
+def _lines(data: dict[str, Any]) -> Iterator[str]:
+    yield f"{data['workflow_id']}: {data['outcome']}"
+    if data["final_summary"]:
+        yield data["final_summary"]
+    if data["error"]:
+        yield f"{data['error']['type']}: {data['error']['message']}"
+    if data["raw_outputs"]:
+        yield json.dumps(data["raw_outputs"], indent=2, ensure_ascii=False)
+
+
+def _call_lines(calls: list[dict[str, Any]]) -> Iterator[str]:
+    for call in calls:
+        yield f"{call['tool']} {call['request'] or ''}".rstrip()
+        if not call["success"]:
+            yield f"  failed: {one_line(call['text'], 500)}"
+        if call["answer"] is not None:
+            yield json.dumps(call["answer"], indent=2, ensure_ascii=False)
+
+
+def _write(path: Path, data: Any) -> None:
+    try:
+        path.write_text(f"{json.dumps(data, indent=2)}\n", encoding="utf-8")
+    except OSError as error:
+        raise SettingsInvalid(f"--output-file: {path} cannot be written: {error.strerror}") from None

@@ -1,0 +1,103 @@
+"""Read stored payloads and events of a run, a page at a time."""
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+from pydantic import Field, model_validator
+
+from backstay.canonical import canonical
+from backstay.errors import ArgumentsInvalid
+from backstay.frozen import Frozen
+from backstay.task.event import Event
+
+PAGE_BYTES = 100 * 1024
+
+
+class Reading(Frozen):
+    """Say what to read: a stored payload by its `ref`, or the events `after` a number."""
+
+    ref: str | None = Field(default=None, max_length=200)
+    after: int | None = Field(default=None, strict=True, ge=0)
+    path: str = Field(default="", max_length=1000)
+    """Where in the payload, such as `invoices.3.total`."""
+    offset: int = Field(default=0, strict=True, ge=0)
+    """The first item of a list, or the first character of a text."""
+    limit: int | None = Field(default=None, strict=True, ge=1)
+    """The most items or characters; a page holds 100 KiB at most all the same."""
+
+    @model_validator(mode="after")
+    def _names_one(self) -> Self:
+        if (self.ref is None) == (self.after is None):
+            raise ValueError('give either "ref" or "after"')
+        if self.after is not None and (self.path or self.offset):
+            raise ValueError('"path" and "offset" go with "ref"')
+        return self
+
+
+class Page(Frozen):
+    """Hold a part of a payload, or events."""
+
+    value: Any = None
+    events: tuple[Event, ...] = ()
+    total: int = 0
+    """Of a list, its items; of a text, its characters; of events, the highest number so far."""
+    next: int | None = None
+    """The `offset`, or `after`, of the next page; null on the last one."""
+
+    def answer(self, reading: Reading) -> dict[str, Any]:
+        """Return it as other programs read it."""
+        plain = self.plain()
+        del plain["events" if reading.ref is not None else "value"]
+        return plain
+
+
+def page_of(value: Any, reading: Reading) -> Page:
+    """Return a part of a payload that is not larger than a page.
+
+    A record that is larger is read as its JSON text. Raises ArgumentsInvalid for a single item that is larger.
+    """
+    match value:
+        case list():
+            return _items(value, reading)
+        case str():
+            return _text(value, reading)
+        case _ if len(whole := canonical(value).encode("utf-8", "surrogatepass")) > PAGE_BYTES:
+            return _text(whole.decode("utf-8", "replace"), reading)
+        case _:
+            return Page(value=value, total=1)
+
+
+def page_of_events(events: Sequence[Event], last: int, reading: Reading) -> Page:
+    """Return the first events that fit a page; `last` is the number of the last one that there is."""
+    taken = tuple(events[: _fitting([event.plain() for event in events], reading.limit)])
+    more = bool(taken) and taken[-1].n < last
+    return Page(events=taken, total=last, next=taken[-1].n if more else None)
+
+
+def _items(value: list[Any], reading: Reading) -> Page:
+    rest = value[reading.offset :]
+    count = _fitting(rest, reading.limit)
+    if rest and not count:
+        place = f"{reading.path}.{reading.offset}".lstrip(".")
+        raise ArgumentsInvalid(f"path: item {reading.offset} is larger than a page; read path {place!r}")
+    end = reading.offset + count
+    return Page(value=rest[:count], total=len(value), next=end if end < len(value) else None)
+
+
+def _text(value: str, reading: Reading) -> Page:
+    end = len(value) if reading.limit is None else reading.offset + reading.limit
+    part = value[reading.offset : min(end, reading.offset + PAGE_BYTES)]
+    while len(canonical(part).encode("utf-8", "surrogatepass")) > PAGE_BYTES:
+        part = part[: len(part) // 2]
+    end = reading.offset + len(part)
+    return Page(value=part, total=len(value), next=end if end < len(value) else None)
+
+
+def _fitting(items: Sequence[Any], limit: int | None) -> int:
+    """Return how many of the items fit a page."""
+    size = 0
+    for count, item in enumerate(items if limit is None else items[:limit]):
+        size += len(canonical(item).encode("utf-8", "surrogatepass")) + 1
+        if size > PAGE_BYTES:
+            return count
+    return len(items) if limit is None else min(limit, len(items))

@@ -1,0 +1,63 @@
+"""The command `result`, and the ways to name a run."""
+
+import json
+
+import pytest
+
+from tests.cli.commands import environment_of, forked
+
+
+@pytest.fixture
+def run(opened, nursery, tmp_path):
+    async def run(*arguments, **more):
+        return await forked(nursery, *arguments, environment=environment_of(opened, **more), folder=tmp_path)
+
+    return run
+
+
+@pytest.fixture
+def plan(tmp_path):
+    steps = [
+        {"tool": "mail.list_customers", "arguments": {"limit": 2}},
+        {"tool": "mail.send_email", "arguments": {"to": "no address", "subject": "s", "body": "b"}},
+    ]
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps({"steps": [steps[0], steps[1] | {"continue_on_failure": True}]}), encoding="utf-8")
+    return path
+
+
+async def test_the_answers_of_a_plan_are_read_whole_or_by_step_and_a_failed_call_says_so(run, plan, tmp_path):
+    started = await run("run", "--plan", str(plan), "--yes", "--id", "reading-plan")
+    assert started.code == 0
+
+    whole = json.loads((await run("result", "reading-plan", "--output", "json")).out)
+    assert [step["success"] for step in whole["raw_outputs"]["steps"]] == [True, False]
+    assert len(whole["raw_outputs"]["steps"][0]["data"]["customers"]) == 2
+
+    step = await run("result", "last", "--step", "1")
+    assert step.out.splitlines()[0] == 'mail.list_customers {"limit":2}'
+    assert '"customers": [' in step.out
+    failed = await run("result", "reading-pl", "--step", "2")
+    assert "  failed: mail.send_email: " in failed.out
+    file = tmp_path / "out.json"
+    assert (await run("result", "reading-plan", "--step", "1", "--output-file", str(file))).out == ""
+    assert json.loads(file.read_text(encoding="utf-8"))["calls"][0]["tool"] == "mail.list_customers"
+
+
+async def test_a_run_is_named_by_the_beginning_of_its_id_and_a_wrong_name_says_what_to_do(run, scripts):
+    for name in ("named-one", "named-two"):
+        started = await run("run", scripts.task()["text"], "--id", name, "--detach")
+        assert (started.code, started.out) == (0, f"{name}\n")
+        assert f"backstay attach {name}" in started.err
+        assert (await run("attach", name)).code == 0
+
+    assert "outcome completed" in (await run("show", "named-o")).out
+    unclear = await run("result", "named-")
+    assert unclear.code == 2
+    assert "several runs begin with named-" in unclear.err
+    missing = await run("result", "named-one", "--step", "7")
+    assert (missing.code, "step 7 made no call" in missing.err) == (2, True)
+    assert (await run("result", "nobody-of-that-name")).code != 0
+    quoted = await run("result", "x' OR WorkflowId != '")
+    assert quoted.code != 0
+    assert "several runs" not in quoted.err
