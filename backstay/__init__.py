@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from backstay.digests.digest import summarize_payload
     from backstay.errors import BackstayError
     from backstay.library import execute_mcp_task
+    from backstay.python_tools.context import CallRefused, Declined, Retry, ToolContext, ToolError
+    from backstay.python_tools.tool import tool
     from backstay.redaction.redactor import redact_payload
     from backstay.task.event import Event
     from backstay.task.plan import Plan, PlanStep
@@ -26,21 +28,27 @@ __all__ = [
     "Backstay",
     "BackstayError",
     "Budget",
+    "CallRefused",
     "CallVerdict",
+    "Declined",
     "Event",
     "Outcome",
     "Plan",
     "PlanStep",
     "Result",
+    "Retry",
     "Run",
     "State",
     "Status",
     "Task",
+    "ToolContext",
+    "ToolError",
     "Verdict",
     "connect",
     "execute_mcp_task",
     "redact_payload",
     "summarize_payload",
+    "tool",
 ]
 
 _HOMES = {
@@ -51,6 +59,8 @@ _HOMES = {
     "errors": ("BackstayError",),
     "task.event": ("Event",),
     "library": ("execute_mcp_task",),
+    "python_tools.context": ("CallRefused", "Declined", "Retry", "ToolContext", "ToolError"),
+    "python_tools.tool": ("tool",),
     "task.plan": ("Plan", "PlanStep"),
     "redaction.redactor": ("redact_payload",),
     "task.result": ("Outcome", "Result"),

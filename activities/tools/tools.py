@@ -24,6 +24,7 @@ from backstay.errors import (
     ToolNotFound,
     ToolUnavailable,
 )
+from backstay.policies.policy import on_its_way
 from backstay.provenance.index import Index, texts_in
 from backstay.provenance.lookup import Lookup
 from backstay.provenance.source import Source, Sources
@@ -39,7 +40,7 @@ from toolbox.configuration.meaning import Meaning, judge
 from toolbox.configuration.template import holds, render
 from toolbox.manifest.builder import masked
 from toolbox.providers.elicitation import InputResponse
-from toolbox.providers.provider import NotSent
+from toolbox.providers.provider import Caller, NotSent
 
 _PREVIEWED = 20_000
 """Characters of all diffs of one request; every query answer must stay under 128 KiB."""
@@ -202,6 +203,7 @@ class Tools(Activities):
                     on_progress=tell,
                     reply=reply,
                     workspace_access=workspace_access_of(ask),
+                    caller=_caller(ask),
                 )
             )
             undo: BoundUndo | None = None
@@ -247,6 +249,7 @@ class Tools(Activities):
                 on_progress=await self._teller(run),
                 reply=reply,
                 workspace_access=workspace_access_of(ask),
+                caller=_caller(ask),
             )
         except NotSent as error:
             raise ToolUnavailable(str(error), retry_after=error.retry_after_s) from error
@@ -301,7 +304,11 @@ class Tools(Activities):
             return None
         try:
             answer = await self.toolbox.call(
-                checker, arguments, deadline_s=ask.deadline_s, workspace_access=workspace_access_of(ask)
+                checker,
+                arguments,
+                deadline_s=ask.deadline_s,
+                workspace_access=workspace_access_of(ask),
+                caller=_caller(ask),
             )
         except (NotSent, OutcomeUnknown, ToolUnavailable):
             return None
@@ -312,6 +319,9 @@ class Tools(Activities):
         row = await self._row(ask)
         tool, arguments = await self._compensation(ask)
         catalog, definition = await self._definition(ask, tool)
+        if (ruling := next(on_its_way(self.resources.policy, definition.tool, purpose="undo"), None)) is not None:
+            # The workflow rules on the name of the compensation, which is all it knows of it.
+            raise CompensationFailed(f"{ruling.rule}: only rules that name {tool} can ask about it")
         await require_valid(definition, arguments)
         intent = _intent(ask, row.n, tool, digest_of(arguments), row.step)
         return await self._send(ask, intent, catalog, definition, arguments)
@@ -356,6 +366,10 @@ class Tools(Activities):
             raise ToolUnavailable(f"{provider}: {catalog.unavailable[provider]}")
         close = ", ".join(hit.tool for hit in catalog.search(tool, limit=3)) or "none"
         raise ToolNotFound(f"there is no tool {tool[:100]}; the closest are: {close}")
+
+
+def _caller(ask: calls.CallTool) -> Caller:
+    return Caller(user_id=ask.user_id, session_id=ask.session_id or "")
 
 
 def _intent(

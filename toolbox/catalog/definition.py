@@ -122,6 +122,7 @@ def define(
         content=declaration.content,
         egress=listed.annotations.open_world is True if declaration.egress is None else declaration.egress,
         secret_arguments=tuple(declaration.secret_arguments),
+        calls=listed.calls,
     )
     return Definition(
         tool=tool,

@@ -11,27 +11,28 @@ MAIL = {"to": "Ana <ana@example.com>; bo@example.com", "subject": "Hi\tyou", "bo
 
 @pytest.fixture
 def acting(opened, tmp_path, servers):
-    """Open a toolbox with a server for mail and chat in one shape, and actions over it."""
+    """Open a toolbox with a server for mail and chat in one shape, and tools in Python over it."""
 
     def open_with(shape, **configuration):
         server = {"command": "python", "args": [str(servers / "people.py"), shape]}
         names = {"gmail": {"provider": "people", "shape": shape}, "slack": {"provider": "people", "shape": shape}}
-        return opened(tmp_path, {"mcpServers": {"people": server}, "actions": names, **configuration})
+        return opened(tmp_path, {"mcpServers": {"people": server}, "python": names, **configuration})
 
     return open_with
 
 
 @pytest.fixture
 def own(opened, tmp_path, servers):
-    """Open a toolbox with actions from a file, over a plain server."""
+    """Open a toolbox with tools in Python from a file, over a plain server."""
 
     def open_with(source, **entry):
         (tmp_path / "own.py").write_text(
-            "import asyncio\nfrom typing import Any\nfrom toolbox.actions import ActionError, Tools, action\n" + source
+            "import asyncio\nfrom typing import Any\nfrom backstay import Retry, ToolContext, ToolError, tool\n"
+            + source
         )
         server = {"command": "python", "args": [str(servers / "people.py"), "plain"]}
         entry = {"module": "own.py", "provider": "people", **entry}
-        return opened(tmp_path, {"mcpServers": {"people": server}, "actions": {"own": entry}})
+        return opened(tmp_path, {"mcpServers": {"people": server}, "python": {"own": entry}})
 
     return open_with
 
@@ -53,7 +54,7 @@ async def call(toolbox, name, arguments, *, intent=None, deadline_s=60, effect_i
 
 
 @pytest.mark.parametrize("shape", ["plain", "composio"])
-async def test_one_action_fits_servers_that_name_things_differently(acting, shape):
+async def test_one_function_fits_servers_that_name_things_differently(acting, shape):
     intent = Intent()
     async with acting(shape) as toolbox:
         sent = await call(toolbox, "gmail.send_email", MAIL, intent=intent, effect_id="run/1")
@@ -70,13 +71,13 @@ async def test_one_action_fits_servers_that_name_things_differently(acting, shap
     assert intent.committed == 2
 
 
-async def test_actions_say_their_own_danger_and_how_they_are_undone(acting):
+async def test_functions_say_their_own_danger_and_how_they_are_undone(acting):
     async with acting("composio") as toolbox:
         catalog = await toolbox.catalog("anyone")
         safety = {
             name: definition.tool.safety
             for name, definition in catalog.definitions.items()
-            if definition.provider != "people"
+            if definition.provider != "people" and not definition.hidden
         }
         assert safety == {
             "gmail.search": Safety.READ_ONLY,
@@ -88,19 +89,20 @@ async def test_actions_say_their_own_danger_and_how_they_are_undone(acting):
         post = catalog.definitions["slack.post_message"]
         undo = catalog.undo_of(post)
         posted = await call(toolbox, "slack.post_message", {"channel": "general", "text": "t"}, intent=Intent())
-        arguments = render(post.declaration.undo.arguments, {"result": posted.data, "arguments": {}, "effect": {}})
+        given = {"result": posted.data, "arguments": {"channel": "general"}, "effect": {}}
+        arguments = render(post.declaration.undo.arguments, given)
         undone = await call(toolbox, undo.name, arguments, intent=Intent())
     assert undone.data["deleted"] == ["general", "1.5"]
 
 
-async def test_an_action_is_offered_only_where_its_tool_is(acting):
+async def test_a_function_is_offered_only_where_the_tools_that_it_calls_are(acting):
     async with acting("plain") as toolbox:
         catalog = await toolbox.catalog("anyone")
         assert [name for name in sorted(catalog.definitions) if name.startswith("slack.")] == ["slack.post_message"]
         assert catalog.definitions["slack.post_message"].tool.undo is None or (
             catalog.undo_of(catalog.definitions["slack.post_message"]) is None
         )
-    async with acting("plain", actions={"gmail": {"provider": "people", "shape": "composio"}}) as toolbox:
+    async with acting("plain", python={"gmail": {"provider": "people", "shape": "composio"}}) as toolbox:
         catalog = await toolbox.catalog("anyone")
         assert catalog.unavailable == {"gmail": "people offers none of GMAIL_FETCH_EMAILS, GMAIL_SEND_EMAIL"}
 
@@ -124,22 +126,22 @@ async def test_arguments_that_mean_nothing_are_refused_before_the_server_sees_th
 
 
 @pytest.mark.parametrize("shape", ["plain", "composio"])
-async def test_what_the_server_refuses_the_action_refuses(acting, shape):
+async def test_what_the_server_refuses_the_function_refuses(acting, shape):
     async with acting(shape) as toolbox:
         answer = await call(toolbox, "gmail.send_email", MAIL | {"subject": "refuse"}, intent=Intent())
     assert not answer.success
     assert answer.error.endswith("the mailbox is full")
 
 
-async def test_a_write_without_an_answer_is_unknown_whatever_the_action_makes_of_it(acting, own):
+async def test_a_write_without_an_answer_is_unknown_whatever_the_function_makes_of_it(acting, own):
     async with acting("plain") as toolbox:
         with pytest.raises(OutcomeUnknown):
             await call(toolbox, "gmail.send_email", MAIL | {"subject": "die"}, intent=Intent())
     hiding = (
-        "@action()\n"
-        "async def send_email(tools: Tools) -> str:\n"
+        "@tool(writes=['send_email'])\n"
+        "async def send_email(context: ToolContext) -> str:\n"
         "    try:\n"
-        "        await tools.write('send_email', to=['a@b.c'], subject='die', body='')\n"
+        "        await context.write('send_email', to=['a@b.c'], subject='die', body='')\n"
         "    except Exception:\n"
         "        return 'all is well'\n"
     )
@@ -148,28 +150,28 @@ async def test_a_write_without_an_answer_is_unknown_whatever_the_action_makes_of
             await call(toolbox, "own.send_email", {}, intent=Intent())
 
 
-async def test_an_action_writes_once_and_what_was_written_stands_when_the_action_fails_after_it(own):
+async def test_a_function_writes_once_and_what_was_written_stands_when_it_fails_after_it(own):
     source = (
         "SEND = {'to': ['a@b.c'], 'subject': 's', 'body': ''}\n"
-        "@action(calls=('send_email',))\n"
-        "async def twice(tools: Tools) -> Any:\n"
-        "    await tools.write('send_email', **SEND)\n"
-        "    await tools.write('send_email', **SEND)\n"
-        "@action(calls=('send_email', 'search_emails'))\n"
-        "async def stumble(tools: Tools) -> Any:\n"
-        "    await tools.read('search_emails', query='q', limit=1)\n"
-        "    await tools.write('send_email', **SEND)\n"
+        "@tool(writes=['send_email'])\n"
+        "async def twice(context: ToolContext) -> Any:\n"
+        "    await context.write('send_email', **SEND)\n"
+        "    await context.write('send_email', **SEND)\n"
+        "@tool(reads=['search_emails'], writes=['send_email'])\n"
+        "async def stumble(context: ToolContext) -> Any:\n"
+        "    await context.read('search_emails', query='q', limit=1)\n"
+        "    await context.write('send_email', **SEND)\n"
         "    return 1 / 0\n"
-        "@action(calls=('send_email',))\n"
-        "async def together(tools: Tools) -> Any:\n"
-        "    await asyncio.gather(*(tools.write('send_email', **SEND) for _ in range(3)))\n"
-        "@action(calls=('send_email',))\n"
-        "async def leave(tools: Tools) -> Any:\n"
-        "    globals()['left'] = asyncio.create_task(tools.write('send_email', **SEND))\n"
+        "@tool(writes=['send_email'])\n"
+        "async def together(context: ToolContext) -> Any:\n"
+        "    await asyncio.gather(*(context.write('send_email', **SEND) for _ in range(3)))\n"
+        "@tool(writes=['send_email'])\n"
+        "async def leave(context: ToolContext) -> Any:\n"
+        "    globals()['left'] = asyncio.create_task(context.write('send_email', **SEND))\n"
         "    await asyncio.sleep(0)\n"
-        "@action(calls=('send_email',))\n"
-        "async def count(tools: Tools) -> Any:\n"
-        "    return await tools.read('search_emails', query='q', limit=1)\n"
+        "@tool(writes=['send_email'])\n"
+        "async def count(context: ToolContext) -> Any:\n"
+        "    return await context.read('search_emails', query='q', limit=1)\n"
     )
     intent = Intent()
     async with own(source) as toolbox:
@@ -179,7 +181,7 @@ async def test_an_action_writes_once_and_what_was_written_stands_when_the_action
         undeclared = await call(toolbox, "own.count", {}, intent=intent)
         together = await call(toolbox, "own.together", {}, intent=intent)
         left = await call(toolbox, "own.leave", {}, intent=intent)
-    assert "add it to `calls`" in undeclared.error
+    assert "add it to `reads`" in undeclared.error
     assert (together.success, together.data["message_id"]) == (True, "m1")
     assert left.success
     assert intent.committed == 5
@@ -189,10 +191,10 @@ async def test_a_function_is_a_tool_with_the_schema_of_its_signature(own):
     source = (
         "from pydantic import BaseModel\n"
         "class Line(BaseModel):\n    item: str\n    count: int = 1\n"
-        "@action(safety='read_only')\n"
+        "@tool(safety='read_only')\n"
         "async def total(lines: list[Line], tax: float | None = None) -> dict[str, Any]:\n"
         "    '''Add up an order.'''\n"
-        "    if tax == 3:\n        raise ActionError('no such tax')\n"
+        "    if tax == 3:\n        raise ToolError('no such tax')\n"
         "    if tax == 4:\n        await asyncio.sleep(600)\n"
         "    return {'count': sum(line.count for line in lines)} if tax is None else {'tax': 1 / tax}\n"
     )
@@ -209,13 +211,13 @@ async def test_a_function_is_a_tool_with_the_schema_of_its_signature(own):
         slow = await call(toolbox, "own.total", {"lines": [], "tax": 4}, deadline_s=0.2)
         assert [answer.error for answer in (refused, failed, slow)] == [
             "no such tax",
-            "the action failed: ZeroDivisionError",
+            "the tool failed: ZeroDivisionError",
             "not done within 0.2 s",
         ]
 
 
 async def test_an_effect_of_a_function_alone_is_unknown_when_the_function_breaks(own):
-    source = "@action()\nasync def pay(amount: int) -> float:\n    return 1 / amount\n"
+    source = "@tool()\nasync def pay(amount: int) -> float:\n    return 1 / amount\n"
     intent = Intent()
     async with own(source, provider=None) as toolbox:
         with pytest.raises(OutcomeUnknown):
@@ -234,18 +236,18 @@ async def test_what_the_intent_raises_comes_out_as_it_is(acting, own):
     async with acting("plain") as toolbox:
         with pytest.raises(HeldError):
             await call(toolbox, "gmail.send_email", MAIL, intent=hold)
-    async with own("@action()\nasync def pay() -> int:\n    return 1\n", provider=None) as toolbox:
+    async with own("@tool()\nasync def pay() -> int:\n    return 1\n", provider=None) as toolbox:
         with pytest.raises(HeldError):
             await call(toolbox, "own.pay", {}, intent=hold)
 
 
-async def test_a_tool_that_changes_behind_an_action_changes_the_action(opened, tmp_path, raw):
+async def test_a_tool_that_changes_behind_a_function_changes_the_function(opened, tmp_path, raw):
     def tool(description):
         return {"name": "send_email", "description": description, "inputSchema": {"type": "object"}}
 
     entry = raw(tools=[tool("one")], answers={})
-    actions = {"gmail": {"provider": "raw", "shape": "plain"}}
-    async with opened(tmp_path, {"mcpServers": {"raw": entry}, "actions": actions}) as toolbox:
+    python = {"gmail": {"provider": "raw", "shape": "plain"}}
+    async with opened(tmp_path, {"mcpServers": {"raw": entry}, "python": python}) as toolbox:
         definition = (await toolbox.catalog("anyone")).definitions["gmail.send_email"]
         raw(tools=[tool("two")], answers={})
         await toolbox._providers["raw"]._connection.close()
@@ -255,10 +257,10 @@ async def test_a_tool_that_changes_behind_an_action_changes_the_action(opened, t
         assert changed.tool.definition != definition.tool.definition
 
 
-async def test_an_action_over_a_server_that_is_gone_is_unavailable_for_its_reason(opened, tmp_path):
+async def test_a_function_over_a_server_that_is_gone_is_unavailable_for_its_reason(opened, tmp_path):
     configuration = {
         "mcpServers": {"people": {"command": "no-such-command"}, "off": {"command": "x", "disabled": True}},
-        "actions": {"gmail": {"provider": "people"}, "slack": {"provider": "off"}},
+        "python": {"gmail": {"provider": "people"}, "slack": {"provider": "off"}},
     }
     async with opened(tmp_path, configuration) as toolbox:
         catalog = await toolbox.catalog("anyone")
@@ -267,36 +269,51 @@ async def test_an_action_over_a_server_that_is_gone_is_unavailable_for_its_reaso
 
 
 @pytest.mark.parametrize(
-    ("actions", "said"),
+    ("python", "said"),
     [
-        ({"gmail": {}}, "actions.gmail.provider: search calls tools; name the server"),
-        ({"gmail": {"provider": "x"}}, "actions.gmail.provider: unknown provider 'x' (known: people)"),
-        ({"people": {"provider": "people", "module": "gmail"}}, "actions.people: this name belongs to another"),
-        ({"fax": {"provider": "people"}}, "no bundled actions of this name (known: gmail, slack)"),
+        ({"gmail": {}}, "python.gmail.provider: search calls tools; name the server"),
+        ({"gmail": {"provider": "x"}}, "python.gmail.provider: unknown provider 'x' (known: people)"),
+        ({"people": {"provider": "people", "module": "gmail"}}, "python.people: this name belongs to another"),
+        ({"fax": {"provider": "people"}}, "has tools of this name (known: gmail, slack); give `module`"),
         (
             {"gmail": {"provider": "people", "shape": "odd"}},
-            "actions.gmail.shape: unknown 'odd' (known: plain, composio)",
+            "python.gmail.shape: unknown 'odd' (known: plain, composio)",
         ),
         (
             {"gmail": {"provider": "people", "shape": {"sned": {"tool": "x"}}}},
-            "actions.gmail.shape.sned: no action calls",
+            "python.gmail.shape.sned: no tool calls",
         ),
         (
             {"gmail": {"provider": "people", "shape": {"search": {"tool": "x", "arguments": {"q": "{{ qery }}"}}}}},
-            "actions.gmail.shape.search.arguments: 'qery' is not known",
+            "python.gmail.shape.search.arguments: 'qery' is not known",
         ),
-        ({"own": {"module": "gone.py"}}, "actions.own.module: 'gone.py' cannot be loaded: FileNotFoundError"),
-        ({"own": {"module": "empty.py"}}, "defines no function with @action"),
-        ({"own": {"module": "bad.py"}}, "action plain: write `async def`"),
-        ({"own": {"module": "untyped.py"}}, "action odd: its signature cannot be turned into a schema: n has no type"),
+        ({"own": {"module": "gone.py"}}, "python.own.module: 'gone.py' cannot be loaded: FileNotFoundError"),
+        ({"own": {"module": "empty.py"}}, "defines no function with @tool"),
+        ({"own": {"module": "bad.py"}}, "python.own.module: 'bad.py': tool plain: transactional: there is no undo"),
+        ({"own": {"module": "leaves.py"}}, "python.own.module: 'leaves.py' cannot be loaded: SystemExit: 3"),
+        ({"own": {"module": "again.py"}}, "python.own.module: tool odd: retries: a write is made again only if"),
+        ({"own": {"module": "twins.py"}}, "tool even: two functions have this name"),
+        ({"own": {"module": "alone.py"}}, "tool odd: it calls tools; give it a parameter of the type ToolContext"),
+        ({"own": {"module": "verifies.py"}}, "tool odd: verify: it has `writes`, but it may only read"),
+        ({"own": {"module": "untyped.py"}}, "tool odd: its signature cannot be turned into a schema: n has no type"),
     ],
 )
-async def test_what_is_wrong_with_actions_is_named_with_field_and_fix(opened, tmp_path, actions, said):
-    head = "from toolbox.actions import action\n"
+async def test_what_is_wrong_with_python_is_named_with_field_and_fix(opened, tmp_path, python, said):
+    head = "from backstay import tool\n"
     (tmp_path / "empty.py").touch()
-    (tmp_path / "bad.py").write_text(f"{head}@action()\ndef plain() -> int:\n    return 1\n")
-    (tmp_path / "untyped.py").write_text(f"{head}@action()\nasync def odd(n) -> int:\n    return 1\n")
+    odd, verify = "def odd() -> int:\n    return 1\n", "@tool(writes=['x'])\nasync def sure(r, a, c): ...\n"
+    files = {
+        "bad": "@tool(transactional=True)\ndef plain() -> int:\n    return 1\n",
+        "leaves": "raise SystemExit(3)\n",
+        "again": f"@tool(retries=2)\n{odd}",
+        "twins": f"@tool('even')\n{odd}@tool\n{odd.replace('odd', 'even')}",
+        "alone": f"@tool(reads=['x'], safety='read_only')\n{odd}",
+        "verifies": f"{verify}@tool(verify=sure)\n{odd}",
+        "untyped": "@tool\nasync def odd(n) -> int:\n    return 1\n",
+    }
+    for name, source in files.items():
+        (tmp_path / f"{name}.py").write_text(head + source)
     with pytest.raises(ToolboxInvalid) as caught:
-        async with opened(tmp_path, {"mcpServers": {"people": {"command": "x"}}, "actions": actions}):
+        async with opened(tmp_path, {"mcpServers": {"people": {"command": "x"}}, "python": python}):
             pass
     assert said in str(caught.value)
