@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from backstay.errors import ToolChanged
+from backstay.python_tools.safety import Ask, Deny, ProposedCall
 from toolbox.catalog.catalog import Catalog, build
 from toolbox.catalog.definition import Definition, define
 from toolbox.catalog.naming import file_name, is_presentable
@@ -26,6 +27,7 @@ from toolbox.providers.listing import ListedTool, Listing
 from toolbox.providers.provider import Call, Caller, Provider, Sent, WorkspaceAccess
 from toolbox.python_tools.load import load_tools
 from toolbox.python_tools.provider import PythonProvider
+from toolbox.python_tools.safety import SafetyPolicies, load_safety
 from toolbox.schema import too_large
 from toolbox.workspace.provider import WorkspaceHost, WorkspaceProvider, workspace_providers
 
@@ -36,9 +38,14 @@ class Toolbox:
     """List and call the tools of all providers; a connection is opened when it is first needed."""
 
     def __init__(
-        self, configuration: Configuration, providers: Mapping[str, Provider], secrets: frozenset[str] = frozenset()
+        self,
+        configuration: Configuration,
+        providers: Mapping[str, Provider],
+        secrets: frozenset[str] = frozenset(),
+        safety: SafetyPolicies | None = None,
     ) -> None:
         self._configuration = configuration
+        self._safety = safety or SafetyPolicies()
         self._providers = dict(providers)
         self.secrets = secrets
         """Values that must never be shown; at least 8 bytes each."""
@@ -103,6 +110,17 @@ class Toolbox:
             caller=caller or Caller(),
         )
         return await self._providers[definition.provider].call(call)
+
+    async def judge(self, definition: Definition, arguments: dict[str, Any], caller: Caller) -> Ask | Deny | None:
+        """Return what the operator's checks say against a call, with its arguments as the tool receives them."""
+        call = ProposedCall(
+            tool=definition.name,
+            safety=definition.tool.safety,
+            arguments=arguments,
+            user_id=caller.user_id,
+            session_id=caller.session_id,
+        )
+        return await self._safety.judge(call)
 
     async def preview(
         self, definition: Definition, arguments: dict[str, Any], *, deadline_s: float, workspace_access: WorkspaceAccess
@@ -204,7 +222,8 @@ async def open_toolbox(
         _open_providers, configuration, path, environment, home, confinement
     )
     builtin = {} if workspaces is None else workspace_providers(workspaces, configuration.workspace)
-    toolbox = Toolbox(configuration, providers | builtin, secrets)
+    safety = await asyncio.to_thread(load_safety, configuration.safety, path)
+    toolbox = Toolbox(configuration, providers | builtin, secrets, safety)
     try:
         yield toolbox
     finally:

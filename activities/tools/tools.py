@@ -18,6 +18,7 @@ from backstay.errors import (
     ArgumentsInvalid,
     BackstayError,
     CompensationFailed,
+    Denied,
     OutcomeUnknown,
     StoreUnavailable,
     ToolChanged,
@@ -28,25 +29,28 @@ from backstay.policies.policy import on_its_way
 from backstay.provenance.index import Index, texts_in
 from backstay.provenance.lookup import Lookup
 from backstay.provenance.source import Source, Sources
+from backstay.python_tools.safety import Deny
 from backstay.requests import PreviewedCall
 from backstay.shown import one_line
 from backstay.task.event import shown_request
 from backstay.tools.stages import Purpose, Stage, applies
-from backstay.tools.tool import ToolResult
+from backstay.tools.tool import Elicitation, ToolResult
 from store.effects.types import BoundUndo, EffectRow, Intent
 from toolbox.catalog.catalog import Catalog
 from toolbox.catalog.definition import Definition
 from toolbox.configuration.meaning import Meaning, judge
 from toolbox.configuration.template import holds, render
 from toolbox.manifest.builder import masked
-from toolbox.providers.elicitation import InputResponse
+from toolbox.providers.elicitation import ElicitationRequest, InputRequired, InputResponse
 from toolbox.providers.provider import Caller, NotSent
 
 _PREVIEWED = 20_000
 """Characters of all diffs of one request; every query answer must stay under 128 KiB."""
 _PREVIEWED_LINE = 400
 _PREVIEW_S = 20
-_REFUSALS = (ToolNotFound, ToolChanged, ArgumentsInvalid, CompensationFailed)
+_SAFETY = "backstay:safety"
+"""Marks the question of an operator's own check."""
+_REFUSALS = (ToolNotFound, ToolChanged, ArgumentsInvalid, CompensationFailed, Denied)
 """What is wrong with a call before it is sent, which is an answer."""
 
 
@@ -169,6 +173,9 @@ class Tools(Activities):
         except ArgumentsInvalid as error:
             question = await self.elicitations.again(ask, definition.provider)
             return ToolResult(success=False, error=str(error)[:500], error_type="AnswerInvalid", question=question)
+        reply, asked = await self._judged(ask, definition, arguments, reply)
+        if asked is not None:
+            return ToolResult(success=False, error="a safety policy asks first", question=asked)
         if ask.effect is None:
             return await self._read(ask, definition, arguments, reply)
         if digest_of(ask.arguments) != ask.args_digest:
@@ -176,6 +183,28 @@ class Tools(Activities):
         sealed = await self.store.blobs.of(ask.run).seal_json(arguments)
         intent = _intent(ask, ask.effect, ask.tool, ask.args_digest, ask.step, sealed=sealed)
         return await self._send(ask, intent, catalog, definition, arguments, reply=reply)
+
+    async def _judged(
+        self, ask: calls.CallTool, definition: Definition, arguments: dict[str, Any], reply: InputResponse | None
+    ) -> tuple[InputResponse | None, Elicitation | None]:
+        """Return the reply that is for the tool, and what the operator's own checks ask. Raises Denied."""
+        to_safety = reply is not None and reply.required.state == _SAFETY
+        if reply is not None and to_safety and (reply.declined or reply.content is not True):
+            raise Denied("a person did not allow what a safety policy asked about")
+        to_tool = None if to_safety else reply
+        said = await self.toolbox.judge(definition, arguments, _caller(ask))
+        row = None if said is None or ask.effect is None else await self.store.effects.get(f"{ask.run}/{ask.effect}")
+        if row is not None and row.state is not EffectState.NOT_SENT:
+            # An earlier attempt has sent it, and only what is recorded says what came of that.
+            return to_tool, None
+        if isinstance(said, Deny):
+            raise Denied(f"denied by a safety policy: {said.why}")
+        # Whoever answers the tool's own question was asked about a call that had passed.
+        if said is None or reply is not None:
+            return to_tool, None
+        request = ElicitationRequest(key="safety", message=f"a safety policy: {said.why}", form={"type": "boolean"})
+        question = InputRequired(requests=(request,), state=_SAFETY)
+        return None, await self.elicitations.keep(ask.run, definition.provider, question)
 
     async def _send(
         self,

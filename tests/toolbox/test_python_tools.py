@@ -1,10 +1,15 @@
+import asyncio
 import json
+import sys
+import threading
 
 import pytest
 
-from backstay.errors import OutcomeUnknown, ToolboxInvalid, ToolChanged
+from backstay.errors import OutcomeUnknown, ToolboxInvalid, ToolChanged, ToolUnavailable
 from backstay.tools.tool import Safety
 from toolbox.configuration.template import render
+from toolbox.providers.elicitation import InputResponse
+from toolbox.providers.provider import Caller
 
 MAIL = {"to": "Ana <ana@example.com>; bo@example.com", "subject": "Hi\tyou", "body": "b"}
 
@@ -47,10 +52,10 @@ class Intent:
         self.committed += 1
 
 
-async def call(toolbox, name, arguments, *, intent=None, deadline_s=60, effect_id=None):
+async def call(toolbox, name, arguments, *, intent=None, deadline_s=60, **more):
     definition = (await toolbox.catalog("anyone")).definitions[name]
     assert definition.validate(arguments) is None
-    return await toolbox.call(definition, arguments, deadline_s=deadline_s, before_send=intent, effect_id=effect_id)
+    return await toolbox.call(definition, arguments, deadline_s=deadline_s, before_send=intent, **more)
 
 
 @pytest.mark.parametrize("shape", ["plain", "composio"])
@@ -317,3 +322,152 @@ async def test_what_is_wrong_with_python_is_named_with_field_and_fix(opened, tmp
         async with opened(tmp_path, {"mcpServers": {"people": {"command": "x"}}, "python": python}):
             pass
     assert said in str(caught.value)
+
+
+async def test_a_function_that_blocks_holds_up_nobody_and_is_unknown_when_it_takes_too_long(own):
+    source = (
+        "import threading\n"
+        "going = threading.Event()\n"
+        "@tool\n"
+        "def wait() -> str:\n    going.wait(60)\n    return threading.current_thread().name\n"
+        "@tool\n"
+        "async def let_go() -> None:\n    going.set()\n"
+    )
+    async with own(source, provider=None) as toolbox:
+        with pytest.raises(OutcomeUnknown) as caught:
+            await call(toolbox, "own.wait", {}, intent=Intent(), deadline_s=0.1)
+        waiting = asyncio.create_task(call(toolbox, "own.wait", {}, intent=Intent()))
+        await call(toolbox, "own.let_go", {}, intent=Intent())
+        ended = await waiting
+    assert (str(caught.value), caught.value.facts["timed_out"]) == ("not done within 0.1 s", True)
+    assert ended.data == "tool own" != threading.current_thread().name
+
+
+async def test_too_many_calls_that_never_come_back_are_refused_before_the_intent(own, monkeypatch):
+    monkeypatch.setattr("toolbox.python_tools.threads.MOST_THREADS", 1)
+    source = (
+        "import threading\n"
+        "going = threading.Event()\n"
+        "@tool\n"
+        "def hang() -> None:\n    going.wait(60)\n"
+        "@tool\n"
+        "async def let_go() -> None:\n    going.set()\n"
+    )
+    intent = Intent()
+    async with own(source, provider=None) as toolbox:
+        with pytest.raises(OutcomeUnknown):
+            await call(toolbox, "own.hang", {}, intent=intent, deadline_s=0.1)
+        with pytest.raises(ToolUnavailable, match="1 calls have not come back"):
+            await call(toolbox, "own.hang", {}, intent=intent, deadline_s=0.1)
+        await call(toolbox, "own.let_go", {}, intent=intent)
+    assert intent.committed == 2
+
+
+async def test_a_function_asks_a_person_and_runs_again_with_the_answers(own):
+    source = (
+        "@tool\n"
+        "async def book(room: str, context: ToolContext) -> Any:\n"
+        "    seats = await context.ask('How many?', int)\n"
+        "    sure = await context.ask(f'{seats} in {room}?', {'type': 'boolean'})\n"
+        "    return [seats, sure]\n"
+    )
+    intent = Intent()
+    async with own(source, provider=None) as toolbox:
+        first = (await call(toolbox, "own.book", {"room": "a"}, intent=intent)).question
+        assert (first.requests[0].message, first.requests[0].form, first.in_call) == (
+            "How many?",
+            {"type": "integer"},
+            False,
+        )
+        assert first.fault("many").startswith("answer")
+        second = (await call(toolbox, "own.book", {"room": "a"}, intent=intent, reply=InputResponse(first, 3))).question
+        assert second.requests[0].message == "3 in a?"
+        done = await call(toolbox, "own.book", {"room": "a"}, intent=intent, reply=InputResponse(second, True))
+        declined = InputResponse(second, None, declined=True)
+        refused = await call(toolbox, "own.book", {"room": "a"}, intent=intent, reply=declined)
+        other = await call(toolbox, "own.book", {"room": "b"}, intent=intent, reply=InputResponse(second, True))
+    assert done.data == [3, True]
+    assert refused.error == "a person was asked and declined"
+    assert "ask the same questions in the same order" in other.error
+
+
+async def test_nobody_is_asked_after_a_write(own):
+    source = (
+        "@tool(writes=['send_email'])\n"
+        "async def late(context: ToolContext) -> Any:\n"
+        "    await context.write('send_email', to=['a@b.c'], subject='s', body='')\n"
+        "    return await context.ask('Sure?')\n"
+    )
+    async with own(source) as toolbox:
+        answer = await call(toolbox, "own.late", {}, intent=Intent())
+    assert (answer.success, answer.question, answer.data["message_id"]) == (True, None, "m1")
+
+
+async def test_a_function_knows_its_caller_its_effect_and_the_secrets_of_its_entry(opened, tmp_path):
+    (tmp_path / "own.py").write_text(
+        "from backstay import ToolContext, tool\n"
+        "@tool\n"
+        "def tell(context: ToolContext, name: str) -> list[str]:\n"
+        "    return [context.user_id, context.session_id, context.effect_id, context.secret(name)]\n"
+    )
+    entry = {"module": "own.py", "secrets": {"key": "${KEY}"}}
+    caller = Caller(user_id="ana", session_id="s1")
+    async with opened(tmp_path, {"python": {"own": entry}}, KEY="k" * 12) as toolbox:
+        told = await call(toolbox, "own.tell", {"name": "key"}, intent=Intent(), effect_id="run/1", caller=caller)
+        unknown = await call(toolbox, "own.tell", {"name": "KEY"}, intent=Intent(), caller=caller)
+        assert told.data == ["ana", "s1", "run/1", "k" * 12]
+        assert unknown.error == "there is no secret 'KEY' (known: key); add it to `secrets` in toolbox.json"
+        assert "k" * 12 in toolbox.secrets
+
+
+async def test_answers_of_a_read_are_kept_by_user_and_arguments(own):
+    source = (
+        "calls = []\n"
+        "@tool(safety='read_only', cache=600)\n"
+        "def count(n: int) -> int:\n    calls.append(n)\n    return len(calls)\n"
+        "@tool(safety='read_only', retries=2)\n"
+        "def flaky() -> int:\n    calls.append(0)\n    return 6 // (len(calls) == 6)\n"
+    )
+    async with own(source, provider=None) as toolbox:
+        ana, bo = Caller(user_id="ana"), Caller(user_id="bo")
+        asked = [(ana, 1), (ana, 1), (bo, 1), (ana, 2), (bo, 1)]
+        seen = [(await call(toolbox, "own.count", {"n": n}, caller=caller)).data for caller, n in asked]
+        flaky = await call(toolbox, "own.flaky", {})
+    assert seen == [1, 1, 2, 3, 2]
+    assert flaky.data == 6
+
+
+async def test_tools_come_from_files_packages_modules_and_entry_points(opened, tmp_path, monkeypatch):
+    head = "from backstay import tool\n"
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").write_text("from .inner import deep\nfrom installed_tools import foreign\n")
+    (package / "inner.py").write_text(f"{head}@tool\ndef deep() -> str:\n    return __name__\n")
+    site = tmp_path / "site"
+    metadata = site / "installed_tools-1.dist-info"
+    metadata.mkdir(parents=True)
+    (site / "installed_tools.py").write_text(f"{head}@tool\ndef foreign() -> int:\n    return 7\n")
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: installed-tools\nVersion: 1\n")
+    (metadata / "entry_points.txt").write_text("[backstay.tools]\nshop = installed_tools\n")
+    monkeypatch.syspath_prepend(site)
+    entries = {"packed": {"module": "package/"}, "named": {"module": "installed_tools"}, "shop": {}}
+    async with opened(tmp_path, {"actions": entries}) as toolbox:
+        tools = sorted((await toolbox.catalog("anyone")).definitions)
+        answer = await call(toolbox, "shop.foreign", {}, intent=Intent())
+    monkeypatch.delitem(sys.modules, "installed_tools")
+    assert tools == ["named.foreign", "packed.deep", "shop.foreign"]
+    assert answer.data == 7
+
+
+async def test_both_names_of_the_section_at_once_are_refused(opened, tmp_path):
+    with pytest.raises(ToolboxInvalid, match="`actions` is another name of `python`"):
+        async with opened(tmp_path, {"actions": {}, "python": {}}):
+            pass
+
+
+async def test_what_a_function_calls_is_named_to_the_policy(acting):
+    async with acting("composio") as toolbox:
+        definitions = (await toolbox.catalog("anyone")).definitions
+    assert definitions["gmail.send_email"].tool.calls == ("people.GMAIL_SEND_EMAIL",)
+    assert definitions["slack.post_message_undo"].tool.calls == ("people.SLACK_DELETES_A_MESSAGE_FROM_A_CHAT",)
+    assert definitions["people.GMAIL_SEND_EMAIL"].tool.calls == ()

@@ -135,6 +135,8 @@ class Configuration(Strict):
     """The folder of the plugins: each folder in it that holds a cli.py is a provider of that name."""
     python: dict[ProviderName, PythonEntry] = Field(default_factory=dict)
     """Providers whose tools are Python functions; `actions` is another name of it."""
+    safety: list[Annotated[str, Field(min_length=1)]] = Field(default_factory=list)
+    """Modules with the operator's checks of calls."""
     workspace: CommandLists = Field(default_factory=CommandLists)
     """Which commands a shell may run."""
     users: dict[str, UserEntry] | None = None

@@ -96,13 +96,21 @@ def _chosen(field: str, name: str, entry: PythonEntry, folder: Path) -> ModuleTy
             f"{field}: neither backstay nor an installed package has tools of this name (known: {known}); give `module`"
         )
     named = entry.module or offered[name].value
+    return import_module(f"{field}.module", named, folder, None if entry.module is not None else offered[name])
+
+
+def import_module(field: str, named: str, folder: Path, point: EntryPoint | None = None) -> ModuleType:
+    """Return a file `x.py` or package `x/` of the folder, an installed module, or that of an entry point.
+
+    Raises ToolboxInvalid, whatever the module does.
+    """
     try:
-        return _imported(named, folder) if entry.module is not None else _module_of(offered[name])
+        return _imported(named, folder) if point is None else _module_of(point)
     except ToolboxInvalid as error:
-        raise ToolboxInvalid(f"{field}.module: {named!r}: {error}") from None
+        raise ToolboxInvalid(f"{field}: {named!r}: {error}") from None
     except (Exception, SystemExit) as error:  # a module of the operator's may fail in any way
         reason = f"{type(error).__name__}: {message_line(str(error))}"
-        raise ToolboxInvalid(f"{field}.module: {named!r} cannot be loaded: {reason}") from None
+        raise ToolboxInvalid(f"{field}: {named!r} cannot be loaded: {reason}") from None
 
 
 def _module_of(point: EntryPoint) -> ModuleType:

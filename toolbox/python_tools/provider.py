@@ -1,16 +1,13 @@
 """Functions in Python as a provider: a call runs one function, which may call tools of the provider behind it."""
 
 import asyncio
-import contextvars
-import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from backstay.canonical import digest_of
-from backstay.errors import ArgumentsInvalid, BackstayError, OutcomeUnknown, ToolChanged, ToolUnavailable
+from backstay.errors import ArgumentsInvalid, BackstayError, OutcomeUnknown, ToolChanged
 from backstay.python_tools.function import Ended
 from backstay.tools.tool import Safety
 from toolbox.configuration.shape import Shape, ShapedCall
@@ -20,9 +17,9 @@ from toolbox.providers.listing import ListedTool, Listing, ToolAnnotations
 from toolbox.providers.provider import Call, Provider
 from toolbox.python_tools.context import GRACE_S, CallContext
 from toolbox.python_tools.load import LoadedTool
+from toolbox.python_tools.threads import Threads
 from toolbox.schema import without_key
 
-_MOST_THREADS = 64
 _MOST_KEPT = 256
 _PAUSE_S = 0.2
 """Before the first repeat of a function that failed; doubled for each further one."""
@@ -57,7 +54,7 @@ class PythonProvider:
         self._seen: int | None = None
         self._offered: dict[str, _Offered] = {}
         self._listing = Listing()
-        self._threads = _Threads(name)
+        self._threads = Threads(name)
         self._kept: dict[tuple[str, ...], tuple[float, Answer]] = {}
 
     async def list(self, *, fresh: bool = False) -> Listing:
@@ -183,43 +180,3 @@ class PythonProvider:
             calls=tuple(sorted({f"{behind}.{there}" for there, _ in calls.values()})),
         )
         return _Offered(tool, calls, listed)
-
-
-class _Threads:
-    """Run functions that block in threads of their own, which a worker that stops does not wait for."""
-
-    def __init__(self, provider: str) -> None:
-        self._provider = provider
-        self._running = 0
-
-    def check(self) -> None:
-        """Raise ToolUnavailable when too many calls have not come back."""
-        if self._running >= _MOST_THREADS:
-            raise ToolUnavailable(f"{self._provider}: {self._running} calls have not come back; restart the worker")
-
-    async def run(self, function: Callable[..., Any], **given: Any) -> Any:
-        """Call the function; if nobody waits any more, it still runs to its end."""
-        loop, within = asyncio.get_running_loop(), contextvars.copy_context()
-        done: asyncio.Future[Any] = loop.create_future()
-
-        def settle(result: Any, error: BaseException | None) -> None:
-            self._running -= 1
-            if done.cancelled():
-                return
-            if error is None:
-                done.set_result(result)
-            else:
-                done.set_exception(error)
-
-        def work() -> None:
-            result, raised = None, None
-            try:
-                result = within.run(function, **given)
-            except BaseException as error:  # whatever it is belongs to whoever waits
-                raised = RuntimeError("StopIteration") if isinstance(error, StopIteration) else error
-            with suppress(RuntimeError):  # the worker has stopped
-                loop.call_soon_threadsafe(settle, result, raised)
-
-        self._running += 1
-        threading.Thread(target=work, name=f"tool {self._provider}", daemon=True).start()
-        return await done
