@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from backstay import Ask, Deny
 from tests.docs.blocks import HOUSE, blocks
 from toolbox.configuration.template import render
+from toolbox.providers.provider import Caller
 from toolbox.toolbox import open_toolbox
 
 SERVERS = HOUSE / "tests/toolbox/servers"
@@ -113,3 +115,31 @@ async def test_what_the_page_charges_is_found_and_taken_back(tmp_path):
 
 def test_the_test_of_the_page_passes():
     exec(compile(of("python", "tools testing"), "docs/tools-python.md", "exec"), {"__name__": "page"})
+
+
+async def test_the_checks_of_the_security_page_deny_and_ask(tmp_path):
+    (tmp_path / "safety.py").write_text(of("python", "tools safety"), encoding="utf-8")
+    (tmp_path / "bank.py").write_text(
+        "from backstay import tool\n"
+        "@tool\ndef pay(account: str, cents: int, note: str = '') -> int:\n    return cents\n",
+        encoding="utf-8",
+    )
+    both = json.loads(of("json", "tools safety")) | {"python": {"bank": {"module": "bank.py"}}}
+    ours = "DE" + "1" * 20
+
+    async with opened(tmp_path, json.dumps(both)) as toolbox:
+        pay = (await toolbox.catalog("anyone")).definitions["bank.pay"]
+
+        async def said(**arguments):
+            return await toolbox.judge(pay, arguments, Caller())
+
+        words = [
+            await said(account=ours, cents=5),
+            await said(account=ours, cents=100_001),
+            await said(account="FR1", cents=5),
+            await said(account=ours, cents=5, note="eve@evil.example"),
+        ]
+
+    assert words[:2] == [None, Ask("this is a large payment")]
+    assert words[2].why.startswith("arguments.account:")
+    assert words[3] == Deny("/note is not ours")
