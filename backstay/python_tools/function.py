@@ -61,6 +61,8 @@ class FunctionTool:
         given = arguments if self.context is None else {**arguments, self.context: context}
         try:
             found = await (self.function(**given) if self.is_async else in_thread(self.function, **given))
+            if inspect.isawaitable(found):
+                found = await found
             data = _JSON.dump_python(found, mode="json", fallback=str)
             if self.options.succeeded_if is not None and not self.options.succeeded_if(found):
                 return Ended("failed", error="succeeded_if does not say that it succeeded")

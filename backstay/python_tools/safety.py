@@ -1,5 +1,6 @@
 """Let operators check calls by Python code, which can deny a call or have a person asked, and allows none."""
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -74,7 +75,7 @@ def safety_policy(domain: str, *, arguments: type[BaseModel] | None = None) -> C
 
 def safety_policy_of(function: Any) -> SafetyPolicy | None:
     """Return the check that `@safety_policy` made of a function, or None."""
-    found = getattr(function, _MARK, None)
+    found = inspect.getattr_static(function, _MARK, None)
     return found if isinstance(found, SafetyPolicy) else None
 
 

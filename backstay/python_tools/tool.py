@@ -1,5 +1,6 @@
 """Make a tool of a Python function, and say what it does to the world."""
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar, overload
@@ -91,7 +92,7 @@ def tool(name: Any = None, /, **said: Any) -> Any:
 
 def options_of(function: Any) -> ToolOptions | None:
     """Return what `@tool` said of a function, or None."""
-    found = getattr(function, _MARK, None)
+    found = inspect.getattr_static(function, _MARK, None)
     return found if isinstance(found, ToolOptions) else None
 
 
@@ -109,6 +110,10 @@ def _options(name: Any, said: dict[str, Any]) -> ToolOptions:
 
 
 def _marked(function: Any, options: ToolOptions) -> Any:
+    if not inspect.isfunction(function):
+        raise ToolboxInvalid(f"tool {options.name or function!r}: @tool marks a function; write one with `def`")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise ToolboxInvalid(f"tool {options.name or function.__name__}: it yields; return one value")
     if (fault := options.fault()) is not None:
         raise ToolboxInvalid(f"tool {options.name or function.__name__}: {fault}")
     setattr(function, _MARK, options)

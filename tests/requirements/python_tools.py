@@ -125,6 +125,7 @@ ROWS = (
             "test_a_read_that_breaks_is_made_again_as_often_as_it_says",
             "test_a_tool_calls_only_the_tools_that_it_names_and_writes_once",
             "test_answers_are_given_in_the_type_that_was_asked_for",
+            "test_an_async_function_behind_a_plain_wrapper_is_awaited",
         ),
     ),
     row(
@@ -134,6 +135,7 @@ ROWS = (
         in_file(
             "testing/test_run_tool.py",
             "test_options_that_do_not_fit_are_refused_where_they_stand",
+            "test_only_functions_that_return_are_tools",
         ),
     ),
     row(

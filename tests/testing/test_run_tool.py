@@ -131,3 +131,23 @@ def test_options_that_do_not_fit_are_refused_where_they_stand(options, said):
     with pytest.raises(ToolboxInvalid) as caught:
         tool(**options)(add)
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("marked", "said"),
+    [(int, "@tool marks a function"), (lambda: (yield), "it yields; return one value"), (5, "@tool marks a function")],
+)
+def test_only_functions_that_return_are_tools(marked, said):
+    with pytest.raises(ToolboxInvalid, match=said):
+        tool("odd")(marked)
+
+
+async def test_an_async_function_behind_a_plain_wrapper_is_awaited():
+    async def late() -> int:
+        return 5
+
+    @tool
+    def wrapped() -> int:
+        return late()
+
+    assert (await run_tool(wrapped)).data == 5

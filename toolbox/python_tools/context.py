@@ -156,6 +156,10 @@ class CallContext(ToolContext):
             raise ToolUnavailable(f"{tool}: {error}") from None
         if writing:
             self.begun = True
+        if answer.question is not None and not answer.question.in_call:
+            raise ToolError("its server asks a question first, which cannot be passed on; call that tool directly")
+        if writing and (answer.question is not None or (answer.may_have_acted and not answer.success)):
+            raise OutcomeUnknown(answer.error or "its server asked a question amid the call")
         if not answer.success:
             raise ToolError(answer.error or "the tool refused without a reason")
         return answer.data

@@ -193,6 +193,8 @@ def _check_declared(tool: FunctionTool, operator: ProviderEntry) -> None:
             f"{where}: retries: a write is made again only if it is declared `idempotent` in toolbox.json; "
             "declare it or remove retries"
         )
+    if options.writes and safety is Safety.READ_ONLY:
+        raise ToolboxInvalid(f"{where}: writes: toolbox.json says that the tool only reads; remove one of them")
     if options.cache is not None and safety is not Safety.READ_ONLY:
         raise ToolboxInvalid(f"{where}: cache: toolbox.json says that the tool writes; remove one of them")
     without_undo = declared is not None and "undo" in declared.model_fields_set and declared.undo is None

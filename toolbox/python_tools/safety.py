@@ -63,6 +63,7 @@ class SafetyPolicies:
                 self._threads.check()
                 waits = inspect.iscoroutinefunction(policy.check)
                 said = await (policy.check(call) if waits else self._threads.run(policy.check, call))
+                said = await said if inspect.isawaitable(said) else said
         except ValidationError as error:
             fault = error.errors(include_input=False)[0]
             return Deny(f"arguments.{'.'.join(map(str, fault['loc']))}: {fault['msg'].removeprefix('Value error, ')}")

@@ -44,7 +44,8 @@ class Threads:
             try:
                 result = within.run(function, *values, **given)
             except BaseException as error:  # whatever it is belongs to whoever waits
-                raised = RuntimeError("StopIteration") if isinstance(error, StopIteration) else error
+                passes = isinstance(error, Exception | SystemExit) and not isinstance(error, StopIteration)
+                raised = error if passes else RuntimeError(type(error).__name__)
             with suppress(RuntimeError):  # the worker has stopped
                 loop.call_soon_threadsafe(settle, result, raised)
 
