@@ -212,7 +212,7 @@ def _check_providers(configuration: Configuration, plugins: Collection[str], eve
     for name, entry in configuration.providers.items():
         if name not in every and name not in BUILTIN:
             raise ToolboxInvalid(
-                f"providers.{name}: no server, plugin or entry of python has this name (known: {known})"
+                f"providers.{name}: there is no such server, plugin or module (known: {known})"
             )
         if entry.jail and entry.python is not None:
             raise ToolboxInvalid(f"providers.{name}.python: a jail has its own interpreter; remove this or `jail`")
