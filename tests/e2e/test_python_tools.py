@@ -11,7 +11,11 @@ from tests.engine import Scripts, ended, engine, pending
 
 EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "billing"
 SIGNATURE = "a-signature-that-nobody-sees"
-POLICY = "default: {read_only: allow, write_safe: allow, restricted_write: allow}\ndeny: [people.post_message]\n"
+POLICY = """
+default: {read_only: allow, write_safe: allow, restricted_write: allow}
+deny: [people.post_message]
+undo: {ask: ["chat.*"]}
+"""
 ODD = """
 from pathlib import Path
 from typing import Any
@@ -77,7 +81,9 @@ async def shared(temporal, tmp_path_factory):
     configuration["python"]["billing"]["secrets"] = secrets
     configuration["python"] |= {"odd": {"module": "odd.py", "secrets": secrets}, "slack": {"provider": "people"}}
     configuration |= {"safety": ["safe.py"]}
-    configuration["mcpServers"] = {"people": {"command": "python", "args": ["people.py", "plain"]}}
+    configuration["python"]["talk"] = {"provider": "chat", "module": "slack", "shape": "composio"}
+    people = {"command": "python", "args": ["people.py", "plain"]}
+    configuration["mcpServers"] = {"people": people, "chat": people | {"args": ["people.py", "composio"]}}
     toolbox = folder / "toolbox.json"
     toolbox.write_text(json.dumps(configuration), encoding="utf-8")
     scripts = Scripts()
@@ -184,3 +190,12 @@ async def test_a_rule_about_a_tool_holds_for_the_function_that_calls_it(shared):
     result = await ended(await opened.start(task))
     assert result["effects"] == []
     assert "slack.post_message calls people.post_message" in told(opened, task)
+
+
+async def test_an_undo_that_calls_a_tool_about_which_a_rule_asks_is_left_to_a_person(shared):
+    opened, scripts = shared
+    task = scripts.task(calls("talk__post_message", channel="general", text="t"), GIVES_UP)
+    result = await ended(await opened.start(task))
+    assert result["outcome"] == "rollback_failed"
+    assert [effect["state"] for effect in result["effects"]] == ["applied"]
+    assert "only rules that name talk.post_message_undo can ask about it" in json.dumps(result)

@@ -233,6 +233,7 @@ ROWS = (
         in_file(
             "e2e/test_python_tools.py",
             "test_a_rule_about_a_tool_holds_for_the_function_that_calls_it",
+            "test_an_undo_that_calls_a_tool_about_which_a_rule_asks_is_left_to_a_person",
         ),
     ),
     row(

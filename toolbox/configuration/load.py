@@ -211,9 +211,7 @@ def _check_providers(configuration: Configuration, plugins: Collection[str], eve
     known = ", ".join(every) or "none"
     for name, entry in configuration.providers.items():
         if name not in every and name not in BUILTIN:
-            raise ToolboxInvalid(
-                f"providers.{name}: there is no such server, plugin or module (known: {known})"
-            )
+            raise ToolboxInvalid(f"providers.{name}: there is no such server, plugin or module (known: {known})")
         if entry.jail and entry.python is not None:
             raise ToolboxInvalid(f"providers.{name}.python: a jail has its own interpreter; remove this or `jail`")
         strange = entry.model_fields_set & {"python", "env", "jail"}
