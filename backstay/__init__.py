@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from backstay.digests.digest import summarize_payload
     from backstay.errors import BackstayError
     from backstay.library import execute_mcp_task
+    from backstay.python_tools.context import CallRefused, Declined, Retry, ToolContext, ToolError
+    from backstay.python_tools.safety import Ask, Deny, ProposedCall, safety_policy
+    from backstay.python_tools.tool import tool
     from backstay.redaction.redactor import redact_payload
     from backstay.task.event import Event
     from backstay.task.plan import Plan, PlanStep
@@ -23,24 +26,34 @@ if TYPE_CHECKING:
 __all__ = [
     "Approval",
     "ApprovalRequest",
+    "Ask",
     "Backstay",
     "BackstayError",
     "Budget",
+    "CallRefused",
     "CallVerdict",
+    "Declined",
+    "Deny",
     "Event",
     "Outcome",
     "Plan",
     "PlanStep",
+    "ProposedCall",
     "Result",
+    "Retry",
     "Run",
     "State",
     "Status",
     "Task",
+    "ToolContext",
+    "ToolError",
     "Verdict",
     "connect",
     "execute_mcp_task",
     "redact_payload",
+    "safety_policy",
     "summarize_payload",
+    "tool",
 ]
 
 _HOMES = {
@@ -51,6 +64,9 @@ _HOMES = {
     "errors": ("BackstayError",),
     "task.event": ("Event",),
     "library": ("execute_mcp_task",),
+    "python_tools.context": ("CallRefused", "Declined", "Retry", "ToolContext", "ToolError"),
+    "python_tools.safety": ("Ask", "Deny", "ProposedCall", "safety_policy"),
+    "python_tools.tool": ("tool",),
     "task.plan": ("Plan", "PlanStep"),
     "redaction.redactor": ("redact_payload",),
     "task.result": ("Outcome", "Result"),

@@ -110,7 +110,7 @@ PROGRAMS = (
     "sandbox/guest/programs/runner.py",
     "sandbox/images/compile.py",
     "store/database/migrations/*",
-    "toolbox/actions/bundled/*",
+    "toolbox/python_tools/bundled/*",
 )
 NO_SURPRISE = {"os", "random", "secrets", "socket", "subprocess", "threading", "time", "asyncio"}
 NO_WORKFLOW = {

@@ -1,6 +1,7 @@
 """The wheel: one import root for services, and the whole house as cargo behind it."""
 
 import asyncio
+import json
 import os
 import subprocess
 import sys
@@ -103,6 +104,79 @@ def test_a_service_that_imports_backstay_pays_for_no_model_and_no_tools(installe
     )
 
     assert (seen.stdout.strip(), seen.returncode) == ("[]", 0), seen.stderr
+
+
+TOOL = '''
+import asyncio
+
+from backstay import ToolContext, ToolError, tool
+from backstay.testing import run_tool
+
+
+@tool(safety="write_safe")
+async def charge(customer: str, cents: int = 5) -> dict[str, int]:
+    """Charge a customer."""
+    if not cents:
+        raise ToolError("nothing to charge")
+    return {customer: cents}
+
+
+@tool
+def known(context: ToolContext) -> str:
+    return context.user_id
+
+
+async def main() -> None:
+    print((await run_tool(charge, {"customer": "ana"})).data, await charge("bo", cents=7))
+    print((await run_tool(charge, {"customer": "ana", "cents": 0})).error, known(ToolContext(user_id="cy")))
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
+'''
+USES = """
+from typing import assert_type
+
+from own_tools import charge, known
+
+from backstay import ToolContext, tool
+
+
+async def main(context: ToolContext) -> None:
+    assert_type(await charge("ana", cents=1), dict[str, int])
+    assert_type(known(context), str)
+    assert_type(await context.ask("How many?", int), int)
+    charge(1)
+    known("context")
+    tool(safety="harmless")
+"""
+
+
+def test_a_tool_is_written_called_and_tested_where_only_the_wheel_is_installed(installed, tmp_path):
+    (tmp_path / "own_tools.py").write_text(TOOL, encoding="utf-8")
+
+    seen = run(installed, "own_tools.py", folder=tmp_path)
+
+    assert seen.returncode == 0, seen.stderr
+    assert seen.stdout.splitlines() == ["{'ana': 5} {'bo': 7}", "nothing to charge cy"]
+
+
+def test_a_type_checker_sees_a_tool_as_the_function_that_it_is(installed, tmp_path):
+    (tmp_path / "own_tools.py").write_text(TOOL, encoding="utf-8")
+    (tmp_path / "uses.py").write_text(USES, encoding="utf-8")
+    (tmp_path / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict"}', encoding="utf-8")
+    command = (sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", str(installed / "bin/python"))
+
+    checked = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=100)
+
+    found = json.loads(checked.stdout)["generalDiagnostics"]
+    lines = USES.splitlines()
+    assert [(fault["rule"], lines[fault["range"]["start"]["line"]].strip()) for fault in found] == [
+        ("reportUnusedCoroutine", "charge(1)"),
+        ("reportArgumentType", "charge(1)"),
+        ("reportArgumentType", 'known("context")'),
+        ("reportArgumentType", 'tool(safety="harmless")'),
+    ]
 
 
 @pytest.mark.parametrize("room", ROOMS)

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from backstay.errors import ToolChanged
-from toolbox.actions.load import load_actions
-from toolbox.actions.provider import ActionProvider
+from backstay.python_tools.safety import Ask, Deny, ProposedCall
 from toolbox.catalog.catalog import Catalog, build
 from toolbox.catalog.definition import Definition, define
 from toolbox.catalog.naming import file_name, is_presentable
@@ -25,7 +24,10 @@ from toolbox.providers.answer import Answer
 from toolbox.providers.declaration import Declaration
 from toolbox.providers.elicitation import InputResponse
 from toolbox.providers.listing import ListedTool, Listing
-from toolbox.providers.provider import Call, Provider, Sent, WorkspaceAccess
+from toolbox.providers.provider import Call, Caller, Provider, Sent, WorkspaceAccess
+from toolbox.python_tools.load import load_tools
+from toolbox.python_tools.provider import PythonProvider
+from toolbox.python_tools.safety import SafetyPolicies, load_safety
 from toolbox.schema import too_large
 from toolbox.workspace.provider import WorkspaceHost, WorkspaceProvider, workspace_providers
 
@@ -36,9 +38,14 @@ class Toolbox:
     """List and call the tools of all providers; a connection is opened when it is first needed."""
 
     def __init__(
-        self, configuration: Configuration, providers: Mapping[str, Provider], secrets: frozenset[str] = frozenset()
+        self,
+        configuration: Configuration,
+        providers: Mapping[str, Provider],
+        secrets: frozenset[str] = frozenset(),
+        safety: SafetyPolicies | None = None,
     ) -> None:
         self._configuration = configuration
+        self._safety = safety or SafetyPolicies()
         self._providers = dict(providers)
         self.secrets = secrets
         """Values that must never be shown; at least 8 bytes each."""
@@ -81,6 +88,7 @@ class Toolbox:
         on_progress: Callable[[str], None] | None = None,
         reply: InputResponse | None = None,
         workspace_access: WorkspaceAccess | None = None,
+        caller: Caller | None = None,
     ) -> Answer:
         """Call one tool; tools of a workspace need `workspace_access`.
 
@@ -99,8 +107,20 @@ class Toolbox:
             reply=reply,
             still_listed=lambda listing: self._compare(definition, listing),
             workspace_access=workspace_access,
+            caller=caller or Caller(),
         )
         return await self._providers[definition.provider].call(call)
+
+    async def judge(self, definition: Definition, arguments: dict[str, Any], caller: Caller) -> Ask | Deny | None:
+        """Return what the operator's checks say against a call, with its arguments as the tool receives them."""
+        call = ProposedCall(
+            tool=definition.name,
+            safety=definition.tool.safety,
+            arguments=arguments,
+            user_id=caller.user_id,
+            session_id=caller.session_id,
+        )
+        return await self._safety.judge(call)
 
     async def preview(
         self, definition: Definition, arguments: dict[str, Any], *, deadline_s: float, workspace_access: WorkspaceAccess
@@ -202,7 +222,8 @@ async def open_toolbox(
         _open_providers, configuration, path, environment, home, confinement
     )
     builtin = {} if workspaces is None else workspace_providers(workspaces, configuration.workspace)
-    toolbox = Toolbox(configuration, providers | builtin, secrets)
+    safety = await asyncio.to_thread(load_safety, configuration.safety, path)
+    toolbox = Toolbox(configuration, providers | builtin, secrets, safety)
     try:
         yield toolbox
     finally:
@@ -212,9 +233,9 @@ async def open_toolbox(
 def _open_providers(
     configuration: Configuration, path: Path, environment: Mapping[str, str], home: Path, jail: Confinement | None
 ) -> tuple[Configuration, dict[str, Provider]]:
-    """Return every provider by name, and the configuration with the declarations of actions added.
+    """Return every provider by name, and the configuration in which functions are trusted.
 
-    Nothing is connected or started yet. Raises ToolboxInvalid for actions that cannot be loaded.
+    Nothing is connected or started yet. Raises ToolboxInvalid for functions that cannot be loaded.
     """
     folder, logs = path.absolute().parent, home.absolute() / "logs"
     providers: dict[str, Provider] = {}
@@ -225,14 +246,12 @@ def _open_providers(
     for name, place in configuration.plugin_folders(folder).items():
         providers[name] = _plugin(name, place, configuration.of(name), environment, jail)
     entries = dict(configuration.providers)
-    for name, action in configuration.actions.items():
-        wrappers, shape = load_actions(name, action, folder)
-        behind = None if action.provider is None else providers.get(action.provider)
-        if action.provider is None or behind is not None:  # a disabled server disables its actions
-            providers[name] = ActionProvider(name, wrappers, shape, behind)
-        declared = {name: Declaration(undo=wrapper.undo) for name, wrapper in wrappers.items() if wrapper.undo}
-        entry = configuration.of(name)
-        entries[name] = entry.model_copy(update={"trusted": True, "tools": {**declared, **entry.tools}})
+    for name, python in configuration.python.items():
+        tools, shape = load_tools(name, python, configuration.of(name), folder)
+        behind = None if python.provider is None else providers.get(python.provider)
+        if python.provider is None or behind is not None:  # a disabled server disables what calls its tools
+            providers[name] = PythonProvider(name, tools, shape, behind, python.secrets)
+        entries[name] = configuration.of(name).model_copy(update={"trusted": True})
     return configuration.model_copy(update={"providers": entries}), providers
 
 

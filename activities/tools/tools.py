@@ -18,34 +18,39 @@ from backstay.errors import (
     ArgumentsInvalid,
     BackstayError,
     CompensationFailed,
+    Denied,
     OutcomeUnknown,
     StoreUnavailable,
     ToolChanged,
     ToolNotFound,
     ToolUnavailable,
 )
+from backstay.policies.policy import on_its_way
 from backstay.provenance.index import Index, texts_in
 from backstay.provenance.lookup import Lookup
 from backstay.provenance.source import Source, Sources
+from backstay.python_tools.safety import Deny
 from backstay.requests import PreviewedCall
 from backstay.shown import one_line
 from backstay.task.event import shown_request
 from backstay.tools.stages import Purpose, Stage, applies
-from backstay.tools.tool import ToolResult
+from backstay.tools.tool import Elicitation, ToolResult
 from store.effects.types import BoundUndo, EffectRow, Intent
 from toolbox.catalog.catalog import Catalog
 from toolbox.catalog.definition import Definition
 from toolbox.configuration.meaning import Meaning, judge
 from toolbox.configuration.template import holds, render
 from toolbox.manifest.builder import masked
-from toolbox.providers.elicitation import InputResponse
-from toolbox.providers.provider import NotSent
+from toolbox.providers.elicitation import ElicitationRequest, InputRequired, InputResponse
+from toolbox.providers.provider import Caller, NotSent
 
 _PREVIEWED = 20_000
 """Characters of all diffs of one request; every query answer must stay under 128 KiB."""
 _PREVIEWED_LINE = 400
 _PREVIEW_S = 20
-_REFUSALS = (ToolNotFound, ToolChanged, ArgumentsInvalid, CompensationFailed)
+_SAFETY = "backstay:safety"
+"""Marks the question of an operator's own check."""
+_REFUSALS = (ToolNotFound, ToolChanged, ArgumentsInvalid, CompensationFailed, Denied)
 """What is wrong with a call before it is sent, which is an answer."""
 
 
@@ -168,6 +173,9 @@ class Tools(Activities):
         except ArgumentsInvalid as error:
             question = await self.elicitations.again(ask, definition.provider)
             return ToolResult(success=False, error=str(error)[:500], error_type="AnswerInvalid", question=question)
+        reply, asked = await self._judged(ask, definition, arguments, reply)
+        if asked is not None:
+            return ToolResult(success=False, error="a safety policy asks first", question=asked)
         if ask.effect is None:
             return await self._read(ask, definition, arguments, reply)
         if digest_of(ask.arguments) != ask.args_digest:
@@ -175,6 +183,28 @@ class Tools(Activities):
         sealed = await self.store.blobs.of(ask.run).seal_json(arguments)
         intent = _intent(ask, ask.effect, ask.tool, ask.args_digest, ask.step, sealed=sealed)
         return await self._send(ask, intent, catalog, definition, arguments, reply=reply)
+
+    async def _judged(
+        self, ask: calls.CallTool, definition: Definition, arguments: dict[str, Any], reply: InputResponse | None
+    ) -> tuple[InputResponse | None, Elicitation | None]:
+        """Return the reply that is for the tool, and what the operator's own checks ask. Raises Denied."""
+        to_safety = reply is not None and reply.required.state == _SAFETY
+        if reply is not None and to_safety and (reply.declined or reply.content is not True):
+            raise Denied("a person did not allow what a safety policy asked about")
+        to_tool = None if to_safety else reply
+        said = await self.toolbox.judge(definition, arguments, _caller(ask))
+        row = None if said is None or ask.effect is None else await self.store.effects.get(f"{ask.run}/{ask.effect}")
+        if row is not None and row.state is not EffectState.NOT_SENT:
+            # An earlier attempt has sent it, and only what is recorded says what came of that.
+            return to_tool, None
+        if isinstance(said, Deny):
+            raise Denied(f"denied by a safety policy: {said.why}")
+        # Whoever answers the tool's own question was asked about a call that had passed.
+        if said is None or reply is not None:
+            return to_tool, None
+        request = ElicitationRequest(key="safety", message=f"a safety policy: {said.why}", form={"type": "boolean"})
+        question = InputRequired(requests=(request,), state=_SAFETY)
+        return None, await self.elicitations.keep(ask.run, definition.provider, question)
 
     async def _send(
         self,
@@ -202,6 +232,7 @@ class Tools(Activities):
                     on_progress=tell,
                     reply=reply,
                     workspace_access=workspace_access_of(ask),
+                    caller=_caller(ask),
                 )
             )
             undo: BoundUndo | None = None
@@ -247,6 +278,7 @@ class Tools(Activities):
                 on_progress=await self._teller(run),
                 reply=reply,
                 workspace_access=workspace_access_of(ask),
+                caller=_caller(ask),
             )
         except NotSent as error:
             raise ToolUnavailable(str(error), retry_after=error.retry_after_s) from error
@@ -301,7 +333,11 @@ class Tools(Activities):
             return None
         try:
             answer = await self.toolbox.call(
-                checker, arguments, deadline_s=ask.deadline_s, workspace_access=workspace_access_of(ask)
+                checker,
+                arguments,
+                deadline_s=ask.deadline_s,
+                workspace_access=workspace_access_of(ask),
+                caller=_caller(ask),
             )
         except (NotSent, OutcomeUnknown, ToolUnavailable):
             return None
@@ -312,6 +348,9 @@ class Tools(Activities):
         row = await self._row(ask)
         tool, arguments = await self._compensation(ask)
         catalog, definition = await self._definition(ask, tool)
+        if (ruling := next(on_its_way(self.resources.policy, definition.tool, purpose="undo"), None)) is not None:
+            # The workflow rules on the name of the compensation, which is all it knows of it.
+            raise CompensationFailed(f"{ruling.rule}: only rules that name {tool} can ask about it")
         await require_valid(definition, arguments)
         intent = _intent(ask, row.n, tool, digest_of(arguments), row.step)
         return await self._send(ask, intent, catalog, definition, arguments)
@@ -356,6 +395,10 @@ class Tools(Activities):
             raise ToolUnavailable(f"{provider}: {catalog.unavailable[provider]}")
         close = ", ".join(hit.tool for hit in catalog.search(tool, limit=3)) or "none"
         raise ToolNotFound(f"there is no tool {tool[:100]}; the closest are: {close}")
+
+
+def _caller(ask: calls.CallTool) -> Caller:
+    return Caller(user_id=ask.user_id, session_id=ask.session_id or "")
 
 
 def _intent(

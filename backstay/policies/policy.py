@@ -213,7 +213,7 @@ def rule_on_change(ruling: Ruling, tool: str) -> Ruling:
 def forbids(policy: Policy, tool: Tool) -> str | None:
     """Return the rule that denies every call of a tool whatever its arguments, or None when some call may pass."""
     for index, candidate in enumerate(policy.deny):
-        if candidate == candidate.bare and matches(candidate.tool, tool.name):
+        if candidate == candidate.bare and any(matches(candidate.tool, name) for name in (tool.name, *tool.calls)):
             return f"deny[{index}]: {candidate.line}"
     if policy.default.of(tool.safety) == "deny" and not any(
         matches(candidate.tool, tool.name) for candidate in (*policy.ask, *policy.allow)
@@ -237,6 +237,7 @@ def rule(
     began when a condition on a secret only asked, and a secret could be passed to its own provider in any argument.
     """
     found = _ruled(policy, _Call(tool, arguments, sources, lenient), purpose=purpose)
+    found = reduce(stricter, on_its_way(policy, tool, purpose=purpose), found)
     handles = handles_in(arguments)
     if not handles:
         return found
@@ -268,6 +269,25 @@ def _ruled(policy: Policy, call: _Call, *, purpose: Purpose) -> Ruling:
         return found
     found = found.model_copy(update={"rule": f"task's own {found.rule}"})
     return stricter(_ruled(policy.floor, call, purpose=purpose), found)
+
+
+def on_its_way(policy: Policy, tool: Tool, *, purpose: Purpose) -> Iterator[Ruling]:
+    """Yield what rules about other tools say of a tool that calls them; with which arguments, nobody knows yet.
+
+    Only rules that deny or ask count: what is allowed, and what is usual, is said of the tool that is called first.
+    """
+    for layer, name in ((layer, name) for layer in policy.layers for name in tool.calls):
+        section, prefix = (layer.undo, "undo.") if purpose == "undo" else (layer, "")
+        for rules, verdict in ((section.deny, "deny"), (section.ask, "ask")):
+            for index, candidate in enumerate(rules):
+                is_open = candidate.when is not None or candidate.unless is not None
+                if not matches(candidate.tool, name) or (matches(candidate.tool, tool.name) and not is_open):
+                    continue
+                line = clip_line(f"{prefix}{verdict}[{index}]: {candidate.line} ({tool.name} calls {name})")
+                if verdict == "ask":
+                    yield _asks(layer, candidate, line)
+                else:
+                    yield Ruling(verdict="ask" if is_open else "deny", rule=line)
 
 
 def _by_provenance(call: _Call) -> Ruling | None:

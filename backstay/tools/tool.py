@@ -77,6 +77,8 @@ class Tool(Frozen):
     """Whether a call that only reads reaches out, so that what it is called with leaves."""
     secret_arguments: tuple[str, ...] = ()
     """The arguments, by name or JSON pointer, that are made to take a secret."""
+    calls: tuple[str, ...] = ()
+    """Other tools that it may call on its way, `provider.tool`; a ruling on it is a ruling on them."""
 
     @property
     def provider(self) -> str:

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from backstay.errors import PolicyInvalid
 from backstay.policies.operators import is_masked
-from backstay.policies.policy import Policy, rule, rule_on_change
+from backstay.policies.policy import Policy, forbids, rule, rule_on_change
 from backstay.policies.ruling import Ruling, stricter
 from backstay.redaction.handles import handle_for
 from backstay.tools.tool import Safety, Tool
@@ -496,3 +496,36 @@ def test_a_changed_tool_asks_and_its_name_is_quoted_for_a_shell(tool, quoted):
     assert rule_on_change(asks, tool) == asks.model_copy(update={"rule": f"{changed.rule}; ask[0]: mail.*"})
     denied = Ruling(verdict="deny", rule="deny[0]: *")
     assert rule_on_change(denied, tool) is denied
+
+
+REMIND = Tool(name="billing.remind", safety=Safety.WRITE_SAFE, calls=("mail.find", "mail.send"))
+
+
+@pytest.mark.parametrize(
+    ("policy", "verdict", "said"),
+    [
+        ({"allow": ["billing.*"]}, "allow", "allow[0]: billing.*"),
+        ({"allow": ["billing.*"], "deny": ["mail.send"]}, "deny", "mail.send (billing.remind calls mail.send)"),
+        (
+            {"allow": ["billing.*"], "deny": [{"tool": "mail.send", "when": {"to": {"equals": "a"}}}]},
+            "ask",
+            "calls mail.send",
+        ),
+        ({"allow": ["billing.*"], "ask": [{"tool": "mail.*", "approvers": ["ana"]}]}, "ask", "calls mail.find"),
+        ({"allow": ["billing.*", "mail.*"], "default": {"write_safe": "deny"}}, "allow", "allow[0]: billing.*"),
+        ({"allow": ["billing.*"], "deny": [{"tool": "*", "when": {"to": {"equals": "a"}}}]}, "ask", "calls mail.find"),
+        ({"deny": ["*.remind"]}, "deny", "deny[0]: *.remind"),
+    ],
+)
+def test_a_ruling_on_a_tool_is_one_on_the_tools_that_it_calls(policy, verdict, said):
+    found = rule(Policy.admit(policy), REMIND, {"to": "b"})
+    assert found.verdict == verdict
+    assert said in found.rule
+    assert found.approvers == (("ana",) if "approvers" in str(policy) else ())
+
+
+def test_a_task_can_deny_a_tool_for_what_it_calls_and_every_reader_sees_it():
+    policy = Policy.admit({"allow": ["billing.*"]}).tightened_by({"deny": ["mail.send"]})
+    assert rule(policy, REMIND, {}).verdict == "deny"
+    assert forbids(policy, REMIND) == "deny[0]: mail.send"
+    assert rule(policy, REMIND, {}, purpose="undo").verdict == "allow"

@@ -17,7 +17,7 @@ from docs.generate_schemas import PLACE, schemas
 from tests.docs.blocks import blocks
 from toolbox.configuration.load import load
 
-BLOCKS = [block for block in blocks("json", "yaml") if not block.noun.startswith(("plugins", "actions"))]
+BLOCKS = [block for block in blocks("json", "yaml") if not block.noun.startswith(("plugins", "tools"))]
 ADMIT: dict[str, Any] = {"Task": Task.admit, "Approval": Approval.admit, "policy": Policy.admit, "plan": Plan.admit}
 
 

@@ -12,7 +12,7 @@ from tests.docs.blocks import HOUSE, blocks
 
 TASK = "Remind every customer with an invoice overdue by more than 60 days, and tell me the total."
 PROGRAMS = [block for block in blocks("python") if not block.noun]
-OF_TOOLBOX = ("plugin", "actions")
+OF_TOOLBOX = ("plugin", "tools")
 FRAGMENTS = [
     block for block in blocks("python") if block.noun and block.noun != "main" and not block.noun.startswith(OF_TOOLBOX)
 ]

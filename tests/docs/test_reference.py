@@ -4,6 +4,7 @@ import ast
 import gc
 import re
 import tomllib
+from dataclasses import fields
 
 import pytest
 from pydantic import BaseModel
@@ -16,12 +17,13 @@ from backstay.errors import BackstayError, Final, Transient
 from backstay.policies.operators import OPERATORS
 from backstay.policies.policy import Policy
 from backstay.policies.rule import Rule
+from backstay.python_tools.tool import ToolOptions
 from backstay.settings import Settings
 from backstay.task.plan import Plan, PlanStep
 from backstay.task.result import Outcome, Result
 from backstay.task.task import Task
 from tests.docs.blocks import HOUSE, PAGES, names, prose, table
-from toolbox.configuration.configuration import Configuration, ProviderEntry, ServerEntry
+from toolbox.configuration.configuration import Configuration, ProviderEntry, PythonEntry, ServerEntry
 from toolbox.providers.declaration import Declaration
 from workflows.handlers import Handlers
 
@@ -55,12 +57,17 @@ def test_every_field_of_a_noun_is_in_its_table(heading, noun: type[BaseModel]):
         ("field of a step", PlanStep),
         ("field of an entry of `mcpServers`", ServerEntry),
         ("field of an entry of `providers`", ProviderEntry),
+        ("field of an entry of `python`", PythonEntry),
         ("field of a tool", Declaration),
         ("field of a rule", Rule),
     ],
 )
 def test_every_field_of_an_inner_noun_is_described(head, noun: type[BaseModel]):
     assert sorted(described(f"| {head} |")) == sorted(noun.model_fields)
+
+
+def test_every_option_of_a_tool_in_python_is_described():
+    assert sorted(described("| option of `@tool` |")) == sorted(field.name for field in fields(ToolOptions))
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Every promise as data, one module per area: what holds, where that was asked for, and which tests prove it."""
 
 from tests.requirements import (
-    actions,
     answers,
     approvals,
     budget,
@@ -20,6 +19,7 @@ from tests.requirements import (
     policy,
     programs,
     provenance,
+    python_tools,
     recovery,
     redaction,
     retention,
@@ -61,7 +61,7 @@ AREAS = (
     toolbox,
     tool_servers,
     plugins,
-    actions,
+    python_tools,
     store,
     retention,
     fitness,

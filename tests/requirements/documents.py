@@ -66,6 +66,7 @@ ROWS = (
             "docs/test_reference.py",
             "test_every_field_of_a_noun_is_in_its_table",
             "test_every_field_of_an_inner_noun_is_described",
+            "test_every_option_of_a_tool_in_python_is_described",
             "test_every_field_of_an_operators_file_is_described",
         ),
     ),

@@ -58,7 +58,7 @@ async def test_a_key_written_twice_is_refused(tmp_path):
         ({"mcpServers": {"m": {"command": 3}}}, "mcpServers.m.command:"),
         ({"mcpServers": {"a.b": {"command": "x"}}}, "mcpServers.a.b: not a usable provider name"),
         ({"mcpServers": {"engine": {"command": "x"}}}, "mcpServers.engine: this name belongs to the engine"),
-        ({"providers": {"m": {}}}, "providers.m: there is no such server, plugin or action (known: none)"),
+        ({"providers": {"m": {}}}, "providers.m: there is no such server, plugin or module (known: none)"),
         ({"users": {"*": {"providers": ["m"]}}}, "users.*.providers: unknown provider 'm'"),
         ({"users": {"*": {"provider": []}}}, "users.*.provider: unknown field; did you mean 'providers'?"),
         (declaring(safty="read_only"), "providers.m.tools.send.safty: unknown field"),

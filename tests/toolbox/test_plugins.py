@@ -320,7 +320,7 @@ async def test_settings_of_plugins_are_checked_with_field_and_fix(plugged, tmp_p
         (
             ["words"],
             {"providers": {"wrds": {}}},
-            "providers.wrds: there is no such server, plugin or action (known: words)",
+            "providers.wrds: there is no such server, plugin or module (known: words)",
         ),
         ([], {"mcpServers": server, "providers": {"m": {"jail": True}}}, "providers.m.jail: this is for plugins"),
         (["words"], {"mcpServers": {"words": {"command": "x"}}}, "the folder 'words' has the name of an entry"),

@@ -107,21 +107,12 @@ def define(
     timeout: float | None = None,
 ) -> Definition:
     """Return the definition of a listed tool; its hash covers all that server and operator say about it."""
-    undo, digest = declaration.undo, digest_of(said := _said(listed, declaration))
+    digest = digest_of(said := _said(listed, declaration))
     tool = Tool(
-        name=f"{provider}.{listed.name}",
-        safety=safety_of(declaration.safety, listed.annotations, trusted=trusted),
-        definition=digest[:16],
-        undo=describe(undo.tool, undo.arguments) if undo else None,
-        verify=declaration.verify is not None,
-        verify_is_final=declaration.verify is not None and declaration.verify.verify_is_final,
         serial=serial,
         parallel=parallel,
-        previewed=listed.previewed,
         deadline_s=declaration.timeout or timeout,
-        content=declaration.content,
-        egress=listed.annotations.open_world is True if declaration.egress is None else declaration.egress,
-        secret_arguments=tuple(declaration.secret_arguments),
+        **_facts(provider, listed, declaration, digest, trusted=trusted),
     )
     return Definition(
         tool=tool,
@@ -136,6 +127,26 @@ def define(
         said=said,
         digest=digest,
     )
+
+
+def _facts(
+    provider: str, listed: ListedTool, declaration: Declaration, digest: str, *, trusted: bool
+) -> dict[str, Any]:
+    """Return what workflows know of a tool by itself, whatever its provider is like."""
+    undo, verify = declaration.undo, declaration.verify
+    return {
+        "name": f"{provider}.{listed.name}",
+        "safety": safety_of(declaration.safety, listed.annotations, trusted=trusted),
+        "definition": digest[:16],
+        "undo": describe(undo.tool, undo.arguments) if undo else None,
+        "verify": verify is not None,
+        "verify_is_final": verify is not None and verify.verify_is_final,
+        "previewed": listed.previewed,
+        "content": declaration.content,
+        "egress": listed.annotations.open_world is True if declaration.egress is None else declaration.egress,
+        "secret_arguments": tuple(declaration.secret_arguments),
+        "calls": listed.calls,
+    }
 
 
 def _said(listed: ListedTool, declaration: Declaration) -> dict[str, Any]:

@@ -107,15 +107,17 @@ class ProviderEntry(Strict):
         return value
 
 
-class ActionEntry(Strict):
-    """Configure a provider of actions: its module, and the provider that it calls."""
+class PythonEntry(Strict):
+    """Configure a provider whose tools are Python functions: its module, and the provider whose tools they call."""
 
+    module: str | None = Field(default=None, min_length=1)
+    """A file `x.py`, a package `x/`, an importable module, or a bundled one; None finds it by the provider's name."""
     provider: str | None = None
-    """The server or plugin whose tools the actions call."""
-    module: str | None = None
-    """A bundled one by its name, a Python file, or an importable module; None is the bundled one of the same name."""
+    """The server or plugin whose tools the functions call."""
     shape: str | Shape = "plain"
     """How that server names its tools: a bundled shape by its name, or a mapping for each call."""
+    secrets: dict[str, str] = Field(default_factory=dict, repr=False)
+    """What `ToolContext.secret` returns, by name; never shown."""
 
 
 class UserEntry(Strict):
@@ -131,11 +133,22 @@ class Configuration(Strict):
     providers: dict[str, ProviderEntry] = Field(default_factory=dict)
     plugins: str | None = None
     """The folder of the plugins: each folder in it that holds a cli.py is a provider of that name."""
-    actions: dict[ProviderName, ActionEntry] = Field(default_factory=dict)
-    """Providers whose tools are Python functions."""
+    python: dict[ProviderName, PythonEntry] = Field(default_factory=dict)
+    """Providers whose tools are Python functions; `actions` is another name of it."""
+    safety: list[Annotated[str, Field(min_length=1)]] = Field(default_factory=list)
+    """Modules with the operator's checks of calls."""
     workspace: CommandLists = Field(default_factory=CommandLists)
     """Which commands a shell may run."""
     users: dict[str, UserEntry] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_other_names(cls, data: Any) -> Any:
+        if not isinstance(data, dict) or "actions" not in data:
+            return data
+        if "python" in data:
+            raise ValueError("`actions` is another name of `python`; put all entries under `python`")
+        return {"python" if key == "actions" else key: value for key, value in data.items()}
 
     def of(self, provider: str) -> ProviderEntry:
         """Return the settings of a provider, or the defaults."""

@@ -12,10 +12,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from backstay.errors import ToolboxInvalid
 from toolbox.configuration.configuration import (
-    ActionEntry,
     Configuration,
     ProviderEntry,
     ProviderName,
+    PythonEntry,
     ServerEntry,
     UserEntry,
 )
@@ -56,6 +56,12 @@ class Variables:
                 self._secrets |= {value, value.rpartition(" ")[2]}
         return resolved
 
+    def resolve_secrets(self, values: Mapping[str, str], field: str) -> dict[str, str]:
+        """Resolve a mapping whose values are all secrets."""
+        resolved = {name: self.resolve(text, f"{field}.{name}") for name, text in values.items()}
+        self._secrets |= set(resolved.values())
+        return resolved
+
     def _value(self, found: "re.Match[str]", field: str) -> str:
         parsed = _VARIABLE.fullmatch(found[1]) if found[0].endswith("}") else None
         if parsed is None:
@@ -72,7 +78,7 @@ class Variables:
         return value
 
 
-_HIDDEN = frozenset({"env", "headers", "args", "command", "url"})
+_HIDDEN = frozenset({"env", "headers", "args", "command", "url", "secrets"})
 
 
 def explain(fault: Any) -> str:
@@ -114,9 +120,9 @@ def _model_at(path: list[str]) -> type[Strict]:
             return Check
         case ["providers", _, "tools", _, _]:
             return CallTemplate
-        case ["actions", _]:
-            return ActionEntry
-        case ["actions", _, "shape", *_]:
+        case ["python", _]:
+            return PythonEntry
+        case ["python", _, "shape", *_]:
             return ShapedCall
         case ["users", _]:
             return UserEntry
@@ -151,7 +157,12 @@ def load(path: Path, environment: Mapping[str, str]) -> tuple[Configuration, fro
     providers = configuration.providers | {
         name: _resolve_plugin(configuration.of(name), variables, f"providers.{name}") for name in plugins
     }
-    return configuration.model_copy(update={"servers": servers, "providers": providers}), variables.secrets
+    python = {
+        name: entry.model_copy(update={"secrets": variables.resolve_secrets(entry.secrets, f"python.{name}.secrets")})
+        for name, entry in configuration.python.items()
+    }
+    update = {"servers": servers, "providers": providers, "python": python}
+    return configuration.model_copy(update=update), variables.secrets
 
 
 def _read(path: Path) -> Any:
@@ -187,20 +198,20 @@ def _check_names(configuration: Configuration, plugins: Collection[str]) -> None
     for name in plugins:
         _check_plugin_name(configuration, name)
     sources = [*configuration.servers, *plugins]
-    for name, entry in configuration.actions.items():
+    for name, entry in configuration.python.items():
         if name in _RESERVED or name in sources:
-            raise ToolboxInvalid(f"actions.{name}: this name belongs to another provider or the engine; choose another")
+            raise ToolboxInvalid(f"python.{name}: this name belongs to another provider or the engine; choose another")
         if entry.provider is not None and entry.provider not in sources:
             known = ", ".join(sources) or "none"
-            raise ToolboxInvalid(f"actions.{name}.provider: unknown provider {entry.provider!r} (known: {known})")
-    _check_providers(configuration, plugins, [*sources, *configuration.actions])
+            raise ToolboxInvalid(f"python.{name}.provider: unknown provider {entry.provider!r} (known: {known})")
+    _check_providers(configuration, plugins, [*sources, *configuration.python])
 
 
 def _check_providers(configuration: Configuration, plugins: Collection[str], every: Collection[str]) -> None:
     known = ", ".join(every) or "none"
     for name, entry in configuration.providers.items():
         if name not in every and name not in BUILTIN:
-            raise ToolboxInvalid(f"providers.{name}: there is no such server, plugin or action (known: {known})")
+            raise ToolboxInvalid(f"providers.{name}: there is no such server, plugin or module (known: {known})")
         if entry.jail and entry.python is not None:
             raise ToolboxInvalid(f"providers.{name}.python: a jail has its own interpreter; remove this or `jail`")
         strange = entry.model_fields_set & {"python", "env", "jail"}

@@ -33,6 +33,8 @@ class ListedTool:
     """Whether what a call would change can be shown before it is made."""
     origin: str = ""
     """For a tool that calls others: a hash of how they are called and listed."""
+    calls: tuple[str, ...] = ()
+    """For a tool that calls others: their names, `provider.tool`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,15 @@ class WorkspaceAccess:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Name for whom a call is made."""
+
+    user_id: str = "singleton"
+    session_id: str = ""
+    """Empty when the task names none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """Hold one request to a provider."""
 
@@ -40,6 +49,7 @@ class Call:
     """Raises when the tool is no longer the one that was ruled on; called once the connection is open."""
     workspace_access: WorkspaceAccess | None = None
     """None: the run was given no workspace."""
+    caller: Caller = Caller()
 
 
 class NotSent(Transient):

@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
-from toolbox.actions import Tools, action
+from backstay.python_tools.context import ToolContext
+from backstay.python_tools.tool import tool
 
 _ADDRESS = re.compile(r"[^\s@,;<>]+@[^\s@,;<>]+")
 
@@ -32,21 +33,21 @@ Addresses = Annotated[str | list[str], AfterValidator(_addresses)]
 """One address, several in one text, or a list."""
 
 
-@action(safety="read_only")
+@tool(safety="read_only", reads=("search",))
 async def search(
-    tools: Tools,
+    context: ToolContext,
     query: Annotated[
         str, Field(description="as the mail program's own search takes it, such as from:ana newer_than:7d")
     ],
     limit: Annotated[int, Field(ge=1, le=100)] = 10,
 ) -> Any:
     """Search the mailbox and return the messages that were found."""
-    return await tools.read("search", query=" ".join(query.split()), limit=limit)
+    return await context.read("search", query=" ".join(query.split()), limit=limit)
 
 
-@action()
+@tool(writes=("send_email",))
 async def send_email(  # noqa: PLR0917 - they are given by name
-    tools: Tools,
+    context: ToolContext,
     to: Annotated[Addresses, AfterValidator(_some)],
     subject: str,
     body: str,
@@ -56,4 +57,4 @@ async def send_email(  # noqa: PLR0917 - they are given by name
 ) -> Any:
     """Send an email. It cannot be undone."""
     copies = {"cc": _addresses(cc), "bcc": _addresses(bcc)}
-    return await tools.write("send_email", to=to, subject=" ".join(subject.split()), body=body, html=html, **copies)
+    return await context.write("send_email", to=to, subject=" ".join(subject.split()), body=body, html=html, **copies)

@@ -4,7 +4,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
-from toolbox.actions import Tools, action
+from backstay.python_tools.context import ToolContext
+from backstay.python_tools.tool import tool
 
 
 def _channel(given: str) -> str:
@@ -18,28 +19,35 @@ def _channel(given: str) -> str:
 Channel = Annotated[str, AfterValidator(_channel)]
 
 
-@action(undo=("delete_message", {"channel": "{{ result.channel }}", "ts": "{{ result.ts }}"}))
+@tool(writes=("delete_message",))
+async def take_back(result: Any, arguments: dict[str, Any], context: ToolContext) -> Any:
+    """Delete the message that was posted."""
+    channel = result.get("channel") or arguments["channel"]
+    return await context.write("delete_message", channel=channel, ts=result["ts"])
+
+
+@tool(writes=("post_message",), undo=take_back)
 async def post_message(
-    tools: Tools,
+    context: ToolContext,
     channel: Channel,
     text: Annotated[str, Field(min_length=1, max_length=40_000)],
     thread_ts: Annotated[str | None, Field(description="the time stamp of the message to answer")] = None,
 ) -> Any:
     """Post a message to a channel, or into a thread."""
-    posted = await tools.write("post_message", channel=channel, text=text, thread_ts=thread_ts)
+    posted = await context.write("post_message", channel=channel, text=text, thread_ts=thread_ts)
     # A server may leave out what the caller knows; what would take the message back needs both.
     return {"channel": channel, **posted} if isinstance(posted, dict) else posted
 
 
-@action(safety="read_only")
-async def search_messages(tools: Tools, query: str, limit: Annotated[int, Field(ge=1, le=100)] = 20) -> Any:
+@tool(safety="read_only", reads=("search_messages",))
+async def search_messages(context: ToolContext, query: str, limit: Annotated[int, Field(ge=1, le=100)] = 20) -> Any:
     """Search the messages that the account may read."""
-    return await tools.read("search_messages", query=" ".join(query.split()), limit=limit)
+    return await context.read("search_messages", query=" ".join(query.split()), limit=limit)
 
 
-@action()
+@tool(writes=("delete_message",))
 async def delete_message(
-    tools: Tools, channel: Channel, ts: Annotated[str, Field(description="the message's time stamp")]
+    context: ToolContext, channel: Channel, ts: Annotated[str, Field(description="the message's time stamp")]
 ) -> Any:
     """Delete a message that the account posted."""
-    return await tools.write("delete_message", channel=channel, ts=ts)
+    return await context.write("delete_message", channel=channel, ts=ts)

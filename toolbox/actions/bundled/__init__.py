@@ -1,4 +1,0 @@
-"""The actions that come with backstay. Beside each module lie the server shapes it fits.
-
-May import: toolbox.actions.
-"""

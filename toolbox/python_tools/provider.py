@@ -1,0 +1,182 @@
+"""Functions in Python as a provider: a call runs one function, which may call tools of the provider behind it."""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from backstay.canonical import digest_of
+from backstay.errors import ArgumentsInvalid, BackstayError, OutcomeUnknown, ToolChanged
+from backstay.python_tools.function import Ended
+from backstay.tools.tool import Safety
+from toolbox.configuration.shape import Shape, ShapedCall
+from toolbox.providers.answer import Answer, refused
+from toolbox.providers.json_safe import json_safe
+from toolbox.providers.listing import ListedTool, Listing, ToolAnnotations
+from toolbox.providers.provider import Call, Provider
+from toolbox.python_tools.context import GRACE_S, CallContext
+from toolbox.python_tools.load import LoadedTool
+from toolbox.python_tools.threads import Threads
+from toolbox.schema import without_key
+
+_MOST_KEPT = 256
+_PAUSE_S = 0.2
+"""Before the first repeat of a function that failed; doubled for each further one."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Offered:
+    tool: LoadedTool
+    calls: dict[str, tuple[str, ShapedCall]]
+    """By the name under which the function calls it: the name of the tool that is there, and its shape."""
+    listed: ListedTool
+
+
+class PythonProvider:
+    """Offer those functions whose tools the provider behind them offers."""
+
+    kind = "python"
+
+    def __init__(
+        self,
+        name: str,
+        tools: Mapping[str, LoadedTool],
+        shape: Shape,
+        behind: Provider | None,
+        secrets: Mapping[str, str],
+    ) -> None:
+        self.name = name
+        self._tools = tools
+        self._shape = shape
+        self._behind = behind
+        self._secrets = secrets
+        self._seen: int | None = None
+        self._offered: dict[str, _Offered] = {}
+        self._listing = Listing()
+        self._threads = Threads(name)
+        self._kept: dict[tuple[str, ...], tuple[float, Answer]] = {}
+
+    async def list(self, *, fresh: bool = False) -> Listing:
+        """Return what can be called now; the provider behind it is asked for its tools."""
+        return self._listing_over(Listing() if self._behind is None else await self._behind.list(fresh=fresh))
+
+    async def call(self, call: Call) -> Answer:
+        """Run one function; ToolUnavailable before, NotSent or OutcomeUnknown after `before_send`."""
+        listing = await self.list()
+        offered = self._offered.get(call.tool)
+        if offered is None:
+            raise ToolChanged(
+                f"{self.name}.{call.tool} is no longer offered: the provider behind it lacks a tool that it calls"
+            )
+        still_listed = call.still_listed
+        if still_listed is not None:
+            still_listed(listing)
+            call = replace(call, still_listed=lambda found: still_listed(self._listing_over(found)))
+        function = offered.tool.function
+        if not function.is_async:
+            self._threads.check()
+        key = (call.caller.user_id, call.tool, offered.listed.origin, digest_of(call.arguments))
+        if function.options.cache is not None and (kept := self._kept.get(key)) and kept[0] > time.monotonic():
+            return kept[1]
+        ends = time.monotonic() + call.deadline_s
+        context = CallContext(call, function.options, offered.calls, self._behind, secrets=self._secrets, ends=ends)
+        answer = await self._outcome(offered, context, call)
+        if answer.question is None:
+            await context.commit()  # an effect that sent nothing ends like any other
+        if function.options.cache is not None and answer.success and call.reply is None:
+            self._keep(key, answer, function.options.cache)
+        return answer
+
+    async def close(self) -> None:
+        """Do nothing: the provider behind it is closed on its own, and threads are not waited for."""
+
+    def _keep(self, key: tuple[str, ...], answer: Answer, seconds: float) -> None:
+        self._kept.pop(key, None)
+        while len(self._kept) >= _MOST_KEPT:
+            self._kept.pop(next(iter(self._kept)))
+        self._kept[key] = (time.monotonic() + seconds, answer)
+
+    async def _outcome(self, offered: _Offered, context: CallContext, call: Call) -> Answer:
+        """Return the answer, or raise what is known of the write, whatever the function makes of it."""
+        function = offered.tool.function
+        try:
+            arguments = function.admit(call.arguments)
+        except ArgumentsInvalid as error:
+            return refused(f"arguments: {error}")
+        acts_itself = call.before_send is not None and not function.options.writes
+        if acts_itself:
+            await context.commit()
+        timed_out = False
+        try:
+            async with asyncio.timeout(call.deadline_s + GRACE_S):
+                ended = await self._run(offered, arguments, context)
+        except TimeoutError:
+            ended, timed_out = Ended("raised", error=f"not done within {call.deadline_s:g} s"), True
+        await context.finish()
+        if context.fault is not None:
+            raise context.fault
+        if context.written and ended.how != "returned":
+            return Answer(success=True, data=json_safe(context.written[0]))
+        match ended.how:
+            case "returned":
+                return Answer(success=True, data=json_safe(ended.data))
+            case "asked" if ended.asked is not None:
+                return Answer(success=False, question=context.question(ended.asked))
+            case "raised" if acts_itself:
+                raise OutcomeUnknown(ended.error, timed_out=timed_out)
+            case "raised" if isinstance(ended.exception, BackstayError) and not context.begun:
+                raise ended.exception
+            case _:
+                return refused(ended.error or "")
+
+    async def _run(self, offered: _Offered, arguments: dict[str, Any], context: CallContext) -> Ended:
+        function = offered.tool.function
+        ended = await function.run(arguments, context, self._threads.run)
+        for repeat in range(function.options.retries):
+            if ended.how != "raised":
+                break
+            await asyncio.sleep(_PAUSE_S * 2**repeat)
+            ended = await function.run(arguments, context, self._threads.run)
+        return ended
+
+    def _listing_over(self, behind: Listing) -> Listing:
+        if self._seen != behind.generation:
+            found = {tool.name: tool for tool in behind.tools}
+            offers = (self._offer(tool, found) for tool in self._tools.values())
+            self._offered = {offered.listed.name: offered for offered in offers if offered is not None}
+            self._seen = behind.generation
+        reason = behind.reason
+        if reason is None and not self._offered:
+            needed = sorted({name for shaped in self._shape.values() for name in shaped.tool})
+            reason = f"{getattr(self._behind, 'name', self.name)} offers none of {', '.join(needed[:10])}"
+        tools = tuple(offered.listed for offered in self._offered.values())
+        self._listing = Listing(tools=tools, reason=reason, generation=behind.generation)
+        return self._listing
+
+    def _offer(self, tool: LoadedTool, found: Mapping[str, ListedTool]) -> _Offered | None:
+        function, calls = tool.function, dict[str, tuple[str, ShapedCall]]()
+        for name in function.options.calls:
+            shaped = self._shape.get(name) or ShapedCall(tool=(name,))
+            there = next((other for other in shaped.tool if other in found), None)
+            if there is None:
+                return None
+            calls[name] = (there, shaped)
+        origin = [
+            [name, shaped.model_dump(mode="json"), asdict(found[there])] for name, (there, shaped) in calls.items()
+        ]
+        destructive = any(found[there].annotations.destructive for there, _ in calls.values())
+        safety = Safety.RESTRICTED_WRITE if destructive and not tool.hidden else tool.declared.safety
+        behind = getattr(self._behind, "name", "")
+        listed = ListedTool(
+            name=function.name,
+            description=function.description,
+            input_schema=json_safe(without_key(function.schema, "title")),
+            output_schema=json_safe(without_key(function.output_schema, "title")),
+            annotations=ToolAnnotations(read_only=safety is Safety.READ_ONLY),
+            declared=tool.declared.model_copy(update={"safety": safety}),
+            hidden=tool.hidden,
+            origin=digest_of(origin)[:16] if calls else "",
+            calls=tuple(sorted({f"{behind}.{there}" for there, _ in calls.values()})),
+        )
+        return _Offered(tool, calls, listed)
