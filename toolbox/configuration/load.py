@@ -211,6 +211,11 @@ def _read(path: Path) -> Any:
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise ToolboxInvalid(f"{path}: cannot be read: {error}") from None
+    return parse(text, path)
+
+
+def parse(text: str, path: Path) -> Any:
+    """Return what a text says that stands in a file, or would; raises ToolboxInvalid with line and column."""
     try:
         return commented.read(text)
     except commented.KeyTwice as error:
