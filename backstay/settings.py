@@ -215,6 +215,11 @@ class Settings(BaseSettings):
         return self._withheld_key
 
     @property
+    def has_endpoint(self) -> bool:
+        """Return whether a model can be asked: there is a key, or an endpoint that may need none."""
+        return self.openai_api_key is not None or self.openai_base_url is not None
+
+    @property
     def names_toolbox(self) -> bool:
         """Return whether the operator said where the toolbox is, so that it must be there."""
         return "toolbox" in self.model_fields_set

@@ -98,7 +98,7 @@ async def _toolbox(settings: Settings) -> AsyncGenerator[Finding]:
 
 
 async def _model(settings: Settings) -> AsyncGenerator[Finding]:
-    if settings.openai_api_key is None and settings.openai_base_url is None:
+    if not settings.has_endpoint:
         yield "missing", "model", "set OPENAI_API_KEY, or OPENAI_BASE_URL for another endpoint; plans need no model"
         return
     if settings.withheld_key:

@@ -16,7 +16,7 @@ from backstay.shown import shell_words
 _SERVER = Path("example_server.py")
 _FILES = {
     "policy.yaml": ("policy.yaml", "what runs may do without asking"),
-    ".env.example": ("env.example", "the variables; copy it to .env"),
+    ".env.example": ("env.example", "variables that you may set in .env"),
 }
 _TASK = "Note that the report is due on Friday"
 
