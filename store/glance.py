@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 _PRUNED = (Path(__file__).parent / "pruned_runs.sql").read_text(encoding="utf-8")
 _WAIT_S = 2.0
+"""How long somebody else may hold the file before it counts as unreadable."""
 
 
 def pruned_among(file: Path, runs: Iterable[str]) -> frozenset[str] | None:

@@ -93,21 +93,18 @@ async def dev(
     scripted
         Serve a model that follows a script, for the example of `backstay init`; it needs no account.
     """
-    settings = Settings.load()
+    settings, terminal = Settings.load(), Terminal()
     settings.claim_home()
-    terminal = Terminal()
-    require_free(port, "--port")
-    if not headless:
-        require_free(ui_port, "--ui-port")
+    for taken, flag in ((port, "--port"), *(() if headless else ((ui_port, "--ui-port"),))):
+        require_free(taken, flag)
     stop = _stop_on_signal()
-    namespace = settings.environment.get("TEMPORAL_NAMESPACE") or "default"
     server = await start_temporal(
         port=port,
         ui_port=None if headless else ui_port,
         database=db or settings.home / "temporal.db",
         log=settings.home / "logs" / "temporal.log",
         environment=settings.environment,
-        namespace=namespace,
+        namespace=settings.environment.get("TEMPORAL_NAMESPACE") or "default",
     )
     try:
         async with _model(scripted=scripted) as model:

@@ -5,8 +5,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from backstay.cli.flags import Yes
-from backstay.cli.servers import claim_folder, holds, take_over, trust_folder, write_new
+from backstay.cli.servers import StartAll, claim_folder, holds, take_over, trust_folder, write_new
 from backstay.cli.terminal import Terminal
 from backstay.errors import SettingsInvalid
 from backstay.rooms import room
@@ -21,15 +20,13 @@ _FILES = {
 _TASK = "Note that the report is due on Friday"
 
 
-async def init(*, from_host: Annotated[Path | None, Parameter(name="--import")] = None, yes: Yes = False) -> int:
+async def init(*, from_host: Annotated[Path | None, Parameter(name="--import")] = None, yes: StartAll = False) -> int:
     """Write toolbox.json, policy.yaml, .env.example and an example server here, and trust this folder.
 
     Parameters
     ----------
     from_host
         Take over the servers that Claude Desktop, Cursor or VS Code names in this file, instead of the example.
-    yes
-        Start the servers that are taken over, and accept what is proposed, without asking.
     """
     terminal, variables = Terminal(), environment(None)
     for name in ("BACKSTAY_TOOLBOX", "BACKSTAY_POLICY"):

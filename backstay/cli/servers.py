@@ -13,7 +13,6 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from backstay import trust as trusting
-from backstay.cli.flags import Yes
 from backstay.cli.session import silence_logs
 from backstay.cli.terminal import Terminal
 from backstay.errors import SettingsInvalid, ToolboxInvalid
@@ -25,10 +24,13 @@ _LONGEST_NAME = 80
 _WIDTH = 100
 _EXAMPLE = Path(".env.example")
 _NOT_SHARED = 0o002
+StartAll = Annotated[
+    bool, Parameter(negative="", help="Start the servers and accept what is proposed, without asking.")
+]
 Assigned = Annotated[tuple[str, ...], Parameter(negative="")]
 
 
-async def add(name: str, /, *what: str, env: Assigned = (), header: Assigned = (), yes: Yes = False) -> int:
+async def add(name: str, /, *what: str, env: Assigned = (), header: Assigned = (), yes: StartAll = False) -> int:
     """Add a server to toolbox.json, ask it for its tools, and propose a safety class for each.
 
     Parameters
@@ -41,8 +43,6 @@ async def add(name: str, /, *what: str, env: Assigned = (), header: Assigned = (
         NAME=VALUE that the command finds in its environment; ${VARIABLE} is read from yours.
     header
         NAME=VALUE that is sent with each request to the address.
-    yes
-        Start it and accept what is proposed, without asking.
     """
     if not what:
         raise SettingsInvalid(f"add: name a command or an address, such as: backstay toolbox add {name} -- COMMAND")
@@ -57,15 +57,13 @@ async def add(name: str, /, *what: str, env: Assigned = (), header: Assigned = (
     return 0
 
 
-async def take_from(file: Path | None = None, *, yes: Yes = False) -> int:
+async def take_from(file: Path | None = None, *, yes: StartAll = False) -> int:
     """Add the servers of Claude Desktop, Cursor or VS Code to toolbox.json, and propose safety classes.
 
     Parameters
     ----------
     file
         The file in which the other host names its servers.
-    yes
-        Start all of them and accept what is proposed, without asking.
     """
     hosts = room("toolbox.configuration.hosts")
     if file is None:
@@ -77,15 +75,13 @@ async def take_from(file: Path | None = None, *, yes: Yes = False) -> int:
     return 0
 
 
-async def propose(*names: str, yes: Yes = False) -> int:
+async def propose(*names: str, yes: StartAll = False) -> int:
     """Ask servers of toolbox.json for their tools, and propose a safety class for each that has none.
 
     Parameters
     ----------
     names
         The servers; all by default.
-    yes
-        Accept what is proposed without asking.
     """
     terminal, settings = Terminal(), Settings.load()
     known = _checked(settings.toolbox, _text(settings.toolbox)).servers
@@ -128,7 +124,8 @@ def write_new(path: Path, template: str) -> bool:
     """Write a file that comes with backstay; return False if there is one already."""
     data = _template(template)
     try:
-        with os.fdopen(os.open(path, room("system.files").NEW_FILE, 0o644), "wb") as file:
+        # Exclusive: neither a file nor a link that is there is written through.
+        with path.open("xb") as file:
             file.write(data)
     except FileExistsError:
         return False
