@@ -95,8 +95,7 @@ async def dev(
     """
     settings, terminal = Settings.load(), Terminal()
     settings.claim_home()
-    for taken, flag in ((port, "--port"), *(() if headless else ((ui_port, "--ui-port"),))):
-        require_free(taken, flag)
+    _require_ports(port, None if headless else ui_port)
     stop = _stop_on_signal()
     server = await start_temporal(
         port=port,
@@ -111,6 +110,12 @@ async def dev(
             return await _serve(terminal, settings, server, stop, model)
     finally:
         await server.stop(_DRAIN_S)
+
+
+def _require_ports(port: int, ui_port: int | None) -> None:
+    require_free(port, "--port")
+    if ui_port is not None:
+        require_free(ui_port, "--ui-port")
 
 
 @asynccontextmanager

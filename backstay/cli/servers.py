@@ -332,16 +332,13 @@ def _declare(path: Path, provider: str, group: Any) -> None:
 
 
 def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ToolboxInvalid(f"{path}: cannot be read: {error}; write it with `backstay init`") from None
+    """Return the text of a toolbox.json; where there is none, that of one without servers."""
+    return room("toolbox.configuration.load").read(path) if os.path.lexists(path) else "{}"
 
 
 def _checked(path: Path, text: str) -> Any:
     """Return what a toolbox.json of this text says; raises ToolboxInvalid."""
-    load = room("toolbox.configuration.load")
-    return load.check_shape(load.parse(text, path), path)
+    return room("toolbox.configuration.load").checked(text, path)
 
 
 def _write(path: Path, text: str, mode: int | None) -> None:

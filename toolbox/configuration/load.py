@@ -158,10 +158,8 @@ def load(path: Path, environment: Mapping[str, str], *, optional: bool = False) 
     """
     if optional and not os.path.lexists(path):
         return Configuration(), frozenset()
-    configuration = check_shape(_read(path), path)
+    configuration = checked(read(path), path)
     plugins = configuration.plugin_folders(path.absolute().parent)
-    _check_names(configuration, plugins)
-    _check_templates(configuration)
     variables, unset = Variables(environment), dict[str, str]()
     servers = {
         name: entry if entry.disabled else _unless_unset(_resolve, entry, variables, f"mcpServers.{name}", unset)
@@ -176,12 +174,18 @@ def load(path: Path, environment: Mapping[str, str], *, optional: bool = False) 
     return resolved, variables.secrets
 
 
-def check_shape(data: Any, path: Path) -> Configuration:
-    """Return the configuration without resolving anything; raises ToolboxInvalid naming field, value and fix."""
+def checked(text: str, path: Path) -> Configuration:
+    """Return what a text says that stands in the file, or would, without resolving a variable.
+
+    Raises ToolboxInvalid naming line and column, or field, value and fix.
+    """
     try:
-        return Configuration.model_validate(data)
+        configuration = Configuration.model_validate(_parsed(text, path))
     except ValidationError as error:
         raise ToolboxInvalid(f"{path.name}: " + "; ".join(explain(fault) for fault in error.errors())) from None
+    _check_names(configuration, configuration.plugin_folders(path.absolute().parent))
+    _check_templates(configuration)
+    return configuration
 
 
 _Entry = TypeVar("_Entry", ServerEntry, ProviderEntry)
@@ -202,20 +206,19 @@ def _unless_unset(
         return entry
 
 
-def _read(path: Path) -> Any:
+def read(path: Path) -> str:
+    """Return the text of the file; raises ToolboxInvalid."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise ToolboxInvalid(
             f"{path}: there is no toolbox file; write it with `backstay init`, or set BACKSTAY_TOOLBOX"
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise ToolboxInvalid(f"{path}: cannot be read: {error}") from None
-    return parse(text, path)
 
 
-def parse(text: str, path: Path) -> Any:
-    """Return what a text says that stands in a file, or would; raises ToolboxInvalid with line and column."""
+def _parsed(text: str, path: Path) -> Any:
     try:
         return commented.read(text)
     except commented.KeyTwice as error:
