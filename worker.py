@@ -355,6 +355,8 @@ async def serve(role: Role) -> int:
 
         read_policy(settings.policy)
         load(settings.toolbox, settings.environment, optional=not settings.names_toolbox)
+        if not settings.toolbox.exists():
+            sys.stderr.write(f"backstay worker: there is no {settings.toolbox} here, so runs have no tools\n")
     stop = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(name, stop.set)

@@ -319,6 +319,7 @@ ROWS = (
         "in an empty folder, the README's own commands lead from the wheel to an approved write and a finished run",
         in_file("test_packaging.py", "test_the_readmes_own_commands_lead_a_newcomer_to_an_approved_write"),
         in_file("test_packaging.py", "test_all_is_every_other_extra"),
+        in_file("test_benchmarks.py", "test_a_newcomer_came_to_an_approved_write_in_three_minutes_and_six_commands"),
     ),
     row(
         "cli:init",
