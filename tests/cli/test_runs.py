@@ -215,8 +215,8 @@ async def test_a_list_loads_no_database_library(opened, scripts, run, tmp_path):
 
     loaded = {line.rpartition("|")[2].strip() for line in done.err.splitlines() if line.startswith("import time:")}
     assert "listed-lightly" in done.out
-    assert "store.glance" in loaded
-    assert not loaded & {"sqlalchemy", "alembic", "worker", "mcp", "openai", "jinja2"}
+    assert "sqlite3" in loaded
+    assert not loaded & {"sqlalchemy", "alembic", "mcp", "openai", "jinja2"}
 
 
 async def test_the_tools_are_listed_and_searched(run):
