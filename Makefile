@@ -58,6 +58,7 @@ quick: $(STAMP)  ## Check style and run the tests that need no server, in under 
 	$(PYTEST) $(PARALLEL) -m "not soak" $(QUICK)
 
 bench: $(STAMP)  ## Run the benchmarks and rewrite the tables of docs/performance.md
+	$(RUN) -m benchmarks.start
 	$(RUN) -m benchmarks.steps
 	$(RUN) -m benchmarks.calls
 	$(RUN) -m benchmarks.programs
@@ -107,10 +108,17 @@ echo "Making $(1) with $$("$$chosen" --version)"; \
 endef
 
 # The lock pins every file by hash, and the locked hatchling builds the project, so pip downloads nothing else.
+# What pip says of each of the packages is counted, so that a slow line shows that it goes on.
 define fill_venv
-echo "Installing from requirements.lock"; \
-$(1)/bin/python -m pip install --quiet --require-hashes -r requirements.lock; \
-$(1)/bin/python -m pip install --quiet --no-deps --no-build-isolation -e .
+packages=$$(grep -c '==' requirements.lock); \
+echo "Installing the $$packages packages of requirements.lock; this takes a minute or two"; \
+$(1)/bin/python -m pip install --require-hashes -r requirements.lock | { found=0; while IFS= read -r said; do \
+	case "$$said" in \
+		Collecting*|"Requirement already"*) found=$$((found + 1)); printf '\r  %d of %d found' $$found $$packages;; \
+		"Installing collected"*) printf '\n  installing them';; \
+	esac; done; echo; }; \
+$(1)/bin/python -m pip install --quiet --no-deps --no-build-isolation -e .; \
+echo "Installed into $(1)"
 endef
 
 define test_matrix

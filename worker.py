@@ -165,6 +165,7 @@ def open_toolbox(
         home=settings.home,
         confinement=CommandJail(nsjail=settings.nsjail, home=settings.home, image=settings.image),
         workspaces=workspaces,
+        optional=not settings.names_toolbox,
     )
 
 
@@ -353,7 +354,9 @@ async def serve(role: Role) -> int:
         from toolbox.configuration.load import load
 
         read_policy(settings.policy)
-        load(settings.toolbox, settings.environment)
+        load(settings.toolbox, settings.environment, optional=not settings.names_toolbox)
+        if not settings.toolbox.exists():
+            sys.stderr.write(f"backstay worker: there is no {settings.toolbox} here, so runs have no tools\n")
     stop = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(name, stop.set)

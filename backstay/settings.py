@@ -129,6 +129,7 @@ class Settings(BaseSettings):
     home: Path = Path(".backstay")
     """The folder for everything that has no setting of its own."""
     toolbox: Path = Path("toolbox.json")
+    """May be missing where no setting names it; then there are no tools."""
     policy: Path = Path("policy.yaml")
     """May be missing; then the default policy applies."""
     profiles: Path = Path("profiles.yaml")
@@ -212,6 +213,16 @@ class Settings(BaseSettings):
     def withheld_key(self) -> bool:
         """Return whether the key of the environment is not used, since the address of the model is a file's."""
         return self._withheld_key
+
+    @property
+    def has_endpoint(self) -> bool:
+        """Return whether a model can be asked: there is a key, or an endpoint that may need none."""
+        return self.openai_api_key is not None or self.openai_base_url is not None
+
+    @property
+    def names_toolbox(self) -> bool:
+        """Return whether the operator said where the toolbox is, so that it must be there."""
+        return "toolbox" in self.model_fields_set
 
     def claim_home(self) -> None:
         """Trust the home in the current folder if this process is about to make it."""

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from benchmarks import calls, compare, forms, payloads, programs, provenance, search, snapshots, steps
+from benchmarks import calls, compare, forms, payloads, programs, provenance, search, snapshots, start, steps
 from benchmarks.page import PAGE, RESULTS
 from benchmarks.processes import ROOT
 from benchmarks.tasks import TASKS
@@ -18,6 +18,13 @@ STEPS, CALLS, PROGRAMS, FORMS = measured("steps"), measured("calls"), measured("
 SEARCH = measured("search")
 
 
+def test_a_newcomer_came_to_an_approved_write_in_three_minutes_and_six_commands():
+    found = measured("start")
+    assert sum(found[f"{part}_s"] for part in ("install", "init", "dev", "run")) <= 180
+    assert found["commands"] <= 6
+    assert found["list_cpu_s"] <= 0.9
+
+
 def test_every_size_was_measured_beside_the_floor_in_cpu_wall_events_and_bytes():
     assert tuple(row["steps"] for row in STEPS["rows"]) == steps.SIZES == (10, 50, 200)
     for row in STEPS["rows"]:
@@ -27,7 +34,7 @@ def test_every_size_was_measured_beside_the_floor_in_cpu_wall_events_and_bytes()
     assert set(STEPS["replay_50_ms"]) == {"floor", "engine"}
 
 
-@pytest.mark.parametrize("bench", [steps, calls, programs, forms, payloads, provenance, snapshots, search])
+@pytest.mark.parametrize("bench", [start, steps, calls, programs, forms, payloads, provenance, snapshots, search])
 def test_the_published_table_is_that_of_the_last_run(bench):
     name = bench.__name__.rpartition(".")[2]
     begin, end = (f"<!-- {name}: {mark} -->" for mark in ("begin", "end"))

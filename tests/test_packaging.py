@@ -3,15 +3,20 @@
 import asyncio
 import json
 import os
+import shlex
 import subprocess
 import sys
 import sysconfig
+import tomllib
 import uuid
 import zipfile
 from pathlib import Path
 
 import pytest
 from temporalio.client import Client
+
+from tests.cli.commands import at_terminal
+from tests.cli.test_dev import free_port, said
 
 HOUSE = Path(__file__).resolve().parents[1]
 ROOMS = ("activities", "sandbox", "store", "system", "toolbox", "workflows")
@@ -234,3 +239,61 @@ async def test_the_installed_worker_command_serves_beside_a_foreign_package_name
         # What is left must be read, or the worker could not finish.
         await worker.communicate()
     assert worker.returncode == 0
+
+
+def newcomers_commands() -> list[list[str]]:
+    """The commands of the README that lead to a first run, word by word."""
+    section = (
+        (HOUSE / "README.md").read_text(encoding="utf-8").partition("## Install and start")[2].partition("\n## ")[0]
+    )
+    return [
+        shlex.split(line)
+        for block in section.split("```bash\n")[1:]
+        for line in block.partition("```")[0].split("\n")
+        if line
+    ]
+
+
+async def test_the_readmes_own_commands_lead_a_newcomer_to_an_approved_write(installed, tmp_path):
+    install, init, dev, first = newcomers_commands()
+    folder, port = tmp_path / "empty", str(free_port())
+    folder.mkdir()
+    # The place of the libraries, and of Temporal's own program, is that of the checkout; all else is the wheel.
+    path = f"{installed / 'bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    own = {"PATH": path, "HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "state")}
+    environment = clean(**own, TEMPORAL_ADDRESS=f"127.0.0.1:{port}")
+    program = str(installed / "bin/backstay")
+
+    assert install == ["pip", "install", "backstay[all]"]
+    begun = run(installed, program, *init[1:], folder=folder, **own)
+    serving = await asyncio.create_subprocess_exec(
+        *(program, *dev[1:], "--port", port, "--headless"), cwd=folder, env=environment, stderr=asyncio.subprocess.PIPE
+    )
+    try:
+        lines = await said(serving, "backstay worker ready:", 90)
+        async with at_terminal(program, *first[1:], environment=environment, folder=folder) as terminal:
+            asked = await terminal.shows("[d]etach?")
+            before = (folder / "notes.json").exists()
+            terminal.type("a")
+            code, out = await terminal.ended()
+    finally:
+        serving.terminate()
+        await serving.communicate()
+
+    assert begun.returncode == 0, begun.stderr
+    assert "model       a script at http://127.0.0.1:" in "\n".join(lines)
+    assert "notes.add_note" in asked
+    assert "can be undone: delete_note(id=result.id)" in asked
+    assert (code, before) == (0, False)
+    assert "Noted: The report is due on Friday" in out
+    assert [note["text"] for note in json.loads((folder / "notes.json").read_text(encoding="utf-8"))["notes"]] == [
+        "The report is due on Friday"
+    ]
+
+
+def test_all_is_every_other_extra():
+    extras = tomllib.loads((HOUSE / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    (every,) = extras.pop("all")
+
+    assert sorted(every.removeprefix("backstay[").removesuffix("]").split(",")) == sorted(extras)
+    assert every.startswith("backstay[")

@@ -2,13 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from backstay.errors import ToolChanged
+from backstay.errors import ToolChanged, ToolUnavailable
 from backstay.python_tools.safety import Ask, Deny, ProposedCall
 from toolbox.catalog.catalog import Catalog, build
 from toolbox.catalog.definition import Definition, define
@@ -132,6 +133,14 @@ class Toolbox:
         )
         return await provider.preview(call) if isinstance(provider, WorkspaceProvider) else None
 
+    async def inspect(self, providers: Collection[str]) -> dict[str, tuple[list[Definition], str | None]]:
+        """Return the tools of these providers, whoever may see them, and why a provider cannot be asked."""
+        listings = await asyncio.gather(*(self._providers[name].list(fresh=True) for name in providers))
+        return {
+            name: (self._define(name, listing)[0], listing.reason)
+            for name, listing in zip(providers, listings, strict=True)
+        }
+
     async def close(self) -> None:
         """Close all providers at the same time."""
         await asyncio.gather(*(provider.close() for provider in self._providers.values()), return_exceptions=True)
@@ -207,14 +216,15 @@ async def open_toolbox(
     home: Path,
     confinement: Confinement | None = None,
     workspaces: WorkspaceHost | None = None,
+    optional: bool = False,
 ) -> AsyncGenerator[Toolbox]:
     """Open the toolbox that a toolbox.json describes, and end its servers on exit.
 
-    Jailed plugins need `confinement`; `fs` and `shell` need `workspaces`.
+    Jailed plugins need `confinement`; `fs` and `shell` need `workspaces`. An `optional` file may be missing.
 
     Raises ToolboxInvalid naming field, value and fix.
     """
-    configuration, secrets = await asyncio.to_thread(load, path, environment)
+    configuration, secrets = await asyncio.to_thread(partial(load, path, environment, optional=optional))
     for name in ("mcp", "client"):
         # The MCP client logs what servers send, which may hold secrets; faults are returned as errors anyway.
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
@@ -237,22 +247,46 @@ def _open_providers(
 
     Nothing is connected or started yet. Raises ToolboxInvalid for functions that cannot be loaded.
     """
-    folder, logs = path.absolute().parent, home.absolute() / "logs"
-    providers: dict[str, Provider] = {}
+    folder = path.absolute().parent
+    providers: dict[str, Provider] = {name: _Unusable(name, reason) for name, reason in configuration.unset.items()}
     for name, server in configuration.servers.items():
-        if not server.disabled:
-            log = logs / f"{file_name(name)}.stderr"
+        if not server.disabled and name not in providers:
+            log = home / "logs" / f"{file_name(name)}.stderr"
             providers[name] = _server(name, server, configuration.of(name), environment, folder=folder, log=log)
     for name, place in configuration.plugin_folders(folder).items():
-        providers[name] = _plugin(name, place, configuration.of(name), environment, jail)
+        if name not in providers:
+            providers[name] = _plugin(name, place, configuration.of(name), environment, jail)
     entries = dict(configuration.providers)
     for name, python in configuration.python.items():
+        if name in providers:
+            continue
         tools, shape = load_tools(name, python, configuration.of(name), folder)
         behind = None if python.provider is None else providers.get(python.provider)
         if python.provider is None or behind is not None:  # a disabled server disables what calls its tools
             providers[name] = PythonProvider(name, tools, shape, behind, python.secrets)
         entries[name] = configuration.of(name).model_copy(update={"trusted": True})
     return configuration.model_copy(update={"providers": entries}), providers
+
+
+class _Unusable:
+    """Stand for a provider that cannot be opened as it is configured."""
+
+    kind = "none"
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name = name
+        self._reason = reason
+
+    async def list(self, *, fresh: bool = False) -> Listing:
+        """Return no tool, and why."""
+        return Listing(reason=self._reason)
+
+    async def call(self, call: Call) -> Answer:
+        """Raise ToolUnavailable with the reason."""
+        raise ToolUnavailable(f"{self.name}: {self._reason}")
+
+    async def close(self) -> None:
+        """Nothing is open."""
 
 
 def _server(
@@ -262,7 +296,7 @@ def _server(
     if server.url is not None:
         return McpProvider(name, http_transports(server), most=most, url=server.url)
     started = stdio_transport(server, environment=environment, folder=folder, log=log)
-    return McpProvider(name, (started,), most=most)
+    return McpProvider(name, (started,), most=most, log=log)
 
 
 def _plugin(

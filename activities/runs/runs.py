@@ -20,7 +20,7 @@ from activities.tools.outcomes import shown
 from backstay import calls
 from backstay.approvals.proof import START, Binding
 from backstay.canonical import canonical
-from backstay.errors import BackstayError, PolicyInvalid, TaskInvalid
+from backstay.errors import BackstayError, PolicyInvalid, SettingsInvalid, TaskInvalid
 from backstay.policies.policy import Policy
 from backstay.provenance.index import texts_in
 from backstay.shown import one_line
@@ -82,7 +82,14 @@ class Runs(Activities):
         return opened
 
     def _price(self, model: str, task: Task) -> Price | None:
-        """Return the price of the model; raises TaskInvalid when a limit in USD needs one that nobody knows."""
+        """Return the price of the model; raises TaskInvalid when a limit in USD needs one that nobody knows.
+
+        Raises SettingsInvalid when no model can be asked at all.
+        """
+        if task.plan is None and not self.settings.has_endpoint:
+            raise SettingsInvalid(
+                "OPENAI_API_KEY: the worker has no key and no OPENAI_BASE_URL; set one and start it anew"
+            )
         price = price_of(self.settings, model)
         if price is None and task.budget.max_llm_cost_usd is not None and task.plan is None:
             raise TaskInvalid(

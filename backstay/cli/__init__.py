@@ -2,7 +2,7 @@
 
 May import: backstay.approvals, backstay.budgets, backstay.client, backstay.effects, backstay.errors, backstay.frozen,
 backstay.logs, backstay.policies, backstay.provenance, backstay.redaction, backstay.rooms, backstay.settings,
-backstay.shown, backstay.task, backstay.trust, backstay.version.
+backstay.shown, backstay.task, backstay.tools, backstay.trust, backstay.version.
 """
 
 from backstay.cli.app import main

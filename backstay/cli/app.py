@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from cyclopts import App, CycloptsError
 from pydantic import ValidationError
 
-from backstay.cli import control, decide, dev, doctor, reading, show, store, tools
+from backstay.cli import control, decide, dev, doctor, init, reading, servers, show, store, tools
 from backstay.cli import run as runs
 from backstay.cli.exit_codes import DETACHED, FAILED, USAGE, code_of
 from backstay.errors import BackstayError
@@ -18,6 +18,7 @@ from backstay.shown import one_line
 from backstay.version import version
 
 _COMMANDS = {
+    "init": init.init,
     "dev": dev.dev,
     "worker": dev.worker,
     "run": runs.run,
@@ -48,6 +49,7 @@ _TOOLS = {
     "diff": tools.diff,
     "accept": tools.accept,
 }
+_TOOLBOX = {"add": servers.add, "import": servers.take_from, "propose": servers.propose}
 
 
 def build() -> App:
@@ -67,6 +69,7 @@ def build() -> App:
             _TOOLS,
         )
     )
+    app.command(_add(App(name="toolbox", help="Add servers to toolbox.json, and class their tools."), _TOOLBOX))
     maintain = {"new-epoch": store.new_epoch, "adopt-settings": store.adopt_settings}
     app.command(_add(App(name="store", help="Maintain the worker's store."), maintain))
     app.command(_add(App(name="image", help="Build the image that programs run in."), {"build": dev.build_image}))

@@ -4,7 +4,8 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,7 +17,7 @@ from backstay.cli.embedded import Embedded, environment_for, start_temporal
 from backstay.cli.ports import require_free
 from backstay.cli.session import silence_logs
 from backstay.cli.terminal import Terminal
-from backstay.errors import SettingsInvalid
+from backstay.errors import BackstayError, SettingsInvalid
 from backstay.rooms import house, room
 from backstay.settings import Settings, environment, found_in
 from backstay.shown import shell_words
@@ -25,6 +26,7 @@ _READY = "backstay worker ready:"
 _READY_S = 60.0
 _DRAIN_S = 8.0
 _LONGEST_PAUSE_S = 30.0
+_MODEL_S = 20.0
 
 
 async def build_image(kind: Literal["python", "data"] | None = None) -> int:
@@ -74,6 +76,7 @@ async def dev(
     ui_port: int = 8233,
     headless: Annotated[bool, Parameter(negative="")] = False,
     db: Path | None = None,
+    scripted: Annotated[bool, Parameter(negative="")] = False,
 ) -> int:
     """Run a local Temporal server with its Web UI, and a worker, until Ctrl-C.
 
@@ -87,27 +90,47 @@ async def dev(
         Do not start the Web UI.
     db
         Database file of Temporal; temporal.db in BACKSTAY_HOME by default.
+    scripted
+        Serve a model that follows a script, for the example of `backstay init`; it needs no account.
     """
-    settings = Settings.load()
+    settings, terminal = Settings.load(), Terminal()
     settings.claim_home()
-    terminal = Terminal()
-    require_free(port, "--port")
-    if not headless:
-        require_free(ui_port, "--ui-port")
+    _require_ports(port, None if headless else ui_port)
     stop = _stop_on_signal()
-    namespace = settings.environment.get("TEMPORAL_NAMESPACE") or "default"
     server = await start_temporal(
         port=port,
         ui_port=None if headless else ui_port,
         database=db or settings.home / "temporal.db",
         log=settings.home / "logs" / "temporal.log",
         environment=settings.environment,
-        namespace=namespace,
+        namespace=settings.environment.get("TEMPORAL_NAMESPACE") or "default",
     )
     try:
-        return await _serve(terminal, settings, server, stop)
+        async with _model(scripted=scripted) as model:
+            return await _serve(terminal, settings, server, stop, model)
     finally:
         await server.stop(_DRAIN_S)
+
+
+def _require_ports(port: int, ui_port: int | None) -> None:
+    require_free(port, "--port")
+    if ui_port is not None:
+        require_free(ui_port, "--ui-port")
+
+
+@asynccontextmanager
+async def _model(*, scripted: bool) -> AsyncGenerator[Mapping[str, str] | None]:
+    """Serve the scripted model, if it is wanted, and yield the variables that lead a worker to it."""
+    if not scripted:
+        yield None
+        return
+    async with room("backstay.testing.notes").open_example_model() as model:
+        yield {
+            "OPENAI_BASE_URL": model.base_url,
+            "OPENAI_API_KEY": "the-script-needs-none",
+            "BACKSTAY_MODEL": "scripted",
+            "BACKSTAY_PRICES": '{"scripted": {"input": 1.0, "cached": 0.1, "output": 4.0}}',
+        }
 
 
 async def start_worker(home: Path, environment: Mapping[str, str], *, folder: Path | None = None) -> Child:
@@ -117,13 +140,19 @@ async def start_worker(home: Path, environment: Mapping[str, str], *, folder: Pa
     return await Child.start("worker", command, environment=environment, log=log, ready=_READY, folder=folder)
 
 
-async def _serve(terminal: Terminal, settings: Settings, server: Embedded, stop: asyncio.Event) -> int:
-    environment = environment_for(server.address, server.namespace, settings.environment)
+async def _serve(
+    terminal: Terminal, settings: Settings, server: Embedded, stop: asyncio.Event, model: Mapping[str, str] | None
+) -> int:
+    environment = environment_for(server.address, server.namespace, settings.environment) | dict(model or {})
     terminal.say(f"Temporal    {server.address}, namespace {server.namespace}")
     if server.ui is not None:
         terminal.say(f"Web UI      {server.ui}/namespaces/{server.namespace}/workflows")
     if server.address != "127.0.0.1:7233" or settings.environment.get("TEMPORAL_ADDRESS"):
         terminal.say(f"elsewhere   export TEMPORAL_ADDRESS={server.address}")
+    if model is not None:
+        terminal.say(f"model       a script at {model['OPENAI_BASE_URL']}; it only knows the example of backstay init")
+    _say_missing(terminal, settings, has_model=model is not None)
+    asking = asyncio.create_task(_ask_model(terminal, settings, has_model=model is not None))
     working = asyncio.create_task(_keep_working(terminal, settings.home, environment))
     stopping = asyncio.create_task(stop.wait())
     gone = asyncio.create_task(server.child.ended())
@@ -136,11 +165,46 @@ async def _serve(terminal: Terminal, settings: Settings, server: Embedded, stop:
         if working.done():
             working.result()
     finally:
-        for task in (working, stopping, gone):
+        tasks: tuple[asyncio.Task[Any], ...] = (working, stopping, gone, asking)
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(working, stopping, gone, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
     terminal.say("stopped; open runs continue at the next start")
     return 0
+
+
+def _say_missing(terminal: Terminal, settings: Settings, *, has_model: bool) -> None:
+    """Say what a first run lacks, a line each, and how to get it."""
+    if not has_model and not settings.has_endpoint:
+        terminal.say(
+            "no key      set OPENAI_API_KEY, or OPENAI_BASE_URL for another endpoint; "
+            "without an account: backstay dev --scripted",
+            "yellow",
+        )
+        terminal.say(f"no model    so runs of {settings.model} are refused; BACKSTAY_MODEL names another", "yellow")
+    if not settings.toolbox.exists():
+        terminal.say(
+            f"no tools    there is no {settings.toolbox}; write an example with: backstay init; "
+            "or add a server: backstay toolbox add NAME -- COMMAND",
+            "yellow",
+        )
+
+
+async def _ask_model(terminal: Terminal, settings: Settings, *, has_model: bool) -> None:
+    """Ask the model for one token, so that a wrong key is a line here and not a question of the first run."""
+    if has_model or not settings.has_endpoint:
+        return
+    completion = room("activities.model.completion")
+    ask = {"model": settings.model, "messages": [{"role": "user", "content": "Hi"}], "max_completion_tokens": 1}
+    try:
+        async with room("worker").open_model(settings) as model:
+            await completion.complete(model, completion.written(ask), within_s=_MODEL_S)
+    except BackstayError as error:
+        # What the endpoint does not take in this shape, it has read: the key and the model are known.
+        if not isinstance(error, completion.RequestRefused):
+            terminal.say(f"model       {settings.model} does not answer: {error}", "red")
+    else:
+        terminal.say(f"model       {settings.model} answers")
 
 
 async def _keep_working(terminal: Terminal, home: Path, environment: Mapping[str, str]) -> None:

@@ -3,7 +3,9 @@
 import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator
+from typing import Annotated
 
+from cyclopts import Parameter
 from temporalio.service import RPCError
 
 from backstay.cli.session import open_store, session, silence_logs
@@ -20,22 +22,34 @@ Finding = tuple[str, str, str]
 """State (ok, missing or note), part, and the finding with its cause and fix."""
 
 
-async def doctor() -> int:
-    """Check Temporal, worker, store, policy, tools, model and sandbox, and say how to fix each; costs no money."""
+async def doctor(*, every: Annotated[bool, Parameter(name="--all", negative="")] = False) -> int:
+    """Check Temporal, worker, store, policy, tools, model and sandbox, and say how to fix each; costs no money.
+
+    Parameters
+    ----------
+    every
+        Show every check, also those that found all well.
+    """
     settings = Settings.load()
     settings.claim_home()
     silence_logs(settings)
-    terminal = Terminal()
-    is_broken = False
+    terminal, counts = Terminal(), Counter[str]()
+    async for state, what, finding in _findings(settings):
+        counts[state] += 1
+        if every or state != "ok":
+            terminal.result(f"{state:<8} {what:<18} {finding}")
+    others = f"; {counts['missing']} missing, {counts['note']} noted" if counts["missing"] or counts["note"] else ""
+    terminal.result(f"{'missing' if counts['missing'] else 'ok':<8} {counts['ok']} checks found all well{others}")
+    return 1 if counts["missing"] else 0
+
+
+async def _findings(settings: Settings) -> AsyncGenerator[Finding]:
     for check in (_temporal, _store, _policy, _toolbox, _model, _price, _jails, _workspaces):
         try:
-            async for state, what, finding in check(settings):
-                is_broken = is_broken or state == "missing"
-                terminal.result(f"{state:<8} {what:<18} {finding}")
+            async for finding in check(settings):
+                yield finding
         except BackstayError as error:
-            is_broken = True
-            terminal.result(f"missing  {check.__name__[1:]:<18} {error}")
-    return 1 if is_broken else 0
+            yield "missing", check.__name__[1:], str(error)
 
 
 async def _temporal(settings: Settings) -> AsyncGenerator[Finding]:
@@ -94,11 +108,12 @@ async def _toolbox(settings: Settings) -> AsyncGenerator[Finding]:
     for problem in catalog.problems:
         yield "note", "toolbox", problem
     if not counts and not catalog.unavailable:
-        yield "note", "toolbox", f"{settings.toolbox} names no server that user 'singleton' may use"
+        how = "`backstay toolbox add NAME -- COMMAND` adds one"
+        yield "note", "toolbox", f"{settings.toolbox} names no server that user 'singleton' may use; {how}"
 
 
 async def _model(settings: Settings) -> AsyncGenerator[Finding]:
-    if settings.openai_api_key is None and settings.openai_base_url is None:
+    if not settings.has_endpoint:
         yield "missing", "model", "set OPENAI_API_KEY, or OPENAI_BASE_URL for another endpoint; plans need no model"
         return
     if settings.withheld_key:

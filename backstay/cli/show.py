@@ -17,6 +17,7 @@ from backstay.client import Backstay, Run
 from backstay.client.failures import error_from_rpc
 from backstay.errors import BackstayError, RunNotFound, StoreUnavailable, Unreachable
 from backstay.frozen import Frozen
+from backstay.rooms import room
 from backstay.settings import Settings
 from backstay.shown import shell_words
 from backstay.task.result import Result
@@ -113,8 +114,15 @@ def _stored(row: Any) -> dict[str, Any]:
 
 async def _mark_pruned(settings: Settings, rows: list[dict[str, Any]]) -> None:
     """Add what only the store knows; a store that does not answer takes nothing from what Temporal says."""
-    if not has_store(settings):
+    if not rows or not has_store(settings):
         return
+    if settings.database_url is None:
+        runs = {f"{row['id']}/{row['run_id']}": row for row in rows}
+        pruned = await asyncio.to_thread(room("store.glance").pruned_among, settings.home / "backstay.db", runs)
+        for run in pruned or ():
+            runs[run]["state"] = "pruned"
+        if pruned is not None:
+            return
     with contextlib.suppress(StoreUnavailable):
         async with open_store(settings) as store:
             recorded = [await store.runs.get(row["id"], row["run_id"]) for row in rows]

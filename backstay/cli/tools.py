@@ -17,6 +17,7 @@ from backstay.policies.glob import matches
 from backstay.redaction.redactor import Redactor
 from backstay.rooms import room
 from backstay.settings import Settings
+from backstay.tools.tool import Safety
 
 _WIDTH = 500
 Folder = Annotated[Path | None, Parameter(help="Folder for one file per provider; printed to stdout by default.")]
@@ -38,6 +39,10 @@ async def list_tools(*, user: User = "singleton", output: Output = "text") -> in
         for tool in manifest.tools.values()
     ]
     terminal.results(output, rows, map(_row, rows))
+    if not rows:
+        terminal.say("there are no tools; add a server with: backstay toolbox add NAME -- COMMAND", "yellow")
+    elif all(row["safety"] == Safety.RESTRICTED_WRITE for row in rows):
+        terminal.say("no tool has a safety class, so each call asks; let classes be proposed: backstay toolbox propose")
     return 0
 
 

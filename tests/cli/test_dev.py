@@ -143,6 +143,58 @@ async def test_dev_ends_with_the_workers_reason_when_it_cannot_start_at_all(tmp_
     await nothing_left(tmp_path)
 
 
+async def test_dev_starts_without_any_file_and_says_in_three_lines_what_is_missing(tmp_path):
+    port = free_port()
+    environment = bare(XDG_STATE_HOME=str(tmp_path / "state"))
+    share_images(tmp_path / ".backstay")
+    process = await asyncio.create_subprocess_exec(
+        *(*BACKSTAY, "dev", "--port", str(port), "--headless"),
+        env={**environment, "BACKSTAY_TRUSTED": str(tmp_path)},
+        cwd=tmp_path,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        lines = await said(process, "backstay worker ready:")
+        found = {**environment, "BACKSTAY_TRUSTED": str(tmp_path), "TEMPORAL_ADDRESS": f"127.0.0.1:{port}"}
+        done = await command("run", "Do it.", environment=found, folder=tmp_path)
+    finally:
+        process.terminate()
+        await process.wait()
+
+    missing = [line for line in lines if line.startswith("no ")]
+    assert [line.split()[1] for line in missing] == ["key", "model", "tools"]
+    assert "set OPENAI_API_KEY" in missing[0]
+    assert "BACKSTAY_MODEL" in missing[1]
+    assert "backstay init" in missing[2]
+    assert done.code == 1
+    assert "OPENAI_API_KEY: the worker has no key" in done.err.splitlines()[-1]
+    assert "approval.asked" not in done.err
+
+
+async def test_dev_asks_the_model_for_one_token_and_a_wrong_key_is_one_line(tmp_path):
+    refusing = [Reply(status=401, code="invalid_api_key", text="wrong")]
+    async with (
+        ScriptedModel(refusing) as model,
+        dev(tmp_path, "--port", str(free_port()), "--headless", OPENAI_BASE_URL=model.base_url) as (process, _),
+    ):
+        lines = await said(process, "does not answer")
+
+    assert lines[-1].startswith("model       scripted does not answer: the model endpoint says HTTP 401")
+    assert lines[-1].endswith("check OPENAI_API_KEY")
+    assert [request["max_completion_tokens"] for request in model.requests] == [1]
+    assert not any(line.startswith("no ") for line in lines)
+
+
+async def test_dev_says_that_the_model_answers(tmp_path):
+    async with (
+        ScriptedModel([Reply(text="H")]) as model,
+        dev(tmp_path, "--port", str(free_port()), "--headless", OPENAI_BASE_URL=model.base_url) as (process, _),
+    ):
+        lines = await said(process, "scripted answers")
+
+    assert lines[-1] == "model       scripted answers"
+
+
 async def test_the_worker_command_serves_without_a_safe_path_and_drains_on_sigterm(opened, tmp_path):
     environment = environment_of(
         opened,

@@ -7,7 +7,7 @@ import pytest
 
 from backstay.client import Backstay
 from backstay.testing import Reply
-from tests.cli.commands import bare, environment_of, forked
+from tests.cli.commands import bare, command, environment_of, forked
 from tests.engine import share_images
 from tests.nursery.nursery import COMMAND
 
@@ -209,6 +209,16 @@ async def test_runs_are_listed_from_temporal_and_without_it_from_the_store(run, 
     assert "outcome completed" in shown.out
 
 
+async def test_a_list_loads_no_database_library(opened, scripts, run, tmp_path):
+    await run("run", scripts.task()["text"], "--id", "listed-lightly")
+    done = await command("list", environment=environment_of(opened, PYTHONPROFILEIMPORTTIME="1"), folder=tmp_path)
+
+    loaded = {line.rpartition("|")[2].strip() for line in done.err.splitlines() if line.startswith("import time:")}
+    assert "listed-lightly" in done.out
+    assert "sqlite3" in loaded
+    assert not loaded & {"sqlalchemy", "alembic", "mcp", "openai", "jinja2"}
+
+
 async def test_the_tools_are_listed_and_searched(run):
     listed = await run("tools", "list", "--output", "json")
     found = await run("tools", "search", "send mail", "--limit", "1")
@@ -230,14 +240,19 @@ async def test_hostile_text_reaches_a_terminal_only_as_text(run, scripts):
 
 async def test_doctor_finds_every_part_well_and_asks_the_model_nothing(run, opened):
     asked_before = len(opened.model.requests)
-    done = await run(
-        "doctor",
-        OPENAI_BASE_URL=opened.model.base_url,
-        BACKSTAY_MODEL="scripted",
-        BACKSTAY_PRICES='{"scripted": {"input": 1, "output": 4}}',
-    )
+    model = {
+        "OPENAI_BASE_URL": opened.model.base_url,
+        "BACKSTAY_MODEL": "scripted",
+        "BACKSTAY_PRICES": '{"scripted": {"input": 1, "output": 4}}',
+    }
+    done, short = await run("doctor", "--all", **model), await run("doctor", **model)
 
-    told = [line.split()[:2] for line in done.out.splitlines()]
+    *lines, summary = done.out.splitlines()
+    told = [line.split()[:2] for line in lines]
+    # Without --all, one line says that all is well; what is only noted depends on the machine.
+    assert short.out.splitlines() == [*(line for line in lines if not line.startswith("ok ")), summary]
+    well = sum(state == "ok" for state, _ in told)
+    assert summary.startswith(f"ok       {well} checks found all well")
     states = {part: state for state, part in told if part != "jail"}
     # Whether cgroups bound a jail as well depends on the machine; programs run without.
     assert {state for state, part in told if part == "jail"} <= {"ok", "note"}
@@ -268,8 +283,11 @@ async def test_doctor_names_cause_and_fix_of_every_part_that_is_missing(nursery,
         folder=tmp_path,
     )
 
-    lines = {line.split()[1]: line for line in done.out.splitlines() if line.startswith("missing")}
+    *every, summary = done.out.splitlines()
+    lines = {line.split()[1]: line for line in every if line.startswith("missing")}
     assert done.code == 1
+    assert summary.startswith("missing  ")
+    assert not any(line.startswith("ok") for line in every)
     assert "127.0.0.1:9; start one with `backstay dev`" in lines["temporal"]
     assert "deny" in lines["policy"]
     assert "no-such-program" in lines["server"]

@@ -15,7 +15,7 @@ from tests.docs.blocks import HOUSE, blocks
 
 BLOCKS = blocks("bash")
 LINES = [(block.place, line) for block in BLOCKS for line in block.text.splitlines() if line.strip()]
-FREE = {"export", "source", "docker"}
+FREE = {"export", "source", "docker", "pip"}
 
 
 def command_line_accepts(tokens: list[str]) -> None:

@@ -87,17 +87,58 @@ async def test_a_folder_of_plugins_may_be_empty_or_missing(tmp_path, opened):
         assert (await toolbox.catalog("anyone")).definitions == {}
 
 
-async def test_a_variable_that_is_not_set_is_named_and_one_with_a_default_is_not_needed(tmp_path, opened):
-    entry = {"url": "http://127.0.0.1:1/", "headers": {"Authorization": "Bearer ${CRM_TOKEN}"}}
-    message = await refused(tmp_path, {"mcpServers": {"crm": entry}})
-    assert "mcpServers.crm.headers.Authorization" in message
-    assert "CRM_TOKEN" in message
-    entry = {"command": "x", "env": {"LEVEL": "${LEVEL:-low}"}}
-    async with opened(tmp_path, {"mcpServers": {"m": entry}}):
-        pass
+async def test_a_variable_that_is_not_set_disables_its_provider_only_and_is_named(tmp_path, opened, raw):
+    (tmp_path / "plugins/tool").mkdir(parents=True)
+    (tmp_path / "plugins/tool/cli.py").write_text("import argparse; argparse.ArgumentParser().parse_args()")
+    configuration = {
+        "mcpServers": {
+            "crm": {"url": "http://127.0.0.1:1/", "headers": {"Authorization": "Bearer ${CRM_TOKEN}"}},
+            "raw": raw(tools=[{"name": "ping", "inputSchema": {"type": "object"}}]) | {"env": {"L": "${L:-low}"}},
+        },
+        "plugins": "plugins/",
+        "providers": {"tool": {"env": {"KEY": "${TOOL_KEY}"}}},
+    }
+    async with opened(tmp_path, configuration) as toolbox:
+        catalog = await toolbox.catalog("anyone")
+
+    assert set(catalog.unavailable) == {"crm", "tool"}
+    assert (
+        "mcpServers.crm.headers.Authorization: the environment variable CRM_TOKEN is not set"
+        in (catalog.unavailable["crm"])
+    )
+    assert "providers.tool.env.KEY: the environment variable TOOL_KEY is not set" in catalog.unavailable["tool"]
+    assert {definition.provider for definition in catalog.definitions.values()} == {"raw"}
+
+
+async def test_what_is_no_reference_is_refused(tmp_path):
     assert "is not a reference" in await refused(
         tmp_path, {"mcpServers": {"m": {"command": "x", "args": ["${1 + 1}"]}}}
     )
+
+
+async def test_a_file_may_hold_comments_and_trailing_commas_and_faults_keep_their_place(tmp_path):
+    file = tmp_path / "toolbox.json"
+    file.write_text('// mine\n{"mcpServers": {/* none: "x", */},}\n', encoding="utf-8")
+    async with open_toolbox(file, environment={}, home=tmp_path) as toolbox:
+        assert (await toolbox.catalog("anyone")).definitions == {}
+    assert "line 3 column 3" in await refused(tmp_path, "{ // one,\n/* two\n*/,}")
+
+
+async def test_a_file_that_nobody_named_may_be_missing(tmp_path):
+    async with open_toolbox(tmp_path / "none.json", environment={}, home=tmp_path, optional=True) as toolbox:
+        assert (await toolbox.catalog("anyone")).definitions == {}
+    (tmp_path / "dangling.json").symlink_to(tmp_path / "nowhere.json")
+    with pytest.raises(ToolboxInvalid, match="there is no toolbox file"):
+        async with open_toolbox(tmp_path / "dangling.json", environment={}, home=tmp_path, optional=True):
+            pass
+
+
+async def test_a_path_is_no_secret_unless_it_is_named_like_a_secret(tmp_path, opened):
+    place, key = str(tmp_path / "notes.db"), str(tmp_path / "key-file")
+    server = {"command": "x", "env": {"NOTES": "${NOTES}", "KEY": "${API_KEY}", "AWS": "${AWS}"}}
+    variables = {"NOTES": place, "API_KEY": key, "AWS": "/wJalrXUtnFEMI/K7MDENG+bPxRfiCY"}
+    async with opened(tmp_path, {"mcpServers": {"m": server}}, **variables) as toolbox:
+        assert toolbox.secrets == {key, variables["AWS"]}
 
 
 async def test_values_of_variables_are_secrets_and_never_part_of_a_message(tmp_path, opened):

@@ -314,6 +314,14 @@ async def test_a_plugin_sees_its_own_variables_and_the_effect_and_no_default_tel
     assert 'k\\"k' not in shown
 
 
+async def test_a_default_that_is_a_path_is_shown_as_it_is(plugged, tmp_path):
+    place = str(tmp_path / "mail.db")
+    async with plugged("convert", providers={"convert": {"env": {"CONVERT_KEY": place}}}) as toolbox:
+        shown = json.dumps((await toolbox.catalog("anyone")).definitions["convert.run"].parameters)
+    assert place in shown
+    assert "***" not in shown
+
+
 async def test_settings_of_plugins_are_checked_with_field_and_fix(plugged, tmp_path):
     server = {"m": {"command": "x"}}
     for names, configuration, said in (
@@ -325,7 +333,6 @@ async def test_settings_of_plugins_are_checked_with_field_and_fix(plugged, tmp_p
         ([], {"mcpServers": server, "providers": {"m": {"jail": True}}}, "providers.m.jail: this is for plugins"),
         (["words"], {"mcpServers": {"words": {"command": "x"}}}, "the folder 'words' has the name of an entry"),
         (["words"], {"providers": {"words": {"jail": True, "python": "p"}}}, "providers.words.python: a jail has"),
-        (["words"], {"providers": {"words": {"env": {"A": "${NONE}"}}}}, "providers.words.env.A: the environment"),
     ):
         with pytest.raises(ToolboxInvalid) as caught:
             async with plugged(*names, **configuration):

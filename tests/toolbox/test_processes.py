@@ -38,8 +38,15 @@ async def test_a_missing_command_is_a_reason_that_names_it(opened, tmp_path):
 async def test_a_server_that_ends_at_its_start_is_a_reason_and_its_stderr_is_kept(opened, tmp_path, raw):
     async with opened(tmp_path, {"mcpServers": {"raw": raw(exit=True)}}) as toolbox:
         catalog = await toolbox.catalog("anyone")
-    assert "exited before it answered" in catalog.unavailable["raw"]
-    assert "no licence" in (tmp_path / "home/logs/raw.stderr").read_text()
+    log = tmp_path / "home/logs/raw.stderr"
+    assert catalog.unavailable["raw"] == f"the server exited before it answered; see its output in {log}"
+    assert "no licence" in log.read_text()
+
+
+async def test_a_server_that_ends_without_a_word_names_no_file(opened, tmp_path):
+    async with opened(tmp_path, {"mcpServers": {"quiet": {"command": "python", "args": ["-c", ""]}}}) as toolbox:
+        catalog = await toolbox.catalog("anyone")
+    assert catalog.unavailable["quiet"] == "the server exited before it answered; it printed nothing"
 
 
 async def test_a_silent_server_costs_bounded_time_once_and_never_hides_the_others(opened, tmp_path, raw, monkeypatch):

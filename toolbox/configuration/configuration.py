@@ -1,10 +1,10 @@
 """The shape of toolbox.json."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AliasChoices, Field, StringConstraints, field_validator, model_validator
+from pydantic import AliasChoices, Field, PrivateAttr, StringConstraints, field_validator, model_validator
 
 from toolbox.configuration.shape import Shape
 from toolbox.providers.declaration import Declaration, Strict
@@ -140,6 +140,17 @@ class Configuration(Strict):
     workspace: CommandLists = Field(default_factory=CommandLists)
     """Which commands a shell may run."""
     users: dict[str, UserEntry] | None = None
+
+    _unset: dict[str, str] = PrivateAttr(default_factory=dict)
+
+    @property
+    def unset(self) -> Mapping[str, str]:
+        """Return the providers that lack a variable, and which."""
+        return self._unset
+
+    def note_unset(self, unset: Mapping[str, str]) -> None:
+        """Say which providers lack a variable."""
+        self._unset = dict(unset)
 
     @model_validator(mode="before")
     @classmethod

@@ -2,15 +2,17 @@
 
 import difflib
 import json
+import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
 
 from pydantic import TypeAdapter, ValidationError
 
 from backstay.errors import ToolboxInvalid
+from toolbox.configuration import commented
 from toolbox.configuration.configuration import (
     Configuration,
     ProviderEntry,
@@ -29,6 +31,10 @@ _PUBLIC = frozenset({"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "PWD", 
 _SECRET_NAME = re.compile(r"token|secret|passw|api.?key|private.?key|credential|authorization|cookie", re.IGNORECASE)
 
 
+class VariableUnset(ToolboxInvalid):
+    """A variable that a provider needs is not set; the others go on without it."""
+
+
 class Variables:
     """Resolve references and remember which values must never be shown."""
 
@@ -44,7 +50,7 @@ class Variables:
     def resolve(self, text: str, field: str) -> str:
         """Return the text with every `${NAME}`, `${env:NAME}` and `${NAME:-default}` replaced.
 
-        Raises ToolboxInvalid naming the field and the variable that is missing.
+        Raises VariableUnset naming the field and the variable that is missing, ToolboxInvalid for what is no reference.
         """
         return _REFERENCE.sub(lambda found: self._value(found, field), text)
 
@@ -52,7 +58,7 @@ class Variables:
         """Resolve a mapping; a value under a secret-looking name is a secret even when it is written out."""
         resolved = {name: self.resolve(text, f"{field}.{name}") for name, text in values.items()}
         for name, value in resolved.items():
-            if _SECRET_NAME.search(name):
+            if is_secret_name(name):
                 self._secrets |= {value, value.rpartition(" ")[2]}
         return resolved
 
@@ -72,10 +78,24 @@ class Variables:
         default: str | None = parsed[2]
         value = self._environment.get(name, default)
         if value is None:
-            raise ToolboxInvalid(f"{field}: the environment variable {name} is not set; set it where the worker starts")
-        if name not in _PUBLIC:
+            raise VariableUnset(f"{field}: the environment variable {name} is not set; set it where the worker starts")
+        if name not in _PUBLIC and not is_path(name, value):
             self._secrets.add(value)
         return value
+
+
+def is_path(name: str, value: str) -> bool:
+    """Return whether a value is a place in the file system, which is no secret: its folder exists.
+
+    Nothing that is named like a secret is one.
+    """
+    place = Path(value)
+    return place.is_absolute() and len(place.parts) > 2 and not is_secret_name(name) and place.parent.is_dir()
+
+
+def is_secret_name(name: str) -> bool:
+    """Return whether what stands under this name is taken for a secret."""
+    return _SECRET_NAME.search(name) is not None
 
 
 _HIDDEN = frozenset({"env", "headers", "args", "command", "url", "secrets"})
@@ -136,59 +156,93 @@ _RESERVED = frozenset({"engine", *BUILTIN})
 _NAME = TypeAdapter(ProviderName)
 
 
-def load(path: Path, environment: Mapping[str, str]) -> tuple[Configuration, frozenset[str]]:
+def load(path: Path, environment: Mapping[str, str], *, optional: bool = False) -> tuple[Configuration, frozenset[str]]:
     """Return the checked configuration with its variables resolved, and the secrets among their values.
 
+    A provider whose variable is not set is named in `unset`; an `optional` file that is missing names no provider.
     Raises ToolboxInvalid.
     """
-    data = _read(path)
-    try:
-        configuration = Configuration.model_validate(data)
-    except ValidationError as error:
-        raise ToolboxInvalid(f"{path.name}: " + "; ".join(explain(fault) for fault in error.errors())) from None
+    if optional and not os.path.lexists(path):
+        return Configuration(), frozenset()
+    configuration = checked(read(path), path)
     plugins = configuration.plugin_folders(path.absolute().parent)
-    _check_names(configuration, plugins)
-    _check_templates(configuration)
-    variables = Variables(environment)
+    variables, unset = Variables(environment), dict[str, str]()
     servers = {
-        name: entry if entry.disabled else _resolve(entry, variables, f"mcpServers.{name}")
+        name: entry if entry.disabled else _unless_unset(_resolve, entry, variables, f"mcpServers.{name}", unset)
         for name, entry in configuration.servers.items()
     }
     providers = configuration.providers | {
-        name: _resolve_plugin(configuration.of(name), variables, f"providers.{name}") for name in plugins
+        name: _unless_unset(_resolve_plugin, configuration.of(name), variables, f"providers.{name}", unset)
+        for name in plugins
     }
     python = {
-        name: entry.model_copy(update={"secrets": variables.resolve_secrets(entry.secrets, f"python.{name}.secrets")})
+        name: _unless_unset(_resolve_python, entry, variables, f"python.{name}", unset)
         for name, entry in configuration.python.items()
     }
-    update = {"servers": servers, "providers": providers, "python": python}
-    return configuration.model_copy(update=update), variables.secrets
+    resolved = configuration.model_copy(update={"servers": servers, "providers": providers, "python": python})
+    resolved.note_unset(unset)
+    return resolved, variables.secrets
 
 
-def _read(path: Path) -> Any:
+def checked(text: str, path: Path) -> Configuration:
+    """Return what a text says that stands in the file, or would, without resolving a variable.
+
+    Raises ToolboxInvalid naming line and column, or field, value and fix.
+    """
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        configuration = Configuration.model_validate(_parsed(text, path))
+    except ValidationError as error:
+        raise ToolboxInvalid(f"{path.name}: " + "; ".join(explain(fault) for fault in error.errors())) from None
+    _check_names(configuration, configuration.plugin_folders(path.absolute().parent))
+    _check_templates(configuration)
+    return configuration
+
+
+_Entry = TypeVar("_Entry", ServerEntry, ProviderEntry, PythonEntry)
+
+
+def _resolve_python(entry: PythonEntry, variables: Variables, field: str) -> PythonEntry:
+    return entry.model_copy(update={"secrets": variables.resolve_secrets(entry.secrets, f"{field}.secrets")})
+
+
+def _unless_unset(
+    resolve: Callable[[_Entry, Variables, str], _Entry],
+    entry: _Entry,
+    variables: Variables,
+    field: str,
+    unset: dict[str, str],
+) -> _Entry:
+    """Return the resolved entry; where a variable is missing, note why and return the entry as it is."""
+    try:
+        return resolve(entry, variables, field)
+    except VariableUnset as error:
+        unset[field.partition(".")[2]] = str(error)
+        return entry
+
+
+def read(path: Path) -> str:
+    """Return the text of the file; raises ToolboxInvalid."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise ToolboxInvalid(
-            f"{path}: there is no toolbox file; create it with mcpServers, or set BACKSTAY_TOOLBOX"
+            f"{path}: there is no toolbox file; write it with `backstay init`, or set BACKSTAY_TOOLBOX"
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise ToolboxInvalid(f"{path}: cannot be read: {error}") from None
+
+
+def _parsed(text: str, path: Path) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=_unique)
+        return commented.read(text)
+    except commented.KeyTwice as error:
+        raise ToolboxInvalid(str(error)) from None
     except json.JSONDecodeError as error:
         raise ToolboxInvalid(
             f"{path}: no valid JSON at line {error.lineno} column {error.colno}: {error.msg}"
         ) from None
     except RecursionError:
         raise ToolboxInvalid(f"{path}: nested too deeply") from None
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    keys = [key for key, _ in pairs]
-    if twice := [key for key in keys if keys.count(key) > 1]:
-        raise ToolboxInvalid(f"{twice[0]}: duplicate key; keep one of them")
-    return dict(pairs)
 
 
 def _check_names(configuration: Configuration, plugins: Collection[str]) -> None:

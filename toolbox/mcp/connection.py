@@ -3,6 +3,7 @@
 import asyncio
 import contextvars
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from mcp import Client, MCPError
@@ -23,7 +24,8 @@ _CLOSE_S = 5.0
 class Connection:
     """Hold one client; every call may use it, only its own task opens and closes it."""
 
-    def __init__(self, transport: Transport, changed: Any) -> None:
+    def __init__(self, transport: Transport, changed: Any, log: Path | None = None) -> None:
+        self._log = log
         self._ended = asyncio.Event()
         self._closing = asyncio.Event()
         self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -136,5 +138,7 @@ class Connection:
         if self.seen.status is not None and self.seen.status >= 400:
             return ToolUnavailable(of_status(self.seen.status))
         if isinstance(error, MCPError) and error.code == CONNECTION_CLOSED and self.seen.fault is None:
-            return ToolUnavailable("the server exited before it answered; see its output in logs/<provider>.stderr")
+            said = self._log is not None and self._log.is_file()
+            where = f"see its output in {self._log}" if said else "it printed nothing"
+            return ToolUnavailable(f"the server exited before it answered; {where}")
         return ToolUnavailable(f"the server cannot be reached: {self.seen.fault or describe_fault(error)}")

@@ -4,6 +4,7 @@ import asyncio
 import random
 import time
 from contextlib import suppress
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import structlog
@@ -38,11 +39,13 @@ class McpProvider:
         *,
         most: int | None = None,
         url: str | None = None,
+        log: Path | None = None,
     ) -> None:
-        """Use the first of the transports that the server supports."""
+        """Use the first of the transports that the server supports; `log` is where what it prints is kept."""
         self.name = name
         self._transports = transports
         self._url = url
+        self._log = log
         self._turns = ConcurrencyLimit(name, most)
         self._connection: Connection | None = None
         self._opening = SharedTask(self._open)
@@ -127,7 +130,7 @@ class McpProvider:
             await self._connection.close()
         self._connection = None
         for position, transport in enumerate(self._transports, 1):
-            connection = Connection(transport, self._forget)
+            connection = Connection(transport, self._forget, self._log)
             try:
                 await connection.wait_open()
                 await self._read(connection)

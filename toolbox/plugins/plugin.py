@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from backstay.errors import ToolUnavailable
 from backstay.shown import message_line
 from backstay.tools.execution import ExecutionResult
+from toolbox.configuration.load import is_path
 from toolbox.plugins.command_line import command_line
 from toolbox.plugins.parser import Level, Parser, levels_of, schema_of
 from toolbox.processes.runner import Runner
@@ -133,8 +134,9 @@ class Plugin:
         return await self.confinement.confine(words, folder=self.folder, variables=sorted(environment))
 
     def _hidden(self, text: str) -> str:
-        """Mask the values of its environment in the text; defaults and messages often contain them."""
-        for value in sorted(self.environment.values(), key=len, reverse=True):
+        """Mask the values of its environment in the text, but no paths; defaults and messages often contain them."""
+        hidden = (value for name, value in self.environment.items() if not is_path(name, value))
+        for value in sorted(hidden, key=len, reverse=True):
             for written in (value, json.dumps(value)[1:-1]) if len(value) >= _SECRET else ():
                 text = text.replace(written, "***")
         return text

@@ -1,0 +1,84 @@
+"""JSON as people write it: what is read, and what an addition leaves as it was."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolbox.configuration.commented import KeyTwice, add, read
+
+PEOPLES = """// mine
+{
+  "mcpServers": {
+    "a": {"command": "x", "args": ["// no comment", "a, ]"]}, // the first, {
+  },
+  /* everybody
+     sees it */
+  "users": {"*": {"providers": ["a"]}},
+}
+"""
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+def test_comments_and_trailing_commas_are_read_over():
+    assert read(PEOPLES) == {
+        "mcpServers": {"a": {"command": "x", "args": ["// no comment", "a, ]"]}},
+        "users": {"*": {"providers": ["a"]}},
+    }
+
+
+@given(VALUES)
+def test_plain_json_is_read_as_it_is(value):
+    assert read(json.dumps(value)) == value
+    assert read(json.dumps(value, indent=1, ensure_ascii=False)) == value
+
+
+@pytest.mark.parametrize("text", ["{,}", "[,]", "[1,,]", '{"a":,}', '{"a" 1}', "[1 2]", '"a', "{} x", ""])
+def test_what_no_json_is_stays_a_fault(text):
+    with pytest.raises(json.JSONDecodeError):
+        read(text)
+
+
+def test_a_key_that_is_there_twice_is_refused():
+    with pytest.raises(KeyTwice, match="a: duplicate key"):
+        read('{"b": {"a": 1, /* "a": 2, */ "a": 3}}')
+
+
+def test_an_addition_loses_no_comment_and_makes_the_objects_on_the_way():
+    text = add(PEOPLES, ["mcpServers", "b"], {"url": "http://h/"})
+    text = add(text, ["users", "*", "providers", "-"], "b")
+    text = add(text, ["providers", "b", "tools", "get"], {"safety": "read_only"})
+
+    assert [line for line in PEOPLES.splitlines() if line not in text.splitlines()] == [
+        '  "users": {"*": {"providers": ["a"]}},'
+    ]
+    found = read(text)
+    assert list(found["mcpServers"]) == ["a", "b"]
+    assert found["users"]["*"]["providers"] == ["a", "b"]
+    assert found["providers"] == {"b": {"tools": {"get": {"safety": "read_only"}}}}
+
+
+@given(st.dictionaries(st.text(), VALUES, max_size=3), st.text(), VALUES, st.sampled_from([None, 0, 2]))
+def test_what_is_added_is_read_back_and_nothing_else_changes(known, name, value, indent):
+    known.pop(name, None)
+    text = add(json.dumps({"in": known}, indent=indent), ["in", name], value)
+
+    assert read(text) == {"in": {**known, name: value}}
+
+
+def test_a_taken_name_and_a_way_through_no_object_are_refused():
+    with pytest.raises(ValueError, match=r"mcpServers\.a: is there already"):
+        add(PEOPLES, ["mcpServers", "a"], {})
+    with pytest.raises(ValueError, match="neither an object nor a list"):
+        add('{"mcpServers": 7}', ["mcpServers", "a"], {})
+
+
+@pytest.mark.parametrize("sign", ["/*", "//", ",", '"', "[", "{,"])
+def test_a_hostile_text_is_read_in_one_pass(sign):
+    """Quadratic time would take minutes."""
+    with pytest.raises((json.JSONDecodeError, RecursionError)):
+        read("[" + sign * 500_000)

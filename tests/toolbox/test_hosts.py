@@ -1,0 +1,157 @@
+"""The servers of other hosts, as toolbox.json will name them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from backstay.errors import ToolboxInvalid
+from toolbox.configuration.hosts import host_files, server_of, servers_of
+
+GITHUB_TOKEN = "ghp_" + "A1b2C3d4" * 5
+
+
+def imported(folder, data, known=None, name="mcp.json"):
+    file = folder / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(data if isinstance(data, str) else json.dumps(data), encoding="utf-8")
+    return {server.name: server for server in servers_of(file, known or {})}
+
+
+def test_claude_desktops_tokens_become_variables(tmp_path):
+    servers = imported(
+        tmp_path,
+        {
+            "globalShortcut": "",
+            "mcpServers": {
+                "github": {
+                    "command": "npx",
+                    "args": ["-y", "server-github", "--api-key", "hunter22", f"--url=https://h/?k={GITHUB_TOKEN}"],
+                    "env": {"GITHUB_PERSONAL_ACCESS_TOKEN": GITHUB_TOKEN, "LEVEL": "debug"},
+                }
+            },
+        },
+    )
+
+    github = servers["github"]
+    assert github.entry == {
+        "command": "npx",
+        "args": ["-y", "server-github", "--api-key", "${GITHUB_API_KEY}", "--url=https://h/?k=${GITHUB_SECRET}"],
+        "env": {"GITHUB_PERSONAL_ACCESS_TOKEN": "${GITHUB_PERSONAL_ACCESS_TOKEN}", "LEVEL": "debug"},
+    }
+    assert github.values == {
+        "GITHUB_API_KEY": "hunter22",
+        "GITHUB_SECRET": GITHUB_TOKEN,
+        "GITHUB_PERSONAL_ACCESS_TOKEN": GITHUB_TOKEN,
+    }
+
+
+def test_cursors_references_and_headers(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    project = tmp_path / "project"
+    servers = imported(
+        project,
+        {
+            "mcpServers": {
+                "files": {"command": "./serve", "args": ["${workspaceFolder}/data", "${userHome}/x"]},
+                "crm": {"url": "https://crm.example/mcp", "headers": {"Authorization": "Bearer pa55word-of-crm"}},
+                "env": {"command": "x", "env": {"KEY": "${env:MY_KEY}"}},
+            }
+        },
+        name=".cursor/mcp.json",
+    )
+
+    assert servers["files"].entry == {
+        "command": "./serve",
+        "args": [f"{project}/data", "${HOME}/x"],
+        "cwd": str(project),
+    }
+    assert servers["crm"].entry["headers"] == {"Authorization": "Bearer ${CRM_AUTHORIZATION}"}
+    assert servers["crm"].values == {"CRM_AUTHORIZATION": "pa55word-of-crm"}
+    assert servers["env"].entry["env"] == {"KEY": "${MY_KEY}"}
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_vs_codes_inputs_are_variables_that_are_needed(tmp_path, nested):
+    servers = {
+        "my server!": {
+            "type": "http",
+            "url": "https://h/mcp",
+            "headers": {"X-Key": "${input:the-key}"},
+            "envFile": "${workspaceFolder}/.env",
+        }
+    }
+    data = {"mcp": {"servers": servers}} if nested else {"inputs": [{"id": "the-key"}], "servers": servers}
+    (found,) = imported(tmp_path, f"// VS Code\n{json.dumps(data)}").values()
+
+    assert found.name == "my server"
+    assert found.entry == {"type": "http", "url": "https://h/mcp", "headers": {"X-Key": "${THE_KEY}"}}
+    assert (found.unset, found.left_out) == (["THE_KEY"], ["envFile"])
+
+
+def test_no_imported_value_takes_the_place_of_a_setting_or_of_another_variable(tmp_path):
+    servers = imported(
+        tmp_path,
+        {
+            "mcpServers": {
+                "a": {"command": "x", "env": {"OPENAI_API_KEY": "sk-strange-key", "API_KEY": "first-secret"}},
+                "b": {"command": "x", "env": {"BACKSTAY_LEDGER_TOKEN": "evil-evil", "API_KEY": "other-secret"}},
+                "openai": {"command": "x", "args": ["--api-key", "third-secret"]},
+                "c": {"command": "x", "env": {"K": "${input:openai-api-key}", "MY_TOKEN": "fourth-secret"}},
+            }
+        },
+        known={"MY_TOKEN": "of-somebody-else"},
+    )
+
+    values = {name: value for server in servers.values() for name, value in server.values.items()}
+    assert values == {
+        "MCP_OPENAI_API_KEY": "sk-strange-key",
+        "API_KEY": "first-secret",
+        "MCP_BACKSTAY_LEDGER_TOKEN": "evil-evil",
+        "API_KEY_OWN": "other-secret",
+        "MCP_OPENAI_API_KEY_OWN": "third-secret",
+        "MY_TOKEN_OWN": "fourth-secret",
+    }
+    assert servers["b"].entry["env"]["API_KEY"] == "${API_KEY_OWN}"
+    assert servers["c"].unset == ["MCP_OPENAI_API_KEY"]
+
+
+def test_what_a_person_types_is_treated_alike():
+    server = server_of("x", {"command": "run", "args": ["--token=abc-secret"], "env": {"A": "1"}}, {})
+
+    assert server.entry == {"command": "run", "args": ["--token=${X_TOKEN}"], "env": {"A": "1"}}
+    assert server.values == {"X_TOKEN": "abc-secret"}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[]", "no JSON object"),
+        ("{}", "names no server"),
+        ('{"mcpServers": {}}', "names no server"),
+        ('{"mcpServers": {"a": 7}}', "the server 'a' is no object"),
+        ('{"mcpServers": {"a": {"command": 7}}}', "mcpServers.a.command"),
+        ('{"mcpServers": {"a": {"args": ["x"]}}}', "needs either `command`"),
+        ('{"mcpServers": {"a": {"command": "${command:pick}"}}}', "'${command:pick}' is known to its own host only"),
+        ("{", "cannot be read"),
+        ("[" * 100_000, "cannot be read"),
+    ],
+)
+def test_what_cannot_be_taken_over_is_refused_with_the_file(tmp_path, text, said):
+    with pytest.raises(ToolboxInvalid) as caught:
+        imported(tmp_path, text)
+    assert said in str(caught.value)
+    assert len(str(caught.value)) < 500
+
+
+def test_the_files_of_hosts_are_found_where_they_keep_them(tmp_path, monkeypatch):
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    monkeypatch.chdir(tmp_path)
+    places = [".config/Claude/claude_desktop_config.json", ".config/Code/User/mcp.json", ".cursor/mcp.json"]
+    for place in places:
+        (tmp_path / place).parent.mkdir(parents=True)
+        (tmp_path / place).write_text("{}", encoding="utf-8")
+
+    found = host_files({"XDG_CONFIG_HOME": str(tmp_path / ".config")})
+
+    assert [path.resolve() for path in found] == [tmp_path / place for place in (*places, ".cursor/mcp.json")]

@@ -1,0 +1,222 @@
+"""Read the MCP servers that other hosts know: Claude Desktop, Cursor and VS Code.
+
+Nothing is started here, and no secret stays in what is returned: each is a variable, and its value is beside it.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from backstay.errors import ToolboxInvalid
+from backstay.redaction.redactor import Redactor
+from toolbox.configuration import commented
+from toolbox.configuration.configuration import FOREIGN, ServerEntry
+from toolbox.configuration.load import explain, is_secret_name
+
+_MOST_BYTES = 1 << 20
+_REFERENCE = re.compile(r"\$\{([^}]*)\}")
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(:-.*)?", re.DOTALL)
+_STRANGE = re.compile(r"[^A-Za-z0-9 _-]+")
+_ENGINES_OWN = ("BACKSTAY_", "OPENAI_", "TEMPORAL_", "PYTHON", "LD_", "PATH", "HOME")
+_PROJECT_FOLDERS = frozenset({".vscode", ".cursor"})
+
+
+@dataclass(kw_only=True)
+class Imported:
+    """Hold one server as toolbox.json will name it."""
+
+    name: str
+    entry: dict[str, Any]
+    values: dict[str, str] = field(default_factory=dict)
+    """Variables that stand for secrets, with the values that were written out."""
+    unset: list[str] = field(default_factory=list)
+    """Variables that the other host asked a person for."""
+    left_out: list[str] = field(default_factory=list)
+    """Fields that are not taken over."""
+
+
+def host_files(variables: Mapping[str, str]) -> list[Path]:
+    """Return the files in which other hosts keep their servers, where they exist."""
+    home = Path.home()
+    own = [Path(variables[name]) for name in ("APPDATA", "XDG_CONFIG_HOME") if variables.get(name)]
+    places = [*own, home / ".config", home / "Library" / "Application Support"]
+    found = [place / inner for place in places for inner in ("Claude/claude_desktop_config.json", "Code/User/mcp.json")]
+    found += [home / ".cursor" / "mcp.json", Path(".cursor/mcp.json"), Path(".vscode/mcp.json")]
+    return [path for path in dict.fromkeys(found) if path.is_file()]
+
+
+def servers_of(path: Path, known: Mapping[str, str]) -> list[Imported]:
+    """Return the servers that a host's file names; raises ToolboxInvalid naming file, field and fix.
+
+    No secret gets the name of a variable that is known with another value.
+    """
+    data = _read(path)
+    inner = data.get("mcp")
+    nested = inner.get("servers") if isinstance(inner, dict) else None
+    found = next((part for part in (data.get("mcpServers"), data.get("servers"), nested) if part is not None), None)
+    if not isinstance(found, dict) or not found:
+        raise ToolboxInvalid(f"{path}: names no server; it needs `mcpServers`, or `servers` as VS Code writes it")
+    project = _project_of(path)
+    taken = dict(known)
+    return [_imported(path, str(name), entry, project, taken) for name, entry in found.items()]
+
+
+def server_of(name: str, entry: Mapping[str, Any], known: Mapping[str, str]) -> Imported:
+    """Return a server that a person describes, with its secrets as variables."""
+    return _Reader(name, None, dict(known)).read(entry)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise ToolboxInvalid(f"{path}: larger than {_MOST_BYTES} bytes; name a file of a host")
+        data = commented.read(path.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ToolboxInvalid(f"{path}: cannot be read: {error}") from None
+    if not isinstance(data, dict):
+        raise ToolboxInvalid(f"{path}: no JSON object; name a file of a host")
+    return data
+
+
+def _project_of(path: Path) -> Path | None:
+    """Return the folder that a project's file speaks of, in which its host starts the servers."""
+    folder = path.absolute().parent
+    return folder.parent if folder.name in _PROJECT_FOLDERS and folder.parent != Path.home() else None
+
+
+def _imported(path: Path, name: str, entry: Any, project: Path | None, taken: dict[str, str]) -> Imported:
+    if not isinstance(entry, dict):
+        raise ToolboxInvalid(f"{path}: the server {name!r} is no object; correct it there")
+    found = _Reader(_STRANGE.sub("-", name).strip(" -_")[:48] or "server", project, taken).read(entry)
+    try:
+        ServerEntry.model_validate(found.entry)
+    except ValidationError as error:
+        faults = "; ".join(explain({**fault, "loc": ("mcpServers", name, *fault["loc"])}) for fault in error.errors())
+        raise ToolboxInvalid(f"{path}: {faults}") from None
+    return found
+
+
+class _Reader:
+    """Turn one entry of a host into one of ours."""
+
+    def __init__(self, name: str, project: Path | None, taken: dict[str, str]) -> None:
+        """Add to the variables that are taken, by value."""
+        self._project = project
+        self._taken = taken
+        self._referenced: set[str] = set()
+        self._redactor = Redactor(())
+        self._found = Imported(name=name, entry={})
+        self._prefix = name
+
+    def read(self, entry: Mapping[str, Any]) -> Imported:
+        """Return the entry with what belongs to it."""
+        self._referenced = {
+            _variable(name.removeprefix("input:")) for name in _REFERENCE.findall(json.dumps(entry, default=str))
+        }
+        for key, value in entry.items():
+            if key in _KNOWN:
+                self._found.entry[key] = self._value(key, value)
+            elif key not in FOREIGN:
+                self._found.left_out.append(key)
+        here = self._project is None or self._project == Path.cwd()
+        if "command" in entry and "cwd" not in entry and not here:
+            self._found.entry["cwd"] = str(self._project)
+        return self._found
+
+    def _value(self, key: str, value: Any) -> Any:
+        match value:
+            case str():
+                return self._text(value, self._named(key), named_secret=False)
+            case list():
+                return list(self._arguments(value))
+            case dict():
+                return {str(name): self._assigned(key, str(name), item) for name, item in value.items()}
+            case _:
+                return value
+
+    def _arguments(self, values: list[Any]) -> Iterator[Any]:
+        """Yield arguments; what stands behind `--token` or `--api-key=` is a secret whatever it looks like."""
+        before = ""
+        for value in values:
+            if not isinstance(value, str):
+                yield value
+                continue
+            flag, sign, given = value.partition("=")
+            if value.startswith("-") and sign and is_secret_name(flag):
+                yield f"{flag}={self._text(given, self._named(flag), named_secret=True)}"
+            else:
+                is_secret = before.startswith("-") and is_secret_name(before) and not value.startswith("-")
+                yield self._text(value, self._named(before if is_secret else "secret"), named_secret=is_secret)
+            before = value if not sign else ""
+
+    def _assigned(self, key: str, name: str, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        variable = _variable(name) if key == "env" else self._named(name)
+        return self._text(value, variable, named_secret=is_secret_name(name))
+
+    def _named(self, name: str) -> str:
+        return _variable(f"{self._prefix}_{name}")
+
+    def _text(self, text: str, variable: str, *, named_secret: bool) -> str:
+        """Return the text with references as ours, and each secret in it as a reference to a variable."""
+        replaced = _REFERENCE.sub(self._reference, text)
+        if replaced != text or "${" in text or not text:
+            return replaced
+        if named_secret:
+            scheme, space, rest = text.rpartition(" ")
+            return f"{scheme}{space}{self._kept(variable, rest)}"
+        found = self._redactor.secret_in(text)
+        if found is None:
+            return text
+        start, end, _ = found
+        return f"{text[:start]}{self._kept(variable, text[start:end])}{text[end:]}"
+
+    def _kept(self, variable: str, value: str) -> str:
+        while self._taken.get(variable, value) != value or variable in self._referenced:
+            variable += "_OWN"
+        self._taken[variable] = self._found.values[variable] = value
+        return f"${{{variable}}}"
+
+    def _reference(self, found: "re.Match[str]") -> str:
+        name = found[1]
+        kind, _, rest = name.partition(":")
+        match kind:
+            case "input":
+                if _variable(rest) not in self._found.unset:
+                    self._found.unset.append(_variable(rest))
+                return f"${{{_variable(rest)}}}"
+            case "env" if _PLAIN.fullmatch(rest):
+                return f"${{{rest}}}"
+            case "userHome":
+                return "${HOME}"
+            case "workspaceFolder" | "workspaceRoot":
+                return str(self._project or Path.cwd())
+            case "/" | "pathSeparator":
+                return os.sep
+            case _ if _PLAIN.fullmatch(name):
+                return found[0]
+            case _:
+                raise ToolboxInvalid(
+                    f"mcpServers.{self._found.name}: {found[0][:80]!r} is known to its own host only; write the value"
+                )
+
+
+def _variable(name: str) -> str:
+    """Return the name of a variable that is none of the engine's own."""
+    plain = re.sub(r"[^A-Z0-9]+", "_", name.upper()).strip("_") or "VALUE"
+    return f"MCP_{plain}" if plain[0].isdigit() or plain.startswith(_ENGINES_OWN) else plain
+
+
+_KNOWN = frozenset(
+    alias
+    for name, known in ServerEntry.model_fields.items()
+    for alias in (name, *(known.validation_alias.choices if known.validation_alias is not None else ()))  # type: ignore[union-attr]  # all are AliasChoices
+    if isinstance(alias, str)
+) - {"include", "exclude"}
