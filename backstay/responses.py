@@ -44,6 +44,8 @@ class Opened(Frozen):
     """Who proved to have started the run; empty when nobody did."""
     wait_notices: bool = False
     """Whether there is anybody to announce requests to."""
+    output_schema: str = ""
+    """Ref of the schema of the value that the task wants; empty when it wants none."""
 
 
 NOT_OPENED = Opened(store="", model="", policy=Policy(), policy_hash="", prompt_hash="", catalog="", context="")

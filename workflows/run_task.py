@@ -10,7 +10,7 @@ from backstay import calls
 from backstay.approvals.approval import RequestKind, Verdict
 from backstay.budgets.budget import MICRO, Ledger
 from backstay.canonical import canonical
-from backstay.errors import BackstayError, TaskInvalid
+from backstay.errors import BackstayError, OutputInvalid, TaskInvalid
 from backstay.shown import one_line
 from backstay.task.context import ContextItem
 from backstay.task.decision import Action, AskPerson, CallTools, Decision, Finish, ReadResult, RunProgram, SearchTools
@@ -35,6 +35,8 @@ BOUNDS = "task-bounds"
 EFFECTS = "done_and_stands_do_not_repeat"
 """Under which name a program's answer tells the model what it did: in the answer, since arguments are data."""
 FIRST_SEARCH_LIMIT = 40
+MOST_REPAIRS = 3
+"""How many times the model is asked again for a value that fits the output schema."""
 FINALIZE_SHARE = 4
 """At most a quarter of the ceiling is kept back for the closing summary."""
 
@@ -130,6 +132,7 @@ class RunTask(Handlers):
                 await self.context.gate()
                 await self.context.turn()
                 work.decision = await self.model_calls.decide()
+                self._count_output_fault(work.decision)
                 self.context.approvals.withdraw_unasked()
             if (finish := await self._carried_out(work, work.decision)) is not None:
                 return finish
@@ -236,6 +239,18 @@ class RunTask(Handlers):
             else:
                 added = {"text": canonical({**_told(result), **more})}
             self.context.state.append.append(item.model_copy(update=added))
+
+    def _count_output_fault(self, decision: Decision) -> None:
+        """Count an answer that is not the value which the task wants; raises OutputInvalid after the last repair."""
+        if not (fault := decision.output_fault):
+            return
+        work = self.context.state.work
+        work.output_faults, work.output_fault = work.output_faults + 1, fault
+        self.context.record("output.refused", f"answer {work.output_faults} was not taken: {fault}")
+        if work.output_faults > MOST_REPAIRS:
+            raise OutputInvalid(
+                f"the model gave no valid output, though it was asked {MOST_REPAIRS} times more: {fault}"
+            )
 
     def _drop(self, finish: Finish) -> None:
         note = "finish was dropped, because a call beside it did not succeed; look at the answers and decide again"

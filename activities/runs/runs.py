@@ -10,6 +10,7 @@ from temporalio import activity
 from temporalio.client import WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
 
+from activities.model.output import require_usable
 from activities.model.pricing import Price, price_of
 from activities.model.request import CLOSING_OUTPUT, CLOSING_TOKENS, prompt, prompt_hash
 from activities.model.transcript import Said, Transcripts
@@ -46,6 +47,7 @@ class Runs(Activities):
         """Resolve once what the run must not re-read later."""
         task = ask.task
         started_by = await self._starter(ask)
+        schema = await self._output_schema(ask)
         model = task.model or self.settings.model
         policy = await asyncio.to_thread(_tightened, self.resources.policy, task)
         price = self._price(model, task)
@@ -53,7 +55,8 @@ class Runs(Activities):
         catalog = await self.toolbox.catalog(task.user_id, builtin=frozenset(builtin))
         items, said = await self._first_items(ask.run, task)
         most = self.settings.max_completion_tokens
-        size = len(canonical(items).encode("utf-8", "replace")) + FIRST_REQUEST_BYTES
+        asked = [*items, *([task.output_schema] if schema else [])]
+        size = len(canonical(asked).encode("utf-8", "replace")) + FIRST_REQUEST_BYTES
         opened = calls.Opened(
             store=self.store.stamp,
             model=model,
@@ -74,12 +77,22 @@ class Runs(Activities):
         )
         if started_by:
             opened = opened.model_copy(update={"started_by": started_by})
+        if schema:
+            opened = opened.model_copy(update={"output_schema": schema})
         if task.workspace is not None:
             opened = opened.model_copy(update={"workspace": task.workspace, "builtin": builtin})
         if task.plan is None and (queue := await self.resources.find_sandbox()):
             opened = opened.model_copy(update={"sandbox_queue": queue})
         await self._remember(ask, opened)
         return opened
+
+    async def _output_schema(self, ask: calls.OpenRun) -> str:
+        """Keep the schema of the value that the task wants; raises TaskInvalid for one that cannot be used."""
+        schema = ask.task.output_schema
+        if not isinstance(schema, dict):
+            return ""
+        await asyncio.to_thread(require_usable, schema, await self.resources.redactor_of(ask.run))
+        return await self.store.blobs.of(ask.run).put_json(schema)
 
     def _price(self, model: str, task: Task) -> Price | None:
         """Return the price of the model; raises TaskInvalid when a limit in USD needs one that nobody knows."""

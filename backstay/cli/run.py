@@ -25,6 +25,9 @@ from backstay.task.task import Task
 
 Limits = Annotated[Budget | None, Parameter(negative_none="no-")]
 PlanFile = Annotated[Path | None, Parameter(help="YAML or JSON file with a plan to carry out, instead of a text.")]
+SchemaFile = Annotated[
+    Path | None, Parameter(help="YAML or JSON file with the JSON Schema of the value that the run is to give.")
+]
 Input = Annotated[str | None, Parameter(help="JSON object that the task and its plan may refer to.")]
 WorkflowId = Annotated[str | None, Parameter(help="Workflow ID; if a run with this ID is open, follow that one.")]
 ModelName = Annotated[str | None, Parameter(help="Model to use instead of BACKSTAY_MODEL.")]
@@ -40,6 +43,7 @@ async def run(
     *,
     budget: Limits = None,
     plan: PlanFile = None,
+    output_schema: SchemaFile = None,
     input: Input = None,  # noqa: A002 - the field's name
     user: User = "singleton",
     id: WorkflowId = None,  # noqa: A002 - Temporal's word
@@ -63,6 +67,7 @@ async def run(
     given = {
         "budget": None if budget is None else budget.model_dump(mode="json", exclude_unset=True),
         "plan": None if plan is None else _read(plan, "plan"),
+        "output_schema": None if output_schema is None else _read(output_schema, "output-schema"),
         "policy": None if policy is None else _read(policy, "policy"),
         "input": None if input is None else json_object(input, "--input", '{"days": 60}'),
         "model": model,
