@@ -110,15 +110,7 @@ class Model(Activities):
         seen = self.observations.of(ask.model)
         as_json = not ask.closing and self.observations.asks_as_json(ask.model, loaded.transcript)
         for halving in range(HALVINGS + 1):
-            request, dropped = request_for(
-                ask,
-                loaded.transcript,
-                loaded.catalog,
-                self.settings,
-                cap_tokens=cap,
-                as_json=as_json,
-                finish=loaded.wanted.function() if loaded.wanted else None,
-            )
+            request, dropped = self._request(ask, loaded, cap, as_json=as_json)
             held = loaded.held
             # What servers say of their tools is no answer, and can be made to carry a secret all the same.
             content = written(held.redactor.without_known(request) if held.handles else request)
@@ -145,6 +137,11 @@ class Model(Activities):
                 self.observations.note_bill(ask.model, price.micro(completion.usage), honest)
             return Sent(completion, worst, as_json, dropped)
         raise AssertionError
+
+    def _request(self, ask: calls.AskModel, loaded: Loaded, cap: int, *, as_json: bool) -> tuple[dict[str, Any], int]:
+        finish = loaded.wanted.function() if loaded.wanted else None
+        options: Any = {"cap_tokens": cap, "as_json": as_json, "finish": finish}
+        return request_for(ask, loaded.transcript, loaded.catalog, self.settings, **options)
 
     async def _decision(self, ask: calls.AskModel, loaded: Loaded, price: Price | None, sent: Sent) -> Decision:
         completion, worst = sent.completion, sent.worst

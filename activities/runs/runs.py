@@ -46,8 +46,7 @@ class Runs(Activities):
     async def open_run(self, ask: calls.OpenRun) -> calls.Opened:
         """Resolve once what the run must not re-read later."""
         task = ask.task
-        started_by = await self._starter(ask)
-        schema = await self._output_schema(ask)
+        more: dict[str, Any] = {"started_by": await self._starter(ask), "output_schema": await self._output_schema(ask)}
         model = task.model or self.settings.model
         policy = await asyncio.to_thread(_tightened, self.resources.policy, task)
         price = self._price(model, task)
@@ -55,8 +54,7 @@ class Runs(Activities):
         catalog = await self.toolbox.catalog(task.user_id, builtin=frozenset(builtin))
         items, said = await self._first_items(ask.run, task)
         most = self.settings.max_completion_tokens
-        asked = [*items, *([task.output_schema] if schema else [])]
-        size = len(canonical(asked).encode("utf-8", "replace")) + FIRST_REQUEST_BYTES
+        size = len(canonical([*items, task.output_schema]).encode("utf-8", "replace")) + FIRST_REQUEST_BYTES
         opened = calls.Opened(
             store=self.store.stamp,
             model=model,
@@ -75,10 +73,7 @@ class Runs(Activities):
             transient_s=self.transient_s,
             wait_notices=bool(self.settings.notify_urls),
         )
-        if started_by:
-            opened = opened.model_copy(update={"started_by": started_by})
-        if schema:
-            opened = opened.model_copy(update={"output_schema": schema})
+        opened = opened.model_copy(update={name: value for name, value in more.items() if value})
         if task.workspace is not None:
             opened = opened.model_copy(update={"workspace": task.workspace, "builtin": builtin})
         if task.plan is None and (queue := await self.resources.find_sandbox()):

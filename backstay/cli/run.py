@@ -64,14 +64,16 @@ async def run(
     text
         What to do, in a sentence.
     """
-    given = {
-        "budget": None if budget is None else budget.model_dump(mode="json", exclude_unset=True),
-        "plan": None if plan is None else _read(plan, "plan"),
-        "output_schema": None if output_schema is None else _read(output_schema, "output-schema"),
-        "policy": None if policy is None else _read(policy, "policy"),
-        "input": None if input is None else json_object(input, "--input", '{"days": 60}'),
-        "model": model,
-    } | {"workspace": workspace, "filesystem": filesystem or None, "shell": shell or None}
+    files = {"plan": plan, "output-schema": output_schema, "policy": policy}
+    given = (
+        {name.replace("-", "_"): _read(path, name) for name, path in files.items() if path is not None}
+        | {
+            "budget": None if budget is None else budget.model_dump(mode="json", exclude_unset=True),
+            "input": None if input is None else json_object(input, "--input", '{"days": 60}'),
+            "model": model,
+        }
+        | {"workspace": workspace, "filesystem": filesystem or None, "shell": shell or None}
+    )
     task: dict[str, Any] = {"text": text, "user_id": user, "on_failure": on_failure}
     task |= {name: value for name, value in given.items() if value is not None}
     admitted, settings, terminal = Task.admit(task), Settings.load(), Terminal()

@@ -16,12 +16,15 @@ _DEEPEST = 200
 
 
 def too_long(task: dict[str, Any] | str) -> TaskInvalid | None:
-    """Return the refusal of a task that the server could not carry, or None.
+    """Return the refusal of a task that is too long for the server to carry, or no JSON; None for any other.
 
     The server refuses payloads of 2 MiB, and activities carry more beside the task.
     """
-    if not longer_than(task, _MOST_CHARACTERS):
-        return None
+    try:
+        if not longer_than(task, _MOST_CHARACTERS):
+            return None
+    except ValueError:
+        return TaskInvalid("Task: a number is NaN or infinite, which JSON cannot say; give it as a text, or as null")
     return TaskInvalid(f"Task: longer than {_MOST_CHARACTERS:,} characters of JSON; put large content in a file")
 
 
