@@ -83,6 +83,8 @@ class FindTools(OfRun):
     limit: int = 10
     draft: int = 0
     step: int = 0
+    patience_s: float = 0
+    """How long servers that are starting are waited for."""
 
     def happened(self, hits: int, catalog: str) -> tuple[EventDraft, ...]:
         """Return the event of this search."""

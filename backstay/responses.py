@@ -58,6 +58,10 @@ class Found(Frozen):
     ref: str
     catalog: str
     count: int
+    starting: bool = False
+    """Whether a server has not answered yet since it was started, and may still do so."""
+    unavailable: dict[str, str] = Field(default_factory=dict)
+    """Why providers cannot be used now, by provider."""
 
 
 class CheckedCall(Frozen):

@@ -103,6 +103,8 @@ class Work(BaseModel):
 
     searched: bool = False
     """Whether the first search was made."""
+    missing: dict[str, str] = Field(default_factory=dict)
+    """Why providers could not be used at the last search; the model was told."""
     counted: bool = False
     """Whether the step under way is counted already."""
     decision: Decision | None = None

@@ -103,7 +103,7 @@ class ActionProvider:
             needed = sorted({name for shaped in self._shape.values() for name in shaped.tool})
             reason = f"{getattr(self._behind, 'name', self.name)} offers none of {', '.join(needed[:10])}"
         tools = tuple(offered.listed for offered in self._offered.values())
-        self._listing = Listing(tools=tools, reason=reason, generation=behind.generation)
+        self._listing = Listing(tools=tools, reason=reason, starting=behind.starting, generation=behind.generation)
         return self._listing
 
     def _offer(self, wrapper: Wrapper, found: Mapping[str, ListedTool]) -> _Offered | None:
@@ -121,6 +121,7 @@ class ActionProvider:
             description=wrapper.description,
             input_schema=json_safe(wrapper.schema),
             annotations=_annotations(wrapper.safety, behind),
+            behind=next(iter(calls.values()))[0] if len(calls) == 1 else "",
             origin=digest_of(origin)[:16] if calls else "",
         )
         return _Offered(wrapper, calls, listed)
