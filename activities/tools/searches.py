@@ -8,6 +8,7 @@ from activities.resources import Activities, Resources
 from activities.retrying import implements
 from backstay import calls
 from backstay.errors import ArgumentsInvalid
+from backstay.shown import one_line
 from backstay.tools.tool import ToolResult
 
 PART_BYTES = 8192
