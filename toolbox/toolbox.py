@@ -159,7 +159,7 @@ class Toolbox:
                     parallel=entry.parallel,
                     timeout=entry.timeout,
                 )
-                definitions.append(replace(defined, checking=self._checking[name]))
+                definitions.append(replace(defined, behind=listed.behind, checking=self._checking[name]))
         listed_names = {listed.name for listed in listing.tools}
         if listed_names:
             missing = [tool for tool in entry.tools if tool not in listed_names]

@@ -65,15 +65,12 @@ async def run(
         What to do, in a sentence.
     """
     files = {"plan": plan, "output-schema": output_schema, "policy": policy}
-    given = (
-        {name.replace("-", "_"): _read(path, name) for name, path in files.items() if path is not None}
-        | {
-            "budget": None if budget is None else budget.model_dump(mode="json", exclude_unset=True),
-            "input": None if input is None else json_object(input, "--input", '{"days": 60}'),
-            "model": model,
-        }
-        | {"workspace": workspace, "filesystem": filesystem or None, "shell": shell or None}
-    )
+    given = {
+        "budget": None if budget is None else budget.model_dump(mode="json", exclude_unset=True),
+        "input": None if input is None else json_object(input, "--input", '{"days": 60}'),
+        "model": model,
+    } | {"workspace": workspace, "filesystem": filesystem or None, "shell": shell or None}
+    given |= {name.replace("-", "_"): _read(path, name) for name, path in files.items() if path is not None}
     task: dict[str, Any] = {"text": text, "user_id": user, "on_failure": on_failure}
     task |= {name: value for name, value in given.items() if value is not None}
     admitted, settings, terminal = Task.admit(task), Settings.load(), Terminal()

@@ -22,6 +22,12 @@ ROWS = (
         in_file("toolbox/test_actions.py", "test_an_action_is_offered_only_where_its_tool_is"),
     ),
     row(
+        "action:behind",
+        "issue Answers that inform",
+        "a hit names the tool behind an action",
+        in_file("toolbox/test_actions.py", "test_a_hit_names_the_tool_behind_an_action"),
+    ),
+    row(
         "action:normalised",
         "issue Actions",
         "arguments that mean nothing are refused before the server sees them",

@@ -105,6 +105,14 @@ async def test_an_action_is_offered_only_where_its_tool_is(acting):
         assert catalog.unavailable == {"gmail": "people offers none of GMAIL_FETCH_EMAILS, GMAIL_SEND_EMAIL"}
 
 
+async def test_a_hit_names_the_tool_behind_an_action(acting):
+    async with acting("composio") as toolbox:
+        catalog = await toolbox.catalog("anyone")
+        names = {hit.tool: hit.mcp_tool_name for hit in catalog.search("gmail.", limit=40)}
+    assert names["gmail.send_email"] == "GMAIL_SEND_EMAIL"
+    assert names["people.GMAIL_SEND_EMAIL"] == "GMAIL_SEND_EMAIL"
+
+
 @pytest.mark.parametrize(
     ("changed", "said"),
     [

@@ -129,7 +129,6 @@ def define(
         tool=tool,
         function=function_name(provider, listed.name),
         mcp_name=listed.name,
-        behind=listed.behind,
         description=listed.description[:_DESCRIPTION],
         parameters=_without(listed.input_schema, declaration.idempotency_argument),
         declaration=declaration,

@@ -47,7 +47,7 @@ class ServerEntry(Strict):
     headers: dict[str, str] = Field(default_factory=dict, repr=False)
     disabled: bool = False
     init_timeout: Annotated[float, Field(gt=0, le=_LONGEST_START_S)] | None = Field(
-        default=None, validation_alias="initTimeout"
+        default=None, validation_alias=AliasChoices("initTimeout", "init_timeout")
     )
     """For how many seconds it may start and not answer yet; None is the engine's own patience."""
     include: list[str] | None = Field(default=None, validation_alias=AliasChoices("includeTools", "enabledTools"))

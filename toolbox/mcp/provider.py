@@ -23,6 +23,8 @@ from toolbox.providers.provider import Call, NotSent
 
 _FRESH_S = 60.0
 _LIST_S = 15.0
+_PATIENCE_S = CONNECT_S + _LIST_S
+"""How long whoever looks for tools waits for a server, from the time at which it began to start."""
 _BACKOFF_S = (2.0, 30.0)
 _log = structlog.get_logger("toolbox")
 
@@ -66,7 +68,7 @@ class McpProvider:
             return self._listing
         if fresh or age >= _FRESH_S or (self._connection is not None and not self._connection.alive):
             refreshed = self._refreshed()
-            left_s = self._refreshed_since + CONNECT_S + _LIST_S - time.monotonic()
+            left_s = self._refreshed_since + _PATIENCE_S - time.monotonic()
             await asyncio.wait({refreshed}, timeout=None if fresh else max(0.0, left_s))
         if self._starting:
             return replace(self._listing, reason="the server is still starting", starting=True)
