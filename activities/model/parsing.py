@@ -9,6 +9,7 @@ from activities.model.functions import FINISH, NAMES
 from activities.model.output import NamedTwice, WantedOutput, strict_json, value_in
 from activities.model.transcript import Item
 from activities.offloading import CALLS_BYTES, offload, refuse_deep
+from activities.payloads import apart
 from activities.resources import facts_of
 from activities.tools.arguments import Arguments
 from backstay.canonical import canonical
@@ -87,10 +88,12 @@ class CompletionParser:
     async def _value_in_text(self, wanted: WantedOutput, content: Any, text: str) -> bool:
         """Take a text that is the wanted value as a finish; return whether it was one."""
         try:
-            value = value_in(content if isinstance(content, str) else "")
+            value = await apart(content, lambda: value_in(content if isinstance(content, str) else ""))
             refuse_deep({"output": value})
         except (ValueError, ArgumentsInvalid) as error:
-            said = str(error) if isinstance(error, NamedTwice) else "the answer is a text without the value"
+            said = "the answer is a text without the value"
+            if isinstance(error, NamedTwice):
+                said = await self.arguments.records.text(self.run, str(error))
             self.output_fault = f"output: {said}{self._was_cut}; call `finish` with the value as `output`"
             return False
         self.items.append({"kind": "said", "text": text})
@@ -145,15 +148,18 @@ class CompletionParser:
         called = {"name": name or "nothing", "arguments": "{}"}
         made.append({"id": call_id, "type": "function", "function": called})
         try:
-            arguments = self._parsed(function.get("arguments"))
+            given = function.get("arguments")
+            arguments = await apart(given, lambda: self._parsed(given))
             shown = await self._add(call_id, name, arguments, reason)
             called["arguments"] = _kept(shown) if name == FINISH else canonical(shown)
             if name == FINISH:
                 await self._finish_with_output(arguments, shown)
         except ArgumentsInvalid as error:
+            # It may name what the model has written.
+            why = await self.arguments.records.text(self.run, str(error))
             if name == FINISH and self.wanted is not None:
-                self.output_fault = str(error)
-            self._refuse(call_id, str(error))
+                self.output_fault = why
+            self._refuse(call_id, why)
 
     async def _finish_with_output(self, given: dict[str, Any], shown: dict[str, Any]) -> None:
         """Take the value from the arguments of finish; raises ArgumentsInvalid, and then nothing is finished."""
@@ -164,7 +170,7 @@ class CompletionParser:
         name = "outputs" if "output" not in given and "outputs" in given else "output"
         if name not in given:
             raise ArgumentsInvalid("output: required; give the value that the task wants, or `success` false")
-        self.finish = await self._with_output(self.wanted, finish, given[name], shown[name])
+        self.finish = await self._with_output(self.wanted, finish, given[name], shown.get(name))
 
     def _parsed(self, raw: Any) -> dict[str, Any]:
         try:

@@ -26,10 +26,12 @@ class Numbered:
     def task(self, *replies: Reply, **fields: Any) -> dict[str, Any]:
         self.scripts.append(list(replies))
         self.asked.append([])
-        return {"text": f"script {len(self.scripts) - 1:04}", **fields}
+        # Answers as long as a megabyte are reserved for, and would not fit into the default.
+        budget = {"max_llm_cost_usd": None, **fields.pop("budget", {})}
+        return {"text": f"script {len(self.scripts) - 1:04}", "budget": budget, **fields}
 
     def __call__(self, conversation: Conversation) -> Reply:
-        number = int(conversation.task[7:11])
+        number = int(conversation.task.partition("script ")[2][:4])
         self.asked[number].append(conversation.body)
         return self.scripts[number][min(len(self.asked[number]), len(self.scripts[number])) - 1]
 
@@ -41,7 +43,9 @@ class Numbered:
 async def office(temporal, tmp_path_factory):
     scripts = Numbered()
     folder = tmp_path_factory.mktemp("output")
-    async with engine(temporal, folder, scripts, policy=POLICY, cached=20) as opened:
+    # A script is cut where a model would be, and these are to be long.
+    options = {"policy": POLICY, "cached": 20, "max_completion_tokens": 1_000_000}
+    async with engine(temporal, folder, scripts, **options) as opened:
         yield opened, scripts
 
 
@@ -67,7 +71,7 @@ async def test_two_hundred_malformed_answers_end_as_a_valid_value_or_a_failed_ru
 
     async def play(case: Malformed, mends: bool):
         script = (case.reply, case.mended) if mends else (case.reply,)
-        task = office[1].task(*script, output_schema=case.wanted, budget={"max_steps": 9, "max_llm_cost_usd": None})
+        task = office[1].task(*script, output_schema=case.wanted, budget={"max_steps": 9})
         async with room:
             return case, mends, *await run(office, task)
 
@@ -204,11 +208,15 @@ async def test_a_secret_in_the_value_is_replaced_before_it_is_checked(office):
     assert result["outcome"] == "failed"
     assert "a secret stood there, leave it out" in result["error"]["message"]
     assert KEY not in json.dumps(result)
+    twice = Reply(calls=[("finish", f'{{"output": {{"{KEY}": 1, "{KEY}": 2}}}}')])
+    result, _, _ = await run(office, scripts.task(twice, output_schema=schema))
+    assert "stands twice" in result["error"]["message"]
+    assert KEY not in json.dumps(result)
 
 
 async def test_an_endpoint_without_functions_gives_the_value_as_json(office):
     said = json.dumps({"reason": "", "calls": [{"name": "finish", "arguments": json.dumps({"output": GOOD_ORDER})}]})
-    task = office[1].task(Reply(text="I shall see."), Reply(text=said), output_schema=ORDER)
+    task = office[1].task(Reply(text="I shall see."), Reply(text=said), output_schema=ORDER, model="without-functions")
     result, requests, _ = await run(office, task)
     assert result["output"] == GOOD_ORDER
     assert "response_format" in requests[1]
