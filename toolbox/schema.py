@@ -26,8 +26,6 @@ from referencing.jsonschema import DRAFT202012
 _CHARACTERS = 256 * 1024
 _VALUES = 20_000
 _DEPTH = 64
-_FAULTS = 100
-"""So many are looked at to find the one that says most."""
 _COMPILE_S = 5.0
 """Processor time for looking at a schema before it is first used."""
 _PATTERN = 1000
@@ -51,6 +49,8 @@ class Bounds(NamedTuple):
     """Processor time."""
     rules: float
     """How many rules are applied."""
+    faults: int | None = None
+    """How many are looked at to find the one that says most; None for all."""
 
 
 _BOUNDS = Bounds(seconds=1.0, rules=20_000)
@@ -174,7 +174,7 @@ def fault_of(
         return validator
     try:
         with _spending(bounds.seconds, bounds.rules):
-            error = best_match(islice(validator.iter_errors(given), _FAULTS))
+            error = best_match(islice(validator.iter_errors(given), bounds.faults))
     except (RecursionError, _TooLong):
         return f"{root}: {called} takes too long to check"
     except Unresolvable:
