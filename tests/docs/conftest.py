@@ -44,7 +44,8 @@ class Documented:
 
 
 def rules(conversation: Conversation):
-    if "Overdue" in str(conversation.body.get("tools")):
+    offered = {tool["function"]["name"]: tool["function"] for tool in conversation.body.get("tools", ())}
+    if "finish" in offered and "output" in offered["finish"]["parameters"]["properties"]:
         return Reply(calls=[("finish", {"summary": "done", "output": {"customers": ["Acme"], "total": 12.5}})])
     return Reminders()(conversation)
 
