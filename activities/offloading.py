@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from backstay.canonical import canonical
+from backstay.canonical import canonical, deeper_than
 from backstay.errors import ArgumentsInvalid
 from backstay.redaction.handles import handles_in
 from store.blobs.shown import ShownBlobs
@@ -16,20 +16,23 @@ DEEPEST = 64
 
 def refuse_unfit(arguments: dict[str, Any]) -> None:
     """Raise ArgumentsInvalid for what is too large, too deep, or for the engine alone to write."""
-    level: list[Any] = [arguments]
-    for _ in range(DEEPEST):
-        # Level by level, so that nothing can exhaust the stack.
-        if any(isinstance(value, dict) and "$ref" in value for value in level):
+    refuse_deep(arguments)
+    waiting: list[Any] = [arguments]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict) and "$ref" in value:
             raise ArgumentsInvalid("arguments: the key $ref is reserved; give the value itself")
-        level = [item for value in level for item in _inside(value)]
-        if not level:
-            break
-    else:
-        raise ArgumentsInvalid(f"arguments: nested more than {DEEPEST} levels deep; flatten them")
+        waiting += _inside(value)
     if len(canonical(arguments)) > MAX_BYTES:
         raise ArgumentsInvalid(
             f"arguments: larger than {MAX_BYTES} bytes; store the content elsewhere and pass a reference"
         )
+
+
+def refuse_deep(arguments: dict[str, Any]) -> None:
+    """Raise ArgumentsInvalid for what is nested deeper than history can hold."""
+    if deeper_than(arguments, DEEPEST):
+        raise ArgumentsInvalid(f"arguments: nested more than {DEEPEST} levels deep; flatten them")
 
 
 async def offload(blobs: ShownBlobs, value: Any) -> Any:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from backstay.canonical import canonical
-from backstay.digests.digest import digest_of_result
+from backstay.digests.digest import MOST_CHARS, digest_of_result
 from backstay.errors import ArgumentsInvalid
 from backstay.shown import one_line
 from store.blobs.shown import Missing, ShownBlobStore
@@ -38,9 +38,10 @@ class Kept(NamedTuple):
 class Payloads:
     """Write and read the part of result records that may be shown."""
 
-    def __init__(self, blobs: ShownBlobStore) -> None:
-        """Keep everything in the blob store."""
+    def __init__(self, blobs: ShownBlobStore, digest_characters: int = MOST_CHARS) -> None:
+        """Keep everything in the blob store; a digest has at most so many characters."""
         self.blobs = blobs
+        self.digest_characters = digest_characters
 
     async def write(
         self,
@@ -53,13 +54,18 @@ class Payloads:
         read: Sequence[str] = (),
     ) -> Kept:
         """Store a payload that may be shown, with its digest."""
-        digest = await apart(shown, lambda: digest_of_result(label, shown, "", whole_under))
+        options: Any = {"max_chars": self.digest_characters, "wanted": await self.wanted(run)}
+        digest = await apart(shown, lambda: digest_of_result(label, shown, "", whole_under, **options))
         record = {"kind": KIND, "label": label, "digest": digest} | ({"read": read} if read else {})
         if "data" not in digest:
             # What passes whole stands in the digest already.
             record["shown"] = await self.blobs.of(run).put_json(shown)
         ref = await self.blobs.of(run).put_json(record | ({"raw": raw} if raw else {}))
         return Kept(ref, **_said(digest))
+
+    async def wanted(self, _run: str) -> frozenset[str]:
+        """Return the words whose fields a digest prefers."""
+        return frozenset()
 
     async def record(self, run: str, ref: str) -> dict[str, Any]:
         """Return a record; raises ArgumentsInvalid when the ref names none."""

@@ -1,16 +1,21 @@
 """Keep results: the raw form sealed, the shown form and its digest for everybody."""
 
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from activities.payloads import Kept, Payloads, apart
 from activities.run_secrets import Held, RunSecrets
+from backstay.digests.digest import MOST_CHARS, words_of
 from backstay.redaction.handles import handle_for
 from backstay.redaction.text import KNOWN
 from backstay.strict_json import clean_json
 from store.secrets.handles import SecretValue
 from store.store import Store
+
+_MOST_RUNS = 1000
+"""The runs whose words are kept; those of others are read again."""
 
 
 @dataclass(frozen=True)
@@ -24,11 +29,23 @@ class Shown:
 class Records(Payloads):
     """Write and read result records; a record is what a ToolResult's `ref` names."""
 
-    def __init__(self, store: Store, secrets: RunSecrets) -> None:
+    def __init__(self, store: Store, secrets: RunSecrets, digest_characters: int = MOST_CHARS) -> None:
         """Keep everything in the store, and mask what runs hold handles for."""
-        super().__init__(store.blobs)
+        super().__init__(store.blobs, digest_characters)
         self.store = store
         self.secrets = secrets
+        self._wanted: OrderedDict[str, frozenset[str]] = OrderedDict()
+
+    async def wanted(self, run: str) -> frozenset[str]:
+        """Return the words of the run's task."""
+        if run not in self._wanted:
+            workflow_id, _, workflow_run_id = run.rpartition("/")
+            row = await self.store.runs.get(workflow_id, workflow_run_id)
+            self._wanted[run] = frozenset() if row is None else words_of(row.text)
+        self._wanted.move_to_end(run)
+        while len(self._wanted) > _MOST_RUNS:
+            self._wanted.popitem(last=False)
+        return self._wanted[run]
 
     async def keep(
         self,

@@ -16,7 +16,7 @@ from activities.tools.tools import Tools
 
 def run_activities(resources: Resources) -> list[Callable[..., Any]]:
     """Return the activities of the runs role, bound to the worker's resources, in the order of the menu."""
-    records = Records(resources.store, resources.secrets)
+    records = Records(resources.store, resources.secrets, resources.settings.digest_characters)
     transcripts = Transcripts(records, resources.settings.context_tokens)
     runs = Runs(resources, records, transcripts)
     searches = Searches(resources, records)

@@ -119,9 +119,9 @@ class Activities:
             _timeline.info(event.name, **event.model_dump(exclude={"name"}))
         self.resources.secrets.tell(ask.run, written.handles)
 
-    async def catalog(self, ask: OfRun, user_id: str) -> Catalog:
+    async def catalog(self, ask: OfRun, user_id: str, *, patience_s: float = 0) -> Catalog:
         """Return what a run's user sees now, with the run's workspace, and which of the tools have changed."""
-        catalog = await self.toolbox.catalog(user_id, builtin=frozenset(ask.builtin))
+        catalog = await self.toolbox.catalog(user_id, builtin=frozenset(ask.builtin), patience_s=patience_s)
         known = self.store.definitions
         if known.is_unchanged(catalog.version):
             return catalog

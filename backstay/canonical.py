@@ -22,6 +22,20 @@ def longer_than(value: Any, characters: int) -> bool:
     return False
 
 
+def deeper_than(value: Any, levels: int) -> bool:
+    """Return whether JSON is nested deeper; nothing can exhaust the stack."""
+    level: list[Any] = [value]
+    for _ in range(levels):
+        level = [
+            item
+            for value in level
+            for item in (value.values() if isinstance(value, dict) else value if isinstance(value, list) else ())
+        ]
+        if not level:
+            return False
+    return True
+
+
 def digest_of(value: Any) -> str:
     """Return the sha256 of the canonical JSON as 64 hex digits."""
     return hashlib.sha256(canonical(value).encode("utf-8", "surrogatepass")).hexdigest()

@@ -11,7 +11,7 @@ BackstayError
 |   +-- Pruned                QuorumPending         RunTimedOut         RunTerminated
 |   +-- IsolationUnavailable  ImageMissing         ProgramDiverged
 |   +-- WorkspaceInvalid      WorkspaceBusy
-|   +-- SnapshotRefused       SnapshotDamaged
+|   +-- SnapshotRefused       SnapshotDamaged     OutputInvalid
 |   +-- InternalError
 +-- Transient                 trying again may help
     +-- ModelUnavailable      ToolUnavailable      StoreUnavailable    StoreMismatch
@@ -137,6 +137,10 @@ class Pruned(Final):
 
 class Unfinished(Final):
     """The task could not be done."""
+
+
+class OutputInvalid(Final):
+    """The answer does not fit the output schema of the task."""
 
 
 class StepFailed(Final):

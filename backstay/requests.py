@@ -68,6 +68,8 @@ class AskModel(OfRun):
     """Whether programs can run, so that the model may write one."""
     sources: bool = False
     """Whether the run's policy, or the people it asks, need to know where the arguments of writes came from."""
+    output_schema: str = ""
+    """Ref of the schema of the value that the task wants; empty when it wants none."""
 
     def happened(self, decision: Decision) -> tuple[EventDraft, ...]:
         """Return the event of this call."""
@@ -82,6 +84,8 @@ class FindTools(OfRun):
     limit: int = 10
     draft: int = 0
     step: int = 0
+    patience_s: float = 0
+    """How long servers that are starting are waited for."""
 
     def happened(self, hits: int, catalog: str) -> tuple[EventDraft, ...]:
         """Return the event of this search."""

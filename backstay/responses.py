@@ -44,6 +44,8 @@ class Opened(Frozen):
     """Who proved to have started the run; empty when nobody did."""
     wait_notices: bool = False
     """Whether there is anybody to announce requests to."""
+    output_schema: str = ""
+    """Ref of the schema of the value that the task wants; empty when it wants none."""
 
 
 NOT_OPENED = Opened(store="", model="", policy=Policy(), policy_hash="", prompt_hash="", catalog="", context="")
@@ -56,6 +58,10 @@ class Found(Frozen):
     ref: str
     catalog: str
     count: int
+    starting: bool = False
+    """Whether a server has not answered yet since it was started, and may still do so."""
+    unavailable: dict[str, str] = Field(default_factory=dict)
+    """Why providers cannot be used now, by provider."""
 
 
 class CheckedCall(Frozen):

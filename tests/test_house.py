@@ -570,5 +570,9 @@ def test_there_is_one_prompt_and_it_teaches_the_rules():
     prompts = sorted(path.name for path in tracked() if path.parent == HOUSE / "activities/model/prompts")
     planner = (HOUSE / "activities/model/prompts/planner.md.j2").read_text(encoding="utf-8")
     assert prompts == ["actions.md.j2", "closing.md.j2", "planner.md.j2"]
-    for rule in ("Search first", "one thing", "aggregates", "Never print secrets", "never an instruction"):
-        assert rule in planner
+    rules = (
+        *("Search first", "one thing", "aggregates", "Never print secrets", "never an instruction"),
+        *("Read search results", "names of columns", "two or three rows", "Never return or print whole documents"),
+        *("the bodies of many mails", "entire tables", "what is left of the budget"),
+    )
+    assert [rule for rule in rules if rule not in planner] == []

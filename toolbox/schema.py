@@ -1,4 +1,4 @@
-"""Check arguments against a JSON Schema that a server wrote: in bounded time, without fetching anything.
+"""Check values against JSON Schemas that others wrote: in bounded time, without fetching anything.
 
 A thread cannot be ended from outside, so every check ends itself: each rule asks how much processor time is spent, and
 no single rule can take long. Run checks off the event loop all the same.
@@ -12,21 +12,20 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any
+from itertools import islice
+from typing import Any, NamedTuple
 
 import re2
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError, best_match
 from jsonschema.validators import extend, validator_for
-from referencing import Registry
+from referencing import Registry, Resource
 from referencing.exceptions import Unresolvable
+from referencing.jsonschema import DRAFT202012
 
 _CHARACTERS = 256 * 1024
 _VALUES = 20_000
 _DEPTH = 64
-_RULES = 20_000
-_CHECK_S = 1.0
-"""Processor time for checking one value."""
 _COMPILE_S = 5.0
 """Processor time for looking at a schema before it is first used."""
 _PATTERN = 1000
@@ -37,7 +36,24 @@ _COMPILING = 100
 """Compiling an instruction takes about as long as running it on this many bytes."""
 _ESCAPE = re.compile(r"\\u([0-9A-Fa-f]{4})|\\.", re.DOTALL)
 _OTHER_SPACE = re.compile(r"[^\S \t\n\r\f]")
+_TOOLS = "the tool's schema"
+_VALUES_OF_A_SCHEMA = ("const", "enum", "default", "examples")
+"""What stands under these is no schema."""
 _TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
+
+
+class Bounds(NamedTuple):
+    """Bound the check of one value."""
+
+    seconds: float
+    """Processor time."""
+    rules: float
+    """How many rules are applied."""
+    faults: int | None = None
+    """How many are looked at to find the one that says most; None for all."""
+
+
+_BOUNDS = Bounds(seconds=1.0, rules=20_000)
 
 
 class _TooLong(Exception):
@@ -122,12 +138,15 @@ def too_large(schema: Any) -> str | None:
     return f"is nested deeper than {_DEPTH} levels"
 
 
-def compile_schema(schema: Any) -> Any:
-    """Return a validator for the schema, or one line that says why the schema cannot be used."""
+def compile_schema(schema: Any, *, called: str = _TOOLS) -> Any:
+    """Return a validator for the schema, or one line that says why the schema cannot be used.
+
+    `called`: what that line calls the schema.
+    """
     if not isinstance(schema, dict):
-        return "the tool's schema is no object"
+        return f"{called} is no object"
     if (reason := too_large(schema)) is not None:
-        return f"the tool's schema {reason}"
+        return f"{called} {reason}"
     try:
         dialect: Any = validator_for(schema, default=Draft202012Validator)
         schema = without_key(schema, "$schema")  # an inner dialect would bring back the rules without bounds
@@ -135,31 +154,62 @@ def compile_schema(schema: Any) -> Any:
             error = best_match(_bounded_metaschema(dialect).iter_errors(schema))
         bounded = _bounded(dialect, patterned="patternProperties" in json.dumps(schema))
     except _TooLong:
-        return "the tool's schema takes too long to look at"
+        return f"{called} takes too long to look at"
     except Exception:  # an untrusted schema may break the check in unknown ways
-        return "the tool's schema cannot be used"
+        return f"{called} cannot be used"
     if error is not None:
-        return f"the tool's schema is not valid at {_path(error.absolute_path, 'schema')}"
+        return f"{called} is not valid at {_path(error.absolute_path, 'schema')}"
     return bounded(schema, registry=Registry())
 
 
-def fault_of(validator: Any, arguments: Any) -> str | None:
-    """Return what is wrong with the arguments in one line without quoting a value, or None.
+def fault_of(
+    validator: Any, given: Any, *, root: str = "arguments", called: str = _TOOLS, bounds: Bounds = _BOUNDS
+) -> str | None:
+    """Return what is wrong with a value in one line without quoting it, or None.
 
     `validator` is what `compile_schema` returned: where that is why the schema cannot be used, it is the answer.
+    `root` and `called`: what the line calls the value and the schema.
     """
     if isinstance(validator, str):
         return validator
     try:
-        with _spending(_CHECK_S, _RULES):
-            error = best_match(validator.iter_errors(arguments))
+        with _spending(bounds.seconds, bounds.rules):
+            error = best_match(islice(validator.iter_errors(given), bounds.faults))
     except (RecursionError, _TooLong):
-        return "arguments: the tool's schema takes too long to check"
+        return f"{root}: {called} takes too long to check"
     except Unresolvable:
-        return "arguments: the tool's schema refers to something outside itself, which is never fetched"
+        return f"{root}: {called} refers to something outside itself, which is never fetched"
     except Exception as broken:  # an untrusted schema may break the validator in unknown ways
-        return f"arguments: the tool's schema cannot be used ({type(broken).__name__})"
-    return None if error is None else " ".join(_explain(error).split())[:500]
+        return f"{root}: {called} cannot be used ({type(broken).__name__})"
+    return None if error is None else " ".join(_explain(error, root).split())[:500]
+
+
+def reference_fault(schema: dict[str, Any]) -> str | None:
+    """Return which reference of a schema leads nowhere, in words that follow the schema's name, or None."""
+    whole = Resource.from_contents(without_key(schema, "$schema"), default_specification=DRAFT202012)
+    base = whole.id() or ""
+    resolver = Registry().with_resource(base, whole).crawl().resolver(base)
+    for reference in references_of(schema):
+        try:
+            resolver.lookup(reference)
+        except Exception:  # an untrusted schema may break the look-up in unknown ways
+            return f"refers to {_clip(reference)!r}, which is not in it; nothing is fetched"
+    return None
+
+
+def references_of(schema: Any) -> Iterator[str]:
+    """Yield what the schema refers to, wherever a schema can stand in it."""
+    waiting = [schema]
+    while waiting:
+        match waiting.pop():
+            case dict() as known:
+                if isinstance(reference := known.get("$ref"), str):
+                    yield reference
+                waiting += [value for key, value in known.items() if key not in _VALUES_OF_A_SCHEMA]
+            case list() as several:
+                waiting += several
+            case _:
+                pass
 
 
 def misfits(validator: Any, value: Any) -> bool:
@@ -167,7 +217,7 @@ def misfits(validator: Any, value: Any) -> bool:
     if isinstance(validator, str):
         return False
     try:
-        with _spending(_CHECK_S, float("inf")):
+        with _spending(_BOUNDS.seconds, float("inf")):
             return next(validator.iter_errors(value), None) is not None
     except Exception:  # an untrusted schema may break the validator in unknown ways
         return False
@@ -295,8 +345,8 @@ def _additional_properties(plain: Any, validator: Any, rule: Any, instance: Any,
     yield from plain(validator, rule, instance, {"properties": schema.get("properties", {})}) or ()
 
 
-def _explain(error: Any) -> str:
-    where = _path(error.absolute_path, "arguments")
+def _explain(error: Any, root: str) -> str:
+    where = _path(error.absolute_path, root)
     rule, expected, given = str(error.validator), error.validator_value, error.instance
     match rule:
         case "required" if isinstance(given, dict):

@@ -55,13 +55,20 @@ class Toolbox:
         self._building = asyncio.Lock()
         self._checking: dict[str, asyncio.Lock] = {name: asyncio.Lock() for name in self._providers}
 
-    async def catalog(self, user_id: str, *, fresh: bool = False, builtin: frozenset[str] = frozenset()) -> Catalog:
+    async def catalog(
+        self, user_id: str, *, fresh: bool = False, builtin: frozenset[str] = frozenset(), patience_s: float = 0
+    ) -> Catalog:
         """Return what this user sees now; an unreachable server is listed with the reason, never an error.
 
+        With patience, servers that are starting for the first time are waited for so long.
         A run sees `fs` and `shell` only when `builtin` names them and its user is granted them.
         """
         offered = self._providers.keys() - (BUILTIN - builtin)
         granted = sorted(self._configuration.granted(user_id, offered))
+        if patience_s:
+            servers = (self._providers[name] for name in granted)
+            waits = (server.wait_started(patience_s) for server in servers if isinstance(server, McpProvider))
+            await asyncio.gather(*waits)
         listings = await asyncio.gather(*(self._providers[name].list(fresh=fresh) for name in granted))
         found = dict(zip(granted, listings, strict=True))
         key = tuple((name, listing.generation) for name, listing in found.items())
@@ -75,6 +82,7 @@ class Toolbox:
             built,
             kinds={name: self._providers[name].kind for name in granted},
             withheld=self._configuration.withheld(user_id, offered),
+            starting=frozenset(name for name, listing in found.items() if listing.starting),
             unavailable={name: listing.reason for name, listing in found.items() if listing.reason is not None},
         )
 
@@ -180,7 +188,7 @@ class Toolbox:
                     parallel=entry.parallel,
                     timeout=entry.timeout,
                 )
-                definitions.append(replace(defined, checking=self._checking[name]))
+                definitions.append(replace(defined, behind=listed.behind, checking=self._checking[name]))
         listed_names = {listed.name for listed in listing.tools}
         if listed_names:
             missing = [tool for tool in entry.tools if tool not in listed_names]
@@ -294,9 +302,9 @@ def _server(
 ) -> Provider:
     most = 1 if entry.serial else entry.concurrency
     if server.url is not None:
-        return McpProvider(name, http_transports(server), most=most, url=server.url)
+        return McpProvider(name, http_transports(server), most=most, url=server.url, init_timeout=server.init_timeout)
     started = stdio_transport(server, environment=environment, folder=folder, log=log)
-    return McpProvider(name, (started,), most=most, log=log)
+    return McpProvider(name, (started,), most=most, log=log, init_timeout=server.init_timeout)
 
 
 def _plugin(

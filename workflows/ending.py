@@ -30,6 +30,8 @@ class Ended:
     summary: str = ""
     outputs: dict[str, Any] = field(default_factory=dict)
     error: errors.BackstayError | None = None
+    output: Any = None
+    output_ref: str | None = None
 
     @property
     def fatal(self) -> bool:
@@ -40,7 +42,9 @@ class Ended:
 def ended_with(finish: Finish) -> Ended:
     """Return the end that the model, or a plan, declared."""
     if finish.success:
-        return Ended(Outcome.COMPLETED, finish.summary, finish.outputs)
+        return Ended(
+            Outcome.COMPLETED, finish.summary, finish.outputs, output=finish.output, output_ref=finish.output_ref
+        )
     return Ended(Outcome.FAILED, finish.summary, finish.outputs, errors.Unfinished(finish.summary or None))
 
 
@@ -64,7 +68,8 @@ def ended_by(error: BaseException, *, cancelled: bool) -> Ended:
 
 def ended_before(kept: EndedWork) -> Ended:
     """Return the end that the execution before has come to."""
-    return Ended(kept.outcome, kept.summary, kept.outputs, kept.error.error() if kept.error else None)
+    error = kept.error.error() if kept.error else None
+    return Ended(kept.outcome, kept.summary, kept.outputs, error, kept.output, kept.output_ref)
 
 
 class Ending:
@@ -89,6 +94,7 @@ class Ending:
             outputs=ended.outputs,
             error=None if ended.error is None else Failure.of(ended.error),
             undone=dict(context.state.undone_counts) if before is None else before.undone,
+            **_output(ended),
         )
         await self._roll_back(ended)
         context.approvals.withdraw_unasked()
@@ -102,8 +108,21 @@ class Ending:
 
     async def _with_summary(self, ended: Ended) -> Ended:
         summary = await ModelCalls(self.context).closing_summary() if self.context.state.task.plan is None else None
-        text = str(ended.error)
+        text = f"{ended.error}{self._without_output()}"
         return Ended(ended.outcome, f"{text}\n\n{summary}" if summary else text, ended.outputs, ended.error)
+
+    def _summary(self, ended: Ended) -> str:
+        missing = self._without_output() if ended.outcome is Outcome.BUDGET_EXCEEDED else ""
+        parts = ([f"{ended.error}{missing}"] if ended.error else []) + ([WITHHELD] if self._withheld(ended) else [])
+        return "; ".join(parts)
+
+    def _without_output(self) -> str:
+        """Say that there is no value, where the task wants one and the budget ended before."""
+        state = self.context.state
+        if state.task.output_schema is None:
+            return ""
+        last = state.work.output_fault
+        return f"; there is no output{f': the last answer was not taken: {last}' if last else ''}"
 
     async def _roll_back(self, ended: Ended) -> None:
         due = ended.outcome in {Outcome.FAILED, Outcome.REJECTED, Outcome.CANCELLED} or (
@@ -128,11 +147,13 @@ class Ending:
         info = workflow.info()
         outcome = self._outcome_after(kept)
         # What stays at its default does not reach history.
-        more: dict[str, Any] = {"programs_unavailable": why} if (why := state.programs_unavailable) else {}
+        more: dict[str, Any] = _output(ended) | (
+            {"programs_unavailable": why} if (why := state.programs_unavailable) else {}
+        )
         return Result(
             outcome=outcome,
             success=outcome is Outcome.COMPLETED,
-            final_summary=ended.summary or _summary(ended.error, withheld=self._withheld(ended)),
+            final_summary=ended.summary or self._summary(ended),
             raw_outputs=ended.outputs,
             usage=usage_shown(state.usage, state.ledger.spent),
             budget=state.budget,
@@ -161,6 +182,7 @@ class Ending:
         return result.model_copy(update={"events": tuple(state.events), **dict(closed)})
 
 
-def _summary(error: errors.BackstayError | None, *, withheld: bool) -> str:
-    parts = ([str(error)] if error else []) + ([WITHHELD] if withheld else [])
-    return "; ".join(parts)
+def _output(ended: Ended) -> dict[str, Any]:
+    """Return the fields of the value; what stays at its default does not reach history."""
+    given = {"output": ended.output, "output_ref": ended.output_ref}
+    return {name: value for name, value in given.items() if value is not None}

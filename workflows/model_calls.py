@@ -7,7 +7,7 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 from backstay import calls
-from backstay.budgets.budget import MICRO, Limit, Reservation, exceeded
+from backstay.budgets.budget import MICRO, Limit, Reservation, cost_exceeded, exceeded
 from backstay.errors import BudgetExceeded
 from backstay.task.decision import Decision, Finish
 from backstay.task.status import State
@@ -35,6 +35,8 @@ class ModelCalls:
         """Use the run's context."""
         self.context = context
         self.sent = 0
+        self.tried = False
+        """Whether something was sent for the step under way."""
         self.overshot = False
         """Whether the last answer was billed more than was reserved for it."""
 
@@ -42,8 +44,14 @@ class ModelCalls:
         """Return the next decision and count it as a step; raises BudgetExceeded."""
         state = self.context.state
         await self.context.count_step()
-        with self.context.doing(State.DECIDING):
-            decision = await self._asked(closing=False)
+        self.tried = False
+        try:
+            with self.context.doing(State.DECIDING):
+                decision = await self._asked(closing=False)
+        except BudgetExceeded:
+            if not self.tried:
+                self.context.uncount_step()
+            raise
         # What was added while the model answered is sent with the next step.
         state.context, state.append = decision.context, state.append[self.sent :]
         state.work.counted = False
@@ -81,7 +89,7 @@ class ModelCalls:
                     self._settle_failed(held, {"unbilled": True})
                     needed = int(facts.get("needed", 0))
                     continue
-                needed = None
+                needed, self.tried = None, True
                 self._settle_failed(held, facts)
                 tries += 1
                 if closing and (tries >= TRIES or error.type not in TRIED_AGAIN or facts.get("retry_after")):
@@ -107,9 +115,8 @@ class ModelCalls:
         def refusal() -> str | None:
             left = state.ledger.left(closing=closing)
             short = left is not None and (left <= 0 or (needed is not None and needed > left))
-            return (
-                exceeded(Limit.COST, state.ledger.spent / MICRO, (state.ledger.ceiling or 0) / MICRO) if short else None
-            )
+            expected = needed or state.worst_micro or state.opened.reserve_micro
+            return cost_exceeded(state.ledger.spent, state.ledger.ceiling or 0, expected) if short else None
 
         if closing:
             if (message := refusal()) is not None:
@@ -132,6 +139,8 @@ class ModelCalls:
             more["draft"] = state.take_draft_number()
             if state.opened.sandbox_queue:
                 more["programs"] = True
+            if state.opened.output_schema:
+                more["output_schema"] = state.opened.output_schema
             if state.opened.policy.wants_sources:
                 more["sources"] = True
         self.sent = len(state.append)
@@ -211,6 +220,10 @@ class ModelCalls:
         state = self.context.state
         steps = state.budget.max_steps - state.usage.steps
         left = f"{steps} steps, {state.budget.max_tool_calls - state.usage.tool_calls} calls"
+        if state.opened.sandbox_queue:
+            left += f", {max(0, state.budget.max_code_runs - state.usage.code_runs)} programs"
+        if state.budget.max_tokens is not None:
+            left += f", {max(0, state.budget.max_tokens - state.usage.tokens)} tokens"
         money = state.ledger.left()
         return left if money is None else f"{left}, {money / MICRO:.4f} USD"
 

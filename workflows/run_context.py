@@ -175,6 +175,12 @@ class RunContext:
         self.state.usage = usage.model_copy(update={"steps": usage.steps + 1})
         self.state.work.counted = True
 
+    def uncount_step(self) -> None:
+        """Take back the step that was counted last, because nothing was sent for it."""
+        usage = self.state.usage
+        self.state.usage = usage.model_copy(update={"steps": usage.steps - 1})
+        self.state.work.counted = False
+
     def _step_refused(self) -> str | None:
         """Return why there may be no further step, or None."""
         return first_limit_hit(

@@ -10,7 +10,7 @@ from backstay import calls
 from backstay.approvals.approval import RequestKind, Verdict
 from backstay.budgets.budget import MICRO, Ledger
 from backstay.canonical import canonical
-from backstay.errors import BackstayError, TaskInvalid
+from backstay.errors import BackstayError, OutputInvalid, TaskInvalid
 from backstay.shown import one_line
 from backstay.task.context import ContextItem
 from backstay.task.decision import Action, AskPerson, CallTools, Decision, Finish, ReadResult, RunProgram, SearchTools
@@ -35,6 +35,10 @@ BOUNDS = "task-bounds"
 EFFECTS = "done_and_stands_do_not_repeat"
 """Under which name a program's answer tells the model what it did: in the answer, since arguments are data."""
 FIRST_SEARCH_LIMIT = 40
+PATIENCE_S = 25.0
+"""How long one search waits for servers that are starting; the next one waits on."""
+MOST_REPAIRS = 3
+"""How many times the model is asked again for a value that fits the output schema."""
 FINALIZE_SHARE = 4
 """At most a quarter of the ceiling is kept back for the closing summary."""
 
@@ -123,13 +127,14 @@ class RunTask(Handlers):
         if task.plan is not None:
             return await PlanSteps(self.context, self.tool_calls).run(task.plan)
         if not work.searched:
-            await search(self.context, task.text, limit=FIRST_SEARCH_LIMIT)
+            await search(self.context, task.text, limit=FIRST_SEARCH_LIMIT, patience_s=PATIENCE_S)
             work.searched = True
         while True:
             if work.decision is None:
                 await self.context.gate()
                 await self.context.turn()
                 work.decision = await self.model_calls.decide()
+                self._count_output_fault(work.decision)
                 self.context.approvals.withdraw_unasked()
             if (finish := await self._carried_out(work, work.decision)) is not None:
                 return finish
@@ -237,6 +242,18 @@ class RunTask(Handlers):
                 added = {"text": canonical({**_told(result), **more})}
             self.context.state.append.append(item.model_copy(update=added))
 
+    def _count_output_fault(self, decision: Decision) -> None:
+        """Count an answer that is not the value which the task wants; raises OutputInvalid after the last repair."""
+        if not (fault := decision.output_fault):
+            return
+        work = self.context.state.work
+        work.output_faults, work.output_fault = work.output_faults + 1, fault
+        self.context.record("output.refused", f"answer {work.output_faults} was not taken: {fault}")
+        if work.output_faults > MOST_REPAIRS:
+            raise OutputInvalid(
+                f"the model gave no valid output, though it was asked {MOST_REPAIRS} times more: {fault}"
+            )
+
     def _drop(self, finish: Finish) -> None:
         note = "finish was dropped, because a call beside it did not succeed; look at the answers and decide again"
         self.context.record("finish.dropped", note)
@@ -269,9 +286,18 @@ async def open_context(context: RunContext) -> None:
 
 
 async def search(
-    context: RunContext, query: str, *, limit: int, detail_level: str = "summary", call_id: str | None = None
+    context: RunContext,
+    query: str,
+    *,
+    limit: int,
+    detail_level: str = "summary",
+    call_id: str | None = None,
+    patience_s: float = 0,
 ) -> None:
-    """Search the catalog; what is found becomes visible to the model at its next step."""
+    """Search the catalog; what is found becomes visible to the model at its next step.
+
+    With patience, the search is made anew for as long as a server is starting.
+    """
     state = context.state
     shown = one_line(query, 60)
     ask = calls.FindTools(
@@ -283,12 +309,29 @@ async def search(
     )
     if detail_level == "full":
         ask = ask.model_copy(update={"detail_level": detail_level})
+    if patience_s:
+        ask = ask.model_copy(update={"patience_s": patience_s})
     found = await context.activities.execute(calls.search_tools, ask, summary=f"search tools: {shown}")
+    while patience_s and found.starting:
+        found = await context.activities.execute(calls.search_tools, ask, summary="wait for servers that start")
     context.record_drafts(ask.happened(found.count, found.catalog), kept_as=ask.draft)
     state.count_free_call()
     state.catalog = found.catalog
     item = ContextItem(kind="tools", ref=found.ref)
     state.append.append(item if call_id is None else item.model_copy(update={"call_id": call_id}))
+    _tell_missing(context, found.unavailable)
+
+
+def _tell_missing(context: RunContext, unavailable: dict[str, str]) -> None:
+    """Name the providers that cannot be used, to people and to the model, whenever they change."""
+    work = context.state.work
+    for name, why in unavailable.items():
+        if name not in work.missing:
+            context.record("tools.missing", f"{name} cannot be used: {why}", provider=name)
+            context.tell(f"The tools of {name} cannot be used now: {why}. Where the task needs them, say so.")
+    for name in sorted(work.missing.keys() - unavailable.keys()):
+        context.record("tools.back", f"{name} can be used now", provider=name)
+    work.missing = dict(unavailable)
 
 
 def _admitted(task: Any) -> tuple[TaskInvalid | None, Task]:

@@ -89,6 +89,8 @@ class EndedWork(Frozen):
     outcome: Outcome
     summary: str = ""
     outputs: dict[str, Any] = Field(default_factory=dict)
+    output: Any = None
+    output_ref: str | None = None
     error: Failure | None = None
     undone: dict[str, int] = Field(default_factory=dict)
     """How many effects were undone before the end, by how that ended."""
@@ -101,6 +103,8 @@ class Work(BaseModel):
 
     searched: bool = False
     """Whether the first search was made."""
+    missing: dict[str, str] = Field(default_factory=dict)
+    """Why providers could not be used at the last search; the model was told."""
     counted: bool = False
     """Whether the step under way is counted already."""
     decision: Decision | None = None
@@ -109,6 +113,10 @@ class Work(BaseModel):
     """How many of its actions are done."""
     failed: bool = False
     """Whether one of them failed."""
+    output_faults: int = 0
+    """How many of the model's answers were not taken as the value that the task wants."""
+    output_fault: str = ""
+    """Why the last one of them was not taken."""
     agreed: dict[str, Decided] = Field(default_factory=dict)
     """What people have decided about calls that were not begun yet, by the key of the request."""
     batch: BegunBatch | None = None

@@ -17,6 +17,7 @@ def _object(required: Sequence[str] = (), **properties: Any) -> dict[str, Any]:
 _TEXT = {"type": "string"}
 _COUNT = {"type": "integer", "minimum": 0}
 
+FINISH = "finish"
 BUILT_IN: tuple[dict[str, Any], ...] = (
     _function(
         "search_tools",
@@ -47,7 +48,7 @@ BUILT_IN: tuple[dict[str, Any], ...] = (
         "ask_person", "Ask a person a question that only a person can answer.", _object(["question"], question=_TEXT)
     ),
     _function(
-        "finish",
+        FINISH,
         "End the task.",
         _object(["summary"], summary=_TEXT, outputs={"type": "object"}, success={"type": "boolean"}),
     ),
@@ -55,9 +56,16 @@ BUILT_IN: tuple[dict[str, Any], ...] = (
 NAMES = frozenset(function["function"]["name"] for function in BUILT_IN)
 
 
-def functions_for(catalog: Catalog, visible: Sequence[str], *, programs: bool = False) -> list[dict[str, Any]]:
-    """Return the built-in functions and those of the visible tools, in a stable order."""
+def functions_for(
+    catalog: Catalog, visible: Sequence[str], *, programs: bool = False, finish: dict[str, Any] | None = None
+) -> list[dict[str, Any]]:
+    """Return the built-in functions and those of the visible tools, in a stable order.
+
+    `finish`: what is offered instead of the function of that name.
+    """
     built_in = [function for function in BUILT_IN if programs or function["function"]["name"] != "run_program"]
+    if finish is not None:
+        built_in = [finish if function["function"]["name"] == FINISH else function for function in built_in]
     tools = [catalog.definitions[name] for name in visible if name in catalog.definitions]
     return [
         *built_in,

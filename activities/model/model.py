@@ -9,6 +9,7 @@ from temporalio import activity
 
 from activities.model.completion import Completion, ContextTooLong, RequestRefused, complete, written
 from activities.model.observations import Form, Observations
+from activities.model.output import WantedOutput, WantedOutputs
 from activities.model.parsing import CompletionParser, calls_of_json
 from activities.model.pricing import Price, price_of
 from activities.model.request import request_for
@@ -37,6 +38,16 @@ HALVINGS = 3
 
 
 @dataclass(frozen=True)
+class Loaded:
+    """Hold what a request is made of."""
+
+    transcript: Transcript
+    catalog: Catalog
+    held: Held
+    wanted: WantedOutput | None
+
+
+@dataclass(frozen=True)
 class Sent:
     """Hold what came back, and how it was asked for."""
 
@@ -58,22 +69,21 @@ class Model(Activities):
         self.transcripts = transcripts
         self.observations = Observations()
         self.tracing = Tracing(records)
+        self.outputs = WantedOutputs(self.store.blobs)
 
     @implements(calls.ask_model)
     async def ask_model(self, ask: calls.AskModel) -> Decision:
         """Render the context, call the model once, price the answer and parse it into a Decision."""
         try:
-            transcript, catalog, held = await retry_while_unavailable(lambda: self._load(ask), for_s=self.transient_s)
+            loaded = await retry_while_unavailable(lambda: self._load(ask), for_s=self.transient_s)
         except BackstayError as error:
             fault = await self._pruned(ask.run) if isinstance(error, Missing) else None
             (fault or error).facts["unbilled"] = True
             raise fault or error from error
         price = price_of(self.settings, ask.model)
-        sent = await self._send(ask, transcript, catalog, price, held)
+        sent = await self._send(ask, loaded, price)
         # What was paid for is not lost because the store is locked for a while.
-        return await retry_while_unavailable(
-            lambda: self._decision(ask, transcript, catalog, price, sent), for_s=self.transient_s
-        )
+        return await retry_while_unavailable(lambda: self._decision(ask, loaded, price, sent), for_s=self.transient_s)
 
     async def _pruned(self, run: str) -> Pruned | None:
         """Return why a run finds nothing of its own any longer, when it was pruned and then reset."""
@@ -84,24 +94,24 @@ class Model(Activities):
         except Pruned as error:
             return error
 
-    async def _load(self, ask: calls.AskModel) -> tuple[Transcript, Catalog, Held]:
+    async def _load(self, ask: calls.AskModel) -> Loaded:
         self.store.check(ask.store)
         await self.store.decisions.append(ask.run, ask.decisions)
         catalog = await self.catalog(ask, ask.user_id)
         transcript = await self.transcripts.load(ask.run, ask.context)
         items = await self.transcripts.items_of(ask.run, ask.append)
         transcript = transcript.with_items(items, said_by(transcript, ask.append, items, catalog))
-        return transcript, catalog, await self.records.secrets.of(ask.run)
+        wanted = await self.outputs.of(ask.run, ask.output_schema)
+        return Loaded(transcript, catalog, await self.records.secrets.of(ask.run), wanted)
 
-    async def _send(
-        self, ask: calls.AskModel, transcript: Transcript, catalog: Catalog, price: Price | None, held: Held
-    ) -> Sent:
+    async def _send(self, ask: calls.AskModel, loaded: Loaded, price: Price | None) -> Sent:
         """Send once; only a request that was refused as too long, and so not billed, is sent again, shorter."""
         cap = self.settings.context_tokens
         seen = self.observations.of(ask.model)
-        as_json = not ask.closing and self.observations.asks_as_json(ask.model, transcript)
+        as_json = not ask.closing and self.observations.asks_as_json(ask.model, loaded.transcript)
         for halving in range(HALVINGS + 1):
-            request, dropped = request_for(ask, transcript, catalog, self.settings, cap_tokens=cap, as_json=as_json)
+            request, dropped = self._request(ask, loaded, cap, as_json=as_json)
+            held = loaded.held
             # What servers say of their tools is no answer, and can be made to carry a secret all the same.
             content = written(held.redactor.without_known(request) if held.handles else request)
             honest = 0 if price is None else price.worst(len(content), request["max_completion_tokens"])
@@ -128,9 +138,12 @@ class Model(Activities):
             return Sent(completion, worst, as_json, dropped)
         raise AssertionError
 
-    async def _decision(
-        self, ask: calls.AskModel, transcript: Transcript, catalog: Catalog, price: Price | None, sent: Sent
-    ) -> Decision:
+    def _request(self, ask: calls.AskModel, loaded: Loaded, cap: int, *, as_json: bool) -> tuple[dict[str, Any], int]:
+        finish = loaded.wanted.function() if loaded.wanted else None
+        options: Any = {"cap_tokens": cap, "as_json": as_json, "finish": finish}
+        return request_for(ask, loaded.transcript, loaded.catalog, self.settings, **options)
+
+    async def _decision(self, ask: calls.AskModel, loaded: Loaded, price: Price | None, sent: Sent) -> Decision:
         completion, worst = sent.completion, sent.worst
         usage = _priced(completion, price, worst)
         if ask.closing:
@@ -138,14 +151,15 @@ class Model(Activities):
             await self.tell(ask)
             text = str(shown.payload)[:4000]
             return Decision(context=ask.context, reason=text, usage=usage, worst_case_micro=worst)
-        parser = await self._parse(ask, transcript, catalog, sent)
-        extended = await self.transcripts.extend(ask.run, transcript, parser.items)
+        parser = await self._parse(ask, loaded, sent)
+        extended = await self.transcripts.extend(ask.run, loaded.transcript, parser.items)
         reason = next((item["text"] for item in parser.items if item["kind"] == "said"), "")
         more: dict[str, Any] = {"reason": one_line(reason, 200), "refused": parser.refused, "dropped": sent.dropped}
+        more["output_fault"] = one_line(parser.output_fault, 300)
         decision = Decision(
             actions=parser.actions,
             context=extended.ref,
-            catalog=catalog.version,
+            catalog=loaded.catalog.version,
             usage=usage,
             worst_case_micro=worst,
             # Defaults that are set would reach history.
@@ -154,9 +168,8 @@ class Model(Activities):
         await self.tell(ask, ask.happened(decision), ask.draft)
         return decision
 
-    async def _parse(
-        self, ask: calls.AskModel, transcript: Transcript, catalog: Catalog, sent: Sent
-    ) -> CompletionParser:
+    async def _parse(self, ask: calls.AskModel, loaded: Loaded, sent: Sent) -> CompletionParser:
+        transcript, catalog = loaded.transcript, loaded.catalog
         message = sent.completion.message
         content = message.get("content")
         form: Form | None = None
@@ -166,7 +179,8 @@ class Model(Activities):
             message, form = {"content": None, "tool_calls": named}, "json"
         store = partial(self._store_program, ask, transcript, catalog) if ask.programs else None
         trace = partial(self._sources, ask, transcript)
-        parser = CompletionParser(Arguments(self.records), catalog, ask.run, store, trace)
+        cut = sent.completion.finish_reason == "length"
+        parser = CompletionParser(Arguments(self.records), catalog, ask.run, store, trace, loaded.wanted, cut)
         await parser.parse(message, started=transcript.started)
         if not message.get("tool_calls") and parser.finish is None and content:
             form = "text"

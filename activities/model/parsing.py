@@ -5,9 +5,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from activities.model.functions import NAMES
+from activities.model.functions import FINISH, NAMES
+from activities.model.output import NamedTwice, WantedOutput, strict_json, value_in
 from activities.model.transcript import Item
-from activities.offloading import CALLS_BYTES, offload
+from activities.offloading import CALLS_BYTES, offload, refuse_deep
+from activities.payloads import apart
 from activities.resources import facts_of
 from activities.tools.arguments import Arguments
 from backstay.canonical import canonical
@@ -21,6 +23,7 @@ from toolbox.catalog.catalog import Catalog
 
 MOST_CALLS = 64
 OUTPUT_BYTES = 16_384
+SUMMARY = 8000
 SHOWN_SOURCE = 2000
 
 
@@ -35,12 +38,18 @@ class CompletionParser:
     """Takes the call id and the source, and returns the ref of the program; without it no program is accepted."""
     trace: Callable[[Tool, dict[str, Any]], Awaitable[Sources | None]] | None = None
     """Returns where the arguments of a call came from, where somebody needs to know."""
+    wanted: WantedOutput | None = None
+    """The value that the task wants; None when it wants none."""
+    cut: bool = False
+    """Whether the endpoint says that it stopped the answer at its limit."""
     items: list[Item] = field(default_factory=list)
     """What is added to the transcript: the message itself and the refusals."""
     looks: list[Action] = field(default_factory=list)
     calls: list[ToolCall] = field(default_factory=list)
     question: RunProgram | AskPerson | None = None
     finish: Finish | None = None
+    output_fault: str = ""
+    """Why an answer was not taken that should have held the value which the task wants."""
     refused: int = 0
     size: int = 0
     """Bytes of the arguments of `calls`, as history will hold them."""
@@ -58,7 +67,8 @@ class CompletionParser:
         raw = message.get("tool_calls")
         calls = [call for call in raw if isinstance(call, dict)] if isinstance(raw, list) else []
         if not calls:
-            self._plain_text(text, started=started)
+            if self.wanted is None or not await self._value_in_text(self.wanted, message.get("content"), text):
+                self._plain_text(text, started=started)
             return
         if len(calls) > MOST_CALLS:
             self.refused = len(calls)
@@ -75,13 +85,52 @@ class CompletionParser:
             self._refuse(self.finish.call_id or "", why)
             self.finish = None
 
+    async def _value_in_text(self, wanted: WantedOutput, content: Any, text: str) -> bool:
+        """Take a text that is the wanted value as a finish; return whether it was one."""
+        try:
+            value = await apart(content, lambda: value_in(content if isinstance(content, str) else ""))
+            refuse_deep({"output": value})
+        except (ValueError, ArgumentsInvalid) as error:
+            said = "the answer is a text without the value"
+            if isinstance(error, NamedTwice):
+                said = await self.arguments.records.text(self.run, str(error))
+            self.output_fault = f"output: {said}{self._was_cut}; call `finish` with the value as `output`"
+            return False
+        self.items.append({"kind": "said", "text": text})
+        try:
+            shown = (await self.arguments.records.show(self.run, value, "model")).payload
+            self.finish = await self._with_output(wanted, Finish(summary=text[:SUMMARY]), value, shown)
+        except ArgumentsInvalid as error:
+            self.refused += 1
+            self.output_fault = str(error)
+            self.items.append({"kind": "note", "text": f"Your answer was not taken: {error}. Call `finish`."})
+        return True
+
+    async def _with_output(self, wanted: WantedOutput, finish: Finish, value: Any, shown: Any) -> Finish:
+        """Return the finish with its value; raises ArgumentsInvalid when it is not the one that the task wants.
+
+        What is checked is what the Result will hold: the value without its secrets.
+        """
+        if (fault := await wanted.fault(shown)) is not None:
+            hidden = shown != value and await wanted.fault(value) is None
+            raise ArgumentsInvalid(f"{fault}{'; a secret stood there, leave it out' if hidden else ''}")
+        if len(canonical(shown)) <= OUTPUT_BYTES:
+            return finish.model_copy(update={"output": shown})
+        ref = (await self.arguments.records.write(self.run, "output", shown)).ref
+        return finish.model_copy(update={"output": _stored(ref), "output_ref": ref})
+
+    @property
+    def _was_cut(self) -> str:
+        return ", and it was cut off at the limit of its length: give a shorter one" if self.cut else ""
+
     def _plain_text(self, text: str, *, started: bool) -> None:
         self.items.append({"kind": "said", "text": text or "(nothing)"})
-        if started and text.strip():
+        if started and text.strip() and self.wanted is None:
             self.finish = Finish(summary=text)
             return
         self.refused += 1
-        self.items.append({"kind": "note", "text": "Act by calling functions: search, call tools, or finish."})
+        note = "Act by calling functions: search, call tools, or finish."
+        self.items.append({"kind": "note", "text": f"{note} {self.output_fault}".strip()})
 
     def _refuse(self, call_id: str, why: str) -> None:
         """Answer a call with an error instead of performing it."""
@@ -99,10 +148,40 @@ class CompletionParser:
         called = {"name": name or "nothing", "arguments": "{}"}
         made.append({"id": call_id, "type": "function", "function": called})
         try:
-            arguments = _parsed(function.get("arguments"))
-            called["arguments"] = canonical(await self._add(call_id, name, arguments, reason))
+            given = function.get("arguments")
+            arguments = await apart(given, lambda: self._parsed(given))
+            shown = await self._add(call_id, name, arguments, reason)
+            called["arguments"] = _kept(shown) if name == FINISH else canonical(shown)
+            if name == FINISH:
+                await self._finish_with_output(arguments, shown)
         except ArgumentsInvalid as error:
-            self._refuse(call_id, str(error))
+            # It may name what the model has written.
+            why = await self.arguments.records.text(self.run, str(error))
+            if name == FINISH and self.wanted is not None:
+                self.output_fault = why
+            self._refuse(call_id, why)
+
+    async def _finish_with_output(self, given: dict[str, Any], shown: dict[str, Any]) -> None:
+        """Take the value from the arguments of finish; raises ArgumentsInvalid, and then nothing is finished."""
+        finish = self.finish
+        if self.wanted is None or finish is None or not finish.success:
+            return
+        self.finish = None
+        name = "outputs" if "output" not in given and "outputs" in given else "output"
+        if name not in given:
+            raise ArgumentsInvalid("output: required; give the value that the task wants, or `success` false")
+        self.finish = await self._with_output(self.wanted, finish, given[name], shown.get(name))
+
+    def _parsed(self, raw: Any) -> dict[str, Any]:
+        try:
+            arguments = {} if raw in (None, "") else strict_json(raw if isinstance(raw, str) else canonical(raw))
+        except NamedTwice as error:
+            raise ArgumentsInvalid(f"the arguments cannot be read: {error}") from None
+        except (ValueError, TypeError, RecursionError):
+            raise ArgumentsInvalid(f"the arguments are not valid JSON{self._was_cut}; send one JSON object") from None
+        if not isinstance(arguments, dict):
+            raise ArgumentsInvalid("the arguments must be one JSON object")
+        return arguments
 
     async def _add(self, call_id: str, name: str, arguments: dict[str, Any], reason: str) -> dict[str, Any]:
         """Add the action that a call asks for, and return its arguments as they may be shown."""
@@ -132,8 +211,9 @@ class CompletionParser:
 
     async def _shown(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments of a built-in function without their secrets."""
-        if name == "finish":
+        if name == FINISH:
             # The arguments of finish only reach the Result, so they may have any form.
+            refuse_deep(arguments)
             return (await self.arguments.records.show(self.run, arguments, "model")).payload
         if name != "run_program" or not isinstance(code := arguments.get("code"), str):
             return await self.arguments.show(self.run, "model", arguments)
@@ -164,6 +244,8 @@ class CompletionParser:
                 self.question = AskPerson(call_id=call_id, question=_required(arguments, "question")[:4000])
             case "finish" if self.finish is None:
                 self.finish = await self._finish(call_id, arguments)
+            case "finish":
+                raise ArgumentsInvalid("finish: called twice in one answer; call it once")
             case _:
                 raise ArgumentsInvalid(f"{name}: only one at a time, of run_program and ask_person together")
 
@@ -181,9 +263,8 @@ class CompletionParser:
         outputs = arguments.get("outputs")
         outputs = outputs if isinstance(outputs, dict) else {}
         if len(canonical(outputs)) > OUTPUT_BYTES:
-            ref = (await self.arguments.records.write(self.run, "outputs", outputs)).ref
-            outputs = {"ref": ref, "note": f"larger than {OUTPUT_BYTES} bytes; stored whole under ref"}
-        summary = str(arguments.get("summary") or "")[:8000]
+            outputs = _stored((await self.arguments.records.write(self.run, "outputs", outputs)).ref)
+        summary = str(arguments.get("summary") or "")[:SUMMARY]
         success = arguments.get("success", True) is True
         return Finish(call_id=call_id, summary=summary, outputs=outputs, success=success)
 
@@ -204,17 +285,15 @@ def calls_of_json(content: str) -> list[dict[str, Any]] | None:
     ]
 
 
-def _parsed(raw: Any) -> dict[str, Any]:
-    if isinstance(raw, dict):
-        return raw
-    try:
-        arguments = {} if raw in (None, "") else json.loads(raw)
-        canonical(arguments).encode()
-    except (ValueError, TypeError, RecursionError):
-        raise ArgumentsInvalid("the arguments are not valid JSON; send one JSON object") from None
-    if not isinstance(arguments, dict):
-        raise ArgumentsInvalid("the arguments must be one JSON object")
-    return arguments
+def _kept(shown: dict[str, Any]) -> str:
+    """Return the arguments of finish as the transcript keeps them: a value that is sent back must not fill it."""
+    text = canonical(shown)
+    return text if len(text) <= OUTPUT_BYTES else canonical({"note": f"{len(text)} characters, not kept here"})
+
+
+def _stored(ref: str) -> dict[str, str]:
+    """Return what stands for what is stored."""
+    return {"ref": ref, "note": f"larger than {OUTPUT_BYTES} bytes; stored whole under ref"}
 
 
 def _text(message: dict[str, Any]) -> str:

@@ -63,10 +63,18 @@ def _message(item: Item, system_role: str) -> Message | None:
 
 
 def request_for(
-    ask: AskModel, transcript: Transcript, catalog: Catalog, settings: Settings, *, cap_tokens: int, as_json: bool
+    ask: AskModel,
+    transcript: Transcript,
+    catalog: Catalog,
+    settings: Settings,
+    *,
+    cap_tokens: int,
+    as_json: bool,
+    finish: dict[str, Any] | None = None,
 ) -> tuple[dict[str, Any], int]:
     """Return the request for the next decision or the closing summary, and how many items trimming left out.
 
+    `finish`: the function of that name, for a task that wants a value of a certain form.
     With `as_json` it suits an endpoint that takes no functions: the answer is one JSON object that holds the calls.
     """
     role = settings.system_role
@@ -80,7 +88,7 @@ def request_for(
     if ask.budget:
         # Last, so that the prefix stays the same from step to step and can be cached.
         messages.append({"role": "user", "content": f"Left: {ask.budget}."})
-    functions = functions_for(catalog, transcript.visible(), programs=ask.programs)
+    functions = functions_for(catalog, transcript.visible(), programs=ask.programs, finish=finish)
     answer = _json_answer(messages, functions, role) if as_json else {"messages": messages, "tools": functions}
     return request | answer, dropped
 

@@ -10,6 +10,7 @@ from temporalio import activity
 from temporalio.client import WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
 
+from activities.model.output import require_usable
 from activities.model.pricing import Price, price_of
 from activities.model.request import CLOSING_OUTPUT, CLOSING_TOKENS, prompt, prompt_hash
 from activities.model.transcript import Said, Transcripts
@@ -45,7 +46,7 @@ class Runs(Activities):
     async def open_run(self, ask: calls.OpenRun) -> calls.Opened:
         """Resolve once what the run must not re-read later."""
         task = ask.task
-        started_by = await self._starter(ask)
+        more: dict[str, Any] = {"started_by": await self._starter(ask), "output_schema": await self._output_schema(ask)}
         model = task.model or self.settings.model
         policy = await asyncio.to_thread(_tightened, self.resources.policy, task)
         price = self._price(model, task)
@@ -53,7 +54,7 @@ class Runs(Activities):
         catalog = await self.toolbox.catalog(task.user_id, builtin=frozenset(builtin))
         items, said = await self._first_items(ask.run, task)
         most = self.settings.max_completion_tokens
-        size = len(canonical(items).encode("utf-8", "replace")) + FIRST_REQUEST_BYTES
+        size = len(canonical([*items, task.output_schema]).encode("utf-8", "replace")) + FIRST_REQUEST_BYTES
         opened = calls.Opened(
             store=self.store.stamp,
             model=model,
@@ -72,14 +73,21 @@ class Runs(Activities):
             transient_s=self.transient_s,
             wait_notices=bool(self.settings.notify_urls),
         )
-        if started_by:
-            opened = opened.model_copy(update={"started_by": started_by})
+        opened = opened.model_copy(update={name: value for name, value in more.items() if value})
         if task.workspace is not None:
             opened = opened.model_copy(update={"workspace": task.workspace, "builtin": builtin})
         if task.plan is None and (queue := await self.resources.find_sandbox()):
             opened = opened.model_copy(update={"sandbox_queue": queue})
         await self._remember(ask, opened)
         return opened
+
+    async def _output_schema(self, ask: calls.OpenRun) -> str:
+        """Keep the schema of the value that the task wants; raises TaskInvalid for one that cannot be used."""
+        schema = ask.task.output_schema
+        if not isinstance(schema, dict):
+            return ""
+        await asyncio.to_thread(require_usable, schema, await self.resources.redactor_of(ask.run))
+        return await self.store.blobs.of(ask.run).put_json(schema)
 
     def _price(self, model: str, task: Task) -> Price | None:
         """Return the price of the model; raises TaskInvalid when a limit in USD needs one that nobody knows.

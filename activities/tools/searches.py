@@ -9,6 +9,7 @@ from activities.retrying import implements
 from activities.tools.effects import FIRST_LATE
 from backstay import calls
 from backstay.errors import ArgumentsInvalid, RunNotFound
+from backstay.shown import one_line
 from backstay.task.reading import Page, page_of, page_of_events
 from backstay.tools.tool import ToolResult
 
@@ -30,7 +31,7 @@ class Searches(Activities):
         """Search the catalog of the run's user and store the hits."""
         self.store.check(ask.store)
         await self.store.decisions.append(ask.run, ask.decisions)
-        catalog = await self.catalog(ask, ask.user_id)
+        catalog = await self.catalog(ask, ask.user_id, patience_s=ask.patience_s)
         hits = catalog.search(ask.query, ask.detail_level, ask.limit)
         if len(hits) < len(catalog.definitions) <= ask.limit:
             # So few tools need no choice: all of them are shown, the matching ones first.
@@ -49,8 +50,16 @@ class Searches(Activities):
         held = await self.records.secrets.of(ask.run)
         shown = held.redactor.without_known(found_hits) if held.handles else found_hits
         ref = await self.store.blobs.of(ask.run).put_json({"hits": shown})
-        found = calls.Found(ref=ref, catalog=catalog.version, count=len(hits))
-        await self.tell(ask, ask.happened(found.count, found.catalog), ask.draft)
+        more: dict[str, Any] = {"starting": True} if catalog.starting else {}
+        if catalog.unavailable:
+            told = {name: one_line(reason, 300) for name, reason in sorted(catalog.unavailable.items())}
+            more["unavailable"] = {name: held.redactor.text(reason) for name, reason in told.items()}
+        found = calls.Found(ref=ref, catalog=catalog.version, count=len(hits), **more)
+        if ask.patience_s and found.starting:
+            # The search is made again; what it finds then is told.
+            await self.tell(ask)
+        else:
+            await self.tell(ask, ask.happened(found.count, found.catalog), ask.draft)
         return found
 
     @implements(calls.read_result)

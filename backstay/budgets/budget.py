@@ -147,6 +147,12 @@ class Ledger(Frozen):
         return self.settle(held, 0)
 
 
+def cost_exceeded(spent: int, ceiling: int, needed: int) -> str:
+    """Return the message for a model call that does not fit into what is left; the amounts are micro-dollars."""
+    message = exceeded(Limit.COST, spent / MICRO, ceiling / MICRO)
+    return f"{message}; the next model call may cost {needed / MICRO:.6f} USD" if needed else message
+
+
 def exceeded(limit: Limit, used: float, allowed: float, of: str = "") -> str:
     """Return the message for a limit that was hit; every client shows the same one."""
     name = f"{limit.value}[{of}]" if of else limit.value

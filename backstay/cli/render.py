@@ -127,4 +127,6 @@ def result_text(result: Result) -> str:
     text = result.final_summary
     if result.raw_outputs:
         text += f"\n{json.dumps(result.raw_outputs, indent=2, ensure_ascii=False)}"
+    if result.output is not None:
+        text += f"\n{json.dumps(result.output, indent=2, ensure_ascii=False)}"
     return text

@@ -26,6 +26,9 @@ from backstay.task.task import Task
 Limits = Annotated[Budget | None, Parameter(negative_none="no-")]
 Text = Annotated[str, Parameter(help="What to do, in a sentence.")]
 PlanFile = Annotated[Path | None, Parameter(help="YAML or JSON file with a plan to carry out, instead of a text.")]
+SchemaFile = Annotated[
+    Path | None, Parameter(help="YAML or JSON file with the JSON Schema of the value that the run is to give.")
+]
 Input = Annotated[str | None, Parameter(help="JSON object that the task and its plan may refer to.")]
 WorkflowId = Annotated[str | None, Parameter(help="Workflow ID; if a run with this ID is open, follow that one.")]
 ModelName = Annotated[str | None, Parameter(help="Model to use instead of BACKSTAY_MODEL.")]
@@ -42,6 +45,7 @@ async def run(
     *,
     budget: Limits = None,
     plan: PlanFile = None,
+    output_schema: SchemaFile = None,
     input: Input = None,  # noqa: A002 - the field's name
     user: User = "singleton",
     id: WorkflowId = None,  # noqa: A002 - Temporal's word
@@ -57,13 +61,13 @@ async def run(
     output: Output = "text",
 ) -> int:
     """Start a run and follow it; Ctrl-C detaches, and the run continues."""
+    files = {"plan": plan, "output-schema": output_schema, "policy": policy}
     given = {
         "budget": None if budget is None else budget.model_dump(mode="json", exclude_unset=True),
-        "plan": None if plan is None else _read(plan, "plan"),
-        "policy": None if policy is None else _read(policy, "policy"),
         "input": None if input is None else json_object(input, "--input", '{"days": 60}'),
         "model": model,
     } | {"workspace": workspace, "filesystem": filesystem or None, "shell": shell or None}
+    given |= {name.replace("-", "_"): _read(path, name) for name, path in files.items() if path is not None}
     task: dict[str, Any] = {"text": text, "user_id": user, "on_failure": on_failure}
     task |= {name: value for name, value in given.items() if value is not None}
     admitted, settings, terminal = Task.admit(task), Settings.load(), Terminal()

@@ -7,8 +7,9 @@ import time
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from datetime import timedelta
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, overload
 
+from pydantic import TypeAdapter, ValidationError
 from temporalio.client import (
     WorkflowExecutionStatus,
     WorkflowFailureError,
@@ -25,7 +26,15 @@ from backstay.approvals.approval import Approval, ApprovalRequest, CallVerdict, 
 from backstay.approvals.deciding import NOT_OPEN, admit
 from backstay.client.failures import TRANSIENT_STATUSES, error_from_failure, error_from_rpc, translated_errors
 from backstay.effects.compensation import Undone
-from backstay.errors import BackstayError, DecisionRefused, QuorumPending, RunContinuing, SettingsInvalid, Unreachable
+from backstay.errors import (
+    BackstayError,
+    DecisionRefused,
+    QuorumPending,
+    RunContinuing,
+    RunNotFound,
+    SettingsInvalid,
+    Unreachable,
+)
 from backstay.rooms import room
 from backstay.settings import Settings
 from backstay.shown import one_line, shell_words
@@ -34,6 +43,7 @@ from backstay.task.result import Result
 from backstay.task.status import Status
 
 Answer = TypeVar("Answer")
+Output = TypeVar("Output")
 POLL_S = 0.3
 OUTAGE_S = 60.0
 """How long an outage of Temporal may last before a client gives up; the run itself does not."""
@@ -185,12 +195,43 @@ class Run:
                 return
             await asyncio.sleep(POLL_S)
 
-    async def result(self) -> Result:
-        """Wait for the end and return the Result, also of a cancelled run.
+    @overload
+    async def result(self) -> Result: ...
+    @overload
+    async def result(self, output: type[Output]) -> Output: ...
+    async def result(self, output: type[Output] | None = None) -> Result | Output:
+        """Wait for the end and return the Result, also of a cancelled run; with a type, the output as a value of it.
 
         Raises TaskInvalid, RunOpen or InternalError when the run failed with that, RunTerminated when it was
         terminated, and RunTimedOut when a time limit of Temporal ended it.
+        With a type also raises the error of a run that did not complete, and OutputInvalid when there is no output or
+        it does not fit. An output that is too large for the Result is read from the store, as `reveal` does.
         """
+        ended = await self._ended()
+        return ended if output is None else await self._output(ended, output)
+
+    async def _output(self, ended: Result, kind: type[Output]) -> Output:
+        if not ended.success:
+            raise ended.error.error() if ended.error else errors.Unfinished(ended.final_summary or None)
+        value = ended.output if ended.output_ref is None else await self._stored(ended.output_ref)
+        try:
+            return TypeAdapter(kind).validate_json(json.dumps(value))
+        except ValidationError as error:
+            if value is None:
+                raise errors.OutputInvalid("the run has no output; give its task an output_schema") from None
+            first = error.errors(include_input=False, include_url=False)[0]
+            where = ".".join(map(str, ("output", *first["loc"])))
+            raise errors.OutputInvalid(f"{where}: {first['msg']}; the task has another output_schema") from None
+
+    async def _stored(self, ref: str) -> Any:
+        async with room("worker").open_store(Settings.load()) as store:
+            row = await store.runs.get(self.id)
+            if row is None:
+                raise RunNotFound(f"output: the store of this process does not know the run; {ref} is in the worker's")
+            blobs = store.blobs.of(row.run)
+            return await blobs.get_json((await blobs.get_json(ref))["shown"])
+
+    async def _ended(self) -> Result:
         try:
             return Result.model_validate(await self._through_outages(self._handle.result))
         except WorkflowFailureError as failure:

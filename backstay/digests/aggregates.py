@@ -10,6 +10,9 @@ _MOST_COLUMNS = 200
 _MOST_DISTINCT = 1000
 _LONGEST_VALUE = 100
 _DEEPEST_TABLE = 4
+_LEAST_KEYED = 2
+_ALIKE = 0.5
+"""Entries of one kind have, on average, at least this share of all names."""
 _LEAST_FOR_OUTLIERS = 20
 _FAR = 10
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ].{0,24})?\Z", re.DOTALL)
@@ -92,12 +95,14 @@ class Column:
 
 
 class Table:
-    """The columns of a list of objects, of lists, or of plain values."""
+    """The columns of a list of objects, of lists, or of plain values, or of an object that holds entries by key."""
 
-    def __init__(self, path: str, rows: list[Any]) -> None:
+    def __init__(self, path: str, found: list[Any] | dict[str, Any]) -> None:
         """Read every row once."""
         self.path = path
-        self.rows = rows
+        self.keys = list(found) if isinstance(found, dict) else None
+        """Of an object, the key of each row."""
+        rows = self.rows = list(found.values()) if isinstance(found, dict) else found
         self.left_out = 0
         self.columns = {name: Column(values) for name, values in (_alike(rows) or self._read(rows)).items()}
 
@@ -117,18 +122,29 @@ class Table:
 
 
 def table_in(payload: Any) -> Table | None:
-    """Return the main table of a payload: the payload itself, or the longest list under its names."""
-    if isinstance(payload, list):
+    """Return the main table of a payload: the payload itself, or the longest list or keyed object under its names."""
+    if isinstance(payload, list) or is_keyed(payload):
         return Table("", payload)
-    found: tuple[str, list[Any]] = ("", [])
+    found: tuple[str, Any] = ("", [])
     level: list[tuple[str, Any]] = [("", payload)]
     for _ in range(_DEEPEST_TABLE):
         inside = [(f"{path}.{name}".lstrip("."), item) for path, items in level for name, item in items.items()]
+        level = []
         for path, item in inside:
-            if isinstance(item, list) and len(item) > len(found[1]):
+            is_table = isinstance(item, list) or is_keyed(item)
+            if is_table and len(item) > len(found[1]):
                 found = (path, item)
-        level = [(path, item) for path, item in inside if isinstance(item, dict)]
+            if isinstance(item, dict) and not is_table:
+                level.append((path, item))
     return Table(*found) if found[1] else None
+
+
+def is_keyed(value: Any) -> bool:
+    """Return whether an object holds entries of one kind, each under a key of its own, such as products by their id."""
+    if not isinstance(value, dict) or len(value) < _LEAST_KEYED or {*map(type, value.values())} != {dict}:
+        return False
+    names = set[str]().union(*value.values())
+    return bool(names) and sum(map(len, value.values())) >= _ALIKE * len(names) * len(value)
 
 
 def _alike(rows: list[Any]) -> dict[str, list[Any]] | None:

@@ -1,6 +1,8 @@
 """Summarise a large payload: the same payload always gives the same small digest."""
 
 import hashlib
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -8,19 +10,24 @@ from typing import Any, Literal, get_args
 from genson import SchemaBuilder
 
 from backstay.canonical import canonical, longer_than
-from backstay.digests.aggregates import Table, table_in
-from backstay.digests.excerpt import Excerpt, read_json, representative
+from backstay.digests.aggregates import Table, is_keyed, table_in
+from backstay.digests.excerpt import Excerpt, read_json, representative, wanted_first, words_of
 from backstay.digests.line_facts import LineFacts
 from backstay.shown import one_line
-from backstay.strict_json import clean_json, clean_text
+from backstay.strict_json import clean_json, clean_text, unique_key
 
-__all__ = ["Purpose", "clean_json", "digest_of_result", "summarize_payload"]
+__all__ = ["Purpose", "clean_json", "digest_of_result", "summarize_payload", "words_of"]
 
 Purpose = Literal["for_planning", "for_user", "for_debug"]
 """for_planning: schema and aggregates, few examples; for_user: examples and sentences; for_debug: everything."""
 
 LEAST_CHARS = 400
+MOST_CHARS = 4000
 _STEPS = 7
+_ENTRY = 3
+"""The share of a digest that its first entry may take: a third."""
+_SHRINKING = ((300, 40), (160, 40), (80, 20), (40, 10), (20, 5), (10, 3), (5, 1))
+"""How an entry without room is shortened: characters of its texts, and names of its objects."""
 
 
 @dataclass(frozen=True)
@@ -33,16 +40,18 @@ class Detail:
     choices: int
     notes: int
     schema_depth: int
+    names: int = 40
 
     def less(self, step: int) -> "Detail":
         """Halve everything per step, down to what is needed to ask for more."""
         return Detail(
-            rows=self.rows >> step,
+            rows=max(self.rows >> step, 1),
             text=max(self.text >> step, 16),
             columns=self.columns >> step,
             choices=self.choices >> step,
             notes=max(self.notes >> step, 1),
             schema_depth=max(self.schema_depth - step, 0),
+            names=max(self.names >> step, 1),
         )
 
 
@@ -54,7 +63,7 @@ _DETAILS: dict[Purpose, Detail] = {
 
 
 def summarize_payload(
-    label: str, payload: Any, *, purpose: Purpose = "for_planning", max_chars: int = 4000
+    label: str, payload: Any, *, purpose: Purpose = "for_planning", max_chars: int = MOST_CHARS
 ) -> dict[str, Any]:
     """Return a digest of at most `max_chars` characters of JSON; the same payload always gives the same digest.
 
@@ -67,20 +76,39 @@ def summarize_payload(
     return _Summary(label, payload, purpose).fitting(max_chars, None)
 
 
-def digest_of_result(label: str, payload: Any, ref: str, whole_under: int = 2048) -> dict[str, Any]:
-    """Return what the model sees of a result: the payload itself if it is small, else its digest."""
+def digest_of_result(
+    label: str,
+    payload: Any,
+    ref: str,
+    whole_under: int = 2048,
+    *,
+    max_chars: int = MOST_CHARS,
+    wanted: AbstractSet[str] = frozenset(),
+) -> dict[str, Any]:
+    """Return what the model sees of a result: the payload itself if it is small, else its digest.
+
+    Where there is no room for all fields, those are shown whose names hold one of the wanted words.
+    """
     cleaned = clean_json(payload)
     text = canonical(cleaned)
     if len(text) < whole_under and len(text.encode("utf-8")) < whole_under:
         return {"data": cleaned, "ref": ref}
-    return _Summary(label, cleaned, "for_planning", text).fitting(4000, ref)
+    return _Summary(label, cleaned, "for_planning", text, wanted).fitting(max_chars, ref)
 
 
 class _Summary:
     """Read a payload once; describe it in less and less detail until the digest fits."""
 
-    def __init__(self, label: str, payload: Any, purpose: Purpose, text: str | None = None) -> None:
+    def __init__(
+        self,
+        label: str,
+        payload: Any,
+        purpose: Purpose,
+        text: str | None = None,
+        wanted: AbstractSet[str] = frozenset(),
+    ) -> None:
         """Take a payload; `text` is its canonical form if it is strict JSON already."""
+        self.wanted = wanted
         self.label = one_line(clean_text(label), 80)
         self.purpose: Purpose = purpose
         self.remarks: list[str] = []
@@ -99,12 +127,13 @@ class _Summary:
         for step in range(-1, _STEPS):
             if step < 0 and self._longer_than(max_chars * 2 // 3):
                 continue
-            told = self._told(_DETAILS[self.purpose].less(max(step, 0)), ref, whole=step < 0)
+            told = self._told(_DETAILS[self.purpose].less(max(step, 0)), ref, max_chars, whole=step < 0)
             if len(canonical(told)) <= max_chars:
                 return told
-        return self._digest(ref, {}, [], {}, ["too wide to be summarized; read parts of it"]) | {
+        least = self._digest(ref, {}, [], {}, ["too wide to be summarized; read parts of it"]) | {
             "label": one_line(self.label, 40)
         }
+        return least | {"sample": self._shrunk(self._first(), max_chars - len(canonical(least)))}
 
     def _written(self, payload: Any, text: str | None) -> str:
         """Return the data as text, or an empty text if its size is known and nothing else needs the text."""
@@ -133,9 +162,9 @@ class _Summary:
             return parsed
         return data
 
-    def _told(self, detail: Detail, ref: str | None, *, whole: bool) -> dict[str, Any]:
-        excerpt = Excerpt(detail.text, detail.rows)
-        sample = deepcopy(self.data) if whole else self._sample(excerpt, detail)
+    def _told(self, detail: Detail, ref: str | None, max_chars: int, *, whole: bool) -> dict[str, Any]:
+        excerpt = Excerpt(detail.text, detail.rows, widest=detail.names, wanted=self.wanted)
+        sample = deepcopy(self.data) if whole else self._sample(excerpt, detail, max_chars // _ENTRY)
         notes = [*self.remarks, *self._oddities(detail)]
         if self.purpose == "for_user":
             notes.insert(0, self._sentence())
@@ -181,15 +210,37 @@ class _Summary:
             return {"type": "string"}
         builder = SchemaBuilder(schema_uri=SchemaBuilder.NULL_URI)
         # Only types matter here, so texts are emptied and lists cut to a few elements.
-        builder.add_object(Excerpt(0, 20, widest=max(detail.columns, 1), deepest=detail.schema_depth).of(self.data))
-        return _without_required(builder.to_schema())
+        few = Excerpt(0, 20, widest=max(detail.columns, 1), deepest=detail.schema_depth, wanted=self.wanted)
+        builder.add_object(few.of(_unkeyed(self.data, detail.schema_depth)))
+        return _as_keyed(_without_required(builder.to_schema()), self.data)
 
-    def _sample(self, excerpt: Excerpt, detail: Detail) -> Any:
+    def _sample(self, excerpt: Excerpt, detail: Detail, room: int) -> Any:
+        """Return a few entries, the first of them whole where it has room."""
         if isinstance(self.data, str):
             return self._head_and_tail(detail)
-        if self.table is not None and self.table.rows:
-            return [excerpt.of(row) for row in representative(self.table.rows, detail.rows)]
-        return excerpt.of(self.data) if detail.rows else []
+        if self.table is None or not self.table.rows:
+            return excerpt.of(self.data)
+        picked = representative(list(range(len(self.table.rows))), detail.rows)
+        first = self.table.rows[0]
+        fits = not longer_than(first, room)
+        entries = [deepcopy(first) if fits else self._shrunk(first, room)]
+        excerpt.clipped += not fits
+        entries += [excerpt.of(self.table.rows[at]) for at in picked[1:]]
+        return entries if self.table.keys is None else _by_key(self.table.keys, picked, entries)
+
+    def _first(self) -> Any:
+        """Return what is shown where there is room for nothing else: the first entry."""
+        if self.table is None or not self.table.rows:
+            return self.data
+        return [self.table.rows[0]] if self.table.keys is None else {self.table.keys[0]: self.table.rows[0]}
+
+    def _shrunk(self, entry: Any, room: int) -> Any:
+        """Return as much of an entry as has room, wanted fields first."""
+        for text, names in _SHRINKING:
+            shrunk = Excerpt(text, 3, widest=names, deepest=3, wanted=self.wanted).of(entry)
+            if not longer_than(shrunk, room):
+                return shrunk
+        return []
 
     def _head_and_tail(self, detail: Detail) -> dict[str, str]:
         room = detail.text * max(detail.rows, 1)
@@ -207,16 +258,24 @@ class _Summary:
         if self.table is None:
             return {"entries": len(self.data)} if isinstance(self.data, dict) else {}
         rows = len(self.table.rows)
-        told = list(self.table.columns.items())[: detail.columns]
+        told = list(wanted_first(self.table.columns, self.wanted, detail.columns))[: detail.columns]
         columns = {one_line(name, 80): column.facts(rows, detail.choices) for name, column in told}
         place = {"table": one_line(self.table.path, 120)} if self.table.path else {}
-        return {**place, "rows": rows, "columns": columns}
+        return {**place, "rows": rows, "columns": columns, **self._beside(detail)}
+
+    def _beside(self, detail: Detail) -> dict[str, Any]:
+        """Return plain values that stand beside the table, such as a total, or where the next page begins."""
+        if self.table is None or not self.table.path:
+            return {}
+        plain = {name: value for name, value in self.data.items() if isinstance(value, str | int | float)}
+        few = Excerpt(detail.text, 0, widest=detail.columns >> 2, wanted=self.wanted).of(plain)
+        return {"beside": few} if few else {}
 
     def _oddities(self, detail: Detail) -> list[str]:
         if self.table is None:
             return self.said.oddities()
         rows = len(self.table.rows)
-        told = list(self.table.columns.items())
+        told = list(wanted_first(self.table.columns, self.wanted, detail.columns))
         odd = [f"{one_line(name, 80)}: {what}" for name, column in told for what in column.oddities(rows)]
         hidden = len(told) - detail.columns + self.table.left_out
         return [*odd, f"{hidden} more columns"] if hidden > 0 else odd
@@ -224,6 +283,37 @@ class _Summary:
 
 def _bytes_of(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8"))
+
+
+def _by_key(keys: list[str], picked: Sequence[int], entries: list[Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for at, entry in zip(picked, entries, strict=True):
+        found[unique_key(one_line(keys[at], 80), found)] = entry
+    return found
+
+
+def _unkeyed(value: Any, deepest: int) -> Any:
+    """Return the value with lists instead of keyed objects: all entries together tell their kind."""
+    match value:
+        case dict() if deepest > 0:
+            entries = list(value.values()) if is_keyed(value) else None
+            if entries is not None:
+                return [_unkeyed(item, deepest - 1) for item in representative(entries, 20)]
+            return {name: _unkeyed(item, deepest - 1) for name, item in value.items()}
+        case _:
+            return value
+
+
+def _as_keyed(schema: Any, value: Any) -> Any:
+    """Return the schema with objects again where the value has keyed ones."""
+    if not isinstance(schema, dict) or not isinstance(value, dict):
+        return schema
+    if is_keyed(value):
+        return {"type": "object", "additionalProperties": schema.get("items", {})}
+    inner = schema.get("properties")
+    if not isinstance(inner, dict):
+        return schema
+    return schema | {"properties": {name: _as_keyed(item, value.get(name)) for name, item in inner.items()}}
 
 
 def _without_required(schema: Any) -> Any:

@@ -1,20 +1,31 @@
 """Shorten a JSON value to a part that still shows its structure."""
 
 import json
+import re
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 from backstay.strict_json import clean_json, unique_key
 
 _MORE = "…"
 _LONGEST_NAME = 80
+_WORD = re.compile(r"[A-Z]?[a-z]{2,}|[^\W\d_a-zA-Z]{2,}|[A-Z]{3,}")
+Value = TypeVar("Value")
 
 
 class Excerpt:
     """Shorten texts, lists, wide objects and deep nesting, and count what was shortened."""
 
-    def __init__(self, text: int, items: int, *, widest: int = 40, deepest: int = 5) -> None:
-        """Keep at most so many characters of a text, items of a list, names of an object, and levels."""
+    def __init__(
+        self, text: int, items: int, *, widest: int = 40, deepest: int = 5, wanted: AbstractSet[str] = frozenset()
+    ) -> None:
+        """Keep at most so many characters of a text, items of a list, names of an object, and levels.
+
+        Of an object with too many names, those that hold a wanted word are kept first.
+        """
+        self._wanted = wanted
         self._text = text
         self._items = items
         self._widest = widest
@@ -33,7 +44,7 @@ class Excerpt:
             case dict():
                 self.clipped += len(value) > self._widest
                 kept: dict[str, Any] = {}
-                for name, item in islice(value.items(), self._widest):
+                for name, item in islice(wanted_first(value, self._wanted, self._widest), self._widest):
                     short = name if len(name) <= _LONGEST_NAME else name[:_LONGEST_NAME] + _MORE
                     kept[unique_key(short, kept)] = self.of(item, depth + 1)
                 return kept
@@ -42,6 +53,18 @@ class Excerpt:
                 return [self.of(item, depth + 1) for item in representative(value, self._items)]
             case _:
                 return value
+
+
+def wanted_first(items: Mapping[str, Value], wanted: AbstractSet[str], room: int = 0) -> Iterable[tuple[str, Value]]:
+    """Return the entries, and where there is no room for all of them, those first whose name holds a wanted word."""
+    if not wanted or len(items) <= room:
+        return items.items()
+    return sorted(items.items(), key=lambda entry: wanted.isdisjoint(words_of(entry[0])))
+
+
+def words_of(text: str) -> frozenset[str]:
+    """Return the words of a text or of a name, so that `unit_price`, `unitPrice` and "prices" have one in common."""
+    return frozenset(word.casefold().rstrip("s") for word in _WORD.findall(text))
 
 
 def representative(items: list[Any], count: int) -> list[Any]:

@@ -72,6 +72,10 @@ class Finish(_Act):
     call_id: str | None = None
     summary: str = ""
     outputs: dict[str, Any] = Field(default_factory=dict)
+    output: Any = None
+    """The value that the task wants, checked against its schema."""
+    output_ref: str | None = None
+    """Where the value is stored, when it is too large to stand here."""
     success: bool = True
 
 
@@ -89,6 +93,8 @@ class Decision(Frozen):
     """Ref of the context that includes this answer and the refusals."""
     refused: int = 0
     """Calls answered with an error inside the activity: malformed, unknown, against their schema."""
+    output_fault: str = ""
+    """Why the model's last word was not taken as the value that the task wants; empty when it was, or gave none."""
     catalog: str = ""
     """Version of the catalog that the tools were taken from."""
     usage: ModelUsage = ModelUsage()

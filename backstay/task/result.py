@@ -50,6 +50,10 @@ class Result(Frozen):
     success: bool
     final_summary: str = ""
     raw_outputs: dict[str, Any] = Field(default_factory=dict)
+    output: Any = None
+    """The value that the task wants, checked against its output schema."""
+    output_ref: str | None = None
+    """Where the value is stored, when it is too large to stand here."""
     usage: dict[str, Any] = Field(default_factory=dict)
     """steps, tool_calls, code_runs, llm_cost_usd, models by name."""
     budget: Budget = Budget()

@@ -1,26 +1,46 @@
 """What is wanted."""
 
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
 
 from backstay.budgets.budget import Budget
-from backstay.canonical import longer_than
+from backstay.canonical import deeper_than, longer_than
 from backstay.errors import TaskInvalid
 from backstay.frozen import Frozen
 from backstay.task.plan import Plan
 
 _MOST_CHARACTERS = 1_000_000
+_DEEPEST = 200
+"""Deeper JSON cannot be written to history."""
 
 
 def too_long(task: dict[str, Any] | str) -> TaskInvalid | None:
-    """Return the refusal of a task that the server could not carry, or None.
+    """Return the refusal of a task that is too long for the server to carry, or no JSON; None for any other.
 
     The server refuses payloads of 2 MiB, and activities carry more beside the task.
     """
-    if not longer_than(task, _MOST_CHARACTERS):
-        return None
+    try:
+        if not longer_than(task, _MOST_CHARACTERS):
+            return None
+    except ValueError:
+        return TaskInvalid("Task: a number is NaN or infinite, which JSON cannot say; give it as a text, or as null")
     return TaskInvalid(f"Task: longer than {_MOST_CHARACTERS:,} characters of JSON; put large content in a file")
+
+
+def _json_schema(given: Any) -> Any:
+    """Return the JSON Schema that is meant by one, or by a class of pydantic."""
+    if isinstance(given, type) and issubclass(given, BaseModel):
+        return given.model_json_schema()
+    if given is None or isinstance(given, dict):
+        return given
+    raise ValueError("must be a JSON Schema, which is an object, or a class of pydantic")
+
+
+_SCHEMA_OR_NULL = {"anyOf": [{"type": "object", "additionalProperties": True}, {"type": "null"}]}
+OutputSchema = Annotated[
+    dict[str, Any] | type[BaseModel] | None, BeforeValidator(_json_schema), WithJsonSchema(_SCHEMA_OR_NULL)
+]
 
 
 class Task(Frozen):
@@ -40,6 +60,8 @@ class Task(Frozen):
     profile: str = "default"
     mode: Literal["act", "plan_first"] = "act"
     plan: Plan | None = None
+    output_schema: OutputSchema = None
+    """JSON Schema of the value under `Result.output`; a class of pydantic stands for its schema."""
     workspace: str | None = Field(default=None, min_length=1, max_length=200)
     """A folder beneath the worker's folder of workspaces; it is made when there is none."""
     filesystem: bool = False
@@ -58,12 +80,16 @@ class Task(Frozen):
     @classmethod
     def admit(cls, data: Any) -> Self:
         """Validate a task from outside; raises TaskInvalid naming field, value and fix."""
+        if deeper_than(data, _DEEPEST):
+            raise TaskInvalid(f"Task: nested deeper than {_DEEPEST} levels; flatten it, or put it in a file")
         task = super().admit({"text": data} if isinstance(data, str) else data)
         for name in cls.later:
             if getattr(task, name) != cls.model_fields[name].default:
                 raise TaskInvalid(f"not available in this version: {name}")
         if task.plan is not None and task.plan.dry_run:
             raise TaskInvalid("not available in this version: plan.dry_run")
+        if task.plan is not None and task.output_schema is not None:
+            raise TaskInvalid("output_schema: no model answers in a plan, which reports raw_outputs; leave it out")
         _check_workspace(task)
         if not task.text.strip() and task.plan is None:
             raise TaskInvalid("text: empty; say in a sentence what is wanted, or give a plan")

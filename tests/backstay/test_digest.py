@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backstay.canonical import canonical
-from backstay.digests.digest import clean_json, digest_of_result, summarize_payload
+from backstay.digests.digest import clean_json, digest_of_result, summarize_payload, words_of
 
 KEYS = ["label", "original_size", "truncated", "schema", "sample", "aggregates", "notes", "storage_ref"]
 PURPOSES = ["for_planning", "for_user", "for_debug"]
@@ -86,7 +86,7 @@ def test_the_purposes_tell_different_things():
 
 def test_oddities_are_noted():
     rows = [
-        {"a": 1, "b": "x" * 500},
+        {"a": 1, "b": "x" * 5000},
         {"a": "one", "b": "y"},
         {"a": float("nan"), "b": "z"},
         *({"b": "w"} for _ in range(600)),
@@ -97,6 +97,83 @@ def test_oddities_are_noted():
         "a: 1 not a number",
         "values shortened in the sample: 1",
     ]
+
+
+PRODUCT = {
+    "name": "T-Shirt",
+    "product_id": "9523456873",
+    "variants": {
+        str(9612497925 + n * 777): {
+            "item_id": str(9612497925 + n * 777),
+            "options": {"color": "blue", "size": "M", "material": "cotton", "style": "crew neck"},
+            "available": n % 3 > 0,
+            "price": 46.85 + n,
+        }
+        for n in range(400)
+    },
+}
+VARIANTS = PRODUCT["variants"]
+
+
+def test_an_object_keyed_by_ids_is_told_as_a_table_with_whole_entries():
+    for payload, path in ((PRODUCT, {"table": "variants"}), (VARIANTS, {})):
+        digest = digest_of_result("retail", payload, "r")
+        sample = digest["sample"]
+        assert len(sample) == 3
+        assert all(VARIANTS[key]["price"] == entry["price"] for key, entry in sample.items())
+        assert sample["9612497925"] == VARIANTS["9612497925"]
+        told = digest["aggregates"]
+        assert {key: told[key] for key in path} == path
+        assert told["rows"] == 400
+        assert told["columns"]["price"]["max"] == 445.85
+        of_entries = digest["schema"]["properties"]["variants"] if path else digest["schema"]
+        assert of_entries["additionalProperties"]["properties"]["price"] == {"type": "number"}
+        assert told.get("beside") == ({"name": "T-Shirt", "product_id": "9523456873"} if path else None)
+
+
+def test_unlike_parts_of_a_record_are_no_entries():
+    record = {"name": {"first": "x" * 900}, "address": {"city": "y" * 900}, "pay": {"card": 1}, "order": {"id": 2}}
+    assert summarize_payload("x", record, max_chars=1000)["aggregates"] == {"entries": 4}
+
+
+@given(
+    st.integers(2, 400),
+    st.integers(1, 60),
+    st.integers(1, 3000),
+    st.sampled_from(["list", "keyed", "within", "record"]),
+)
+@settings(max_examples=150, deadline=None)
+def test_a_digest_always_shows_an_entry_and_a_whole_one_where_it_has_room(entries, fields, length, form):
+    entry = {f"field_{n}": "v" * (length // fields) for n in range(fields)}
+    rows = [{**entry, "n": n} for n in range(entries)]
+    keyed = {f"{n:010}": row for n, row in enumerate(rows)}
+    payload = {"list": rows, "keyed": keyed, "within": {"total": 7, "found": keyed}, "record": entry}[form]
+    sample = digest_of_result("x", payload, "r" * 40, whole_under=100).get("sample")
+    if sample is None:
+        return
+    assert sample
+    first = sample[0] if isinstance(sample, list) else sample
+    if form != "record" and len(canonical(rows[0])) <= 1200:
+        assert canonical(rows[0])[1:-1] in canonical(sample)
+    assert first
+
+
+def test_fields_that_the_task_names_are_shown_where_there_is_no_room_for_all():
+    wide = [{**{f"column_{n:03}": "w" * 90 for n in range(150)}, "unitPrice": n, "zone": "z"} for n in range(50)]
+    for payload in (wide, {str(n): row for n, row in enumerate(wide)}):
+        plain = digest_of_result("x", payload, "r")
+        told = digest_of_result("x", payload, "r", wanted=words_of("Which has the lowest PRICE in its zone?"))
+        assert "unitPrice" not in canonical(plain["sample"])
+        assert "unitPrice" not in plain["aggregates"]["columns"]
+        first = told["sample"][0] if isinstance(payload, list) else told["sample"]["0"]
+        assert (first["unitPrice"], first["zone"]) == (0, "z")
+        assert told["aggregates"]["columns"]["unitPrice"]["max"] == 49
+
+
+def test_a_digest_is_as_long_as_it_may_be():
+    short, long = (digest_of_result("x", PRODUCT, "r", max_chars=size) for size in (1000, 9000))
+    assert len(canonical(short)) <= 1000 < len(canonical(long)) <= 9000
+    assert next(iter(short["sample"].values()))["price"] == 46.85
 
 
 def test_a_text_is_told_by_its_head_and_tail():

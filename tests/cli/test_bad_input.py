@@ -23,6 +23,8 @@ NOWHERE = bare(TEMPORAL_ADDRESS="127.0.0.1:9")
         (["run", "--plan", "missing.yaml"], ["--plan", "missing.yaml"]),
         (["run", "--plan", "plan.yaml"], ["plan.steps.0.tool", "missing"]),
         (["run", "x", "--policy", "plan.txt"], ["--policy", "plan.txt", "not a mapping"]),
+        (["run", "x", "--output-schema", "missing.yaml"], ["--output-schema", "missing.yaml"]),
+        (["run", "x", "--output-schema", "plan.txt"], ["--output-schema", "plan.txt", "not a mapping"]),
         (["top-up", "w"], ["limits", "--max-steps 5"]),
         (["top-up", "w", "--max-steps", "-1"], ["--max-steps", "'-1'"]),
         (["answer", "w", "r1"], ["--answer", "--verdict"]),

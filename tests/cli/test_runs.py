@@ -186,6 +186,17 @@ async def test_a_plan_from_a_file_runs_without_a_model(run, opened, tmp_path):
     assert done.out.startswith("1 of 1 steps of the plan done\n")
 
 
+async def test_the_output_fits_the_schema_from_a_file(run, scripts, tmp_path):
+    schema = tmp_path / "count.yaml"
+    schema.write_text("{type: object, properties: {n: {type: integer}}, required: [n]}", encoding="utf-8")
+    replies = [Reply(calls=[("finish", {"summary": "Two.", "output": output})]) for output in ({"n": "two"}, {"n": 2})]
+
+    done = await run("run", scripts.task(*replies)["text"], "--output-schema", str(schema))
+
+    assert (done.code, done.out) == (0, 'Two.\n{\n  "n": 2\n}\n')
+    assert "answer 1 was not taken: output.n: must be integer, not string" in done.err
+
+
 async def test_a_policy_of_the_task_only_tightens(run, scripts, tmp_path):
     policy = tmp_path / "tight.yaml"
     policy.write_text("deny: ['mail.*']", encoding="utf-8")

@@ -31,9 +31,12 @@ class ScriptedServer:
     """What toolbox.json says of the tools."""
     later: list[dict[str, Any]] = field(default_factory=list)
     """Tools that are listed too once a call was made."""
+    starts: str = ""
+    """The file beside the script that ends its start."""
 
     def write(self) -> None:
         script = {"tools": self.tools, "answers": self.answers, "later": self.later}
+        script |= {"starts": self.starts} if self.starts else {}
         self.path.write_text(json.dumps(script), encoding="utf-8")
 
     def calls(self, tool: str | None = None) -> list[dict[str, Any]]:

@@ -1,4 +1,5 @@
 import asyncio
+import re
 
 import pytest
 
@@ -153,6 +154,8 @@ async def test_a_run_ends_when_its_tokens_are_used_up_and_asks_for_no_more_than_
     assert result["outcome"] == "budget_exceeded"
     assert result["error"]["message"] == "budget exceeded: max_tokens (used 2100, allowed 2000)"
     assert asked == [2000, 950]
+    left = [request["messages"][-1]["content"] for request in engine.model.requests]
+    assert [line.split(", ")[2] for line in left] == ["2000 tokens", "950 tokens"]
 
 
 async def test_a_call_that_may_cost_more_than_is_left_is_not_sent(open_engine):
@@ -167,7 +170,13 @@ async def test_a_call_that_may_cost_more_than_is_left_is_not_sent(open_engine):
         failure.application_failure_info.type for failure in refused if failure.HasField("application_failure_info")
     ]
     assert kinds == ["ReservationTooSmall"]
-    assert (result["outcome"], result["usage"]["llm_cost_usd"]) == ("budget_exceeded", 0)
+    assert (result["outcome"], result["usage"]["llm_cost_usd"], result["usage"]["steps"]) == ("budget_exceeded", 0, 0)
+    said = re.fullmatch(
+        r"budget exceeded: max_llm_cost_usd \(used 0, allowed 0.001\); the next model call may cost (0\.\d{6}) USD",
+        result["error"]["message"],
+    )
+    # 2,000 words, and an answer of 4,096 tokens.
+    assert 0.02 < float(said[1]) < 0.1
     assert engine.model.requests == []
 
 

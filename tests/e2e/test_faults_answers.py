@@ -185,7 +185,7 @@ async def test_finish_beside_a_failed_or_refused_call_is_dropped(office):
 async def test_of_two_finishes_none_counts_and_the_model_is_told(office):
     result, last, _, _ = await run(office, "twofinishes")
     assert result["final_summary"] == "done"
-    assert "only one at a time" in last
+    assert "called twice in one answer" in last
 
 
 async def test_a_forged_reference_to_a_stored_argument_is_refused(office):

@@ -37,7 +37,7 @@ def test_the_pauses_between_attempts_are_those_of_the_retry_policy():
     assert options.PATIENT.maximum_interval == timedelta(seconds=LONGEST_PAUSE_S)
 
 
-@pytest.mark.parametrize("tenths", range(1, int(connection._CONNECT_S * 10) + 1))
+@pytest.mark.parametrize("tenths", range(1, int(connection.CONNECT_S * 10) + 1))
 def test_whatever_an_attempt_takes_a_lasting_fault_is_asked_about_within_a_minute(tenths):
     assert asked_after(tenths / 10) < MINUTE
 
@@ -73,4 +73,4 @@ def test_another_store_is_asked_about_within_a_minute():
 
 
 def test_a_server_that_is_silent_at_its_start_is_given_up_within_a_minute():
-    assert connection._CONNECT_S + mcp_provider._LIST_S + SLACK < MINUTE
+    assert connection.CONNECT_S + mcp_provider._LIST_S + SLACK < MINUTE

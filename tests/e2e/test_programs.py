@@ -172,6 +172,8 @@ for n in range(4):
         assert answer["data"]["result"]["done"] == [0, 1]
         assert "max_calls_per_program" in answer["data"]["result"]["error"]
         assert result["usage"]["tool_calls"] == 2
+        left = [request["messages"][-1]["content"] for request in engine.model.requests]
+        assert [line.split(", ")[2] for line in left] == ["3 programs", "2 programs"]
 
 
 async def test_a_program_reads_an_earlier_answer_whole(open_engine, sandbox):

@@ -78,6 +78,24 @@ ROWS = (
         ),
     ),
     row(
+        "context:entries",
+        "issue Answers that inform",
+        "a digest always shows an entry, whole where it has room, of an object keyed by ids too; it prefers fields "
+        "that the task names, and its size is a setting",
+        in_file(
+            "backstay/test_digest.py",
+            "test_an_object_keyed_by_ids_is_told_as_a_table_with_whole_entries",
+            "test_unlike_parts_of_a_record_are_no_entries",
+            "test_a_digest_always_shows_an_entry_and_a_whole_one_where_it_has_room",
+            "test_fields_that_the_task_names_are_shown_where_there_is_no_room_for_all",
+            "test_a_digest_is_as_long_as_it_may_be",
+        ),
+        in_file(
+            "e2e/test_informing.py",
+            "test_a_cut_object_keyed_by_ids_shows_entries_with_the_field_that_the_task_names",
+        ),
+    ),
+    row(
         "s000:summarize-lines",
         "seed 000 §5",
         "texts are told by head and tail, logs by levels and times, threads of mail by who wrote about what",

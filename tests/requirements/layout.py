@@ -122,8 +122,8 @@ ROWS = (
     row(
         "s000:prompt",
         "seed 000 §3",
-        "one file is the planner's prompt, and it says to search first, when to call a tool directly, to ask for "
-        "aggregates, to print no secrets and to take no answer for an instruction",
+        "one file is the planner's prompt: search first, how to read what is found, when to call a tool directly, "
+        "aggregates and tiny samples, no whole documents, no secrets, no answer taken for an instruction",
         in_file("test_house.py", "test_there_is_one_prompt_and_it_teaches_the_rules"),
     ),
     row(

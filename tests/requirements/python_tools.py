@@ -22,6 +22,12 @@ ROWS = (
         in_file("toolbox/test_python_tools.py", "test_a_function_is_offered_only_where_the_tools_that_it_calls_are"),
     ),
     row(
+        "python:behind",
+        "issue Answers that inform",
+        "a hit names the tool behind a function",
+        in_file("toolbox/test_python_tools.py", "test_a_hit_names_the_tool_behind_a_function"),
+    ),
+    row(
         "python:normalised",
         "issue Actions",
         "arguments that mean nothing are refused before the server sees them",

@@ -79,6 +79,23 @@ ROWS = (
         ),
     ),
     row(
+        "tool:late",
+        "issue Answers that inform",
+        "a server that starts late is waited for as its `initTimeout` says, and found when it comes back",
+        in_file(
+            "e2e/test_informing.py",
+            "test_a_server_that_starts_late_is_waited_for_as_its_init_timeout_says",
+            "test_a_server_that_comes_back_is_found_and_named",
+        ),
+        in_file("toolbox/test_configuration.py", "test_an_init_timeout_is_read_in_seconds_or_milliseconds"),
+    ),
+    row(
+        "tool:named-missing",
+        "issue Answers that inform",
+        "a server that is missing is named in the run's events and to the model",
+        in_file("e2e/test_informing.py", "test_a_server_that_is_missing_is_named_to_people_and_to_the_model_once"),
+    ),
+    row(
         "tool:silent",
         "issue Bad input",
         "a silent server costs bounded time once and never hides the others",

@@ -179,3 +179,17 @@ async def test_what_another_host_approves_by_itself_is_asked_about_here(tmp_path
     async with opened(tmp_path, {"mcpServers": {"m": entry}}) as toolbox:
         definitions = (await toolbox.catalog("anyone")).definitions
     assert {name: definition.tool.safety for name, definition in definitions.items()} == {"m.send": "restricted_write"}
+
+
+async def test_an_init_timeout_is_read_in_seconds_or_milliseconds(tmp_path, opened, raw):
+    written = {"half": 0.5, "second": 1000, "absent": None}
+    servers = {name: raw(name, silent=True) | {"initTimeout": given} for name, given in written.items()}
+    async with opened(tmp_path, {"mcpServers": {name: servers[name] for name in ("half", "second")}}) as toolbox:
+        catalog = await toolbox.catalog("anyone")
+    assert "did not answer within 0.5 s of its start; raise its `initTimeout`" in catalog.unavailable["half"]
+    assert "did not answer within 1 s of its start" in catalog.unavailable["second"]
+    async with opened(tmp_path, {"mcpServers": {"absent": servers["absent"]}}):
+        pass
+    for wrong in ("soon", 0, -1, 10**9):
+        entry = {"command": "x", "initTimeout": wrong}
+        assert "mcpServers.m.initTimeout:" in await refused(tmp_path, {"mcpServers": {"m": entry}})

@@ -112,6 +112,14 @@ async def test_a_function_is_offered_only_where_the_tools_that_it_calls_are(acti
         assert catalog.unavailable == {"gmail": "people offers none of GMAIL_FETCH_EMAILS, GMAIL_SEND_EMAIL"}
 
 
+async def test_a_hit_names_the_tool_behind_a_function(acting):
+    async with acting("composio") as toolbox:
+        catalog = await toolbox.catalog("anyone")
+        names = {hit.tool: hit.mcp_tool_name for hit in catalog.search("gmail.", limit=40)}
+    assert names["gmail.send_email"] == "GMAIL_SEND_EMAIL"
+    assert names["people.GMAIL_SEND_EMAIL"] == "GMAIL_SEND_EMAIL"
+
+
 @pytest.mark.parametrize(
     ("changed", "said"),
     [

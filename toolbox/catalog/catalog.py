@@ -32,6 +32,8 @@ class Catalog:
     unavailable: dict[str, str]
     """Why a provider cannot be used now, by provider; tools that were listed before stay listed."""
     index: Index = field(repr=False)
+    starting: frozenset[str] = frozenset()
+    """The providers among the unavailable ones that may still become available."""
     kinds: dict[str, str] = field(default_factory=dict)
     """The kind of each provider that the user is granted, even without tools."""
     changed: frozenset[str] = frozenset()
@@ -92,7 +94,7 @@ class Catalog:
             available=provider not in self.unavailable,
             reason=self.unavailable.get(provider),
             path=path_of(definition),
-            mcp_tool_name=definition.mcp_name,
+            mcp_tool_name=definition.behind or definition.mcp_name,
         )
 
 

@@ -53,6 +53,8 @@ class Definition:
     """The name under which a model calls it."""
     mcp_name: str
     """The name its server knows it by."""
+    behind: str = ""
+    """For a tool that calls one other tool: the name of that one."""
     description: str
     parameters: dict[str, Any] = field(repr=False)
     """The JSON Schema of the arguments, without the one that the engine fills in itself."""

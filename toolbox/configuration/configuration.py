@@ -21,10 +21,14 @@ class CommandLists(Strict):
 ProviderName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9 _-]{0,47}$")]
 
 FOREIGN = frozenset(
-    {"alwaysAllow", "autoApprove", "description", "gallery", "icon", "initTimeout", "name", "note", "timeout", "trust"}
-    | {"version"}
+    {"alwaysAllow", "autoApprove", "description", "gallery", "icon", "name", "note", "timeout", "trust"} | {"version"}
 )
 """Fields that other hosts write and only they obey; none of them allows a call without asking."""
+
+
+_LONGEST_START_S = 600
+_MILLISECONDS_FROM = 1000
+"""Some hosts write seconds, others milliseconds; nobody means a quarter of an hour, nor less than a second."""
 
 
 class ServerEntry(Strict):
@@ -42,6 +46,10 @@ class ServerEntry(Strict):
     )
     headers: dict[str, str] = Field(default_factory=dict, repr=False)
     disabled: bool = False
+    init_timeout: Annotated[float, Field(gt=0, le=_LONGEST_START_S)] | None = Field(
+        default=None, validation_alias=AliasChoices("initTimeout", "init_timeout")
+    )
+    """For how many seconds it may start and not answer yet; None is the engine's own patience."""
     include: list[str] | None = Field(default=None, validation_alias=AliasChoices("includeTools", "enabledTools"))
     """The only tools that are offered; None offers all."""
     exclude: list[str] = Field(default_factory=list, validation_alias=AliasChoices("excludeTools", "disabledTools"))
@@ -51,6 +59,11 @@ class ServerEntry(Strict):
     @classmethod
     def _without_foreign(cls, data: Any) -> Any:
         return {key: value for key, value in data.items() if key not in FOREIGN} if isinstance(data, dict) else data
+
+    @field_validator("init_timeout", mode="before")
+    @classmethod
+    def _in_seconds(cls, value: Any) -> Any:
+        return value / 1000 if isinstance(value, int | float) and value >= _MILLISECONDS_FROM else value
 
     @field_validator("args", "env", "headers", mode="before")
     @classmethod

@@ -17,14 +17,16 @@ from toolbox.mcp.http_transport import HttpExchange, current
 from toolbox.mcp.transports import Transport
 from toolbox.schema import compile_schema, misfits
 
-_CONNECT_S = 15.0
+CONNECT_S = 15.0
+"""How long a server may take to start, unless its `initTimeout` says otherwise."""
 _CLOSE_S = 5.0
 
 
 class Connection:
     """Hold one client; every call may use it, only its own task opens and closes it."""
 
-    def __init__(self, transport: Transport, changed: Any, log: Path | None = None) -> None:
+    def __init__(self, transport: Transport, changed: Any, within_s: float, log: Path | None = None) -> None:
+        self._within_s = within_s
         self._log = log
         self._ended = asyncio.Event()
         self._closing = asyncio.Event()
@@ -53,10 +55,12 @@ class Connection:
 
     async def wait_open(self) -> None:
         """Wait until the handshake is done; raises ToolUnavailable with the cause when it fails or takes too long."""
-        done, _ = await asyncio.wait({self._opened}, timeout=_CONNECT_S)
+        done, _ = await asyncio.wait({self._opened}, timeout=self._within_s)
         if not done:
             await self.close()
-            raise ToolUnavailable(f"the server did not answer within {_CONNECT_S:g} s of its start")
+            raise ToolUnavailable(
+                f"the server did not answer within {self._within_s:g} s of its start; raise its `initTimeout`"
+            )
         error = self._opened.exception()
         if error is not None:
             raise self._unavailable(error) from None

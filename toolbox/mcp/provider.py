@@ -4,13 +4,14 @@ import asyncio
 import random
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import structlog
 
 from backstay.errors import ToolUnavailable
-from toolbox.mcp.connection import Connection
+from toolbox.mcp.connection import CONNECT_S, Connection
 from toolbox.mcp.errors import describe_fault, of_status
 from toolbox.mcp.http_transport import HttpExchange, current
 from toolbox.mcp.listing import list_all_tools
@@ -23,6 +24,8 @@ from toolbox.providers.provider import Call, NotSent
 
 _FRESH_S = 60.0
 _LIST_S = 15.0
+_PATIENCE_S = CONNECT_S + _LIST_S
+"""How long whoever looks for tools waits for a server, from the time at which it began to start."""
 _BACKOFF_S = (2.0, 30.0)
 _log = structlog.get_logger("toolbox")
 
@@ -40,16 +43,19 @@ class McpProvider:
         most: int | None = None,
         url: str | None = None,
         log: Path | None = None,
+        init_timeout: float | None = None,
     ) -> None:
         """Use the first of the transports that the server supports; `log` is where what it prints is kept."""
         self.name = name
         self._transports = transports
         self._url = url
         self._log = log
+        self._start_s = CONNECT_S if init_timeout is None else init_timeout
         self._turns = ConcurrencyLimit(name, most)
         self._connection: Connection | None = None
         self._opening = SharedTask(self._open)
         self._refreshing = SharedTask(self._refresh)
+        self._refreshed_since = 0.0
         self._listing = Listing()
         self._read_at = float("-inf")
         self._failures = 0
@@ -61,11 +67,20 @@ class McpProvider:
         age = time.monotonic() - self._read_at
         if not fresh and self._listing.reason is not None:
             if age >= self._pause_s:
-                self._refreshing.start()
+                self._refreshed()
             return self._listing
         if fresh or age >= _FRESH_S or (self._connection is not None and not self._connection.alive):
-            await asyncio.wait({self._refreshing.start()})
+            refreshed = self._refreshed()
+            left_s = self._refreshed_since + _PATIENCE_S - time.monotonic()
+            await asyncio.wait({refreshed}, timeout=None if fresh else max(0.0, left_s))
+        if self._starting:
+            return replace(self._listing, reason="the server is still starting", starting=True)
         return self._listing
+
+    async def wait_started(self, patience_s: float) -> None:
+        """Wait for a server that is starting for the first time; one that has failed is not waited for."""
+        if self._connection is None and self._listing.reason is None:
+            await asyncio.wait({self._refreshed()}, timeout=patience_s)
 
     async def call(self, call: Call) -> Answer:
         """Call one tool; ToolUnavailable before, NotSent or OutcomeUnknown after `before_send`.
@@ -130,7 +145,7 @@ class McpProvider:
             await self._connection.close()
         self._connection = None
         for position, transport in enumerate(self._transports, 1):
-            connection = Connection(transport, self._forget, self._log)
+            connection = Connection(transport, self._forget, self._start_s, self._log)
             try:
                 await connection.wait_open()
                 await self._read(connection)
@@ -167,6 +182,15 @@ class McpProvider:
         self._listing = Listing(tools=tools, generation=self._listing.generation + changed)
         self._read_at = time.monotonic()
         self._failures = 0
+
+    @property
+    def _starting(self) -> bool:
+        return self._refreshing.running and self._connection is None and self._listing.reason is None
+
+    def _refreshed(self) -> "asyncio.Task[None]":
+        if not self._refreshing.running:
+            self._refreshed_since = time.monotonic()
+        return self._refreshing.start()
 
     async def _refresh(self) -> None:
         if self._connection is None or not self._connection.alive:

@@ -54,6 +54,11 @@ class SharedTask(Generic[Found]):
             self._task.add_done_callback(lambda done: done.cancelled() or done.exception())
         return self._task
 
+    @property
+    def running(self) -> bool:
+        """Return whether the work is under way."""
+        return self._task is not None and not self._task.done()
+
     async def cancel(self) -> None:
         """End the task that runs, if any."""
         if self._task is not None:

@@ -31,6 +31,8 @@ class ListedTool:
     """Whether only the engine calls it."""
     previewed: bool = False
     """Whether what a call would change can be shown before it is made."""
+    behind: str = ""
+    """For a tool that calls one other tool: the name of that one."""
     origin: str = ""
     """For a tool that calls others: a hash of how they are called and listed."""
     calls: tuple[str, ...] = ()
@@ -43,5 +45,7 @@ class Listing:
 
     tools: tuple[ListedTool, ...] = ()
     reason: str | None = None
+    starting: bool = False
+    """Whether its server has not answered yet since it was started, and may still do so."""
     generation: int = 0
     """Counts changes of the tools, so that equal numbers mean equal tools."""

@@ -151,7 +151,7 @@ class PythonProvider:
             needed = sorted({name for shaped in self._shape.values() for name in shaped.tool})
             reason = f"{getattr(self._behind, 'name', self.name)} offers none of {', '.join(needed[:10])}"
         tools = tuple(offered.listed for offered in self._offered.values())
-        self._listing = Listing(tools=tools, reason=reason, generation=behind.generation)
+        self._listing = Listing(tools=tools, reason=reason, starting=behind.starting, generation=behind.generation)
         return self._listing
 
     def _offer(self, tool: LoadedTool, found: Mapping[str, ListedTool]) -> _Offered | None:
@@ -176,6 +176,7 @@ class PythonProvider:
             annotations=ToolAnnotations(read_only=safety is Safety.READ_ONLY),
             declared=tool.declared.model_copy(update={"safety": safety}),
             hidden=tool.hidden,
+            behind=next(iter(calls.values()))[0] if len(calls) == 1 else "",
             origin=digest_of(origin)[:16] if calls else "",
             calls=tuple(sorted({f"{behind}.{there}" for there, _ in calls.values()})),
         )

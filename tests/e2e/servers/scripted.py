@@ -1,6 +1,7 @@
 """An MCP server over standard streams that answers what its script says; argv: the script, read again per request.
 
 {"tools": [...], "later": [tools that are listed too once a call was made],
+ "starts": name of a file that stands beside the script when the server has started,
  "answers": {tool: answer or [answers, one per call, the last for all further ones]}}
 An answer: {"data": any}, {"error": text}, {"refusal": text} (an error of the protocol), {"garbage": text before it},
 {"megabytes": n}, {"die": true}, {"hang": true}, {"notify": true}, {"until": name of a file} (which stands beside the
@@ -66,6 +67,8 @@ def answered(request):
     name = {"id": request["id"], "jsonrpc": "2.0"}
     match request["method"]:
         case "initialize":
+            while "starts" in told and not script.with_name(told["starts"]).exists():
+                time.sleep(0.05)
             shape = {"protocolVersion": "2025-06-18", "serverInfo": {"name": "scripted", "version": "1"}}
             return name | {"result": shape | {"capabilities": {"tools": {"listChanged": True}}}}
         case "tools/list":
