@@ -34,6 +34,8 @@ LAST_EVENTS, LAST_BYTES = 30_720, 31_457_280
 """60 % of what the server allows; a run that cannot continue pauses here and asks."""
 MOST_CARRIED = 1_000_000
 """Characters of the carried state; the server refuses payloads of 2 MiB."""
+CARRIED_EVENTS = 40
+"""How many events the next execution still shows by itself; the store has all of them."""
 KEPT_SLOTS = 20
 """How many effects stay in the undo stack, and how many writes are remembered; the store knows the older ones."""
 MOST_LATE = 200_000
@@ -213,6 +215,7 @@ class Carrying:
             "work": work,
             "undo": state.undo.trimmed(KEPT_SLOTS + in_flight),
             "recent_writes": state.recent_writes[-KEPT_SLOTS:],
+            "events": state.events[-CARRIED_EVENTS:],
         }
         exclude = None if self.with_task else {"task"}
         return state.model_copy(update=update).model_dump(mode="json", by_alias=True, exclude=exclude)

@@ -175,6 +175,12 @@ class Run:
                 return True  # a status this client does not know, such as Temporal's own pause, does not end a run
         return described.status is WorkflowExecutionStatus.RUNNING
 
+    async def _left_out(self, after: int, timeline: Timeline) -> list[Event]:
+        """Return from the store what the run no longer keeps of its timeline."""
+        if timeline.first_kept <= after + 1:
+            return []
+        return [event async for event in self.stored_events(after) if event.n < timeline.first_kept]
+
     async def events(self, after: int = 0) -> AsyncGenerator[Event]:
         """Yield the events, in order, until the run has ended; workers may stop and start meanwhile.
 
@@ -183,7 +189,8 @@ class Run:
         while True:
             is_open = await self._through_outages(self.is_open)
             try:
-                for event in (await self.timeline(after)).events:
+                timeline = await self.timeline(after)
+                for event in (*await self._left_out(after, timeline), *timeline.events):
                     after = event.n
                     yield event
             except Unreachable:

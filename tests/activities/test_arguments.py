@@ -63,7 +63,7 @@ async def test_an_element_that_only_the_engine_may_write_is_refused_at_any_depth
 
 async def test_a_ref_that_names_no_argument_is_refused(opened):
     async with opened() as (arguments, records, _):
-        record = await records.keep(RUN, "answer", {"secret_of": "another"}, "desk")
+        record = (await records.keep(RUN, "answer", {"secret_of": "another"}, "desk")).ref
         for ref, error in (
             (record, ArgumentsInvalid),
             ("0" * 40, WorkerMisfit),

@@ -26,7 +26,7 @@ async def test_extending_by_nothing_writes_nothing(opened):
 
 async def test_the_model_is_shown_the_digest_of_a_result_and_never_the_sealed_form(opened):
     async with opened() as (_, records, transcripts):
-        ref = await records.keep(RUN, "desk.look", {"password": "opensesame-opensesame"}, "desk")
+        ref = (await records.keep(RUN, "desk.look", {"password": "opensesame-opensesame"}, "desk")).ref
         (item,) = await transcripts.items_of(RUN, (ContextItem(kind="answer", call_id="c1", ref=ref),))
         assert item["call_id"] == "c1"
         assert "opensesame" not in item["text"]
