@@ -100,3 +100,14 @@ async def test_reads_that_come_at_once_are_bounded_and_an_update_without_input_i
             await handle.execute_update(update)
         assert said.value.cause.type in {"DecisionRefused", "DecisionInvalid"}
     await run.cancel()
+
+
+async def test_whoever_follows_a_long_run_late_gets_every_event_from_the_first_one(opened):
+    _, scripts, backstay = opened
+    reads = Reply(calls=[("mail__list_customers", {"limit": 1, "offset": offset}) for offset in range(20)])
+    run = await backstay.start(scripts.task(*[reads] * 6, budget={"max_tool_calls": 120}))
+    result = await run.result()
+
+    followed = [event.n async for event in run.events()]
+    assert result.events[0].n > 1
+    assert followed == list(range(1, result.events[-1].n + 1))

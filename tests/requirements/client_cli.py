@@ -82,6 +82,7 @@ ROWS = (
             "test_a_run_is_read_while_it_is_open_and_after_its_end",
             "test_nothing_of_another_run_is_read_and_bad_questions_are_refused_by_field",
             "test_reads_that_come_at_once_are_bounded_and_an_update_without_input_is_refused_in_words",
+            "test_whoever_follows_a_long_run_late_gets_every_event_from_the_first_one",
         ),
         in_file(
             "backstay/test_reading.py",
