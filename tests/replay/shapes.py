@@ -4,7 +4,7 @@ import asyncio
 
 from backstay.testing import Conversation, Reply
 from tests.engine import Engine, pending
-from tests.replay import continued, lost_answers, programs, steered
+from tests.replay import continued, lost_answers, meaning, programs, steered
 from tests.replay.steps import FINISH, READ, SEND, Handle, Play, Script, decided, find
 
 OTHER = ("mail__send_email", {"to": "b@example.com", "subject": "s", "body": "b"})
@@ -21,6 +21,7 @@ def rules(talk: Conversation) -> Reply:
         "elicitation": [[find("give a room away")], [("office__give_away", {"room": "cellar"})], [FINISH]],
         "undo": [[SEND], [("ask_person", {"question": "go on?"})], [FINISH]],
         **lost_answers.SCRIPTS,
+        **meaning.SCRIPTS,
         **steered.SCRIPTS,
         **programs.SCRIPTS,
         **continued.SCRIPTS,
@@ -98,6 +99,7 @@ SHAPES: dict[str, Play] = {
     "catalog": catalog,
     "elicitation": elicitation,
     **lost_answers.SHAPES,
+    **meaning.SHAPES,
     **steered.SHAPES,
     **programs.SHAPES,
     **continued.SHAPES,

@@ -35,6 +35,9 @@ HOLDS = {
         *["settle_effect did_not_happen", "call_tool undo", "close_run"],
     ],
     "lost-cancelled": ["activity cancelled", UNKNOWN, "call_tool verify", *["call_tool undo"] * 2, "canceled"],
+    "doubtful": ["call_tool", "patched verify-doubtful", "call_tool verify", "ask_model"],
+    "ordered": ["patched ordered-writes", *["call_tool"] * 2, "ask_model"],
+    "repeated": ["call_tool", "patched repeated-writes", "update decide", "call_tool"],
     "quorum": [*["update decide", "check_proof"] * 2, "call_tool"],
     "authorised": [
         *["update decide", "patched one-authority", "check_proof"],
