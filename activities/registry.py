@@ -35,6 +35,7 @@ def run_activities(resources: Resources) -> list[Callable[..., Any]]:
         outcomes.settle_effect,
         outcomes.load_effects,
         notifications.check_proof,
+        runs.remember_lines,
         searches.digest,
         runs.carry_over,
         runs.load_carried,

@@ -32,6 +32,7 @@ from backstay.requests import (
     PreviewCalls,
     ReadPage,
     ReadStored,
+    RememberLines,
     ResumeProgram,
     SettleEffect,
     VerifyProgram,
@@ -47,6 +48,7 @@ from backstay.responses import (
     Opened,
     Previewed,
     Proven,
+    RememberedLines,
     Reproduced,
 )
 from backstay.task.decision import Decision
@@ -82,6 +84,8 @@ __all__ = [
     "Proven",
     "ReadPage",
     "ReadStored",
+    "RememberLines",
+    "RememberedLines",
     "Reproduced",
     "ResumeProgram",
     "SettleEffect",
@@ -190,6 +194,12 @@ async def load_effects(ask: LoadEffects) -> LoadedEffects:
 @_entry
 async def check_proof(ask: CheckProof) -> Proven:
     """Verify who decided."""
+    raise NotImplementedError
+
+
+@_entry
+async def remember_lines(ask: RememberLines) -> RememberedLines:
+    """Keep what a decision is to be remembered by beyond its run."""
     raise NotImplementedError
 
 

@@ -7,6 +7,7 @@ from pydantic import Field
 from backstay.approvals.approval import ApprovalRequest, RecordedDecision
 from backstay.authority import Authority
 from backstay.frozen import Frozen
+from backstay.policies.accepted import AcceptedLine
 from backstay.program import ProgramAnswer
 from backstay.provenance.source import Sources
 from backstay.task.context import ContextItem
@@ -249,6 +250,16 @@ class CheckProof(OfRun):
     """The digest of the request that is decided."""
     used_by: str = ""
     """What uses the proof up: a retry of the same use is no second one."""
+
+
+class RememberLines(OfRun):
+    """Keep lines that a decision is to be remembered by beyond its run."""
+
+    lines: tuple[AcceptedLine, ...]
+    accepting: bool = False
+    """Whether the policy that the run was opened with lets this person accept lines."""
+    quorum: int = 1
+    """How many people must, by that policy."""
 
 
 class CarryOver(OfRun):

@@ -7,6 +7,7 @@ from pydantic import Field
 from backstay.authority import Authority
 from backstay.effects.effect import Effect
 from backstay.frozen import Frozen
+from backstay.policies.accepted import AcceptedLine
 from backstay.policies.policy import Policy
 from backstay.provenance.source import Sources
 from backstay.tools.tool import Tool
@@ -46,6 +47,8 @@ class Opened(Frozen):
     """Whether there is anybody to announce requests to."""
     output_schema: str = ""
     """Ref of the schema of the value that the task wants; empty when it wants none."""
+    accepted: tuple[AcceptedLine, ...] = ()
+    """The lines that people accepted before, for runs such as this one."""
 
 
 NOT_OPENED = Opened(store="", model="", policy=Policy(), policy_hash="", prompt_hash="", catalog="", context="")
@@ -115,6 +118,15 @@ class Proven(Frozen):
     reason: str = ""
     used: bool = False
     """Whether it holds, and was used before."""
+
+
+class RememberedLines(Frozen):
+    """Tell which lines hold from now on."""
+
+    held: tuple[AcceptedLine, ...] = ()
+    """The others wait until enough people accept them."""
+    missing: int = 0
+    """How many people must still accept those that wait; 0 when only who can write policy.yaml may."""
 
 
 class CarriedOver(Frozen):

@@ -6,6 +6,7 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from backstay.errors import StoreMismatch
+from store.accepted_lines import AcceptedLines
 from store.blobs.blobs import BlobStore
 from store.database.database import Database
 from store.database.identity import StoreIdentity, next_epoch
@@ -45,6 +46,7 @@ class Store:
         self.events = Events(database)
         self.decisions = Decisions(database, clock)
         self.definitions = ToolDefinitions(database, clock)
+        self.accepted_lines = AcceptedLines(database, clock)
         self.secrets = SecretHandles(database, seal)
         self.runs = Runs(database, clock, lambda: self.identity)
         self.revealing = Revealing(self.runs, self.decisions, self.secrets)

@@ -14,13 +14,15 @@ from backstay.approvals import deciding
 from backstay.approvals.approval import Approval, ApprovalRequest, CallVerdict, RequestKind, Verdict
 from backstay.authority import Authority
 from backstay.canonical import digest_of
+from backstay.policies.accepted import AcceptedLine
 from backstay.policies.ruling import Ruling
 from backstay.shown import one_line
-from workflows.activity_calls import ActivityCalls
+from workflows.activity_calls import ActivityCalls, Stopped
 from workflows.state import RunState
 from workflows.work import Decided, OpenRequest
 
 EXPIRED = "expired"
+NOBODY_ACCEPTS = "policy.yaml does not let this person accept lines; an operator can, with `backstay policy accept`"
 ONE_AUTHORITY = "one-authority"
 """Since this change every update, signal, request, undo and cancellation obeys the policy's rules about people."""
 
@@ -38,6 +40,8 @@ def _repeated(approval: Approval, answer: dict[str, Any]) -> dict[str, Any]:
     return answer
 
 
+Lines = Callable[[Approval], tuple[AcceptedLine, ...]]
+"""Returns what a decision is to be remembered by; raises DecisionRefused."""
 Check = Callable[[dict[int, CallVerdict]], Awaitable[dict[int, CallVerdict]]]
 
 
@@ -56,6 +60,7 @@ class Pending:
     """Whether the run asks; a request of the execution before is not asked before the run comes to it again."""
     escalated: bool = False
     check_changes: Check | None = None
+    lines: Lines | None = None
     unless: Callable[[], bool] = never
     """Whether it is no longer needed."""
     decided: Decided | None = None
@@ -92,6 +97,7 @@ class Approvals:
         unless: Callable[[], bool] = never,
         *,
         key: str,
+        lines: Lines | None = None,
     ) -> Decided:
         """Open a request and wait until people decide or it expires; that may take days.
 
@@ -106,7 +112,7 @@ class Approvals:
             self._record("approval.asked", pending.request, request.question)
             self.changed()
             announcing = self._announce(pending.request)
-        pending.asked, pending.check_changes, pending.unless = True, check_changes, unless
+        pending.asked, pending.check_changes, pending.unless, pending.lines = True, check_changes, unless, lines
         request_id = pending.request.id
         try:
             with self.activities.stopwatch.waiting():
@@ -164,7 +170,8 @@ class Approvals:
             if ruling.timeout_s is not None:
                 update["expires_at"] = (now + timedelta(seconds=ruling.timeout_s)).isoformat(timespec="seconds")
         request = request.model_copy(update=update)
-        digest = digest_of(request.plain())
+        # What may be remembered is the same as what asks, which the rule says.
+        digest = digest_of(request.model_dump(mode="json", by_alias=True, exclude={"may_remember"}))
         self.state.keep_digest(request.id, digest)
         return request.model_copy(update={"digest": digest})
 
@@ -262,11 +269,15 @@ class Approvals:
         answer = await self.answered(sender, event_id, update, data, refuse, by_sender=by_sender)
         if answer is None:
             changes = await self._checked_changes(approval)
+            lines = await self._lines(approval)
             # The same event can arrive twice at once; then the other one may have been handled first.
             answer = self.state.answer_to(sender, event_id)
             if answer is None:
                 self._raise_refusal(approval)
-                return self.state.remember_answer(sender, event_id, self._accept(approval, changes, update))
+                answer = self.state.remember_answer(sender, event_id, self._accept(approval, changes, update))
+                if lines:
+                    answer["remembered"] = await self._remembered(approval, lines)
+                return answer
         return _repeated(approval, answer)
 
     async def answered(
@@ -332,6 +343,54 @@ class Approvals:
         await workflow.wait_condition(lambda: pending.asked or approval.request_id not in self.pending)
         return named if pending.check_changes is None else await pending.check_changes(named)
 
+    async def _lines(self, approval: Approval) -> tuple[AcceptedLine, ...]:
+        if not approval.remember:
+            return ()
+        pending = self.pending[approval.request_id]
+        await workflow.wait_condition(lambda: pending.asked or approval.request_id not in self.pending)
+        return () if pending.lines is None else pending.lines(approval)
+
+    async def _remembered(self, approval: Approval, lines: tuple[AcceptedLine, ...]) -> list[dict[str, Any]]:
+        """Obey what a decision is remembered by, as far as this person may say so, and keep it for later runs."""
+        policy = self.state.opened.policy
+        authority, run = deciding.accepting_of(policy), deciding.authority_in_run(policy)
+
+        def refusal(needed: Authority) -> str:
+            return str(deciding.refused_person(needed, approval.by, approval.proof, self.starters) or "")
+
+        why = refusal(run)
+        here = run.quorum == 1 and not why
+        if here:
+            self.state.obey(lines)
+        held = frozenset[str]()
+        if approval.remember != "run":
+            ask = calls.RememberLines(lines=lines)
+            why = NOBODY_ACCEPTS if authority is None else refusal(authority)
+            if authority is not None and not why:
+                ask = ask.model_copy(update={"accepting": True, "quorum": authority.quorum})
+            held, fault = await self._kept(ask)
+            why = fault or why
+        return [self._told(line, approval, here=here, held=line.id in held, why=why) for line in lines]
+
+    async def _kept(self, ask: calls.RememberLines) -> tuple[frozenset[str], str]:
+        """Keep lines for later runs; return which hold, and why others do not, where that is known only now."""
+        try:
+            kept = await self.activities.execute_in_handler(calls.remember_lines, ask, summary="remember a decision")
+        except (errors.BackstayError, Stopped) as error:
+            return frozenset(), f"not kept: {error}"
+        self.state.obey(kept.held)
+        return frozenset(line.id for line in kept.held), f"{kept.missing} more must say so" if kept.missing else ""
+
+    def _told(self, line: AcceptedLine, approval: Approval, *, here: bool, held: bool, why: str) -> dict[str, Any]:
+        """Record and return how far a line holds."""
+        whole = held or (here and approval.remember == "run")
+        holds = str(approval.remember) if whole else "run" if here else ""
+        waits = "" if whole else one_line(why, 300) or NOBODY_ACCEPTS
+        text = f"{line.words} holds for: {holds or 'nothing yet'}{f'; {waits}' if waits else ''}"
+        self.state.record("policy.remembered", one_line(text, 500), workflow.now(), line=line.id, holds=holds)
+        self.changed()
+        return {"line": line.id, "tool": line.tool, "holds": holds, "waits": waits}
+
     def _accept(self, approval: Approval, changes: dict[int, CallVerdict], update: str) -> dict[str, Any]:
         pending = self.pending[approval.request_id]
         request = pending.request
@@ -353,7 +412,14 @@ class Approvals:
         about = {"request_id": request.id, "args_digest": request.args_digest, "verdict": approval.verdict.value}
         comment = one_line(approval.comment, 500)
         self.state.record_decision(
-            update, approval.by, workflow.now(), verified=verified, state=state, comment=comment, **about
+            update,
+            approval.by,
+            workflow.now(),
+            verified=verified,
+            state=state,
+            comment=comment,
+            remember=approval.remember or "",
+            **about,
         )
         self._record("approval.decided", request, f"{approval.verdict} by {approval.by}", **vote, state=state)
         if complete:

@@ -2,18 +2,26 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any
+from typing import Any, Literal
 
 from temporalio import workflow
 
 from backstay import calls, errors
 from backstay.approvals import deciding
-from backstay.approvals.approval import ApprovalRequest, CallVerdict, RequestedCall, RequestKind, Verdict
+from backstay.approvals.approval import (
+    Approval,
+    ApprovalRequest,
+    CallVerdict,
+    RequestedCall,
+    RequestKind,
+    Verdict,
+)
 from backstay.budgets.budget import calls_refused
 from backstay.canonical import digest_of
 from backstay.errors import DecisionRefused
+from backstay.policies.accepted import SESSION_S, AcceptedLine, Remember, arguments_shown, reaches_out
 from backstay.policies.policy import Policy, rule, rule_on_change, rule_on_repeat
 from backstay.policies.policy import Purpose as RuledAs
 from backstay.policies.ruling import Ruling, stricter
@@ -54,6 +62,8 @@ class Ruled:
     ruling: Ruling
     repeats: str = ""
     """When the run made the same call before, and what came of it."""
+    by_default: bool = False
+    """Whether nothing but the policy's default asks, so that a decision can be remembered."""
 
 
 class Consent:
@@ -64,6 +74,8 @@ class Consent:
         self.context = context
         self.accepted: set[tuple[str, str]] = set()
         """The changed tools, each with its definition, of which a call was permitted since."""
+        self.obeyed: set[str] = set()
+        """The accepted lines by which a call was permitted, by id."""
 
     async def obtain(
         self,
@@ -88,9 +100,11 @@ class Consent:
         for item in ruled:
             match item.ruling.verdict:
                 case "allow":
+                    self._record_line(item.ruling)
                     answered[item.index] = item.call
                 case "ask":
-                    asked.setdefault(deciding.constraint(item.ruling), []).append(item)
+                    asks = replace(item, by_default=self._by_default(item, purpose))
+                    asked.setdefault(deciding.constraint(item.ruling), []).append(asks)
                 case _:
                     answered[item.index] = _denied(item.ruling)
         if applies(purpose, Stage.RESERVE) and kind is not RequestKind.PROGRAM:
@@ -111,13 +125,29 @@ class Consent:
         state, names = self.context.state, [call.tool.name for call in batch]
         await self.context.afford(lambda: calls_refused(state.budget, state.usage, names))
 
-    def ruling(self, call: ToolCall, purpose: Purpose = Purpose.CALL) -> Ruling:
-        """Return what the run's policy says of a call."""
-        tool = call.tool
-        ruling = ruling_of(self.context.state.opened.policy, call, "undo" if purpose is Purpose.UNDO else "call")
+    def ruling(self, call: ToolCall, purpose: Purpose = Purpose.CALL, *, more: tuple[AcceptedLine, ...] = ()) -> Ruling:
+        """Return what the run's policy says of a call, and the lines that people accepted; `more` lines are tried."""
+        tool, state = call.tool, self.context.state
+        lines = (*state.lines_at(workflow.now().timestamp()), *more)
+        section: RuledAs = "undo" if purpose is Purpose.UNDO else "call"
+        ruling = ruling_of(state.opened.policy, call, section, lines)
         if not tool.changed or ruling.verdict == "deny" or (tool.name, tool.definition) in self.accepted:
             return ruling
         return rule_on_change(ruling, tool.name)
+
+    def _by_default(self, item: Ruled, purpose: Purpose) -> bool:
+        """Return whether a line about the call would be enough for it."""
+        if purpose is Purpose.UNDO:
+            return False
+        found = self.ruling(item.call, purpose, more=(_line(item.call, "allow"),))
+        if item.repeats:
+            found = rule_on_repeat(self.context.state.opened.policy, found, item.repeats)
+        return found.verdict == "allow"
+
+    def _record_line(self, ruling: Ruling) -> None:
+        if ruling.line and ruling.line not in self.obeyed:
+            self.obeyed.add(ruling.line)
+            self.context.record("policy.obeyed", ruling.rule, line=ruling.line)
 
     def _with_repeats(self, ruled: list[Ruled]) -> list[Ruled]:
         """Return the calls with the rulings of those that repeat a write of the run, or of the same batch."""
@@ -178,6 +208,7 @@ class Consent:
             args_digest=digest_of(
                 group[0].call.arguments if len(group) == 1 else [item.call.arguments for item in group]
             ),
+            may_remember=self._may_remember(group),
         )
         ruling = reduce(stricter, (item.ruling for item in group))
 
@@ -189,7 +220,7 @@ class Consent:
 
         key = _key(group, kind, purpose)
         decided = self.context.agreed_before.pop(key, None) or await self.context.approvals.ask(
-            request, ruling, check_changes, unless, key=key
+            request, ruling, check_changes, unless, key=key, lines=lambda approval: self._lines(group, approval)
         )
         if applies(purpose, Stage.RESERVE):
             self.context.state.work.agreed[key] = decided
@@ -198,6 +229,41 @@ class Consent:
         if decided.stop:
             raise rejected(decided)
         return {item.index: _outcome(item, decided) for item in group}
+
+    def _may_remember(self, group: list[Ruled]) -> tuple[Remember, ...]:
+        if not any(item.by_default for item in group):
+            return ()
+        return ("run", *(("session",) if self.context.state.task.session_id else ()), "always", "never")
+
+    def _lines(self, group: list[Ruled], approval: Approval) -> tuple[AcceptedLine, ...]:
+        """Return what a decision is to be remembered by; raises DecisionRefused where that cannot be."""
+        found: dict[str, AcceptedLine] = {}
+        verdict = "deny" if approval.remember == "never" else "allow"
+        for item in group:
+            named = (approval.calls or {}).get(item.index)
+            said = approval.verdict.value if named is None else named.verdict
+            if item.by_default and said == ("reject" if verdict == "deny" else "approve"):
+                exactly = approval.remember_arguments == "these"
+                _refuse_vague(item.call, exactly=exactly, allows=verdict == "allow")
+                line = self._dated(_line(item.call, verdict, exactly=exactly), approval)
+                found[line.id] = line
+        if not found:
+            raise DecisionRefused("remember: the decision says so of no call that a default asks about; leave it out")
+        return tuple(found.values())
+
+    def _dated(self, line: AcceptedLine, approval: Approval) -> AcceptedLine:
+        task, now = self.context.state.task, workflow.now()
+        update: dict[str, Any] = {
+            "user_id": task.user_id,
+            "by": one_line(approval.by, 200),
+            "at": now.isoformat(timespec="seconds"),
+            "request": f"{workflow.info().workflow_id} {approval.request_id}",
+        }
+        if approval.remember == "run":
+            update["scope"] = "run"
+        if approval.remember == "session":
+            update |= {"scope": "session", "session_id": task.session_id, "expires_at": now.timestamp() + SESSION_S}
+        return line.model_copy(update=update).identified()
 
     async def _diffs(self, group: list[Ruled]) -> dict[int, str | None]:
         """Return by index what each call would change, where the provider can preview it."""
@@ -235,12 +301,18 @@ class Consent:
         return CallVerdict(verdict="modify", arguments=checked.arguments)
 
 
-def ruling_of(policy: Policy, call: ToolCall, section: RuledAs = "call") -> Ruling:
+def ruling_of(policy: Policy, call: ToolCall, section: RuledAs = "call", lines: Sequence[AcceptedLine] = ()) -> Ruling:
     """Return the ruling of a policy on a call; a run that is replayed comes to the same as before."""
-    ruling = rule(policy, call.tool, call.arguments, purpose=section, sources=call.sources)
+
+    def ruled(*, lenient: bool = False) -> Ruling:
+        return rule(
+            policy, call.tool, call.arguments, purpose=section, sources=call.sources, lenient=lenient, lines=lines
+        )
+
+    ruling = ruled()
     if not handles_in(call.arguments):
         return ruling
-    before = rule(policy, call.tool, call.arguments, purpose=section, sources=call.sources, lenient=True)
+    before = ruled(lenient=True)
     return ruling if ruling == before or workflow.patched(SECRETS) else before
 
 
@@ -253,6 +325,25 @@ def rejected(decided: Decided) -> errors.Rejected:
 def refused(error: errors.BackstayError) -> ToolResult:
     """Return the result that tells the model why a call was not made."""
     return ToolResult(success=False, error=str(error), error_type=type(error).__name__)
+
+
+def _line(call: ToolCall, verdict: Literal["allow", "deny"], *, exactly: bool = True) -> AcceptedLine:
+    """Return a line about a call; nobody has said it yet."""
+    line = AcceptedLine(verdict=verdict, scope="always", tool=call.tool.name, definition=call.tool.definition)
+    if not exactly:
+        return line
+    shown = arguments_shown(call.arguments)
+    return line.model_copy(update={"args_digest": digest_of(call.arguments), "arguments": shown})
+
+
+def _refuse_vague(call: ToolCall, *, exactly: bool, allows: bool) -> None:
+    name = one_line(call.tool.name, 200)
+    if exactly and references_in(call.arguments):
+        raise DecisionRefused(
+            f"remember_arguments: those of {name} refer to results of other steps; remember any, or leave it out"
+        )
+    if not exactly and allows and reaches_out(call.tool):
+        raise DecisionRefused(f"remember_arguments: {name} reaches out; remember these arguments, or leave it out")
 
 
 def _denied(ruling: Ruling) -> ToolResult:

@@ -67,6 +67,7 @@ TABLE: dict[str, Options] = {
     "settle_effect": Options(heartbeat=HEARTBEAT),
     "load_effects": Options(heartbeat=HEARTBEAT),
     "check_proof": Options(heartbeat=HEARTBEAT),
+    "remember_lines": Options(heartbeat=HEARTBEAT),
     "resume_program": Options(
         start_to_close=timedelta(seconds=900),
         heartbeat=HEARTBEAT,

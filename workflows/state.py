@@ -1,5 +1,6 @@
 """Everything a run carries: one model, so that it can be carried over whole."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -12,6 +13,7 @@ from backstay.calls import NOT_OPENED, Opened
 from backstay.canonical import digest_of
 from backstay.effects.compensation import Undone, UndoOutcome, UndoStack, newest
 from backstay.frozen import Frozen
+from backstay.policies.accepted import MOST_LINES, AcceptedLine
 from backstay.requests import OfRun
 from backstay.task.context import ContextItem
 from backstay.task.event import MOST_DRAFTS, Event, EventDraft, NumberedDraft, milliseconds, moment
@@ -100,6 +102,8 @@ class RunState(BaseModel):
     """Wall time without the time in which only a person was awaited."""
     paused: str | None = None
     work: Work = Field(default_factory=Work)
+    lines: tuple[AcceptedLine, ...] = ()
+    """What people had remembered in this run."""
     programs_fault: str = ""
     """What kept the last program from running; empty when it ran."""
 
@@ -128,6 +132,15 @@ class RunState(BaseModel):
         """Return the first number under which an activity may leave its events in the store."""
         self.next_draft += MOST_DRAFTS
         return self.next_draft - MOST_DRAFTS
+
+    def lines_at(self, now: float) -> tuple[AcceptedLine, ...]:
+        """Return the lines that the run obeys now: those it was opened with, and its own."""
+        return tuple(line for line in (*self.opened.accepted, *self.lines) if line.in_time(now))
+
+    def obey(self, lines: Sequence[AcceptedLine]) -> None:
+        """Obey lines from now on, the last ones that there is room for."""
+        known = {line.id: line for line in (*self.lines, *lines)}
+        self.lines = tuple(known.values())[-MOST_LINES:]
 
     def take_effect_number(self) -> int:
         """Return the number of a new effect."""

@@ -22,6 +22,7 @@ from backstay import calls
 from backstay.approvals.proof import START, Binding
 from backstay.canonical import canonical
 from backstay.errors import BackstayError, PolicyInvalid, SettingsInvalid, TaskInvalid
+from backstay.policies.accepted import AcceptedLine
 from backstay.policies.policy import Policy
 from backstay.provenance.index import texts_in
 from backstay.shown import one_line
@@ -76,6 +77,8 @@ class Runs(Activities):
         opened = opened.model_copy(update={name: value for name, value in more.items() if value})
         if task.workspace is not None:
             opened = opened.model_copy(update={"workspace": task.workspace, "builtin": builtin})
+        if accepted := await self._accepted(task):
+            opened = opened.model_copy(update={"accepted": accepted})
         if task.plan is None and (queue := await self.resources.find_sandbox()):
             opened = opened.model_copy(update={"sandbox_queue": queue})
         await self._remember(ask, opened)
@@ -88,6 +91,13 @@ class Runs(Activities):
             return ""
         await asyncio.to_thread(require_usable, schema, await self.resources.redactor_of(ask.run))
         return await self.store.blobs.of(ask.run).put_json(schema)
+
+    async def _accepted(self, task: Task) -> tuple[AcceptedLine, ...]:
+        """Return the lines that the run obeys; raises TaskInvalid for one that cannot be read and denies something."""
+        try:
+            return await self.store.accepted_lines.holding(task.user_id, task.session_id)
+        except PolicyInvalid as error:
+            raise TaskInvalid(str(error)) from None
 
     def _price(self, model: str, task: Task) -> Price | None:
         """Return the price of the model; raises TaskInvalid when a limit in USD needs one that nobody knows.
@@ -174,6 +184,19 @@ class Runs(Activities):
         ]
         # Texts stay apart from keys and from each other, which their JSON would not show.
         return items, [Said("task", None, texts_in(view))]
+
+    @implements(calls.remember_lines)
+    async def remember_lines(self, ask: calls.RememberLines) -> calls.RememberedLines:
+        """Keep lines; they hold when both the run's policy and the one of today let this person accept them."""
+        await self.begin(ask)
+        named = self.resources.policy.accepting
+        people = () if named is None else self.resources.policy.persons(named)
+        quorum = max(ask.quorum, 1 if named is None else named.quorum)
+        kept = await self.store.accepted_lines.keep(ask.lines, people=people, quorum=quorum, counts=ask.accepting)
+        missing = max((quorum - len(row.votes) for row in kept if not row.holds), default=0) if people else 0
+        return calls.RememberedLines(
+            held=tuple(row.line for row in kept if row.line is not None and row.holds), missing=missing
+        )
 
     @implements(calls.carry_over)
     async def carry_over(self, ask: calls.CarryOver) -> calls.CarriedOver:

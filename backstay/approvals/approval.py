@@ -7,6 +7,7 @@ from pydantic import Field, field_validator
 
 from backstay.authority import Authority
 from backstay.frozen import Frozen
+from backstay.policies.accepted import Remember
 from backstay.provenance.source import Source
 from backstay.shown import holds_mask
 from backstay.tools.tool import Safety
@@ -96,6 +97,8 @@ class ApprovalRequest(Frozen):
     """The digest of the request as it was opened; a proof names it."""
     verified: bool = False
     """Whether a verified person must decide even where none is named."""
+    may_remember: tuple[Remember, ...] = ()
+    """How long a decision about its calls can be remembered; none where more than the policy's default asks."""
 
     model_config = Frozen.model_config | {"populate_by_name": True, "serialize_by_alias": True}
 
@@ -130,6 +133,8 @@ class RecordedDecision(Frozen):
     comment: str = ""
     state: str = ""
     """decided | recorded: it completed the request, or waits for others."""
+    remember: str = ""
+    """How long it was to be remembered."""
     handle: str = ""
     """The secret that was shown, by its handle."""
 
@@ -155,11 +160,12 @@ class Approval(Frozen):
     comment: str = Field(default="", max_length=4000)
     args_digest: str | None = None
     event_id: str | None = Field(default=None, max_length=200)
-    remember: bool = False
+    remember: Literal[False] | Remember = False
+    """How long this decision holds for such calls; true is `always`."""
+    remember_arguments: Literal["these", "any"] = "these"
+    """Whether it is remembered for the very same arguments only."""
 
-    @field_validator("remember")
+    @field_validator("remember", mode="before")
     @classmethod
-    def _refuse_remember(cls, value: bool) -> bool:  # noqa: FBT001  # pydantic calls it
-        if value:
-            raise ValueError("not available in this version: remember")
-        return value
+    def _true_is_always(cls, value: Any) -> Any:
+        return "always" if value is True else value

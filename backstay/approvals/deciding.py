@@ -32,6 +32,13 @@ def admit(data: Any) -> Approval:
         raise DecisionInvalid(str(error)) from None
     if approval.stop and approval.verdict is not Verdict.REJECT:
         raise DecisionInvalid(f"stop: only with verdict reject, not {approval.verdict}; leave it out or reject")
+    if approval.remember and (approval.remember == "never") != (approval.verdict is Verdict.REJECT):
+        wanted = "reject" if approval.remember == "never" else "approve"
+        raise DecisionInvalid(f"remember: {approval.remember} goes with verdict {wanted}, not {approval.verdict}")
+    if approval.remember and approval.verdict is Verdict.MODIFY:
+        raise DecisionInvalid("remember: a changed call cannot be remembered; leave it out, or approve as it is")
+    if not approval.remember and approval.remember_arguments != "these":
+        raise DecisionInvalid("remember_arguments: only with remember; leave it out")
     return approval
 
 
@@ -53,6 +60,7 @@ def refusal(
         _refused_person(request, approval, starters, run)
         or _refused_digest(request, approval)
         or _refused_calls(request, approval)
+        or _refused_remember(request, approval)
     )
 
 
@@ -131,6 +139,19 @@ def _refused_calls(request: ApprovalRequest, approval: Approval) -> DecisionRefu
     return None
 
 
+def _refused_remember(request: ApprovalRequest, approval: Approval) -> DecisionRefused | None:
+    if not approval.remember or approval.remember in request.may_remember:
+        return None
+    if request.may_remember:
+        return DecisionRefused(
+            f"remember: {approval.remember} is not one of {', '.join(request.may_remember)}, because the task has no "
+            "session_id"
+        )
+    return DecisionRefused(
+        f"remember: not here, because more than a default of policy.yaml asks: {request.rule or request.question}"
+    )
+
+
 def changes(shown: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     """Return what was changed of arguments, by top-level key; a value equal to what was shown means unchanged."""
     return {key: value for key, value in given.items() if key not in shown or shown[key] != value}
@@ -167,6 +188,22 @@ def authority_over_run(policy: Policy) -> Authority:
         no_self_approval=any(rule.no_self_approval for _, rule in restricting),
         verified=True,
     )
+
+
+def accepting_of(policy: Policy) -> Authority | None:
+    """Return whose decisions later runs may obey; None where the operator's policy names nobody."""
+    operators = policy.layers[-1]
+    named = operators.accepting
+    if named is None:
+        return None
+    return Authority(
+        approvers=operators.persons(named), quorum=named.quorum, no_self_approval=named.no_self_approval, verified=True
+    )
+
+
+def authority_in_run(policy: Policy) -> Authority:
+    """Return whose decisions the run itself may obey from then on: with `accepting` only those people."""
+    return accepting_of(policy) or authority_over_run(policy)
 
 
 def authority_over_secret(policy: Policy, handle: str) -> Authority:

@@ -4,8 +4,20 @@ from typing import Any, Literal
 
 from backstay.approvals.deciding import DecisionInvalid
 from backstay.approvals.proof import LONGEST_LIFE, START
-from backstay.cli.flags import ArgsDigest, By, Comment, Output, Request, Workflow, duration, json_object
+from backstay.cli.flags import (
+    ArgsDigest,
+    By,
+    Comment,
+    Output,
+    Remember,
+    RememberArguments,
+    Request,
+    Workflow,
+    duration,
+    json_object,
+)
 from backstay.cli.prompt import json_or_text
+from backstay.cli.render import remembered_lines
 from backstay.cli.session import account_name, find, require_store, session, silence_logs
 from backstay.cli.terminal import Terminal
 from backstay.errors import SettingsInvalid
@@ -19,6 +31,8 @@ async def approve(
     by: By = None,
     args_digest: ArgsDigest = None,
     calls: str | None = None,
+    remember: Remember = None,
+    remember_arguments: RememberArguments = "these",
     comment: Comment = "",
 ) -> int:
     """Approve a request.
@@ -28,7 +42,8 @@ async def approve(
     calls
         Verdicts by index as JSON, such as '{"1": {"verdict": "reject"}}'; all other calls are approved.
     """
-    more: dict[str, Any] = {"args_digest": args_digest}
+    more: dict[str, Any] = {"args_digest": args_digest, "remember_arguments": remember_arguments}
+    more["remember"] = remember or False
     verdict = "approve"
     if calls is not None:
         more["calls"] = json_object(calls, "--calls", '{"1": {"verdict": "reject"}}')
@@ -44,6 +59,8 @@ async def reject(
     by: By = None,
     args_digest: ArgsDigest = None,
     stop: bool = False,
+    never: bool = False,
+    remember_arguments: RememberArguments = "these",
     comment: Comment = "",
 ) -> int:
     """Reject a request; the model reads the comment and may continue.
@@ -52,8 +69,12 @@ async def reject(
     ----------
     stop
         End the run and undo what it did.
+    never
+        Deny such calls from now on, in every run of the same user.
     """
-    return await _decide(workflow, request, "reject", by, stop=stop, comment=comment, args_digest=args_digest)
+    more: dict[str, Any] = {"args_digest": args_digest, "remember_arguments": remember_arguments}
+    more["remember"] = "never" if never else False
+    return await _decide(workflow, request, "reject", by, stop=stop, comment=comment, **more)
 
 
 async def answer(
@@ -112,7 +133,11 @@ async def _decide(workflow: str, request: str, verdict: str, by: str | None, **m
     decision = {"request_id": request, "verdict": verdict, "by": by or account_name(), **more}
     async with session() as backstay:
         answered = await (await find(backstay, workflow)).decide(decision)
-    Terminal().say(f"{answered.get('state')}: {answered.get('verdict')} {answered.get('request_id')}", "green")
+    terminal = Terminal()
+    terminal.say(f"{answered.get('state')}: {answered.get('verdict')} {answered.get('request_id')}", "green")
+    for line in answered.get("remembered", ()):
+        for said, style in remembered_lines(line):
+            terminal.say(said, style)
     return 0
 
 

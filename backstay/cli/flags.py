@@ -16,9 +16,20 @@ ArgsDigest = Annotated[
     Parameter(help="Digest that was shown; refuses the decision when the request is about other arguments."),
 ]
 Yes = Annotated[bool, Parameter(negative="", help="Approve calls without asking.")]
+Remember = Annotated[
+    Literal["run", "session", "always"] | None,
+    Parameter(help="Approve such calls from now on: in this run, in its session, or in every run of the same user."),
+]
+RememberArguments = Annotated[
+    Literal["these", "any"],
+    Parameter(help="Whether it is remembered for the very same arguments, or for any."),
+]
 Comment = Annotated[str, Parameter(help="Why; it is recorded, and the model reads it.")]
 User = Annotated[str, Parameter(help="The user that the run works for; users may see different tools.")]
 Output = Annotated[Literal["text", "json"], Parameter(help="Format of the result on stdout.")]
+Rows = Annotated[
+    Literal["text", "json", "ndjson"], Parameter(help="Format of the result on stdout; ndjson is one object per line.")
+]
 
 
 def duration(text: str, flag: str) -> float:

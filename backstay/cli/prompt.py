@@ -4,14 +4,20 @@ import asyncio
 import json
 import shlex
 import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from backstay.approvals.approval import ApprovalRequest, CallVerdict, RequestedCall, RequestKind
-from backstay.cli.render import request_lines
+from backstay.cli.policy import accept_here
+from backstay.cli.render import remembered_lines, request_lines
 from backstay.cli.terminal import Terminal
 from backstay.client import Run
 from backstay.errors import BackstayError, DecisionRefused, Unreachable
+from backstay.policies.accepted import AcceptedLine
+from backstay.settings import Settings
+from backstay.shown import shell_words
 
 _KEYS = {
     "approve": ("a", "[a]pprove"),
@@ -22,6 +28,13 @@ _KEYS = {
     "retry": ("y", "tr[y] again"),
     "reject": ("r", "[r]eject"),
 }
+_REMEMBERED: dict[str, tuple[str, str]] = {
+    "run": ("u", "for this r[u]n"),
+    "session": ("i", "for this sess[i]on"),
+    "always": ("l", "a[l]ways"),
+    "never": ("v", "ne[v]er"),
+}
+"""Keys that decide, and have the decision remembered."""
 _WATCH_S = 1.0
 
 
@@ -32,8 +45,9 @@ class Detached(BackstayError):
 class Prompt:
     """Show requests and send what the person decides."""
 
-    def __init__(self, terminal: Terminal, run: Run, *, by: str, editor: str | None) -> None:
+    def __init__(self, terminal: Terminal, run: Run, settings: Settings, *, by: str, editor: str | None) -> None:
         """Decide requests of one run in the name of one person."""
+        self.settings = settings
         self.terminal = terminal
         self.run = run
         self.by = by
@@ -97,22 +111,65 @@ class Prompt:
     async def _other(self, request: ApprovalRequest, key: str) -> dict[str, Any] | None:
         if key == "s" and request.calls and "reject" in request.options:
             return await self._reject(request, stop=True)
+        remembered = {_REMEMBERED[how][0]: how for how in request.may_remember}
+        if key in remembered:
+            return await self._remember(request, remembered[key])
         if key == "c" and len(request.calls) > 1 and "approve" in request.options:
             return await self._each(request)
         self.show(request) if key == "?" else self.terminal.say("type one of the letters in brackets", "yellow")
         return None
 
-    async def _approve(self, request: ApprovalRequest) -> dict[str, Any] | None:
+    async def _remember(self, request: ApprovalRequest, how: str) -> dict[str, Any] | None:
+        tools = ", ".join(dict.fromkeys(call.tool for call in request.calls))
+        typed = await self.terminal.ask(f"for a[n]y arguments of {tools}, or for [t]hese only?")
+        if typed not in {"n", "t"}:
+            self.terminal.say("nothing was decided", "yellow")
+            return None
+        more = {"remember": how, "remember_arguments": "any" if typed == "n" else "these"}
+        decide = partial(self._reject, stop=False) if how == "never" else self._approve
+        answer = await decide(request, **more)
+        if answer is not None:
+            await self._show_remembered(answer.get("remembered", []), partial(self._agreed, request, more))
+        return answer
+
+    async def _show_remembered(self, lines: list[dict[str, Any]], agreed: Callable[[AcceptedLine], bool]) -> None:
+        """Say how far a decision is remembered; what waits for somebody who can write policy.yaml holds if this can."""
+        waiting = [line["line"] for line in lines if line["waits"]]
+        try:
+            accepted = bool(waiting) and await accept_here(self.settings, waiting, self.by, agreed)
+        except BackstayError as error:
+            self.terminal.say(f"not accepted here: {error}", "yellow")
+            accepted = False
+        for line in lines:
+            if accepted and line["waits"]:
+                self.terminal.say(f"  remembered: {line['tool']} (line {line['line']})", "green")
+                self.terminal.say(f"    forget it with: backstay policy remove {shell_words(line['line'])}")
+                continue
+            for text, style in remembered_lines(line):
+                self.terminal.say(text, style)
+
+    def _agreed(self, request: ApprovalRequest, said: dict[str, str], line: AcceptedLine) -> bool:
+        """Return whether a line says what this person has said about these calls."""
+        never = said["remember"] == "never"
+        exactly = said["remember_arguments"] == "these"
+        shown = {(call.tool, call.args_digest if exactly else "") for call in request.calls}
+        return (
+            (line.tool, line.args_digest) in shown
+            and (line.verdict, line.scope) == (("deny", "always") if never else ("allow", said["remember"]))
+            and line.request == f"{self.run.id} {request.id}"
+        )
+
+    async def _approve(self, request: ApprovalRequest, **more: Any) -> dict[str, Any] | None:
         hidden = sum(call.clipped for call in request.calls)
         if hidden:
             typed = await self.terminal.ask(f"{hidden} characters are not shown; type yes to approve anyway:")
             if typed != "yes":
                 return None
-        return await self.run.approve(request.id, by=self.by, args_digest=request.args_digest or None)
+        return await self.run.approve(request.id, by=self.by, args_digest=request.args_digest or None, **more)
 
-    async def _reject(self, request: ApprovalRequest, *, stop: bool) -> dict[str, Any]:
+    async def _reject(self, request: ApprovalRequest, *, stop: bool, **more: Any) -> dict[str, Any]:
         comment = await self.terminal.ask("why? (the model reads it; press Enter to give no reason)") or ""
-        return await self.run.reject(request.id, by=self.by, stop=stop, comment=comment)
+        return await self.run.reject(request.id, by=self.by, stop=stop, comment=comment, **more)
 
     async def _each(self, request: ApprovalRequest) -> dict[str, Any] | None:
         verdicts: dict[int, CallVerdict] = {}
@@ -138,6 +195,7 @@ class Prompt:
             shown.append("reject and [s]top the run")
         if len(request.calls) > 1 and "approve" in request.options:
             shown.append("[c]hoose for each call")
+        shown += [_REMEMBERED[how][1] for how in request.may_remember]
         return ", ".join([*shown, "[d]etach"])
 
     async def _watch(self, request_id: str) -> None:

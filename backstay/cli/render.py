@@ -74,6 +74,16 @@ def _call_lines(call: RequestedCall) -> Iterator[tuple[str, str]]:
     yield f"        {how if call.undoable else 'CANNOT BE UNDONE'}", "green" if call.undoable else "bold red"
 
 
+def remembered_lines(line: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield how far one line of a decision is remembered, and what lets it hold further."""
+    holds = {"": "nothing yet", "run": "this run", "session": "this session", "always": "every run of this user"}
+    holds["never"] = holds["always"]
+    yield f"  remembered for {holds.get(line['holds'], line['holds'])}: {line['tool']} (line {line['line']})", "green"
+    if line["waits"]:
+        yield f"  further it waits: {line['waits']}", "yellow"
+        yield f"    backstay policy accept {shell_words(line['line'])}", ""
+
+
 def commands(workflow_id: str, request: ApprovalRequest) -> list[str]:
     """Return the literal commands that decide a request, as operators also see them in the Web UI."""
     return room("workflows.view").commands(workflow_id, request)

@@ -102,7 +102,7 @@ async def follow(
 ) -> int:
     """Follow a run to its end and print its Result; when the person detaches, print how to come back."""
     editor = settings.environment.get("VISUAL") or settings.environment.get("EDITOR")
-    prompt = Prompt(terminal, run, by=by or account_name(), editor=editor)
+    prompt = Prompt(terminal, run, settings, by=by or account_name(), editor=editor)
     try:
         await Follower(terminal, run, prompt, yes="--yes was given" if yes else "", asks=output == "text").follow()
         result = await run.result()

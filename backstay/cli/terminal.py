@@ -39,10 +39,14 @@ class Terminal:
             sys.stdout.write(f"{one_line(line, _LINE)}\n")
         sys.stdout.flush()
 
-    def results(self, output: Literal["text", "json"], data: Any, lines: Iterable[str]) -> None:
-        """Print a result as JSON or as lines."""
+    def results(self, output: Literal["text", "json", "ndjson"], data: Any, lines: Iterable[str]) -> None:
+        """Print a result as JSON, as one JSON object per line, or as lines."""
         if output == "json":
             self.result_json(data)
+        elif output == "ndjson":
+            for item in data if isinstance(data, list) else [data]:
+                sys.stdout.write(f"{json.dumps(item)}\n")
+            sys.stdout.flush()
         else:
             for line in lines:
                 self.result(line)

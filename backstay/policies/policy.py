@@ -1,14 +1,15 @@
 """What is allowed without asking, what people are asked about, and what is denied."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from typing import Annotated, Any, Literal, NamedTuple, Self, cast
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, StrictBool, StrictInt
 
 from backstay.canonical import digest_of
 from backstay.errors import PolicyInvalid, TaskInvalid
 from backstay.frozen import Frozen
+from backstay.policies.accepted import AcceptedLine, line_about, reaches_out
 from backstay.policies.condition import Judgement
 from backstay.policies.glob import matches, overlap
 from backstay.policies.origins import origins
@@ -72,6 +73,14 @@ class RevealPolicy(Frozen):
     """Shown to the people whom the rule names."""
 
 
+class Accepting(Frozen):
+    """Say whose decisions may be remembered beyond the run; without it, only who can write the policy's file."""
+
+    approvers: tuple[str, ...] = Field(min_length=1, max_length=200)
+    quorum: StrictInt = Field(default=1, ge=1, le=100)
+    no_self_approval: StrictBool = False
+
+
 class Policy(Frozen):
     """Rule on calls: deny before ask before allow, the first rule of each that applies, then the default by Safety."""
 
@@ -89,6 +98,8 @@ class Policy(Frozen):
     """Whether people are asked about a write that the run has made before with the same arguments."""
     provenance: Literal["strict", "off"] = "off"
     """strict: ask when a write goes where only others' words say: an address, account, path, URL or command."""
+    accepting: Accepting | None = None
+    """Whose decisions may be remembered as lines that later runs obey."""
     floor: "Policy | None" = None
     """The operator's policy below a task's own: both apply, the stricter wins."""
 
@@ -145,7 +156,7 @@ class Policy(Frozen):
         undos = [("undo.deny", undo.deny), ("undo.ask", undo.ask), ("undo.allow", undo.allow)]
         return [*own, *undos, ("reveal.deny", self.reveal.deny), ("reveal.ask", self.reveal.ask)]
 
-    def persons(self, rule: Rule) -> tuple[str, ...]:
+    def persons(self, rule: Rule | Accepting) -> tuple[str, ...]:
         """Return who may decide what the rule asks, groups resolved, sorted; empty means anyone."""
         named = (self.groups.get(name, ()) if name.startswith("@") else (name,) for name in rule.approvers)
         return tuple(sorted({person for persons in named for person in persons}))
@@ -159,6 +170,8 @@ class Policy(Frozen):
         if data is None:
             return self
         own = Policy.admit(_without_opinions(data, self.groups))
+        if own.accepting is not None:
+            raise PolicyInvalid("accepting: only the operator's policy says whose decisions are remembered; remove it")
         _check_approvers(self, own)
         return own.model_copy(update={"floor": self})
 
@@ -169,6 +182,8 @@ class Policy(Frozen):
         for section, rules in self.sections():
             for index, rule in enumerate(rules):
                 self._check_rule(f"{section}[{index}]", rule, asks=section.endswith("ask"))
+        if self.accepting is not None:
+            self._check_people("accepting", self.accepting)
 
     def _check_rule(self, where: str, rule: Rule, *, asks: bool) -> None:
         if not asks and rule.asks_in_its_own_way:
@@ -181,6 +196,9 @@ class Policy(Frozen):
                 f"{where}: {rule.tool} has when, unless, timeout or on_expiry, but there is neither a call nor a "
                 "request; remove them"
             )
+        self._check_people(where, rule)
+
+    def _check_people(self, where: str, rule: Rule | Accepting) -> None:
         for name in rule.approvers:
             if not name.strip() or (name.startswith("@") and name not in self.groups):
                 raise PolicyInvalid(f"{where}.approvers: unknown group {name!r}; add it to groups or correct its name")
@@ -230,13 +248,15 @@ def rule(
     purpose: Purpose = "call",
     sources: Sources | None = None,
     lenient: bool = False,
+    lines: Sequence[AcceptedLine] = (),
 ) -> Ruling:
     """Rule on a call by a policy and the policy below it; the stricter wins.
 
+    `lines` stand in for the default of the policy below: where a rule, provenance or a secret asks, they say nothing.
     `sources` says where the arguments came from, where that is known. `lenient`: rule on secrets as for runs that
     began when a condition on a secret only asked, and a secret could be passed to its own provider in any argument.
     """
-    found = _ruled(policy, _Call(tool, arguments, sources, lenient), purpose=purpose)
+    found = _ruled(policy, _Call(tool, arguments, sources, lenient, lines), purpose=purpose)
     found = reduce(stricter, on_its_way(policy, tool, purpose=purpose), found)
     handles = handles_in(arguments)
     if not handles:
@@ -259,6 +279,7 @@ class _Call(NamedTuple):
     sources: Sources | None
     lenient: bool
     """Whether conditions on secrets are judged as they were before they became strict."""
+    lines: Sequence[AcceptedLine]
 
 
 def _ruled(policy: Policy, call: _Call, *, purpose: Purpose) -> Ruling:
@@ -348,12 +369,25 @@ def _by_default(policy: Policy, call: _Call, purpose: Purpose) -> Ruling:
     safety = call.tool.safety
     permission = policy.default.of(safety)
     by_class = Ruling(verdict=permission, rule=f"default: {safety.value} {_SAID[permission]}")
-    if not call.tool.egress or call.tool.effectful or (call.sources is not None and not call.sources.reaching):
-        return by_class
+    if not reaches_out(call.tool) or (call.sources is not None and not call.sources.reaching):
+        return _by_line(policy, call, by_class)
     permission = policy.default.read_only_egress
     why = "" if call.sources is None else f" ({origins(call.sources, call.sources.reaching)})"
     line = clip_line(f"default: read_only_egress {_SAID[permission]}{why}")
-    return stricter(Ruling(verdict=permission, rule=line), by_class)
+    return _by_line(policy, call, stricter(Ruling(verdict=permission, rule=line), by_class))
+
+
+def _by_line(policy: Policy, call: _Call, default: Ruling) -> Ruling:
+    """Return what an accepted line says in place of a default that does not deny.
+
+    A default of the task's own is no default of the policy that people accept lines for.
+    """
+    if not call.lines or policy.floor is not None or default.verdict == "deny":
+        return default
+    line = line_about(call.lines, call.tool, call.arguments)
+    if line is None or line.verdict == default.verdict:
+        return default
+    return Ruling(verdict=line.verdict, rule=line.words, line=line.id)
 
 
 def _asks(policy: Policy, candidate: Rule, line: str) -> Ruling:

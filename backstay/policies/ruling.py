@@ -26,6 +26,8 @@ class Ruling(Frozen):
     timeout_s: float | None = None
     on_expiry: OnExpiry = "reject"
     no_self_approval: bool = False
+    line: str = ""
+    """The accepted line that decided in place of the default, by its id."""
 
     @property
     def authority(self) -> Authority:

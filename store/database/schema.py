@@ -143,6 +143,21 @@ tool_definitions = Table(
     Column("allowed_at", Double, nullable=False),
 )
 
+accepted_lines = Table(
+    "accepted_lines",
+    metadata,
+    Column("id", Words, primary_key=True),
+    Column("user_id", Words, nullable=False),
+    Column("session_id", Words, nullable=False),
+    Column("verdict", Words, nullable=False),
+    Column("state", Words, nullable=False),
+    Column("votes", JSON, nullable=False),
+    Column("line", JSON, nullable=False),
+    Column("changed_at", Double, nullable=False),
+    Column("expires_at", Double),
+    Index("accepted_lines_of_user", "user_id", "state"),
+)
+
 fingerprints = Table(
     "worker_fingerprints",
     metadata,

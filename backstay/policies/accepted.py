@@ -1,0 +1,99 @@
+"""Lines that people had remembered while they decided: they stand in for the default, and for nothing else."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from backstay.canonical import canonical, digest_of
+from backstay.frozen import Frozen
+from backstay.shown import one_line, shown_arguments
+from backstay.tools.tool import Tool
+
+Remember = Literal["run", "session", "always", "never"]
+"""How long a decision is remembered; `never` remembers a rejection."""
+Scope = Literal["run", "session", "always"]
+SESSION_S = 7 * 86400
+"""How long a line for a session holds: nobody says when a session ends."""
+MOST_LINES = 200
+"""How many lines one user may have, and one run may add: every run carries them in its history."""
+_SHOWN = 200
+"""Characters of each argument that a line shows."""
+
+
+class AcceptedLine(Frozen):
+    """Allow or deny one tool, as it was defined then, with any arguments or with the very same."""
+
+    id: str = ""
+    """Digest of what the line is about, so that the same line is kept once."""
+    verdict: Literal["allow", "deny"]
+    scope: Scope
+    tool: str
+    definition: str
+    """The definition that was accepted; under another one the line is stale."""
+    args_digest: str = ""
+    """Empty: any arguments."""
+    arguments: str = ""
+    """The arguments, as people read them."""
+    user_id: str = "singleton"
+    """Only runs for this user obey it."""
+    session_id: str = ""
+    """Only runs of this session obey it; empty for other scopes."""
+    by: str = ""
+    """Whose word it is; of several who had to agree, all of them."""
+    at: str = ""
+    request: str = ""
+    """The run and the request in which it was decided."""
+    expires_at: float | None = None
+    """In unix seconds."""
+
+    def identified(self) -> "AcceptedLine":
+        """Return the line with its id."""
+        about = [self.verdict, self.scope, self.user_id, self.session_id, self.tool, self.definition, self.args_digest]
+        return self.model_copy(update={"id": digest_of(about)[:12]})
+
+    @property
+    def words(self) -> str:
+        """Return the line as people read it in a ruling."""
+        what = "accepted" if self.verdict == "allow" else "never"
+        arguments = "these" if self.args_digest else "any"
+        said = f"{what}: {self.tool} by {self.by} on {self.at}, {arguments} arguments (line {self.id})"
+        return one_line(said, 500)
+
+    @property
+    def expires(self) -> str:
+        """Return when it ends as people read it; empty when it does not end by itself."""
+        if self.expires_at is None:
+            return ""
+        return datetime.fromtimestamp(self.expires_at, UTC).isoformat(timespec="seconds")
+
+    def in_time(self, now: float) -> bool:
+        """Return whether the line has not expired."""
+        return self.expires_at is None or now < self.expires_at
+
+    def misfit(self, tool: Tool, arguments: dict[str, Any]) -> str:
+        """Return why the line is not about a call; empty when it is."""
+        if tool.name != self.tool:
+            return "another tool"
+        if tool.definition != self.definition:
+            return "stale: the tool was defined otherwise"
+        if self.args_digest:
+            return "" if self.args_digest == digest_of(arguments) else "other arguments"
+        if self.verdict == "allow" and reaches_out(tool):
+            return "the tool reaches out, so only the very same arguments can be accepted"
+        return ""
+
+
+def reaches_out(tool: Tool) -> bool:
+    """Return whether a call that only reads carries its arguments away."""
+    return tool.egress and not tool.effectful
+
+
+def line_about(lines: Sequence[AcceptedLine], tool: Tool, arguments: dict[str, Any]) -> AcceptedLine | None:
+    """Return the line that decides about a call, one that denies before one that allows."""
+    fitting = [line for line in lines if not line.misfit(tool, arguments)]
+    return next((line for line in fitting if line.verdict == "deny"), next(iter(fitting), None))
+
+
+def arguments_shown(arguments: dict[str, Any]) -> str:
+    """Return arguments in one line for people."""
+    return one_line(canonical(shown_arguments(arguments, _SHOWN).arguments), 2 * _SHOWN)

@@ -1,0 +1,197 @@
+"""The lines by which decisions are remembered beyond their run: those that hold, and those that wait."""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+from pydantic import ValidationError
+from sqlalchemy import Connection, bindparam, delete, func, insert, or_, select, update
+
+from backstay.errors import DecisionRefused, PolicyInvalid
+from backstay.policies.accepted import MOST_LINES, AcceptedLine
+from backstay.shown import one_line
+from store.database.database import Database
+from store.database.identity import lock_epoch
+from store.database.schema import accepted_lines
+
+HOLDS, WAITS = "holds", "waits"
+_log = structlog.get_logger(__name__)
+_BY_ID = select(accepted_lines).where(accepted_lines.c.id == bindparam("id_"))
+_OF_USER = accepted_lines.c.user_id == bindparam("user_")
+_COUNT = select(func.count()).where(_OF_USER, accepted_lines.c.state == bindparam("state_"))
+_HOLDING = (
+    select(accepted_lines)
+    .where(
+        _OF_USER,
+        accepted_lines.c.state == HOLDS,
+        or_(accepted_lines.c.session_id == "", accepted_lines.c.session_id == bindparam("session_")),
+        or_(accepted_lines.c.expires_at.is_(None), accepted_lines.c.expires_at > bindparam("now_")),
+    )
+    .order_by(accepted_lines.c.changed_at, accepted_lines.c.id)
+)
+_EVERY = select(accepted_lines).order_by(accepted_lines.c.changed_at.desc(), accepted_lines.c.id)
+_UPDATE = update(accepted_lines).where(accepted_lines.c.id == bindparam("id_"))
+_DELETE = delete(accepted_lines).where(accepted_lines.c.id == bindparam("id_"))
+
+
+@dataclass(frozen=True, slots=True)
+class KeptLine:
+    """Hold a line as it is kept."""
+
+    id: str
+    user_id: str
+    session_id: str
+    verdict: str
+    state: str
+    """holds | waits: whether runs obey it, or too few people have accepted it yet."""
+    votes: tuple[str, ...]
+    expires_at: float | None
+    line: AcceptedLine | None
+    """None for a row that cannot be read."""
+
+    @property
+    def holds(self) -> bool:
+        """Return whether runs obey it, unless it has expired."""
+        return self.state == HOLDS
+
+
+class AcceptedLines:
+    """Keep lines, let people accept and remove them, and hand out those that a run is to obey."""
+
+    def __init__(self, database: Database, clock: Callable[[], float]) -> None:
+        """Read time from `clock`, in unix seconds."""
+        self._database = database
+        self._clock = clock
+
+    async def keep(
+        self, lines: Sequence[AcceptedLine], *, people: Collection[str] = (), quorum: int = 1, counts: bool = False
+    ) -> list[KeptLine]:
+        """Keep lines and return them; a line holds when `quorum` of the people have said the same, else it waits.
+
+        `counts`: it is proven who says it now; else the lines are only proposed. A repeat changes nothing. Raises
+        DecisionRefused when the user has too many.
+        """
+
+        def work(connection: Connection) -> list[KeptLine]:
+            lock_epoch(connection)
+            self._forget_expired(connection)
+            return [self._kept(connection, line, people, quorum, counts=counts) for line in lines]
+
+        return await self._database.write(work)
+
+    async def accept(self, line_id: str, by: str, *, expires_at: float | None = None) -> KeptLine | None:
+        """Let a line hold because an operator says so; None when there is no such line."""
+
+        def work(connection: Connection) -> KeptLine | None:
+            lock_epoch(connection)
+            found = _one(connection, line_id)
+            if found is None or found.line is None:
+                return found
+            if not found.holds:
+                self._demand_room(connection, found.line, HOLDS)
+            ends = found.line.expires_at if expires_at is None else expires_at
+            said = found.line.by if found.holds else by
+            line = found.line.model_copy(update={"by": said, "expires_at": ends})
+            self._write(connection, line, HOLDS, found.votes, known=True)
+            return _one(connection, line_id)
+
+        return await self._database.write(work)
+
+    async def remove(self, line_id: str) -> bool:
+        """Remove a line, also one that cannot be read; return whether there was one."""
+        return await self._database.write(lambda connection: connection.execute(_DELETE, {"id_": line_id}).rowcount > 0)
+
+    async def every(self) -> list[KeptLine]:
+        """Return all lines, the latest first."""
+        return await self._database.read(lambda connection: [_read(row) for row in connection.execute(_EVERY)])
+
+    async def holding(self, user_id: str, session_id: str | None) -> tuple[AcceptedLine, ...]:
+        """Return the lines that a run of this user and session obeys, the oldest first.
+
+        One that allows and cannot be read is passed over, so that people are asked. Raises PolicyInvalid for one that
+        denies and cannot be read, because nobody knows what.
+        """
+        values = {"user_": user_id, "session_": session_id or "", "now_": self._clock()}
+        kept = await self._database.read(
+            lambda connection: [_read(row) for row in connection.execute(_HOLDING, values)]
+        )
+        for row in kept:
+            if row.line is None and row.verdict != "allow":
+                shown = one_line(row.id, 40)
+                raise PolicyInvalid(
+                    f"accepted line {shown}: it denies something and cannot be read; remove it with "
+                    f"`backstay policy remove {shown}`"
+                )
+            if row.line is None:
+                _log.warning("policy.line_unreadable", line=row.id, fix="backstay policy remove")
+        return tuple(row.line for row in kept if row.line is not None)
+
+    def _kept(
+        self, connection: Connection, line: AcceptedLine, people: Collection[str], quorum: int, *, counts: bool
+    ) -> KeptLine:
+        known = _one(connection, line.id)
+        if known is not None and known.line is not None and known.holds:
+            return known
+        before = known.votes if known is not None else ()
+        # Somebody may have lost the right since; then it needs the word of another.
+        said = (*before, line.by) if counts else before
+        votes = tuple(dict.fromkeys(person for person in said if person in people))
+        holds = len(votes) >= quorum
+        if known is None or holds:
+            self._demand_room(connection, line, HOLDS if holds else WAITS)
+        told = line.model_copy(update={"by": ", ".join(votes)}) if votes else line
+        self._write(connection, told, HOLDS if holds else WAITS, votes, known=known is not None)
+        return _read(connection.execute(_BY_ID, {"id_": line.id}).one())
+
+    def _write(
+        self, connection: Connection, line: AcceptedLine, state: str, votes: tuple[str, ...], *, known: bool
+    ) -> None:
+        row: dict[str, Any] = {
+            "user_id": line.user_id,
+            "session_id": line.session_id,
+            "verdict": line.verdict,
+            "state": state,
+            "votes": list(votes),
+            "line": line.plain(),
+            "changed_at": self._clock(),
+            "expires_at": line.expires_at,
+        }
+        if known:
+            connection.execute(_UPDATE.values(row), {"id_": line.id})
+        else:
+            connection.execute(insert(accepted_lines), {"id": line.id, **row})
+
+    def _demand_room(self, connection: Connection, line: AcceptedLine, state: str) -> None:
+        count = connection.execute(_COUNT, {"user_": line.user_id, "state_": state}).scalar_one()
+        if count >= MOST_LINES:
+            raise DecisionRefused(
+                f"remember: {count} lines of this user {'hold' if state == HOLDS else 'wait'} already; "
+                "remove some with `backstay policy remove`"
+            )
+
+    def _forget_expired(self, connection: Connection) -> None:
+        connection.execute(delete(accepted_lines).where(accepted_lines.c.expires_at <= self._clock()))
+
+
+def _one(connection: Connection, line_id: str) -> KeptLine | None:
+    row = connection.execute(_BY_ID, {"id_": line_id}).first()
+    return None if row is None else _read(row)
+
+
+def _read(row: Any) -> KeptLine:
+    """Read a row; its line is believed only when the columns, by which it is found, say the same."""
+    try:
+        line: AcceptedLine | None = AcceptedLine.model_validate(row.line)
+    except ValidationError:
+        line = None
+    if line is not None and (line.identified().id, line.user_id, line.session_id, line.verdict, line.expires_at) != (
+        row.id,
+        row.user_id,
+        row.session_id,
+        row.verdict,
+        row.expires_at,
+    ):
+        line = None
+    votes = tuple(map(str, row.votes)) if isinstance(row.votes, list) else ()
+    return KeptLine(row.id, row.user_id, row.session_id, row.verdict, row.state, votes, row.expires_at, line)
