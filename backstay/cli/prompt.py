@@ -125,9 +125,9 @@ class Prompt:
         if typed not in {"n", "t"}:
             self.terminal.say("nothing was decided", "yellow")
             return None
-        more = {"remember": how, "remember_arguments": "any" if typed == "n" else "these"}
-        decide = partial(self._reject, stop=False) if how == "never" else self._approve
-        answer = await decide(request, **more)
+        more: dict[str, Any] = {"remember": how, "remember_arguments": "any" if typed == "n" else "these"}
+        deciding = self._reject(request, stop=False, **more) if how == "never" else self._approve(request, **more)
+        answer = await deciding
         if answer is not None:
             await self._show_remembered(answer.get("remembered", []), partial(self._agreed, request, more))
         return answer
