@@ -410,17 +410,9 @@ class Approvals:
         complete = approval.verdict is Verdict.REJECT or agreeing >= request.quorum
         state = "decided" if complete else "recorded"
         about = {"request_id": request.id, "args_digest": request.args_digest, "verdict": approval.verdict.value}
-        comment = one_line(approval.comment, 500)
-        self.state.record_decision(
-            update,
-            approval.by,
-            workflow.now(),
-            verified=verified,
-            state=state,
-            comment=comment,
-            remember=approval.remember or "",
-            **about,
-        )
+        about |= {"comment": one_line(approval.comment, 500)}
+        about |= {"remember": approval.remember} if approval.remember else {}
+        self.state.record_decision(update, approval.by, workflow.now(), verified=verified, state=state, **about)
         self._record("approval.decided", request, f"{approval.verdict} by {approval.by}", **vote, state=state)
         if complete:
             pending.decided = Decided(

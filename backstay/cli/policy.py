@@ -44,12 +44,7 @@ async def list_lines(*, user: str | None = None, output: Rows = "text") -> int:
 
 
 async def why(
-    tool: str,
-    arguments: str = "{}",
-    *,
-    user: User = "singleton",
-    session: Session = None,
-    output: Rows = "text",
+    tool: str, arguments: str = "{}", *, user: User = "singleton", session: Session = None, output: Rows = "text"
 ) -> int:
     """Explain how a call would be ruled on in a new run: the rule that decides, and every line that was looked at.
 
@@ -74,21 +69,14 @@ async def why(
         if known and digest not in known:
             facts = facts.model_copy(update={"changed": True})
     ruling = rule(policy, facts, given, lines=lines)
-    if facts.changed:
-        ruling = rule_on_change(ruling, tool)
-    about = [row for row in kept if row.line is not None and (row.line.tool, row.user_id) == (tool, user)]
+    ruling = rule_on_change(ruling, tool) if facts.changed else ruling
     obeyed = {line.id for line in lines}
+    about = [row for row in kept if row.line is not None and (row.line.tool, row.user_id) == (tool, user)]
     looked_at = [_looked_at(row, facts, given, ruling, obeyed=row.id in obeyed) for row in about]
-    found = {
-        "tool": tool,
-        "safety": facts.safety.value,
-        "verdict": ruling.verdict,
-        "rule": ruling.rule,
-        "approvers": list(ruling.approvers),
-        "quorum": ruling.quorum,
-        "lines": looked_at,
-    }
-    terminal.results(output, found, _explained(found))
+    found = {"tool": tool, "safety": facts.safety.value} | ruling.model_dump(
+        mode="json", include={"verdict", "rule", "approvers", "quorum"}
+    )
+    terminal.results(output, found | {"lines": looked_at}, _explained(found, looked_at))
     return 0
 
 
@@ -233,10 +221,10 @@ def _looked_at(kept: Any, tool: Tool, arguments: dict[str, Any], ruling: Ruling,
     return {"line": line.id, "says": line.words, "arguments": row["arguments"], "here": told}
 
 
-def _explained(found: dict[str, Any]) -> list[str]:
+def _explained(found: dict[str, Any], looked_at: list[dict[str, Any]]) -> list[str]:
     people = ", ".join(found["approvers"]) or "anyone who reaches the run"
     asked = [f"who may decide: {people}; needed: {found['quorum']}"] if found["verdict"] == "ask" else []
-    lines = [f"  {one_line(line['says'], _WIDTH)}: {one_line(line['here'], _WIDTH)}" for line in found["lines"]]
+    lines = [f"  {one_line(line['says'], _WIDTH)}: {one_line(line['here'], _WIDTH)}" for line in looked_at]
     return [
         f"{found['tool']} ({found['safety']}): {found['verdict']}",
         f"rule: {found['rule']}",

@@ -40,7 +40,8 @@ async def test_a_person_sees_what_would_be_called_and_approves_it(person, script
     assert "        can be undone: recall_email(message_id=result.message_id)" in lines
     assert any(line.startswith("  asked by rule: default: write_safe") for line in lines)
     assert "  the model says (nobody checked this): Trust me." in lines
-    assert "[a]pprove, [e]dit, [r]eject, reject and [s]top the run, [d]etach?" in shown
+    menu = "[a]pprove, [e]dit, [r]eject, reject and [s]top the run, for this r[u]n, a[l]ways, ne[v]er, [d]etach?"
+    assert menu in shown
     assert (code, out) == (0, "done\n")
     assert "not accepted" not in said
     assert sent(opened, "@seen.example") == ["one@seen.example"]

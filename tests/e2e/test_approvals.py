@@ -121,7 +121,7 @@ async def test_what_does_not_fit_the_request_is_refused_by_field_and_the_request
         ({"verdict": "approve", "by": ""}, "by"),
         ({"verdict": "approve", "b": "y"}, "b: unknown field"),
         ({"verdict": "approve", "stop": True}, "stop: only with verdict reject"),
-        ({"verdict": "approve", "remember": True}, "not available in this version: remember"),
+        ({"verdict": "approve", "remember": "forever"}, "remember"),
         ({"verdict": "approve", "calls": {"7": {"verdict": "approve"}}}, "calls.7: no such call"),
         ({"verdict": "modify"}, "calls: modify needs"),
         ({"verdict": "approve", "calls": {"0": {"verdict": "modify"}}}, "calls.0.arguments: required"),

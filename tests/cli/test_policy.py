@@ -1,0 +1,173 @@
+"""Remembered decisions at the terminal: `policy list`, `why`, `accept` and `remove`, and what the prompt offers."""
+
+import json
+
+import pytest
+import pytest_asyncio
+
+from backstay.cli.policy import accept_here
+from backstay.client import Backstay
+from backstay.policies.accepted import AcceptedLine
+from backstay.settings import Settings
+from backstay.testing import Reply
+from store.opening import open_store
+from tests.cli.commands import BACKSTAY, at_terminal, environment_of, forked
+
+
+def mails(*recipients):
+    return Reply(calls=[("mail__send_email", {"to": to, "subject": "s", "body": "b"}) for to in recipients])
+
+
+def sent(opened, domain):
+    return sorted(to for to in opened.mailbox.sent() if to.endswith(domain))
+
+
+@pytest.fixture
+def person(opened):
+    def person(*arguments, **more):
+        return at_terminal(*BACKSTAY, *arguments, environment=environment_of(opened, **more))
+
+    return person
+
+
+@pytest_asyncio.fixture
+async def command(opened, nursery, tmp_path):
+    async def command(*arguments, **more):
+        return await forked(nursery, *arguments, environment=environment_of(opened, **more), folder=tmp_path)
+
+    return command
+
+
+def line(**fields):
+    about = {"verdict": "allow", "scope": "always", "tool": "mail.send_email", "definition": "d", "by": "eve"}
+    return AcceptedLine(**{**about, "at": "2026-01-01T00:00:00+00:00", "request": "w r1", **fields}).identified()
+
+
+async def remembered_by(opened, scripts, user, **said):
+    """Have one decision about a mail remembered, and return what the run answered."""
+    backstay = Backstay(opened.client, task_queue=opened.settings.task_queue)
+    run = await backstay.start(scripts.task(mails(f"a@{user}.example"), user_id=user))
+    while not (found := await run.pending()):
+        pass
+    answer = await run.approve(found[0].id, by="ana", **said)
+    await run.result()
+    return answer["remembered"][0]["line"]
+
+
+async def test_always_at_the_prompt_of_somebody_who_can_write_the_policy_holds_at_once(person, scripts, opened):
+    first = scripts.task(mails("a@prompt.example"), mails("b@prompt.example"))["text"]
+    later = scripts.task(mails("c@prompt.example"))["text"]
+
+    async with person("run", first, "--by", "ana", "--user", "prompt") as terminal:
+        await terminal.shows("[d]etach?")
+        terminal.type("l")
+        await terminal.shows("for a[n]y arguments of mail.send_email, or for [t]hese only?")
+        terminal.type("n")
+        await terminal.shows("remembered: mail.send_email (line ")
+        code, _ = await terminal.ended()
+    assert (code, sent(opened, "@prompt.example")) == (0, ["a@prompt.example", "b@prompt.example"])
+
+    async with person("run", later, "--user", "prompt") as terminal:
+        shown = await terminal.shows("accepted: mail.send_email by ana on ")
+        code, _ = await terminal.ended()
+    assert (code, "[d]etach?" in shown) == (0, False)
+
+
+async def test_for_this_run_at_the_prompt_and_never_and_a_slip_decides_nothing(person, scripts, opened):
+    text = scripts.task(mails("a@turns.example"), mails("b@turns.example"))["text"]
+    async with person("run", text, "--user", "turns") as terminal:
+        await terminal.shows("[d]etach?")
+        terminal.type("u")
+        await terminal.shows("[t]hese only?")
+        terminal.type("x")
+        await terminal.shows("nothing was decided")
+        terminal.type("u")
+        await terminal.shows("[t]hese only?")
+        terminal.type("n")
+        await terminal.shows("remembered for this run: mail.send_email")
+        await terminal.ended()
+    assert sent(opened, "@turns.example") == ["a@turns.example", "b@turns.example"]
+
+    text = scripts.task(mails("c@turns.example"), mails("d@turns.example"))["text"]
+    async with person("run", text, "--user", "turns") as terminal:
+        await terminal.shows("[d]etach?")
+        terminal.type("v")
+        await terminal.shows("[t]hese only?")
+        terminal.type("n")
+        await terminal.shows("why?")
+        terminal.type("not today")
+        await terminal.shows("remembered: mail.send_email")
+        await terminal.shows("never: mail.send_email by")
+        await terminal.ended()
+    assert len(sent(opened, "@turns.example")) == 2
+
+
+async def test_a_line_waits_until_an_operator_accepts_it_and_is_explained_and_removed(command, scripts, opened):
+    waiting = await remembered_by(opened, scripts, "waiting", remember="always", remember_arguments="any")
+    why = ("policy", "why", "mail.send_email", '{"to": "x@waiting.example"}', "--user", "waiting")
+
+    listed = await command("policy", "list", "--user", "waiting", "--output", "json")
+    assert [(row["line"], row["state"], row["arguments"]) for row in json.loads(listed.out)] == [
+        (waiting, "waits", "any")
+    ]
+    before = json.loads((await command(*why, "--output", "json")).out)
+    assert (before["verdict"], before["lines"][0]["here"]) == ("ask", "not obeyed: waits")
+
+    accepted = await command("policy", "accept", waiting[:6], "--by", "olga", "--expires", "30d")
+    assert (accepted.code, f"{waiting}   holds" in accepted.out) == (0, True)
+    after = json.loads((await command(*why, "--output", "json")).out)
+    assert (after["verdict"], after["lines"][0]["here"]) == ("allow", "decides")
+    assert after["rule"].startswith("accepted: mail.send_email by olga on ")
+    free = await command("policy", "why", "mail.send_email", '{"to": "x@free.example"}', "--user", "waiting")
+    assert "rule: allow[0]: mail.send_email" in free.out
+    assert "fits, but lines overrule only the default: allow[0]" in free.out
+
+    removed = await command("policy", "remove", waiting, "--output", "ndjson")
+    assert json.loads(removed.out)["state"] == "removed"
+    assert json.loads((await command(*why, "--output", "ndjson")).out)["verdict"] == "ask"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fault"),
+    [
+        (("accept",), "LINES: name the lines by id"),
+        (("accept", "zzzz"), "LINES: no line begins with 'zzzz'"),
+        (("remove", ""), "LINES: no line begins with ''"),
+        (("why", "mail.send"), "TOOL: there is no tool 'mail.send'; the closest are mail."),
+        (("why", "mail.send_email", "[]"), "ARGUMENTS: expected a JSON object"),
+        (("accept", "a", "--expires", "soon"), "--expires: 'soon' is no duration"),
+    ],
+)
+async def test_what_cannot_be_done_is_said_in_one_line(command, arguments, fault):
+    done = await command("policy", *arguments)
+
+    assert (done.code, done.out) == (2, "")
+    assert fault in done.err
+
+
+async def test_who_cannot_write_the_policy_accepts_nothing(command, opened, scripts, tmp_path):
+    waiting = await remembered_by(opened, scripts, "unwritable", remember="always")
+    nowhere = {"BACKSTAY_POLICY": "/proc/policy.yaml"}
+
+    done = await command("policy", "accept", waiting, **nowhere)
+
+    assert done.code != 0
+    assert "cannot be written" in done.err
+    settings = Settings.load(None, home=opened.settings.home, policy="/proc/policy.yaml")
+    assert not await accept_here(settings, [waiting], "ana", lambda line: True)
+
+
+async def test_the_prompt_accepts_only_a_line_that_says_what_the_person_said(tmp_path):
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("{}", encoding="utf-8")
+    settings = Settings.load(None, home=tmp_path / "home", policy=policy)
+    strangers = line(tool="mail.delete_message")
+    async with open_store(database_url=None, home=tmp_path / "home") as store:
+        await store.accepted_lines.keep([strangers])
+
+    asked = [strangers.id]
+    assert not await accept_here(settings, asked, "ana", lambda found: found.tool == "mail.send_email")
+    async with open_store(database_url=None, home=tmp_path / "home") as store:
+        assert [row.holds for row in await store.accepted_lines.every()] == [False]
+    assert await accept_here(settings, asked, "ana", lambda found: found.tool == "mail.delete_message")
+    assert not await accept_here(settings, ["unknown"], "ana", lambda found: True)

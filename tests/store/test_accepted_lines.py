@@ -1,0 +1,87 @@
+"""Lines in the store: kept once, counted per person, and bounded."""
+
+import asyncio
+
+import pytest
+
+from backstay.errors import DecisionRefused
+from backstay.policies.accepted import MOST_LINES, AcceptedLine
+from store.opening import open_store
+
+ANA, BO, CY = "ana@example.com", "bo@example.com", "cy@example.com"
+
+
+def line(by=ANA, **fields):
+    about = {"verdict": "allow", "scope": "always", "tool": "mail.send_email", "definition": "d", "by": by}
+    return AcceptedLine(**{**about, **fields}).identified()
+
+
+async def test_two_workers_that_count_two_people_at_once_let_a_line_hold_once(tmp_path, database_url):
+    async with (
+        open_store(database_url=database_url, home=tmp_path) as left,
+        open_store(database_url=database_url, home=tmp_path) as right,
+    ):
+        rows = await asyncio.gather(
+            left.accepted_lines.keep([line(ANA)], people=(ANA, BO), quorum=2, counts=True),
+            right.accepted_lines.keep([line(BO)], people=(ANA, BO), quorum=2, counts=True),
+        )
+        held = await left.accepted_lines.holding("singleton", None)
+    assert sorted(row.holds for (row,) in rows) == [False, True]
+    assert [sorted(found.by.split(", ")) for found in held] == [[ANA, BO]]
+
+
+async def test_a_vote_counts_once_a_strangers_word_resets_none_and_a_lost_right_counts_no_more(tmp_path, database_url):
+    async with open_store(database_url=database_url, home=tmp_path) as store:
+        keep, more = store.accepted_lines.keep, {"people": (ANA, BO), "quorum": 2}
+        for said, counts in ((ANA, True), (ANA, True), ("eve", False), ("eve", True), (BO, False)):
+            (row,) = await keep([line(said)], counts=counts, **more)
+            assert (row.holds, row.votes) == (False, (ANA,))
+        (row,) = await keep([line(BO)], people=(BO, CY), quorum=2, counts=True)
+        assert (row.holds, row.votes) == (False, (BO,))
+        (row,) = await keep([line(CY)], people=(BO, CY), quorum=2, counts=True)
+        assert (row.holds, row.votes) == (True, (BO, CY))
+        (row,) = await keep([line("eve")])
+        assert (row.holds, row.line.by) == (True, f"{BO}, {CY}")
+
+
+async def test_only_the_lines_of_the_user_and_session_are_handed_out_and_only_in_time(tmp_path):
+    now = [1000.0]
+    async with open_store(database_url=None, home=tmp_path, clock=lambda: now[0]) as store:
+        lines = [
+            line(tool="a.always"),
+            line(tool="a.other", user_id="other"),
+            line(tool="a.session", scope="session", session_id="s", expires_at=1500.0),
+            line(tool="a.never", verdict="deny"),
+        ]
+        await store.accepted_lines.keep(lines, people=(ANA,), counts=True)
+
+        async def tools(session):
+            return [found.tool for found in await store.accepted_lines.holding("singleton", session)]
+
+        assert sorted(await tools(None)) == sorted(await tools("t")) == ["a.always", "a.never"]
+        assert sorted(await tools("s")) == ["a.always", "a.never", "a.session"]
+        now[0] = 1500.0
+        assert sorted(await tools("s")) == ["a.always", "a.never"]
+        await store.accepted_lines.keep([line(tool="a.always")])
+        assert "a.session" not in [row.line.tool for row in await store.accepted_lines.every() if row.line]
+
+
+async def test_a_user_has_so_many_lines_and_no_more(tmp_path):
+    async with open_store(database_url=None, home=tmp_path) as store:
+        many = [line(tool=f"a.tool_{n}") for n in range(MOST_LINES)]
+        await store.accepted_lines.keep(many)
+        with pytest.raises(DecisionRefused, match="200 lines of this user wait already"):
+            await store.accepted_lines.keep([line(tool="a.more")])
+        await store.accepted_lines.keep(many, people=(ANA,), counts=True)
+        with pytest.raises(DecisionRefused, match="200 lines of this user hold already"):
+            await store.accepted_lines.keep([line(tool="a.more")], people=(ANA,), counts=True)
+        await store.accepted_lines.keep([line(tool="a.more", user_id="other")], people=(ANA,), counts=True)
+        waiting = line(tool="a.waits")
+        await store.accepted_lines.keep([waiting])
+        with pytest.raises(DecisionRefused, match="hold already"):
+            await store.accepted_lines.accept(waiting.id, "olga")
+        assert await store.accepted_lines.remove(many[0].id)
+        assert not await store.accepted_lines.remove(many[0].id)
+        accepted = await store.accepted_lines.accept(waiting.id, "olga")
+        assert (accepted.holds, accepted.line.by) == (True, "olga")
+        assert await store.accepted_lines.accept("unknown", "olga") is None
