@@ -147,13 +147,13 @@ async def test_what_cannot_be_done_is_said_in_one_line(command, arguments, fault
 
 async def test_who_cannot_write_the_policy_accepts_nothing(command, opened, scripts, tmp_path):
     waiting = await remembered_by(opened, scripts, "unwritable", remember="always")
-    nowhere = {"BACKSTAY_POLICY": "/proc/policy.yaml"}
+    nowhere = {"BACKSTAY_POLICY": "/no-such-folder/policy.yaml"}
 
     done = await command("policy", "accept", waiting, **nowhere)
 
     assert done.code != 0
     assert "cannot be written" in done.err
-    settings = Settings.load(None, home=opened.settings.home, policy="/proc/policy.yaml")
+    settings = Settings.load(None, home=opened.settings.home, policy="/no-such-folder/policy.yaml")
     assert not await accept_here(settings, [waiting], "ana", lambda line: True)
 
 

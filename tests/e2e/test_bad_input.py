@@ -132,7 +132,7 @@ async def test_decisions_that_are_not_valid_are_refused_and_the_request_stays(do
     good = {"request_id": request["id"], "verdict": "answer", "answer": "this", "by": "ana"}
     broken = RawValue(Payload(metadata={"encoding": b"json/plain"}, data=b"{nope"))
     for decision, said in (
-        ({**good, "remember": True}, "remember: always goes with verdict approve, not answer"),
+        ({**good, "remember": True}, "remember: not here, because more than a default of policy.yaml asks"),
         ({**good, "colour": 1}, "colour: unknown field"),
         ({**good, "verdict": "perhaps"}, "verdict: "),
         ({"verdict": "answer"}, "request_id: required field is missing"),

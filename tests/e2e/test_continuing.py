@@ -297,6 +297,41 @@ async def test_a_run_near_a_limit_of_the_server_continues_while_a_call_is_under_
         assert opened.mailbox.requests("send_email") == 1
 
 
+async def test_what_is_remembered_for_the_run_holds_in_its_next_execution(temporal, tmp_path):
+    scripts = Scripts()
+    policy = "default: {read_only: allow, write_safe: ask, restricted_write: ask}"
+    async with engine(temporal, tmp_path, scripts, policy=policy) as opened:
+        question = Reply(calls=[("ask_person", {"question": "Go on?"})])
+        handle = await opened.start(scripts.task(mail("a@one.example"), question, mail("b@one.example")))
+        run = run_of(opened, handle)
+        (request,) = await asked(run)
+        await run.approve(request.id, by=ANA, remember="run", remember_arguments="any")
+        async with asyncio.timeout(60):
+            while [found.kind for found in await run.pending()] != ["question"]:
+                await asyncio.sleep(0.1)
+        await continued(handle)
+        (request,) = await asked(run)
+        await run.answer(request.id, "yes", by=ANA)
+        result = await finished(opened, run, executions=2)
+        assert opened.mailbox.sent() == ["a@one.example", "b@one.example"]
+        assert [event.name for event in result.events].count("approval.asked") == 2
+
+
+async def test_a_request_that_waits_across_a_switch_can_be_remembered(temporal, tmp_path):
+    scripts = Scripts()
+    policy = "default: {read_only: allow, write_safe: ask, restricted_write: ask}"
+    async with engine(temporal, tmp_path, scripts, policy=policy) as opened:
+        handle = await opened.start(scripts.task(mail("a@one.example"), mail("b@one.example")))
+        run = run_of(opened, handle)
+        await asked(run)
+        await continued(handle)
+        (request,) = await asked(run)
+        answer = await run.approve(request.id, by=ANA, remember="always", remember_arguments="any")
+        assert [(line["tool"], line["holds"]) for line in answer["remembered"]] == [("mail.send_email", "run")]
+        await finished(opened, run, executions=2)
+        assert opened.mailbox.sent() == ["a@one.example", "b@one.example"]
+
+
 async def test_an_undo_that_waits_for_people_gives_way_and_is_sent_again(temporal, tmp_path, monkeypatch):
     monkeypatch.setattr(carrying, "URGENT_SIGNALS", 0)
     scripts = Scripts()

@@ -390,10 +390,50 @@ ROWS = (
         deferred=REHEARSAL,
     ),
     row(
-        "approval:remember",
-        "design 8",
-        "remember stores a preference that becomes a suggestion",
-        deferred=MEMORY,
+        "approval:remember-scopes",
+        "design 8; design 22; issue first hour",
+        "a decision is remembered for the run, its session, always or never, also across a continued run; a later run "
+        "that obeys it says so, and with 78 tools that all ask there is a way out",
+        in_file(
+            "e2e/test_remember.py",
+            "test_what_is_remembered_for_the_run_is_not_asked_again_in_it_and_asked_in_the_next",
+            "test_always_holds_in_later_runs_of_the_same_user_when_the_policy_lets_the_person_accept",
+            "test_for_the_session_holds_in_runs_of_that_session_only",
+            "test_never_denies_in_the_run_and_in_later_ones",
+            "test_of_seventy_eight_tools_that_all_ask_none_asks_again_once_it_is_remembered",
+            "test_a_decision_that_cannot_be_remembered_so_is_refused_and_the_request_stays_open",
+        ),
+        in_file(
+            "e2e/test_continuing.py",
+            "test_what_is_remembered_for_the_run_holds_in_its_next_execution",
+            "test_a_request_that_waits_across_a_switch_can_be_remembered",
+        ),
+    ),
+    row(
+        "approval:remember-authority",
+        "design 8; design 22",
+        "who may accept lines is the policy's word, today's included, as many as it says; what others say waits for "
+        "whoever can write the policy, and a stranger widens nothing",
+        in_file(
+            "e2e/test_remember.py",
+            "test_a_stranger_widens_nothing",
+            "test_without_accepting_a_line_holds_for_the_run_and_waits_for_an_operator",
+            "test_where_rules_name_people_only_they_have_a_decision_remembered_for_the_run",
+            "test_two_who_must_accept_say_so_in_two_runs_at_once",
+            "test_who_is_no_longer_named_when_the_line_is_kept_accepts_nothing",
+        ),
+        in_file(
+            "store/test_accepted_lines.py",
+            "test_two_workers_that_count_two_people_at_once_let_a_line_hold_once",
+            "test_a_vote_counts_once_a_strangers_word_resets_none_and_a_lost_right_counts_no_more",
+            "test_only_the_lines_of_the_user_and_session_are_handed_out_and_only_in_time",
+            "test_a_user_has_so_many_lines_and_no_more",
+        ),
+        in_file(
+            "backstay/test_accepted.py",
+            "test_an_accepting_that_cannot_work_is_refused_by_field",
+            "test_a_task_says_nothing_about_who_accepts",
+        ),
     ),
     row(
         "approval:flood",

@@ -179,4 +179,42 @@ ROWS = (
         "a server lowers the safety of its tools only when it is trusted; the operator's declaration counts",
         in_file("toolbox/test_catalog.py", "test_a_server_lowers_its_danger_only_when_it_is_trusted"),
     ),
+    row(
+        "policy:accepted-lines",
+        "design 8; design 22",
+        "an accepted line overrules only the default: never a rule, strict provenance, a secret, a repeated write, a "
+        "changed tool or a task's own policy; one that is stale, expired or unreadable permits nothing",
+        in_file(
+            "backstay/test_accepted.py",
+            "test_a_line_stands_in_for_the_default_and_the_ruling_names_it",
+            "test_of_two_lines_the_one_that_denies_wins",
+            "test_exact_arguments_another_tool_and_another_definition_are_told_apart",
+            "test_where_a_rule_decides_a_line_says_nothing",
+            "test_a_secret_strict_provenance_a_repeat_and_a_change_ask_in_spite_of_a_line",
+            "test_a_read_that_reaches_out_is_accepted_with_its_very_arguments_only",
+            "test_what_a_tasks_own_policy_asks_no_line_permits_and_compensations_have_no_lines",
+            "test_lines_change_a_ruling_only_where_the_default_asks_or_allows",
+        ),
+        in_file(
+            "e2e/test_remember.py",
+            "test_of_the_same_arguments_others_are_asked_about_and_a_repeated_write_is_asked_about_anyway",
+            "test_a_line_is_stale_once_the_server_describes_the_tool_otherwise",
+            "test_lines_in_the_store_that_cannot_be_read_or_have_expired_permit_nothing",
+        ),
+    ),
+    row(
+        "policy:commands",
+        "design 22",
+        "remembered decisions are offered at the prompt, and listed, explained, accepted and removed at the command "
+        "line, by whoever can write the policy",
+        in_file(
+            "cli/test_policy.py",
+            "test_always_at_the_prompt_of_somebody_who_can_write_the_policy_holds_at_once",
+            "test_for_this_run_at_the_prompt_and_never_and_a_slip_decides_nothing",
+            "test_a_line_waits_until_an_operator_accepts_it_and_is_explained_and_removed",
+            "test_what_cannot_be_done_is_said_in_one_line",
+            "test_who_cannot_write_the_policy_accepts_nothing",
+            "test_the_prompt_accepts_only_a_line_that_says_what_the_person_said",
+        ),
+    ),
 )
