@@ -15,7 +15,7 @@ from store.database.database import Database
 from store.database.identity import lock_epoch
 from store.database.schema import accepted_lines
 
-HOLDS, WAITS = "holds", "waits"
+HOLDS, WAITS, REMOVED = "holds", "waits", "removed"
 _log = structlog.get_logger(__name__)
 _BY_ID = select(accepted_lines).where(accepted_lines.c.id == bindparam("id_"))
 _OF_USER = accepted_lines.c.user_id == bindparam("user_")
@@ -30,7 +30,12 @@ _HOLDING = (
     )
     .order_by(accepted_lines.c.changed_at, accepted_lines.c.id)
 )
-_EVERY = select(accepted_lines).order_by(accepted_lines.c.changed_at.desc(), accepted_lines.c.id)
+_WAITING = select(accepted_lines).where(_OF_USER, accepted_lines.c.state == WAITS).order_by(accepted_lines.c.changed_at)
+_EVERY = (
+    select(accepted_lines)
+    .where(accepted_lines.c.state != REMOVED)
+    .order_by(accepted_lines.c.changed_at.desc(), accepted_lines.c.id)
+)
 _UPDATE = update(accepted_lines).where(accepted_lines.c.id == bindparam("id_"))
 _DELETE = delete(accepted_lines).where(accepted_lines.c.id == bindparam("id_"))
 
@@ -44,7 +49,7 @@ class KeptLine:
     session_id: str
     verdict: str
     state: str
-    """holds | waits: whether runs obey it, or too few people have accepted it yet."""
+    """holds | waits | removed: whether runs obey it, too few people have accepted it yet, or it was taken back."""
     votes: tuple[str, ...]
     expires_at: float | None
     line: AcceptedLine | None
@@ -86,8 +91,8 @@ class AcceptedLines:
         def work(connection: Connection) -> KeptLine | None:
             lock_epoch(connection)
             found = _one(connection, line_id)
-            if found is None or found.line is None:
-                return found
+            if found is None or found.line is None or found.state == REMOVED:
+                return None
             if not found.holds:
                 self._demand_room(connection, found.line, HOLDS)
             ends = found.line.expires_at if expires_at is None else expires_at
@@ -99,8 +104,22 @@ class AcceptedLines:
         return await self._database.write(work)
 
     async def remove(self, line_id: str) -> bool:
-        """Remove a line, also one that cannot be read; return whether there was one."""
-        return await self._database.write(lambda connection: connection.execute(_DELETE, {"id_": line_id}).rowcount > 0)
+        """Remove a line, also one that cannot be read; return whether there was one.
+
+        The request that it came from stays known: a run that Temporal runs again from there must not bring it back.
+        """
+
+        def work(connection: Connection) -> bool:
+            found = _one(connection, line_id)
+            if found is None or found.state == REMOVED:
+                return False
+            if found.line is None:
+                connection.execute(_DELETE, {"id_": line_id})
+            else:
+                self._write(connection, found.line, REMOVED, (), known=True)
+            return True
+
+        return await self._database.write(work)
 
     async def every(self) -> list[KeptLine]:
         """Return all lines, the latest first."""
@@ -131,14 +150,16 @@ class AcceptedLines:
         self, connection: Connection, line: AcceptedLine, people: Collection[str], quorum: int, *, counts: bool
     ) -> KeptLine:
         known = _one(connection, line.id)
-        if known is not None and known.line is not None and known.holds:
-            return known
+        if known is not None and known.line is not None:
+            again = known.state == REMOVED and known.line.request == line.request
+            if known.holds or again:
+                return known
         before = known.votes if known is not None else ()
         # Somebody may have lost the right since; then it needs the word of another.
         said = (*before, line.by) if counts else before
         votes = tuple(dict.fromkeys(person for person in said if person in people))
         holds = len(votes) >= quorum
-        if known is None or holds:
+        if holds or known is None or known.state == REMOVED:
             self._demand_room(connection, line, HOLDS if holds else WAITS)
         told = line.model_copy(update={"by": ", ".join(votes)}) if votes else line
         self._write(connection, told, HOLDS if holds else WAITS, votes, known=known is not None)
@@ -164,11 +185,19 @@ class AcceptedLines:
 
     def _demand_room(self, connection: Connection, line: AcceptedLine, state: str) -> None:
         count = connection.execute(_COUNT, {"user_": line.user_id, "state_": state}).scalar_one()
-        if count >= MOST_LINES:
+        if count >= MOST_LINES and not (state == WAITS and self._forget_proposal(connection, line.user_id)):
             raise DecisionRefused(
                 f"remember: {count} lines of this user {'hold' if state == HOLDS else 'wait'} already; "
                 "remove some with `backstay policy remove`"
             )
+
+    def _forget_proposal(self, connection: Connection, user_id: str) -> bool:
+        """Make room for a line that waits: forget the oldest one for which nobody who counts has spoken."""
+        rows = map(_read, connection.execute(_WAITING, {"user_": user_id}))
+        oldest = next((row.id for row in rows if not row.votes), None)
+        if oldest is not None:
+            connection.execute(_DELETE, {"id_": oldest})
+        return oldest is not None
 
     def _forget_expired(self, connection: Connection) -> None:
         connection.execute(delete(accepted_lines).where(accepted_lines.c.expires_at <= self._clock()))

@@ -139,7 +139,7 @@ class RunState(BaseModel):
 
     def obey(self, lines: Sequence[AcceptedLine]) -> None:
         """Obey lines from now on, the last ones that there is room for."""
-        known = {line.id: line for line in (*self.lines, *lines)}
+        known = {line.id: line.bare for line in (*self.lines, *lines)}
         self.lines = tuple(known.values())[-MOST_LINES:]
 
     def take_effect_number(self) -> int:

@@ -95,9 +95,10 @@ class Runs(Activities):
     async def _accepted(self, task: Task) -> tuple[AcceptedLine, ...]:
         """Return the lines that the run obeys; raises TaskInvalid for one that cannot be read and denies something."""
         try:
-            return await self.store.accepted_lines.holding(task.user_id, task.session_id)
+            lines = await self.store.accepted_lines.holding(task.user_id, task.session_id)
         except PolicyInvalid as error:
             raise TaskInvalid(str(error)) from None
+        return tuple(line.bare for line in lines)
 
     def _price(self, model: str, task: Task) -> Price | None:
         """Return the price of the model; raises TaskInvalid when a limit in USD needs one that nobody knows.

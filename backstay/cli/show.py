@@ -165,7 +165,9 @@ def _lines(workflow: str, seen: dict[str, Any]) -> Iterator[str]:
             yield from (line for line, _ in request_lines(request))
             yield from (f"    {command}" for command in commands(workflow, request))
     for decision in seen.get("decisions", []):
-        what = " ".join(str(decision[name]) for name in ("request_id", "verdict", "handle") if decision.get(name))
+        what = " ".join(
+            str(decision[name]) for name in ("request_id", "verdict", "remember", "handle") if decision.get(name)
+        )
         sure = "" if decision["verified"] else " (unverified)"
         yield f"{decision['at']}  {decision['update']} {what} by {decision['by']}{sure}"
     effects = seen.get("undo", {}).get("effects", [])

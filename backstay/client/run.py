@@ -268,7 +268,7 @@ class Run:
             await asyncio.sleep(POLL_S)
 
     async def approve(self, request_id: str, *, by: str, key: bytes | None = None, **more: Any) -> dict[str, Any]:
-        """Approve a request; `calls`, `comment`, `args_digest`, `event_id` are fields of an Approval."""
+        """Approve a request; `calls`, `comment`, `remember` and others are fields of an Approval."""
         return await self.decide({"request_id": request_id, "verdict": Verdict.APPROVE, "by": by, **more}, key=key)
 
     async def reject(

@@ -52,6 +52,11 @@ class AcceptedLine(Frozen):
         return self.model_copy(update={"id": digest_of(about)[:12]})
 
     @property
+    def bare(self) -> "AcceptedLine":
+        """Return the line without what only people read, as runs carry it."""
+        return self.model_copy(update={"arguments": "", "request": ""})
+
+    @property
     def words(self) -> str:
         """Return the line as people read it in a ruling."""
         what = "accepted" if self.verdict == "allow" else "never"

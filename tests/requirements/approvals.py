@@ -428,6 +428,7 @@ ROWS = (
             "test_a_vote_counts_once_a_strangers_word_resets_none_and_a_lost_right_counts_no_more",
             "test_only_the_lines_of_the_user_and_session_are_handed_out_and_only_in_time",
             "test_a_user_has_so_many_lines_and_no_more",
+            "test_a_removed_line_does_not_come_back_with_the_decision_that_made_it_but_with_another",
         ),
         in_file(
             "backstay/test_accepted.py",

@@ -70,8 +70,17 @@ async def test_a_user_has_so_many_lines_and_no_more(tmp_path):
     async with open_store(database_url=None, home=tmp_path) as store:
         many = [line(tool=f"a.tool_{n}") for n in range(MOST_LINES)]
         await store.accepted_lines.keep(many)
+        await store.accepted_lines.keep([line(tool="a.more")])
+        tools = {row.line.tool for row in await store.accepted_lines.every() if row.line}
+        assert ("a.more" in tools, "a.tool_0" in tools, len(tools)) == (True, False, MOST_LINES)
+        await store.accepted_lines.keep(
+            [line(tool=f"a.tool_{n}", user_id="voted") for n in range(MOST_LINES)],
+            people=(ANA, BO),
+            quorum=2,
+            counts=True,
+        )
         with pytest.raises(DecisionRefused, match="200 lines of this user wait already"):
-            await store.accepted_lines.keep([line(tool="a.more")])
+            await store.accepted_lines.keep([line(tool="a.more", user_id="voted")])
         await store.accepted_lines.keep(many, people=(ANA,), counts=True)
         with pytest.raises(DecisionRefused, match="200 lines of this user hold already"):
             await store.accepted_lines.keep([line(tool="a.more")], people=(ANA,), counts=True)
@@ -82,6 +91,19 @@ async def test_a_user_has_so_many_lines_and_no_more(tmp_path):
             await store.accepted_lines.accept(waiting.id, "olga")
         assert await store.accepted_lines.remove(many[0].id)
         assert not await store.accepted_lines.remove(many[0].id)
+        assert many[0].id not in {row.id for row in await store.accepted_lines.every()}
         accepted = await store.accepted_lines.accept(waiting.id, "olga")
         assert (accepted.holds, accepted.line.by) == (True, "olga")
         assert await store.accepted_lines.accept("unknown", "olga") is None
+
+
+async def test_a_removed_line_does_not_come_back_with_the_decision_that_made_it_but_with_another(tmp_path):
+    async with open_store(database_url=None, home=tmp_path) as store:
+        keep = store.accepted_lines.keep
+        first = line(request="task r1")
+        await keep([first], people=(ANA,), counts=True)
+        await store.accepted_lines.remove(first.id)
+        (again,) = await keep([first], people=(ANA,), counts=True)
+        assert (again.holds, await store.accepted_lines.holding("singleton", None)) == (False, ())
+        (anew,) = await keep([line(request="other r1")], people=(ANA,), counts=True)
+        assert (anew.id, anew.holds) == (first.id, True)
