@@ -161,6 +161,24 @@ async def test_never_denies_in_the_run_and_in_later_ones(accepting):
     assert not [to for to in opened.mailbox.sent() if to.endswith("@never.example")]
 
 
+async def test_a_plan_is_remembered_as_a_whole_but_not_arguments_that_only_refer_to_results(accepting):
+    opened, _ = accepting
+    first = {"to": "a@plan.example", "subject": "s", "body": "b"}
+    second = first | {"subject": "${steps.0.result.message_id}"}
+    steps = [{"tool": "mail.send_email", "arguments": arguments} for arguments in (first, second)]
+    given = {"plan": {"steps": steps}, "user_id": "plan"}
+    handle = await opened.start(given)
+    (request,) = await pending(handle)
+    assert "refer to results of other steps" in await refusal(decide(handle, request, remember="always"))
+    answer = await decide(handle, request, remember="always", remember_arguments="any")
+    assert [line["holds"] for line in answer["remembered"]] == ["always"]
+    assert (await ended(handle))["outcome"] == "completed"
+
+    again = await ended(await opened.start(given))
+    assert (again["outcome"], "approval.asked" in names(again)) == ("completed", False)
+    assert len([to for to in opened.mailbox.sent() if to == "a@plan.example"]) == 4
+
+
 async def test_a_stranger_widens_nothing(accepting):
     opened, scripts = accepting
     for proven, by in ((False, ANA), (True, "eve@example.com")):

@@ -400,6 +400,7 @@ ROWS = (
             "test_always_holds_in_later_runs_of_the_same_user_when_the_policy_lets_the_person_accept",
             "test_for_the_session_holds_in_runs_of_that_session_only",
             "test_never_denies_in_the_run_and_in_later_ones",
+            "test_a_plan_is_remembered_as_a_whole_but_not_arguments_that_only_refer_to_results",
             "test_of_seventy_eight_tools_that_all_ask_none_asks_again_once_it_is_remembered",
             "test_a_decision_that_cannot_be_remembered_so_is_refused_and_the_request_stays_open",
         ),
