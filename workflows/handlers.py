@@ -110,10 +110,12 @@ class Handlers:
         """Return events after n."""
         after = ask.get("after", 0) if isinstance(ask, dict) else 0
         after = after if isinstance(after, int) else 0
-        events = self._known_state().events
-        kept = events[0].n if events else 1
+        state = self._known_state()
+        events, first = state.events, state.first_event
+        kept = events[0].n if events else first
         ref = self.result.get("events_ref") if self.result else None
-        return Timeline(events=tuple(e for e in events if e.n > after), first_kept=kept, events_ref=ref).plain()
+        late = tuple(event for event in events if event.n > after)
+        return Timeline(events=late, first=first, first_kept=kept, events_ref=ref).plain()
 
     @workflow.query(description="The requests that wait for a person")
     def pending(self) -> list[dict[str, Any]]:

@@ -66,6 +66,8 @@ class RunState(BaseModel):
     recent_writes: list[Write] = Field(default_factory=list)
     """The writes that may have taken effect, the last 300."""
     next_effect: int = 1
+    first_event: int = 1
+    """The number of the first event of this timeline; an undo after the end goes on with the numbers of its run."""
     next_event: int = 1
     next_request: int = 1
     position: int = 0

@@ -99,7 +99,7 @@ class UndoRun(Handlers):
         state.task = state.task.model_copy(update={"user_id": loaded.user_id or "singleton"})
         state.opened = loaded.opened or calls.NOT_OPENED
         # The events of the run itself stay as they are.
-        state.next_event = loaded.last_event + 1
+        state.first_event = state.next_event = loaded.last_event + 1
         stack = _stack(loaded, self.ask.to_step)
         # Until it is proven who asks, the update `undo` reaches nothing but these.
         state.undo = UndoStack(slots=stack.slots, below_after=stack.below_after)

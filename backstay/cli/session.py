@@ -23,6 +23,7 @@ RUNS = "WorkflowType IN ('RunTask', 'UndoRun')"
 """What Temporal is asked for when runs are listed."""
 _PREFIX = re.compile(r"[\w.@:/+-]+")
 _MOST_FOUND = 20
+_MOST_LOOKED_AT = 1000
 
 
 @asynccontextmanager
@@ -42,10 +43,11 @@ async def find(backstay: Backstay, name: str) -> Run:
     Raises TaskInvalid when several fit. A name that fits none is returned as it is: the store may know the run.
     """
     if name == "last":
-        newest = [execution.id async for execution in _listed(backstay, RUNS, 1)]
-        if not newest:
+        # Temporal lists open runs first, however old they are.
+        newest = max([(run.start_time, run.id) async for run in _listed(backstay, RUNS, _MOST_LOOKED_AT)], default=None)
+        if newest is None:
             raise RunNotFound("workflow: there is no run yet; start one with: backstay run TEXT")
-        return backstay.run(newest[0])
+        return backstay.run(newest[1])
     exact = backstay.run(name)
     with contextlib.suppress(RunNotFound):
         await exact.is_open()

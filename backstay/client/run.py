@@ -177,6 +177,7 @@ class Run:
 
     async def _left_out(self, after: int, timeline: Timeline) -> list[Event]:
         """Return from the store what the run no longer keeps of its timeline."""
+        after = max(after, timeline.first - 1)
         if timeline.first_kept <= after + 1:
             return []
         return [event async for event in self.stored_events(after) if event.n < timeline.first_kept]

@@ -92,6 +92,8 @@ class Timeline(Frozen):
     """Answer the `timeline` query."""
 
     events: tuple[Event, ...] = ()
+    first: int = 1
+    """The number of the first event that there was."""
     first_kept: int = 1
     events_ref: str | None = None
 

@@ -9,6 +9,7 @@ from backstay.approvals.approval import ApprovalRequest, CallVerdict
 from backstay.budgets.budget import Budget, Ledger
 from backstay.budgets.usage import ModelUsage, Usage
 from backstay.effects.compensation import KEPT_UNDONE, Compensation, Undone, UndoStack
+from backstay.policies.accepted import AcceptedLine
 from backstay.policies.policy import Policy
 from backstay.program import Halt, ProgramAnswer
 from backstay.responses import Opened
@@ -62,6 +63,7 @@ def states(draw):
         step_results={draw(COUNT): "ref"},
         worst_micro=draw(st.integers(1, 99)),
         catalog="c2",
+        first_event=2,
         active_seconds=draw(st.floats(0.5, 1e6)),
         paused=draw(TEXT),
         programs_fault="no worker",
@@ -79,6 +81,7 @@ def states(draw):
     state.keep_digest("r1", "d")
     state.closed["r1"] = "approve by ana"
     state.proofs = 1
+    state.obey([AcceptedLine(verdict="allow", scope="run", tool="mail.send_email", definition="d")])
     state.work = work(draw(TEXT))
     assert reservation in state.ledger.open
     return state
@@ -102,6 +105,9 @@ def work(text):
         plan=PlanWork(answered={0: call, 1: result}, outputs=({"success": True},)),
         ended=EndedWork(outcome="failed", error=Failure(type="Unfinished", message=text), undone={"parked": 1}),
         requests=(OpenRequest(key="call", request=request, escalated=True),),
+        missing={"mail": "down"},
+        output_faults=1,
+        output_fault="no number",
     )
     assert done.hold({"request_id": text}, 20)
     return done
