@@ -30,6 +30,7 @@ from backstay.provenance.index import Index, texts_in
 from backstay.provenance.lookup import Lookup
 from backstay.provenance.source import Source, Sources
 from backstay.python_tools.safety import Deny
+from backstay.redaction.handles import belongs_to, handles_in, provider_of
 from backstay.requests import PreviewedCall
 from backstay.shown import one_line
 from backstay.task.event import shown_request
@@ -167,6 +168,8 @@ class Tools(Activities):
             said = masked(definition.said, self.resources.redactor)
             await self.store.definitions.allow(ask.tool, definition.digest, said, by=ask.run)
         arguments = await self.arguments.unfold(ask.run, ask.arguments, ask.results)
+        if ask.results:
+            await self._refuse_brought_secrets(ask, definition)
         await require_valid(definition, arguments)
         try:
             reply = await self.elicitations.reply(ask)
@@ -183,6 +186,17 @@ class Tools(Activities):
         sealed = await self.store.blobs.of(ask.run).seal_json(arguments)
         intent = _intent(ask, ask.effect, ask.tool, ask.args_digest, ask.step, sealed=sealed)
         return await self._send(ask, intent, catalog, definition, arguments, reply=reply)
+
+    async def _refuse_brought_secrets(self, ask: calls.CallTool, definition: Definition) -> None:
+        """Raise ArgumentsInvalid when references bring another provider's secret: nobody was asked about that."""
+        shown = await self.arguments.referred(ask.run, ask.arguments, ask.results)
+        for handle in set(handles_in(shown)) - set(handles_in(ask.arguments)):
+            if not belongs_to(handle, definition.provider):
+                owner = provider_of(handle)
+                raise ArgumentsInvalid(
+                    f"arguments: a reference would bring a secret of {owner} to {ask.tool}; a plan may not do that, "
+                    "because nobody was asked; let the model make the call"
+                )
 
     async def _judged(
         self, ask: calls.CallTool, definition: Definition, arguments: dict[str, Any], reply: InputResponse | None

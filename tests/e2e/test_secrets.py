@@ -184,6 +184,25 @@ async def test_a_handle_towards_another_provider_is_asked_about(office):
     assert {name: found_in(data) for name, data in places.items() if found_in(data)} == {}
 
 
+async def test_a_reference_of_a_plan_brings_a_secret_back_to_its_own_provider_and_to_no_other(office):
+    opened, vault, other, _ = office
+    token = "${steps.0.result.next_page_token}"
+    read = {"tool": "vault.read", "arguments": {}}
+    before = other.calls()
+
+    taken = {"tool": "other.look", "arguments": {"token": token}}
+    result = await (await opened.start({"plan": {"steps": [read, taken]}})).result()
+    assert (result["outcome"], result["error"]["type"]) == ("failed", "StepFailed")
+    assert "a reference would bring a secret of vault to other.look" in result["error"]["message"]
+    assert other.calls() == before
+    assert found_in(json.dumps(result)) == []
+
+    back = {"tool": "vault.read", "arguments": {"page": token}}
+    result = await (await opened.start({"plan": {"steps": [read, back]}})).result()
+    assert result["outcome"] == "completed"
+    assert vault.calls("read")[-1]["arguments"] == {"page": PLANTED["page"]}
+
+
 async def test_with_keys_nothing_sealed_can_be_read_on_disk(temporal, tmp_path):
     vault, other = servers(tmp_path)
     toolbox = toolbox_of_servers(tmp_path, vault=vault, other=other)

@@ -123,7 +123,11 @@ ROWS = (
         "secret:elsewhere",
         "design 6",
         "a secret towards another provider is asked about, saying so",
-        in_file("e2e/test_secrets.py", "test_a_handle_towards_another_provider_is_asked_about"),
+        in_file(
+            "e2e/test_secrets.py",
+            "test_a_handle_towards_another_provider_is_asked_about",
+            "test_a_reference_of_a_plan_brings_a_secret_back_to_its_own_provider_and_to_no_other",
+        ),
         in_file("backstay/test_policy.py", "test_a_secret_of_another_provider_is_asked_about"),
         in_file(
             "activities/test_arguments.py",
