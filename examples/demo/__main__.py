@@ -48,7 +48,9 @@ async def _play(terminal: Terminal, stage: Stage, *, yes: bool) -> int:
         terminal.say(f"watch it    {stage.server.page_of(run.id)}")
         terminal.say()
         crashing = asyncio.create_task(_crash(terminal, stage)) if stage.crash else None
-        prompt = Prompt(terminal, run, by=account_name(), editor=None)
+        policy = Path(stage.environment["BACKSTAY_POLICY"])
+        settings = Settings.load(home=stage.home, policy=policy, trusted=(ROOT,))
+        prompt = Prompt(terminal, run, settings, by=account_name(), editor=None)
         why = "--yes was given" if yes else "" if terminal.interactive else "there is no terminal to ask at"
         try:
             async with asyncio.timeout(None if terminal.interactive else _LONGEST_S):
