@@ -3,14 +3,14 @@
 from typing import Any
 
 from temporalio import workflow
-from temporalio.exceptions import ActivityError, ApplicationError
 
 from backstay import calls
 from backstay.errors import BackstayError
+from backstay.shown import one_line
 from backstay.task.reading import Reading
-from workflows.activity_calls import cause_of, error_of
+from backstay.task.task import Task
 from workflows.handlers import as_application_error
-from workflows.options import options_for
+from workflows.run_context import RunContext
 
 
 class ReadRequest(Reading):
@@ -29,21 +29,14 @@ class ReadRun:
     async def run(self, ask: Any = None, *more: Any) -> dict[str, Any]:
         """Return the page; the same argument and answer as the update `read`, with `workflow_id` and `run_id`."""
         try:
-            reading = ReadRequest.admit(ask)
-            return await self._read(reading)
-        except ApplicationError as error:
-            raise as_application_error(error_of(error)) from None
+            return await self._read(ReadRequest.admit(ask))
         except BackstayError as error:
             raise as_application_error(error) from None
 
-    async def _read(self, reading: ReadRequest) -> dict[str, Any]:
-        given = {name: getattr(reading, name) for name in Reading.model_fields}
-        ask = calls.ReadPage(reading=Reading(**given), workflow_id=reading.workflow_id, workflow_run_id=reading.run_id)
-        options = options_for("read_page")
-        try:
-            page = await workflow.execute_activity(
-                calls.read_page, ask, summary=f"read of {reading.workflow_id[:80]}", **options.keywords()
-            )
-        except ActivityError as error:
-            raise cause_of(error) from None
+    async def _read(self, request: ReadRequest) -> dict[str, Any]:
+        reading = Reading(**{name: getattr(request, name) for name in Reading.model_fields})
+        ask = calls.ReadPage(reading=reading, workflow_id=request.workflow_id, workflow_run_id=request.run_id)
+        activities = RunContext("", Task(text="read"), lambda: None).activities
+        summary = f"read of {one_line(request.workflow_id, 80)}"
+        page = await activities.execute_in_handler(calls.read_page, ask, summary=summary)
         return page.answer(reading)

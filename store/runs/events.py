@@ -54,7 +54,8 @@ class Events:
             latest = {event.n: event for event in sorted([*new, *named], key=lambda event: event.at)}
             asked = {"run_": run, "numbers": list(latest)}
             known: dict[int, str] = {row.n: row.at for row in connection.execute(_KNOWN, asked)}
-            kept = [event for n, event in sorted(latest.items()) if known.get(n, "") <= event.at]
+            # A repeat is not written again: two writers that replace one row get in each other's way.
+            kept = [event for n, event in sorted(latest.items()) if n < 0 or n not in known or known[n] < event.at]
             stale = [-draft.draft for draft in numbered] + [event.n for event in kept if event.n in known]
             if stale:
                 connection.execute(_DELETE, {"run_": run, "numbers": stale})
