@@ -26,6 +26,7 @@ _CROWDED = 16
 _IN_ALL_SPELLINGS = 500
 _IN_LETTERS = 5000
 """How many secrets are known in all spellings, which take some 50 kB for each, and how many in their letters only."""
+_LONGEST_ESCAPED = 200
 _WORD = re.compile(r"[^\W_]+")
 
 Place = tuple[int, int]
@@ -180,7 +181,7 @@ class KnownSecrets:
             self.count += 1
             if len(secret.encode("utf-8", "surrogatepass")) < SHORTEST:
                 words |= {secret} if _is_word(secret) else set()
-            elif len(fold(secret)) < SHORTEST:
+            elif len(fold(secret)) < SHORTEST or _looks_escaped(secret):
                 signs |= {secret, quote(secret, errors="surrogatepass"), json.dumps(secret)[1:-1]}
                 signs |= {secret[::-1], secret.upper(), secret.lower(), " ".join(secret), "-".join(secret)}
             for piece in _pieces(secret):
@@ -207,6 +208,11 @@ def _is_word(secret: str) -> bool:
     return len(secret) >= (_SHORTEST_NUMBER if secret.isdecimal() else _SHORTEST_WORD) and any(
         map(str.isdecimal, secret)
     )
+
+
+def _looks_escaped(secret: str) -> bool:
+    """Return whether a short secret holds what passes for an escape, so that resolving the text's own would cut it."""
+    return len(secret) <= _LONGEST_ESCAPED and len([*plain_forms(secret)]) > 1
 
 
 def _pieces(secret: str) -> Iterator[str]:

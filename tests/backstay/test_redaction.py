@@ -2,7 +2,7 @@ import base64
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from backstay.redaction.handles import handle_for, handles_in
@@ -197,6 +197,8 @@ def test_own_names_replace_the_usual_ones():
 
 
 @given(st.text(min_size=8, max_size=30).filter(lambda s: len(s.encode("utf-8", "surrogatepass")) >= 8))
+@example("000000\\0²")
+@example("abcdef\\n²")
 @settings(deadline=None)
 def test_a_known_secret_is_found_in_every_place_and_spelling(secret):
     spellings = [secret, json.dumps(secret)[1:-1], base64.b64encode(secret.encode()).decode()]
