@@ -53,15 +53,22 @@ class Arguments:
             steps[index] = {"result": await self.records.shown(run, ref)}
         return resolve(arguments, {"steps": steps})
 
-    async def unfold(self, run: str, arguments: dict[str, Any], results: dict[int, str]) -> dict[str, Any]:
-        """Return the arguments as the tool receives them: refs, references and handles resolved."""
-        whole = await self.referred(run, await self.whole(run, arguments), results)
-        handles = handles_in(whole)
+    async def resolved(self, run: str, arguments: dict[str, Any], results: dict[int, str]) -> dict[str, Any]:
+        """Return the arguments with refs and references resolved, and with handles for secrets."""
+        return await self.referred(run, await self.whole(run, arguments), results)
+
+    async def revealed(self, run: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return resolved arguments as the tool receives them, with the secrets."""
+        handles = handles_in(arguments)
         if not handles:
-            return whole
+            return arguments
         known = await self.records.store.secrets.reveal(run, handles)
         _refuse_unknown(handles, known)
-        return replace_handles(whole, {handle: secret.value for handle, secret in known.items()})
+        return replace_handles(arguments, {handle: secret.value for handle, secret in known.items()})
+
+    async def unfold(self, run: str, arguments: dict[str, Any], results: dict[int, str]) -> dict[str, Any]:
+        """Return the arguments as the tool receives them: refs, references and handles resolved."""
+        return await self.revealed(run, await self.resolved(run, arguments, results))
 
     async def _unfolded(self, run: str, value: Any) -> Any:
         match value:

@@ -167,9 +167,10 @@ class Tools(Activities):
         if ask.accepted:
             said = masked(definition.said, self.resources.redactor)
             await self.store.definitions.allow(ask.tool, definition.digest, said, by=ask.run)
-        arguments = await self.arguments.unfold(ask.run, ask.arguments, ask.results)
+        shown = await self.arguments.resolved(ask.run, ask.arguments, ask.results)
         if ask.results:
-            await self._refuse_brought_secrets(ask, definition)
+            _refuse_brought_secrets(ask, shown)
+        arguments = await self.arguments.revealed(ask.run, shown)
         await require_valid(definition, arguments)
         try:
             reply = await self.elicitations.reply(ask)
@@ -186,17 +187,6 @@ class Tools(Activities):
         sealed = await self.store.blobs.of(ask.run).seal_json(arguments)
         intent = _intent(ask, ask.effect, ask.tool, ask.args_digest, ask.step, sealed=sealed)
         return await self._send(ask, intent, catalog, definition, arguments, reply=reply)
-
-    async def _refuse_brought_secrets(self, ask: calls.CallTool, definition: Definition) -> None:
-        """Raise ArgumentsInvalid when references bring another provider's secret: nobody was asked about that."""
-        shown = await self.arguments.referred(ask.run, ask.arguments, ask.results)
-        for handle in set(handles_in(shown)) - set(handles_in(ask.arguments)):
-            if not belongs_to(handle, definition.provider):
-                owner = provider_of(handle)
-                raise ArgumentsInvalid(
-                    f"arguments: a reference would bring a secret of {owner} to {ask.tool}; a plan may not do that, "
-                    "because nobody was asked; let the model make the call"
-                )
 
     async def _judged(
         self, ask: calls.CallTool, definition: Definition, arguments: dict[str, Any], reply: InputResponse | None
@@ -438,3 +428,13 @@ def _intent(
 
 def _variables(effect_id: str, arguments: dict[str, Any], result: Any) -> dict[str, Any]:
     return {"effect": {"id": effect_id}, "arguments": arguments, "result": result}
+
+
+def _refuse_brought_secrets(ask: calls.CallTool, shown: dict[str, Any]) -> None:
+    """Raise ArgumentsInvalid when references bring another provider's secret: nobody was asked about that."""
+    for handle in set(handles_in(shown)) - set(handles_in(ask.arguments)):
+        if not belongs_to(handle, ask.tool.partition(".")[0]):
+            raise ArgumentsInvalid(
+                f"arguments: a reference would bring a secret of {provider_of(handle)} to {ask.tool}; a plan may not "
+                "do that, because nobody was asked; let the model make the call"
+            )

@@ -190,12 +190,14 @@ async def test_a_reference_of_a_plan_brings_a_secret_back_to_its_own_provider_an
     read = {"tool": "vault.read", "arguments": {}}
     before = other.calls()
 
-    taken = {"tool": "other.look", "arguments": {"token": token}}
-    result = await (await opened.start({"plan": {"steps": [read, taken]}})).result()
-    assert (result["outcome"], result["error"]["type"]) == ("failed", "StepFailed")
-    assert "a reference would bring a secret of vault to other.look" in result["error"]["message"]
-    assert other.calls() == before
-    assert found_in(json.dumps(result)) == []
+    # A long text is kept apart, and holds its references there.
+    for taking in ({"token": token}, {"note": f"{'x' * 20_000} {token}"}):
+        taken = {"tool": "other.look", "arguments": taking}
+        result = await (await opened.start({"plan": {"steps": [read, taken]}})).result()
+        assert (result["outcome"], result["error"]["type"]) == ("failed", "StepFailed")
+        assert "a reference would bring a secret of vault to other.look" in result["error"]["message"]
+        assert other.calls() == before
+        assert found_in(json.dumps(result)) == []
 
     back = {"tool": "vault.read", "arguments": {"page": token}}
     result = await (await opened.start({"plan": {"steps": [read, back]}})).result()
