@@ -29,8 +29,6 @@ PAYMENTS = ("before@one.example", "amid@one.example", "after@one.example")
 LANES = 8
 HUGE = 1_950_000
 """Bytes of a huge signal; with its frame it stays under the 2 MiB at which the server refuses one."""
-HUGE_PAUSE_S = 2
-"""What lies between two huge signals of one lane."""
 MOST_EXECUTIONS = 100
 WITHIN_S = 300
 
@@ -88,6 +86,7 @@ class Strangers:
         self, first: dict[str, Any], foreign: dict[str, Any], stale: dict[str, Any], bound: dict[str, Any]
     ) -> None:
         self.first, self.foreign, self.stale, self.bound = first, foreign, stale, bound
+        self.turn = asyncio.Lock()
 
     def lies(self, number: int) -> Any:
         """Return one of the many forms of a decision that nobody entitled made."""
@@ -120,15 +119,28 @@ class Strangers:
 
     def huge(self) -> Say:
         async def say(handle: WorkflowHandle[Any, Any]) -> None:
-            # Without a pause the server takes all of them before any worker could look at the first.
-            await asyncio.sleep(HUGE_PAUSE_S)
-            await handle.signal("approval", "x" * HUGE)
+            # Nothing helps against those that the server takes before any worker could look at the first.
+            async with self.turn:
+                await handle.signal("approval", "x" * HUGE)
+                await seen(handle)
 
         return say
 
     def pause(self, number: int) -> Say:
         said = {"by": ANA, "reason": str(number)}
         return lambda handle: handle.execute_update("pause", {**said, "proof": self.forged(said, update="pause")})
+
+
+async def seen(handle: WorkflowHandle[Any, Any]) -> None:
+    """Wait until the run has looked at all that it was sent."""
+    async with asyncio.timeout(WITHIN_S):
+        while True:
+            try:
+                await pending(handle, count=0, within_s=WITHIN_S)
+            except RPCError:  # A busy worker answers no query in time.
+                await asyncio.sleep(0.2)
+            else:
+                return
 
 
 async def answered(said: Awaitable[Any]) -> str:
