@@ -1,5 +1,6 @@
 """Translate the errors of Temporal into errors of backstay."""
 
+import re
 from collections.abc import Generator
 from contextlib import contextmanager
 
@@ -33,6 +34,8 @@ TRANSIENT_STATUSES = frozenset(
 
 ABORTED = "AcceptedUpdateCompletedWorkflow"
 """How the server names an update whose execution ended first; the next execution, or none, answers a repeat."""
+CLOSING = re.compile(r"by closing workflow|workflow is closing")
+"""How the server refuses what comes just as an execution ends; the next execution, or none, answers a repeat."""
 NO_WORKER = "no worker answers; start one with `backstay worker` or `backstay dev`, and open runs continue"
 
 
@@ -72,7 +75,9 @@ def error_from_rpc(error: RPCError, workflow_id: str) -> BackstayError:
     message = _line(error.message)
     match error.status:
         case RPCStatusCode.NOT_FOUND if "already completed" in error.message:
-            return DecisionRefused(f"the run {_line(workflow_id)} has ended")
+            return run_ended(workflow_id)
+        case RPCStatusCode.NOT_FOUND | RPCStatusCode.RESOURCE_EXHAUSTED if CLOSING.search(error.message):
+            return errors.RunContinuing()
         case RPCStatusCode.NOT_FOUND if "amespace" in error.message:
             return SettingsInvalid(f"TEMPORAL_NAMESPACE: {message}; name one that exists")
         case RPCStatusCode.NOT_FOUND:
@@ -93,6 +98,11 @@ def error_from_rpc(error: RPCError, workflow_id: str) -> BackstayError:
             return Unreachable(NO_WORKER)
         case _:
             return Unreachable(f"Temporal does not answer: {message}")
+
+
+def run_ended(workflow_id: str) -> DecisionRefused:
+    """Return the error for what only an open run takes."""
+    return DecisionRefused(f"the run {_line(workflow_id)} has ended")
 
 
 def _line(text: str) -> str:

@@ -24,7 +24,13 @@ from backstay import errors
 from backstay.approvals import proof
 from backstay.approvals.approval import Approval, ApprovalRequest, CallVerdict, Verdict
 from backstay.approvals.deciding import NOT_OPEN, admit
-from backstay.client.failures import TRANSIENT_STATUSES, error_from_failure, error_from_rpc, translated_errors
+from backstay.client.failures import (
+    TRANSIENT_STATUSES,
+    error_from_failure,
+    error_from_rpc,
+    run_ended,
+    translated_errors,
+)
 from backstay.effects.compensation import Undone
 from backstay.errors import (
     BackstayError,
@@ -372,15 +378,21 @@ class Run:
         update_id = payload.get("event_id") or str(uuid.uuid4())
 
         async def send() -> dict[str, Any]:
-            with translated_errors(self.id):
-                update = await self._handle.start_update(
-                    name,
-                    payload,
-                    id=update_id,
-                    wait_for_stage=WorkflowUpdateStage.ACCEPTED,
-                    rpc_timeout=ACCEPTED_WITHIN,
-                )
-                return await update.result()
+            try:
+                with translated_errors(self.id):
+                    update = await self._handle.start_update(
+                        name,
+                        payload,
+                        id=update_id,
+                        wait_for_stage=WorkflowUpdateStage.ACCEPTED,
+                        rpc_timeout=ACCEPTED_WITHIN,
+                    )
+                    return await update.result()
+            except RunContinuing:
+                # Temporal says the same of an execution that ended for good.
+                if await self.is_open():
+                    raise
+                raise run_ended(self.id) from None
 
         return await _repeated_while_continuing(send)
 

@@ -292,6 +292,27 @@ async def test_a_terminated_run_says_so(backstay, scripts, temporal):
     assert names[-1] == "approval.asked"
 
 
+async def test_a_decision_that_comes_just_as_the_run_ends_is_told_that_it_has_ended(temporal):
+    # Without a worker the server holds the decision until the run ends.
+    backstay = Backstay(temporal, task_queue=f"nobody-{uuid.uuid4()}")
+    runs = [await backstay.start("nothing") for _ in range(5)]
+
+    async with asyncio.TaskGroup() as group:
+        deciding = [group.create_task(_decided(run)) for run in runs]
+        for run in runs:
+            for _ in range(5):
+                await run.is_open()
+            await temporal.get_workflow_handle(run.id).terminate()
+
+    assert [said.result() for said in deciding] == [f"the run {run.id} has ended" for run in runs]
+
+
+async def _decided(run):
+    with pytest.raises(DecisionRefused) as refused:
+        await run.decide({"request_id": "r1", "verdict": "approve", "by": "ana"})
+    return str(refused.value)
+
+
 async def test_a_run_that_a_time_limit_of_temporal_ended_says_so(backstay, scripts, temporal):
     name = f"late-{uuid.uuid4()}"
     # No worker polls this queue.

@@ -343,8 +343,12 @@ ROWS = (
         "approval:early",
         "design 8",
         "a client's decision that reaches the run just before its request opens is tried again, and refused when the"
-        " request does not open",
-        in_file("client/test_run.py", "test_a_decision_is_tried_again_while_its_request_is_not_open_yet"),
+        " request does not open; a decision that comes just as the run ends is told that it has ended",
+        in_file(
+            "client/test_run.py",
+            "test_a_decision_is_tried_again_while_its_request_is_not_open_yet",
+            "test_a_decision_that_comes_just_as_the_run_ends_is_told_that_it_has_ended",
+        ),
     ),
     row(
         "approval:elicitation",
