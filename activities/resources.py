@@ -104,9 +104,13 @@ class Activities:
 
     async def begin(self, ask: OfRun) -> None:
         """Refuse another store than the run's, and write the events and decisions that came with the call."""
+        await self.admit(ask)
+        await self.tell(ask)
+
+    async def admit(self, ask: OfRun) -> None:
+        """Refuse another store than the run's, and write the decisions; the events are told with what happens."""
         self.store.check(ask.store)
         await self.store.decisions.append(ask.run, ask.decisions)
-        await self.tell(ask)
 
     async def tell(self, ask: OfRun, happened: Sequence[EventDraft] = (), draft: int = 0) -> None:
         """Write the events that came with a call, leave those of the call itself as drafts, and log what is new."""

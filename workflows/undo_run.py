@@ -5,6 +5,7 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 from temporalio import workflow
+from temporalio.exceptions import ApplicationError
 
 from backstay import calls
 from backstay.approvals import deciding
@@ -25,6 +26,9 @@ from workflows.consent import rejected
 from workflows.ending import ended_by
 from workflows.handlers import Handlers, as_application_error
 from workflows.run_context import RunContext
+
+EVENTS_KEPT = "undo-events-kept"
+"""Since this change the events of the last undone effects are in the store, too."""
 
 
 class UndoRequest(Frozen):
@@ -122,6 +126,17 @@ class UndoRun(Handlers):
             undoing.cancel()
             listening.cancel()
         await undoing
+        await self._told()
+
+    async def _told(self) -> None:
+        """Have the last events written, as every call of an activity does for those before it."""
+        if not self.context.state.undo_outcome.count or not workflow.patched(EVENTS_KEPT):
+            return
+        ask = calls.LoadEffects(open_only=True, limit=1)
+        try:
+            await self.context.activities.execute(calls.load_effects, ask, summary="record what was undone")
+        except ApplicationError as error:
+            workflow.logger.error("the events of the undo could not be stored: %s", error.message)
 
     async def _demand_authority(self, stack: UndoStack) -> None:
         """Raise NotVerified, DecisionRefused or Rejected unless the people agree who decide about these effects."""

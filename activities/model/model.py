@@ -95,8 +95,7 @@ class Model(Activities):
             return error
 
     async def _load(self, ask: calls.AskModel) -> Loaded:
-        self.store.check(ask.store)
-        await self.store.decisions.append(ask.run, ask.decisions)
+        await self.admit(ask)
         catalog = await self.catalog(ask, ask.user_id)
         transcript = await self.transcripts.load(ask.run, ask.context)
         items = await self.transcripts.items_of(ask.run, ask.append)

@@ -29,8 +29,7 @@ class Searches(Activities):
     @implements(calls.search_tools)
     async def search_tools(self, ask: calls.FindTools) -> calls.Found:
         """Search the catalog of the run's user and store the hits."""
-        self.store.check(ask.store)
-        await self.store.decisions.append(ask.run, ask.decisions)
+        await self.admit(ask)
         catalog = await self.catalog(ask, ask.user_id, patience_s=ask.patience_s)
         hits = catalog.search(ask.query, ask.detail_level, ask.limit)
         if len(hits) < len(catalog.definitions) <= ask.limit:

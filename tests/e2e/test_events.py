@@ -1,18 +1,25 @@
 """One event has one body: in the Result, in the queries, in the store and in the log."""
 
+import asyncio
 import json
+import random
+from contextlib import suppress
 
 import jsonschema
 import pytest
 import pytest_asyncio
 import structlog
 from structlog.testing import LogCapture
+from temporalio.client import WorkflowFailureError, WorkflowQueryFailedError, WorkflowUpdateFailedError
+from temporalio.service import RPCError
 
 from activities import resources
 from backstay.testing import Reply
 from examples.mailbox.seed import seed
 from store.opening import open_store
+from tests.e2e.test_endless import executions_of
 from tests.engine import ROOT, Scripts, ended, engine, pending
+from workflows import carrying
 
 POLICY = """
 default: {read_only: allow, write_safe: allow, restricted_write: ask}
@@ -58,6 +65,23 @@ KINDS = {
     "plan": [],
 }
 
+ACTIONS = (
+    ("mail__list_customers", {"limit": 1}),
+    ("mail__list_invoices", {"limit": 100}),
+    ("mail__list_customers", {"limit": "many"}),
+    ("mail__send_email", {"to": "no address", "subject": "s", "body": "b"}),
+    ("mail__send_email", {"to": "a@denied.example", "subject": "s", "body": "b"}),
+    ("mail__send_email", {"to": "a@asked.example", "subject": "s", "body": f"the key is {SECRET}"}),
+    ("mail__send_email", {"to": "a@example.com", "subject": "s", "body": "b"}),
+    ("search_tools", {"query": "customers"}),
+    ("read_result", {"ref": "0" * 40}),
+    ("run_program", {"code": PROGRAM}),
+    ("run_program", {"code": "return missing"}),
+    ("ask_person", {"question": f"is it {SECRET}?"}),
+    ("no_such_tool", {}),
+)
+"""What a model may do in one step: all kinds of calls, good and bad."""
+
 VERDICTS = {"calls": ("reject", "approve"), "plan": ("approve",)}
 """Of what is asked: the second mail to be asked about holds a secret, and a rule looks at a reference of the plan."""
 
@@ -98,16 +122,88 @@ async def test_every_event_is_the_same_in_the_result_the_store_the_log_and_the_s
     # A logger that has logged before, in another test, keeps the configuration of that time.
     monkeypatch.setattr(resources, "_timeline", structlog.wrap_logger(structlog.PrintLogger(), processors=[capture]))
     handle, result = await run(opened, kind)
-    entries = capture.entries
+    await assert_same_everywhere(opened[0], handle, result["events"], capture)
+    assert len(result["events"]) == result["events"][-1]["n"]
 
-    events = result["events"]
-    assert await stored(opened[0], result) == events
-    assert sorted(logged(entries, handle.id), key=lambda event: event["n"]) == events
+
+async def assert_same_everywhere(running, handle, last, capture):
+    """Compare the last events, which a Result holds, and all of the store with the log and the schema."""
+    events = await stored(running, {"workflow_id": handle.id, "run_id": handle.first_execution_run_id})
+    assert events[-len(last) :] == last
+    assert sorted(logged(capture.entries, handle.id), key=lambda event: event["n"]) == events
     jsonschema.validate({"events": events}, SCHEMA)
     assert [event["n"] for event in events] == list(range(1, len(events) + 1))
     told = {(event["task_id"], event["user_id"], event["session_id"]) for event in events}
-    assert told == {(handle.id, "ana", "s1")}
-    assert SECRET not in json.dumps([events, entries], default=str)
+    assert told <= {(handle.id, "ana", "s1"), (handle.id, "ana", None)}
+    assert SECRET not in json.dumps([events, capture.entries], default=str)
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_whatever_a_run_does_its_events_are_the_same_everywhere(opened, seed, monkeypatch):
+    running, scripts = opened
+    dice, capture = random.Random(seed), LogCapture()
+    monkeypatch.setattr(resources, "_timeline", structlog.wrap_logger(structlog.PrintLogger(), processors=[capture]))
+    # Every second run goes on in new executions.
+    monkeypatch.setattr(carrying, "MOST_EVENTS", 25 if seed % 2 else carrying.MOST_EVENTS)
+    replies = [Reply(calls=dice.sample(ACTIONS, dice.randint(1, 3))) for _ in range(8)]
+    task = scripts.task(
+        *replies, FINISH, budget={"max_steps": dice.choice((6, 20)), "on_exhausted": dice.choice(("finalize", "fail"))}
+    )
+    handle = await running.start({**task, "user_id": "ana", "session_id": "s1"})
+    ending = asyncio.create_task(ended(handle))
+    last = dice.choice(("nothing", "undo", "cancel", "stop"))
+    while not ending.done():
+        await asyncio.sleep(0.1)
+        with suppress(RPCError, WorkflowUpdateFailedError, WorkflowQueryFailedError):
+            await steer(handle, dice, last)
+    result = None
+    with suppress(WorkflowFailureError):
+        result = await ending
+    events = (result or await handle.query("result") or await handle.query("timeline"))["events"]
+    await assert_same_everywhere(running, handle, events, capture)
+    if seed % 2 and len(events) > 20:
+        assert len(await executions_of(running, handle.id)) > 1
+
+
+async def steer(handle, dice, last):
+    """Do what people do to a run: decide, answer, pause, and end it in one of the ways there are."""
+    for request in await handle.query("pending"):
+        verdict = "answer" if request["kind"] == "question" else dice.choice(("approve", "reject"))
+        stop = verdict == "reject" and last == "stop"
+        decision = {
+            "request_id": request["id"],
+            "verdict": verdict,
+            "by": "bo",
+            "answer": f"no: {SECRET}",
+            "stop": stop,
+        }
+        if verdict != "answer":
+            del decision["answer"]
+        await handle.execute_update("decide", decision)
+    status = await handle.query("status")
+    step = status["step"]
+    if status["state"] == "paused":
+        await handle.execute_update("resume", {"by": "bo"})
+    elif step == 2:
+        await handle.execute_update("pause", {"reason": "a look", "by": "bo"})
+    if step > 4 and last == "undo":
+        await handle.execute_update("undo", {"by": "bo"})
+    if step > 4 and last == "cancel":
+        await handle.cancel()
+
+
+async def test_the_events_of_an_undo_follow_those_of_the_run_and_are_the_same_everywhere(opened, monkeypatch):
+    running, scripts = opened
+    capture = LogCapture()
+    monkeypatch.setattr(resources, "_timeline", structlog.wrap_logger(structlog.PrintLogger(), processors=[capture]))
+    handle, result = await run(opened, "program")
+    undoing = await running.client.start_workflow(
+        "UndoRun", {"workflow_id": handle.id}, id=f"undo-{handle.id}", task_queue=running.settings.task_queue
+    )
+    undone = await ended(undoing)
+    assert undone["outcome"] == "rolled_back"
+    assert undone["events"][0]["n"] == result["events"][-1]["n"] + 1
+    await assert_same_everywhere(running, handle, undone["events"], capture)
 
 
 async def test_a_call_is_told_after_it_with_what_it_was_asked_and_what_came_back(opened):

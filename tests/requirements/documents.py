@@ -100,6 +100,8 @@ ROWS = (
         in_file(
             "e2e/test_events.py",
             "test_every_event_is_the_same_in_the_result_the_store_the_log_and_the_schema",
+            "test_whatever_a_run_does_its_events_are_the_same_everywhere",
+            "test_the_events_of_an_undo_follow_those_of_the_run_and_are_the_same_everywhere",
             "test_a_call_is_told_after_it_with_what_it_was_asked_and_what_came_back",
             "test_a_plan_tells_the_values_that_were_sent_and_not_its_references",
             "test_a_model_call_tells_its_tokens_and_what_they_cost",
