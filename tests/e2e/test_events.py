@@ -168,17 +168,12 @@ async def test_whatever_a_run_does_its_events_are_the_same_everywhere(opened, se
 async def steer(handle, dice, last):
     """Do what people do to a run: decide, answer, pause, and end it in one of the ways there are."""
     for request in await handle.query("pending"):
-        verdict = "answer" if request["kind"] == "question" else dice.choice(("approve", "reject"))
-        stop = verdict == "reject" and last == "stop"
-        decision = {
-            "request_id": request["id"],
-            "verdict": verdict,
-            "by": "bo",
-            "answer": f"no: {SECRET}",
-            "stop": stop,
-        }
-        if verdict != "answer":
-            del decision["answer"]
+        decision = {"request_id": request["id"], "by": "bo"}
+        if request["kind"] == "question":
+            decision |= {"verdict": "answer", "answer": f"no: {SECRET}"}
+        else:
+            verdict = dice.choice(("approve", "reject"))
+            decision |= {"verdict": verdict, "stop": verdict == "reject" and last == "stop"}
         await handle.execute_update("decide", decision)
     status = await handle.query("status")
     step = status["step"]
@@ -193,7 +188,7 @@ async def steer(handle, dice, last):
 
 
 async def test_the_events_of_an_undo_follow_those_of_the_run_and_are_the_same_everywhere(opened, monkeypatch):
-    running, scripts = opened
+    running, _ = opened
     capture = LogCapture()
     monkeypatch.setattr(resources, "_timeline", structlog.wrap_logger(structlog.PrintLogger(), processors=[capture]))
     handle, result = await run(opened, "program")
