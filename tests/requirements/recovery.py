@@ -16,6 +16,12 @@ ROWS = (
         ),
     ),
     row(
+        "effect:kill-remembered",
+        "issue 13",
+        "a worker killed while a decision is being remembered is replaced; the decision is remembered once",
+        in_file("crash/test_remembered.py", "test_a_decision_is_remembered_once_wherever_the_worker_dies"),
+    ),
+    row(
         "effect:sigstop",
         "issue Done 4; design 4.2",
         "a worker stopped before, during or after its send and continued much later sends nothing again",
