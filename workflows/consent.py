@@ -220,7 +220,13 @@ class Consent:
 
         key = _key(group, kind, purpose)
         decided = self.context.agreed_before.pop(key, None) or await self.context.approvals.ask(
-            request, ruling, check_changes, unless, key=key, lines=lambda approval: self._lines(group, approval)
+            request,
+            ruling,
+            check_changes,
+            unless,
+            key=key,
+            lines=lambda approval: self._lines(group, approval),
+            calls={item.index: item.call for item in group},
         )
         if applies(purpose, Stage.RESERVE):
             self.context.state.work.agreed[key] = decided

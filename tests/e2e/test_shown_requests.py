@@ -48,7 +48,7 @@ async def asked(opened, *replies, workflow_id=None, **fields):
     handle = await opened.start(SCRIPTS.task(*replies, **fields), workflow_id)
     (request,) = await pending(handle)
     details = await details_of(handle)
-    lines = [line for line, _ in request_lines(ApprovalRequest.model_validate(request))]
+    lines = [line for line, _ in request_lines(handle.id, ApprovalRequest.model_validate(request))]
     return handle, request, details, lines
 
 
