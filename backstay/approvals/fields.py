@@ -54,7 +54,7 @@ class FormField(NamedTuple):
         return not any(_text(choice.value).strip().lstrip("-").isdecimal() for choice in self.choices)
 
     def line(self) -> str:
-        """Return what is asked in one line: its name, its title and description, what fits, whether it must be given."""
+        """Return what is asked in one line: name, title and description, and what fits."""
         told = [str(self.schema[word]) for word in ("title", "description") if isinstance(self.schema.get(word), str)]
         said = f"{self.name}: {' - '.join(told)}" if told else self.name
         return f"{said} ({self._fits()})"
