@@ -106,7 +106,10 @@ async def test_a_request_says_what_it_is_part_of(opened):
     said = {name: request[name] for name in ("task", "user_id", "session_id", "step", "links")}
 
     assert said == {
-        **{"task": request["task"], "user_id": "ana@x.example", "session_id": "june", "step": 1},
+        "task": request["task"],
+        "user_id": "ana@x.example",
+        "session_id": "june",
+        "step": 1,
         "links": {"page": None, "web_ui": address},
     }
     assert request["task"].startswith("script ")

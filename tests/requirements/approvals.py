@@ -395,7 +395,7 @@ ROWS = (
         in_file("e2e/test_shown_requests.py", "test_a_request_says_what_it_is_part_of"),
     ),
     row(
-        "approval:whole",
+        "approval:rest",
         "issue first hour: approvals that people can read",
         "what a request clips or keeps apart can be read whole",
         in_file("e2e/test_shown_requests.py", "test_what_a_request_does_not_show_can_be_read_whole"),
