@@ -146,7 +146,7 @@ async def test_a_question_is_answered_with_json_and_a_clipped_batch_with_its_dig
     assert f"all of it: backstay show asked {clipped.id}" in short.out
     assert "x" * 3000 not in short.out
     assert f"        body: {'x' * 3000}" in whole.out.splitlines()
-    assert "clipped" not in whole.out
+    assert "characters clipped" not in whole.out
     assert json.loads(as_json.out)["calls"][0]["arguments"]["body"] == "x" * 3000
     assert (unknown.code, f"open requests: {clipped.id}" in unknown.err) == (1, True)
     assert "args_digest: required" in unseen.err

@@ -117,7 +117,7 @@ async def test_a_request_says_what_it_is_part_of(opened):
 
 
 async def test_what_a_request_does_not_show_can_be_read_whole(opened):
-    arguments = {"purpose": "p" * 5000, "notes": ["n\u202e\n" * 400] * 3, "more": "m" * 4000, "last": {"to": IBAN}}
+    arguments = {"purpose": "p" * 5000, "notes": ["n\u202e\n" * 60] * 3, "more": "m" * 3000, "last": {"to": IBAN}}
     handle, request, details, lines = await asked(opened, transfers(arguments))
     run = Backstay(opened.client, task_queue=opened.settings.task_queue).run(handle.id)
     whole = await run.arguments(request["id"])

@@ -113,7 +113,7 @@ async def test_the_list_says_what_each_run_is_without_its_secrets(opened):
     secret = "gh" + "p_" + "k3Jx9QpL2mN8vB5tR7wY4zA6cD1eF0gH2iJ3"
     task = SCRIPTS.task()
     named = f"{task['text']} with {secret} for {'long ' * 100}"
-    handle = await opened.start({"text": f"\n{named}\nsecond line"})
+    handle = await opened.start({"text": f"{named}\nsecond line"})
     await ended(handle)
     (line,) = (await handle.describe()).search_attributes["BackstayTask"]
     assert line.startswith(f"{task['text']} with ⟦secret:")
