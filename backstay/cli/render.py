@@ -11,6 +11,7 @@ from rich.text import Text
 from backstay.approvals.approval import ApprovalRequest, RequestedCall
 from backstay.approvals.fields import form_lines
 from backstay.approvals.layout import BAR, argument_lines
+from backstay.cli.terminal import LINK
 from backstay.effects.compensation import Undone
 from backstay.provenance.source import told_of
 from backstay.rooms import room
@@ -79,7 +80,7 @@ def _context_lines(request: ApprovalRequest) -> Iterator[tuple[str, str]]:
         session = f", session {request.session_id}" if request.session_id else ""
         yield f"  for {request.user_id}{session}, step {request.step}", "dim"
     if request.links.web_ui:
-        yield f"  {request.links.web_ui}", "dim"
+        yield f"  {request.links.web_ui}", LINK
 
 
 def _unseen(call: RequestedCall) -> str:
@@ -131,20 +132,25 @@ def budget_rows(budget: dict[str, Any], usage: dict[str, Any]) -> list[tuple[str
 
 def state_words(status: Status) -> str:
     """Return what a run does and what holds it: one that is paused can wait for people at the same time."""
-    words = [str(status.state)]
-    words += ["paused"] if status.paused is not None and status.state is not State.PAUSED else []
-    words += ["waiting"] if status.pending and status.state is not State.WAITING else []
     why = {
         "paused": f" ({status.paused})" if status.paused else "",
         "waiting": f" for {', '.join(request.id for request in status.pending)}" if status.pending else "",
     }
-    return f"{' and '.join(word + why.get(word, '') for word in words)}, step {status.step}"
+    return f"{' and '.join(word + why.get(word, '') for word in _states(status))}, step {status.step}"
+
+
+def _states(status: Status) -> list[str]:
+    words = [str(status.state)]
+    words += ["paused"] if status.paused is not None and status.state is not State.PAUSED else []
+    words += ["waiting"] if status.pending and status.state is not State.WAITING else []
+    return words
 
 
 def live_panel(status: Status | None, budget: dict[str, Any]) -> Table:
     """Return the panel below the events: state and budget bars."""
     table = Table.grid(padding=(0, 1))
-    row: list[Any] = [Text("starting" if status is None else state_words(status), style="bold cyan")]
+    doing = "starting" if status is None else f"{' and '.join(_states(status))}, step {status.step}"
+    row: list[Any] = [Text(doing, style="bold cyan")]
     if status is not None and budget:
         for name, used, allowed, text in budget_rows(budget, status.usage):
             bar = ProgressBar(total=allowed or 1, completed=min(used, allowed or 1) if allowed else 0, width=12)

@@ -21,6 +21,8 @@ _LINE = 20_000
 _LONGEST = 10_000_000
 """Longer than any argument, for what is printed whole."""
 _GOES_ON = "┆"
+LINK = "underline"
+"""The style of an address of our own making, which stays in one piece so that it can be followed."""
 
 
 class Terminal:
@@ -47,7 +49,7 @@ class Terminal:
         """
         width = self.console.width if self.console.is_terminal else None
         for line, style in lines:
-            for part in _wrapped(one_line(line, _LINE), width):
+            for part in _wrapped(one_line(line, _LINE), None if style == LINK else width):
                 self.console.print(Text(part, style=style), soft_wrap=True)
 
     def wrapped(self, line: str) -> list[str]:
