@@ -87,6 +87,7 @@ SEARCH_ATTRIBUTES = {
     "BackstayUser": IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD,
     "BackstayPending": IndexedValueType.INDEXED_VALUE_TYPE_INT,
     "BackstayCostUsd": IndexedValueType.INDEXED_VALUE_TYPE_DOUBLE,
+    "BackstayTask": IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD,
 }
 DRAIN = timedelta(seconds=35)
 """Longer than the request deadline, so that what was sent is also settled."""
@@ -334,14 +335,17 @@ async def missing_search_attributes(client: Client) -> "dict[str, IndexedValueTy
     return {name: kind for name, kind in SEARCH_ATTRIBUTES.items() if name not in known.custom_attributes}
 
 
-async def register_search_attributes(client: Client) -> bool:
-    """Register our search attributes where that is allowed; return whether the namespace knows them."""
+async def register_search_attributes(client: Client) -> frozenset[str]:
+    """Register our search attributes where that is allowed; return those that the namespace knows."""
+    known = frozenset[str]()
     with contextlib.suppress(RPCError):
-        if missing := await missing_search_attributes(client):
+        missing = await missing_search_attributes(client)
+        known = frozenset(SEARCH_ATTRIBUTES.keys() - missing.keys())
+        if missing:
             ask = AddSearchAttributesRequest(namespace=client.namespace, search_attributes=missing)
             await client.operator_service.add_search_attributes(ask)
-        return True
-    return False
+        return frozenset(SEARCH_ATTRIBUTES)
+    return known
 
 
 async def serve(role: Role) -> int:

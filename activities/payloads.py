@@ -87,6 +87,18 @@ class Payloads:
             raise ArgumentsInvalid(f"no stored result {ref}; use the ref of an earlier answer") from error
         return await self.shown(run, ref)
 
+    async def named_by_a_person(self, run: str, ref: str) -> Any:
+        """Return the shown form of a record, or a long text of an argument, which a request only refers to."""
+        try:
+            stored = await self.blobs.of(run).get_json(ref)
+        except Missing:
+            stored = None
+        match stored:
+            case {"leaf": str(text)} if len(stored) == 1:
+                return text
+            case _:
+                return await self.named_by_a_model(run, ref)
+
     async def shown(self, run: str, ref: str) -> Any:
         """Return the full shown form of a record."""
         record = await self.record(run, ref)

@@ -72,7 +72,7 @@ class Resources:
     redactor: Redactor
     model: openai.AsyncOpenAI
     temporal: Client
-    search_attributes: bool
+    search_attributes: frozenset[str]
     find_sandbox: Callable[[], Awaitable[str]]
     """Returns the queue of the sandbox role when a worker polls it."""
     workspaces: WorkspaceClient

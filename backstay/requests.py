@@ -112,7 +112,7 @@ class ReadPage(OfRun):
 
 
 class CheckCall(OfRun):
-    """Resolve and validate one call that did not come from the model: a plan step, or modified arguments."""
+    """Resolve and validate what did not come from the model: a plan step, modified arguments, an answer to a tool."""
 
     tool: str
     arguments: dict[str, Any] = Field(default_factory=dict)
@@ -120,6 +120,9 @@ class CheckCall(OfRun):
     """False when references to later results remain, so that only the known part can be validated."""
     results: dict[int, str] = Field(default_factory=dict)
     """Stored results by plan step: references are resolved, and it is said where what they bring came from."""
+    question: str = ""
+    """Ref of the sealed question that the tool asked; then only the reply is checked, against that question."""
+    reply: Any = None
 
 
 class PreviewedCall(Frozen):

@@ -30,6 +30,12 @@ class Opened(Frozen):
     """What to keep back for one closing summary."""
     search_attributes: bool = False
     """Whether the namespace knows our search attributes."""
+    task_line: str = ""
+    """The first line of the task, without secrets."""
+    task_searchable: bool = False
+    """Whether that line may stand in a search attribute, which is never encrypted."""
+    web_ui: str = ""
+    """Where people find Temporal's Web UI; empty when nobody said."""
     settle_after_s: float = 5
     deadline_s: float = 30
     """How long a tool may take to answer, unless a plan step says otherwise."""

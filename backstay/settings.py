@@ -82,6 +82,13 @@ def _web_address(address: str) -> str:
     return address
 
 
+def _open_address(address: str) -> str:
+    """Return the address for links, without a slash at its end; everybody who may decide sees it."""
+    if "@" in urlsplit(_web_address(address)).netloc:
+        raise ValueError("holds a name or a password, which people would see in links; leave it out")
+    return address.rstrip("/")
+
+
 def _web_addresses(addresses: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
     for address in addresses:
         _web_address(address.get_secret_value())
@@ -184,6 +191,8 @@ class Settings(BaseSettings):
     """How long after its deadline an effect of unknown outcome is checked."""
     request_deadline_seconds: float = Field(default=30, gt=0, le=600, allow_inf_nan=False)
     system_role: Literal["system", "developer"] = "system"
+    web_ui_url: Annotated[Text, AfterValidator(lambda url: url and _open_address(url))] = None
+    """Where people find Temporal's Web UI."""
     task_queue: str = Field(default="backstay", min_length=1, max_length=200)
 
     _environment: Mapping[str, str] = PrivateAttr(default_factory=lambda: environment(None))

@@ -12,7 +12,10 @@ MASKED = (
 )
 """What people are told once about a request with masked values."""
 _MASKS = ("⟦secret:", "[REDACTED:")  # as backstay.redaction writes them
-_MORE = "…"
+CLIPPED = "…"
+"""Stands where something is left out."""
+LINE_BREAK = "⏎"
+_OWN_SIGN = "<U+23CE>"
 _DEEPEST = 20
 _MARKDOWN = frozenset("\\`*_{}[]()<>#|~&!")
 _AT_THE_START = frozenset("-+=0123456789")
@@ -45,8 +48,8 @@ def shown_line(text: str, limit: int) -> tuple[str, int]:
     line, taken = _fill(text, limit)
     if taken == len(text):
         return line, 0
-    line, taken = _fill(text, max(limit - len(_MORE), 0))
-    return (line + _MORE)[:limit], len(text) - taken
+    line, taken = _fill(text, max(limit - len(CLIPPED), 0))
+    return (line + CLIPPED)[:limit], len(text) - taken
 
 
 def message_line(text: str, limit: int = 500) -> str:
@@ -176,7 +179,7 @@ class _View:
             name = _unique(self._text(str(key)), shown)
             shown[name] = self.value(item, depth + 1)
         if (more := len(items) - len(shown)) > 0:
-            shown[_unique(_MORE, shown)] = f"{more} more"
+            shown[_unique(CLIPPED, shown)] = f"{more} more"
             self.left_out = more if depth == 0 else self.left_out
         return shown
 
@@ -189,14 +192,14 @@ class _View:
             self.left -= 1
             shown.append(self.value(item, depth + 1))
         if len(shown) < len(items):
-            shown.append(f"{_MORE} {len(items) - len(shown)} more")
+            shown.append(f"{CLIPPED} {len(items) - len(shown)} more")
         return shown
 
     def value(self, item: Any, depth: int) -> Any:
         match item:
             case dict() | list() | tuple() if depth > _DEEPEST:
                 self.hidden += max(_weight(item), 1)
-                return _MORE
+                return CLIPPED
             case dict():
                 return self.mapping(item, depth)
             case list() | tuple():
@@ -213,7 +216,8 @@ class _View:
                 return self._text(item if isinstance(item, str) else str(type(item).__name__))
 
     def _text(self, text: str) -> str:
-        line, hidden = shown_line(text, max(self.left, 1))
+        # So that people can be shown lines, the sign of a line break stands for nothing else.
+        line, hidden = shown_line(text.replace(LINE_BREAK, _OWN_SIGN), max(self.left, 1))
         self.left -= max(len(line), 1)
         self.hidden += hidden
         return line
@@ -233,7 +237,7 @@ def _fill(text: str, limit: int) -> tuple[str, int]:
     room, at = limit, 0
     while at < len(text):
         step = 2 if text.startswith("\r\n", at) else 1
-        sign = "⏎" if step == 2 or text[at] == "\n" else _code(text[at]) if at in marked else _sign(text[at])
+        sign = LINE_BREAK if step == 2 or text[at] == "\n" else _code(text[at]) if at in marked else _sign(text[at])
         if len(sign) > room:
             break
         shown.append(sign)

@@ -27,6 +27,7 @@ KEYS = [
     SearchAttributeKey.for_keyword("BackstayUser"),
     SearchAttributeKey.for_int("BackstayPending"),
     SearchAttributeKey.for_float("BackstayCostUsd"),
+    SearchAttributeKey.for_keyword("BackstayTask"),
 ]
 
 

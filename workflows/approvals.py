@@ -1,28 +1,36 @@
 """Hold the requests that wait for people."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
+from urllib.parse import quote
 
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 from backstay import calls, errors
 from backstay.approvals import deciding
-from backstay.approvals.approval import Approval, ApprovalRequest, CallVerdict, RequestKind, Verdict
+from backstay.approvals.approval import Approval, ApprovalRequest, CallVerdict, Links, RequestKind, Verdict
 from backstay.authority import Authority
-from backstay.canonical import digest_of
+from backstay.canonical import canonical, digest_of
 from backstay.policies.accepted import AcceptedLine
 from backstay.policies.ruling import Ruling
 from backstay.shown import one_line
+from backstay.tools.tool import ToolCall
 from workflows.activity_calls import ActivityCalls, Stopped
 from workflows.state import RunState
 from workflows.work import Decided, OpenRequest
 
 EXPIRED = "expired"
 NOBODY_ACCEPTS = "policy.yaml does not let this person accept lines; an operator can, with `backstay policy accept`"
+WHOLE_CHARACTERS = 30_000
+"""How much of whole arguments one answer holds; every query answer must stay under 128 KiB."""
+BESIDE_THE_DIGEST = {"may_remember", "task", "user_id", "session_id", "step", "links"}
+"""What the digest of a request leaves out: it follows from the rule, or from the run, which a proof names too."""
+ANSWERS_CHECKED = "answers-checked"
+"""Since this change an answer to a tool's server is checked before it is accepted."""
 ONE_AUTHORITY = "one-authority"
 """Since this change every update, signal, request, undo and cancellation obeys the policy's rules about people."""
 
@@ -43,6 +51,8 @@ def _repeated(approval: Approval, answer: dict[str, Any]) -> dict[str, Any]:
 Lines = Callable[[Approval], tuple[AcceptedLine, ...]]
 """Returns what a decision is to be remembered by; raises DecisionRefused."""
 Check = Callable[[dict[int, CallVerdict]], Awaitable[dict[int, CallVerdict]]]
+CheckAnswer = Callable[[Any], Awaitable[None]]
+"""Raises DecisionInvalid for an answer that does not fit."""
 
 
 def never() -> bool:
@@ -63,6 +73,9 @@ class Pending:
     lines: Lines | None = None
     unless: Callable[[], bool] = never
     """Whether it is no longer needed."""
+    calls: Mapping[int, ToolCall] = field(default_factory=dict)
+    """The calls that it is about, whole."""
+    check_answer: CheckAnswer | None = None
     decided: Decided | None = None
 
 
@@ -98,6 +111,8 @@ class Approvals:
         *,
         key: str,
         lines: Lines | None = None,
+        calls: Mapping[int, ToolCall] | None = None,
+        check_answer: CheckAnswer | None = None,
     ) -> Decided:
         """Open a request and wait until people decide or it expires; that may take days.
 
@@ -113,6 +128,7 @@ class Approvals:
             self.changed()
             announcing = self._announce(pending.request)
         pending.asked, pending.check_changes, pending.unless, pending.lines = True, check_changes, unless, lines
+        pending.calls, pending.check_answer = calls or {}, check_answer
         request_id = pending.request.id
         try:
             with self.activities.stopwatch.waiting():
@@ -124,6 +140,18 @@ class Approvals:
                 announcing.cancel()
         self.state.closed[request_id] = EXPIRED if decided.verdict is None else f"{decided.verdict} by {decided.by}"
         return decided
+
+    def whole_call(self, asked: dict[str, Any]) -> dict[str, Any] | None:
+        """Return a part of the JSON of a call's arguments, all of them; None where no such call waits."""
+        pending = self.pending.get(str(asked.get("id")))
+        index, offset = asked.get("index", 0), asked.get("offset", 0)
+        if pending is None or not isinstance(index, int) or index not in pending.calls:
+            return None
+        text = canonical(pending.calls[index].arguments)
+        offset = offset if isinstance(offset, int) and offset >= 0 else 0
+        part = text[offset : offset + WHOLE_CHARACTERS]
+        more = offset + len(part) < len(text)
+        return {"text": part, "next": offset + len(part) if more else None}
 
     def open_requests(self) -> tuple[OpenRequest, ...]:
         """Return the open requests as the next execution needs them."""
@@ -156,6 +184,7 @@ class Approvals:
             "created_at": now.isoformat(timespec="seconds"),
             "cost_so_far": round(self.state.ledger.spent / 1e6, 6),
             "reason": one_line(request.reason, 500),
+            **self._of_run(),
         }
         if len(request.calls) == 1 and not request.args_digest:
             update["args_digest"] = request.calls[0].args_digest
@@ -170,10 +199,22 @@ class Approvals:
             if ruling.timeout_s is not None:
                 update["expires_at"] = (now + timedelta(seconds=ruling.timeout_s)).isoformat(timespec="seconds")
         request = request.model_copy(update=update)
-        # What may be remembered is the same as what asks, which the rule says.
-        digest = digest_of(request.model_dump(mode="json", by_alias=True, exclude={"may_remember"}))
+        digest = digest_of(request.model_dump(mode="json", by_alias=True, exclude=BESIDE_THE_DIGEST))
         self.state.keep_digest(request.id, digest)
         return request.model_copy(update={"digest": digest})
+
+    def _of_run(self) -> dict[str, Any]:
+        """Return what a request says of its run."""
+        info, task, opened = workflow.info(), self.state.task, self.state.opened
+        run = "/".join(quote(name, safe="") for name in (info.workflow_id, info.run_id))
+        web_ui = f"{opened.web_ui}/namespaces/{quote(info.namespace, safe='')}/workflows/{run}"
+        return {
+            "task": opened.task_line,
+            "user_id": one_line(task.user_id, 200),
+            "session_id": None if task.session_id is None else one_line(task.session_id, 200),
+            "step": self.state.usage.steps,
+            "links": Links(web_ui=web_ui if opened.web_ui else None),
+        }
 
     async def _wait(self, pending: Pending, ruling: Ruling | None) -> Decided:
         whole = None if ruling is None or ruling.timeout_s is None else timedelta(seconds=ruling.timeout_s)
@@ -269,6 +310,7 @@ class Approvals:
         answer = await self.answered(sender, event_id, update, data, refuse, by_sender=by_sender)
         if answer is None:
             changes = await self._checked_changes(approval)
+            await self._check_answer(approval)
             lines = await self._lines(approval)
             # The same event can arrive twice at once; then the other one may have been handled first.
             answer = self.state.answer_to(sender, event_id)
@@ -342,6 +384,16 @@ class Approvals:
         pending = self.pending[approval.request_id]
         await workflow.wait_condition(lambda: pending.asked or approval.request_id not in self.pending)
         return named if pending.check_changes is None else await pending.check_changes(named)
+
+    async def _check_answer(self, approval: Approval) -> None:
+        """Raise DecisionInvalid for an answer that does not fit what the tool's server asks."""
+        pending = self.pending[approval.request_id]
+        if approval.verdict is not Verdict.ANSWER or pending.request.kind is not RequestKind.ELICITATION:
+            return
+        if workflow.patched(ANSWERS_CHECKED):
+            await workflow.wait_condition(lambda: pending.asked or approval.request_id not in self.pending)
+            if pending.check_answer is not None:
+                await pending.check_answer(approval.answer)
 
     async def _lines(self, approval: Approval) -> tuple[AcceptedLine, ...]:
         if not approval.remember:

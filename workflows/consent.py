@@ -199,17 +199,7 @@ class Consent:
             shown_call(item.call, item.index, most, diffs.get(item.index), item.repeats or None) for item in group
         )
         by_index = {item.index: item for item in group}
-        request = ApprovalRequest(
-            kind=kind,
-            question=_question(group, kind, purpose),
-            calls=shown,
-            options=WHOLE_DECISIONS if purpose is Purpose.UNDO or kind is RequestKind.PROGRAM else DECISIONS,
-            reason="; ".join(dict.fromkeys(item.call.reason for item in group if item.call.reason)),
-            args_digest=digest_of(
-                group[0].call.arguments if len(group) == 1 else [item.call.arguments for item in group]
-            ),
-            may_remember=self._may_remember(group),
-        )
+        request = self._request(group, shown, purpose, kind)
         ruling = reduce(stricter, (item.ruling for item in group))
 
         async def check_changes(named: dict[int, CallVerdict]) -> dict[int, CallVerdict]:
@@ -220,7 +210,13 @@ class Consent:
 
         key = _key(group, kind, purpose)
         decided = self.context.agreed_before.pop(key, None) or await self.context.approvals.ask(
-            request, ruling, check_changes, unless, key=key, lines=lambda approval: self._lines(group, approval)
+            request,
+            ruling,
+            check_changes,
+            unless,
+            key=key,
+            lines=lambda approval: self._lines(group, approval),
+            calls={item.index: item.call for item in group},
         )
         if applies(purpose, Stage.RESERVE):
             self.context.state.work.agreed[key] = decided
@@ -229,6 +225,21 @@ class Consent:
         if decided.stop:
             raise rejected(decided)
         return {item.index: _outcome(item, decided) for item in group}
+
+    def _request(
+        self, group: list[Ruled], shown: tuple[RequestedCall, ...], purpose: Purpose, kind: RequestKind
+    ) -> ApprovalRequest:
+        return ApprovalRequest(
+            kind=kind,
+            question=_question(group, kind, purpose),
+            calls=shown,
+            options=WHOLE_DECISIONS if purpose is Purpose.UNDO or kind is RequestKind.PROGRAM else DECISIONS,
+            reason="; ".join(dict.fromkeys(item.call.reason for item in group if item.call.reason)),
+            args_digest=digest_of(
+                group[0].call.arguments if len(group) == 1 else [item.call.arguments for item in group]
+            ),
+            may_remember=self._may_remember(group),
+        )
 
     def _may_remember(self, group: list[Ruled]) -> tuple[Remember, ...]:
         if not any(item.by_default for item in group):

@@ -91,6 +91,7 @@ class Handlers:
             workflow_id=workflow.info().workflow_id,
             run_id=workflow.info().first_execution_run_id,
             refused=state.refused,
+            paused=None if state.paused is None else one_line(state.paused, 500),
             state=State.WAITING if self.context.approvals.pending and state.state is not State.PAUSED else state.state,
             step=state.usage.steps,
             pending=self.context.approvals.requests,
@@ -122,6 +123,12 @@ class Handlers:
         """Return the open requests."""
         self._known_state()
         return [request.plain() for request in self.context.approvals.requests]
+
+    @workflow.query(description='A call that waits for people, whole: {"id": "r1", "index": 0, "offset": 0}')
+    def request(self, ask: Any = None) -> dict[str, Any] | None:
+        """Return a part of the arguments' JSON, or None."""
+        self._known_state()
+        return self.context.approvals.whole_call(ask if isinstance(ask, dict) else {})
 
     @workflow.query(description="Limits, what is used, what is reserved")
     def budget(self) -> dict[str, Any]:

@@ -16,8 +16,9 @@ from backstay.task.context import ContextItem
 from backstay.task.event import EventDraft
 from backstay.task.status import State
 from backstay.task.task import Task
+from backstay.tools.tool import ToolCall
 from workflows.activity_calls import ActivityCalls, Stopped
-from workflows.approvals import Approvals, never
+from workflows.approvals import Approvals, CheckAnswer, never
 from workflows.calls_in_flight import BatchInFlight
 from workflows.state import RunState
 from workflows.stopwatch import Stopwatch
@@ -142,10 +143,13 @@ class RunContext:
         authority: Authority | None = None,
         unless: Callable[[], bool] = never,
         key: str,
+        whole: ToolCall | None = None,
+        check_answer: CheckAnswer | None = None,
         **more: Any,
     ) -> Decided:
         """Ask people something and wait until they decide, or until `unless` makes the question needless.
 
+        `whole` is the call that it shows, and `check_answer` raises DecisionInvalid for an answer that does not fit.
         `ruling` says who may decide and until when; where no rule asked, `authority` says who may. `key` says what it
         is about, for when the run continues as a new execution meanwhile.
         """
@@ -154,7 +158,14 @@ class RunContext:
         if authority is not None and authority.restricts and self.approvals.restricted:
             request = request.model_copy(update=dict(authority))
         with self.doing(State.WAITING):
-            return await self.approvals.ask(request, ruling, unless=unless, key=key)
+            return await self.approvals.ask(
+                request,
+                ruling,
+                unless=unless,
+                key=key,
+                calls={} if whole is None else {0: whole},
+                check_answer=check_answer,
+            )
 
     async def afford(self, refusal: Callable[[], str | None]) -> None:
         """Go on only when nothing is refused; where the task says so, ask for more.

@@ -9,6 +9,7 @@ from typing import Any
 from temporalio import workflow
 
 from backstay import calls, errors
+from backstay.approvals import deciding
 from backstay.approvals.approval import RequestKind, Verdict
 from backstay.canonical import canonical, digest_of
 from backstay.effects.compensation import Compensation
@@ -245,6 +246,15 @@ class ToolCalls:
 
     async def _ask(self, call: ToolCall, question: Elicitation, result: ToolResult) -> Decided:
         ruling = ruling_of(self.context.state.opened.policy, call)
+
+        async def check_answer(answer: Any) -> None:
+            ask = calls.CheckCall(tool=call.tool.name, question=question.sealed, reply=answer)
+            checked = await self.context.activities.execute_in_handler(
+                calls.check_call, ask, summary=f"check the answer for {one_line(call.tool.name, 80)}"
+            )
+            if checked.error is not None:
+                raise deciding.DecisionInvalid(checked.error)
+
         return await self.context.ask(
             RequestKind.ELICITATION,
             _words(call, question, result),
@@ -254,6 +264,8 @@ class ToolCalls:
             # Whoever had to decide about the call answers for it, too; without such a rule it never expires.
             ruling=ruling.model_copy(update=self._quorum()) if ruling.verdict == "ask" else None,
             key=f"elicitation {call.id} {question.sealed}",
+            whole=call,
+            check_answer=check_answer,
             calls=(shown_call(call),),
             schema=question.form,
         )

@@ -101,7 +101,10 @@ class UndoRun(Handlers):
         )
         state.run = loaded.run
         state.task = state.task.model_copy(update={"user_id": loaded.user_id or "singleton"})
-        state.opened = loaded.opened or calls.NOT_OPENED
+        state.opened = opened = loaded.opened or calls.NOT_OPENED
+        if opened.task_line:
+            line = one_line(f"undo {self.ask.workflow_id}: {opened.task_line}", 200)
+            state.opened = opened.model_copy(update={"task_line": line})
         # The events of the run itself stay as they are.
         state.first_event = state.next_event = loaded.last_event + 1
         stack = _stack(loaded, self.ask.to_step)

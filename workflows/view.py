@@ -9,6 +9,8 @@ from temporalio import workflow
 from temporalio.common import SearchAttributeKey, SearchAttributeUpdate
 
 from backstay.approvals.approval import ApprovalRequest, RequestedCall
+from backstay.approvals.fields import form_lines
+from backstay.approvals.layout import argument_lines
 from backstay.budgets.budget import MICRO
 from backstay.provenance.source import told_of
 from backstay.shown import MASKED, clipped_words, kept_bytes, markdown_code, markdown_line, shell_words, unseen_words
@@ -19,10 +21,14 @@ STATE = SearchAttributeKey.for_keyword("BackstayState")
 USER = SearchAttributeKey.for_keyword("BackstayUser")
 PENDING = SearchAttributeKey.for_int("BackstayPending")
 COST = SearchAttributeKey.for_float("BackstayCostUsd")
+TASK = SearchAttributeKey.for_keyword("BackstayTask")
 CLIP_BYTES = 200
 PAGE_CHARACTERS = 24_000
 """How much of all arguments the details show; they are the answer of a query, which must stay under 128 KiB."""
 QUESTION_CHARACTERS = 4000
+_LINE_CHARACTERS = 16
+"""What a further line of an argument takes besides its text."""
+_SPACE = "\u00a0"
 _LONGEST_SIGN = len("<U+10FFFF>")
 
 
@@ -67,40 +73,41 @@ class _Page:
     def request(self, request: ApprovalRequest) -> str:
         lines = [f"### {request.id}: {markdown_line(request.question, QUESTION_CHARACTERS)}", ""]
         lines += ["```", *commands(self.workflow_id, request), "```", "", f"Rule: {markdown_line(request.rule)}", ""]
-        lines += self._calls(request.calls)
+        lines += self._calls(request)
         if request.answer_schema is not None:
-            lines += ["", f"The answer's form: {self._form(request.answer_schema)}"]
+            lines += ["", f"The answer's form:{self._form(request)}"]
         if request.masked:
             lines += ["", markdown_line(MASKED)]
         if request.reason:
             lines += ["", f"The model says: {markdown_line(request.reason)}"]
         return "\n".join(lines)
 
-    def _calls(self, calls: Sequence[RequestedCall]) -> list[str]:
+    def _calls(self, request: ApprovalRequest) -> list[str]:
         lines: list[str] = []
-        for at, call in enumerate(calls):
+        for at, call in enumerate(request.calls):
             if self.left < 0:
-                return [*lines, self._rest(calls[at:])]
-            lines += self._call(call)
+                return [*lines, self._rest(request.calls[at:])]
+            lines += self._call(call, request.id)
         return lines
 
-    def _call(self, call: RequestedCall) -> list[str]:
+    def _call(self, call: RequestedCall, request_id: str) -> list[str]:
         how = f"undo: {markdown_line(call.undo_how)}" if call.undo_how else "cannot be undone"
         lines = [f"- **{markdown_line(call.tool)}** ({how})"]
         lines += [f"    - **Repeated: {markdown_line(call.repeats)}**"] if call.repeats else []
         hidden, clipped = call.left_out, call.clipped
         for name, value in call.arguments.items():
-            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            if self._fits(name, text):
+            head, *rest = argument_lines(name, value)
+            if self._fits(head, *rest):
                 where = told_of(call.sources, name)
-                lines.append(f"    - {_whole(name)}: {_whole(text)}{f' ({markdown_line(where)})' if where else ''}")
+                lines.append(f"    - {_whole(head)}{f' ({markdown_line(where)})' if where else ''}{_lines(rest)}")
             else:
+                text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
                 hidden, clipped = hidden + 1, clipped + len(name) + len(text)
         diff = (call.diff or "").splitlines()
         shown = [line for line in diff if self._fits(line)]
         lines += [f"    - {_whole(line)}" for line in shown]
         said = unseen_words(hidden, call.count, clipped, kept_bytes(call.arguments), len(diff) - len(shown))
-        return [*lines, f"    - **{said}**{self._elsewhere}"] if said else lines
+        return [*lines, f"    - **{said}**; all of it: {self._all_of(request_id)}"] if said else lines
 
     def _rest(self, calls: Sequence[RequestedCall]) -> str:
         """Count calls of which nothing is shown."""
@@ -113,13 +120,20 @@ class _Page:
         said = unseen_words(hidden, hidden, texts, sum(kept_bytes(call.arguments) for call in calls), lines)
         return f"- **{len(calls)} more calls not shown**: {named}{more}; {said}{self._elsewhere}"
 
-    def _form(self, schema: dict[str, Any]) -> str:
-        text = json.dumps(schema, ensure_ascii=False)
-        return _whole(text) if self._fits(text) else f"not shown, {clipped_words(len(text))}{self._elsewhere}"
+    def _form(self, request: ApprovalRequest) -> str:
+        schema = request.answer_schema or {}
+        if self._fits(*(rows := list(form_lines(schema)))):
+            return "\n" + "".join(f"\n- {_whole(row)}" for row in rows)
+        size = len(json.dumps(schema, ensure_ascii=False))
+        return f" not shown, {clipped_words(size)}; all of it: {self._all_of(request.id)}"
+
+    def _all_of(self, request_id: str) -> str:
+        """Return the command that shows a request with nothing left out."""
+        return markdown_code(f"backstay show {shell_words(self.workflow_id, request_id)}")
 
     def _fits(self, *texts: str) -> bool:
         """Take room for these texts; once something did not fit nothing does, so that there are no gaps."""
-        self.left -= sum(len(text) + 1 for text in texts)
+        self.left -= sum(len(text) + 1 for text in texts) + _LINE_CHARACTERS * (len(texts) - 1)
         return self.left >= 0
 
     @property
@@ -131,6 +145,11 @@ class _Page:
 def _whole(text: str) -> str:
     """Return a text, which is limited already, as one line of Markdown that leaves nothing out."""
     return markdown_line(text, _LONGEST_SIGN * len(text))
+
+
+def _lines(rest: Sequence[str]) -> str:
+    """Return further lines of an item of a list, each on a line of its own and with its spaces."""
+    return "".join(f"  \n      {_whole(line).replace('  ', f' {_SPACE}')}" for line in rest)
 
 
 def commands(workflow_id: str, request: ApprovalRequest) -> list[str]:
@@ -181,6 +200,8 @@ class SearchAttributes:
         updates: list[SearchAttributeUpdate[Any]] = []
         if self.shown is None:
             updates.append(USER.value_set(clipped(state.task.user_id)))
+            # An older worker opened the run without the line, and the command to set it is not in its history.
+            updates += [TASK.value_set(clipped(state.opened.task_line))] if state.opened.task_searchable else []
         if now != self.shown:
             updates += [STATE.value_set(now[0]), PENDING.value_set(now[1])]
         spent = state.ledger.spent

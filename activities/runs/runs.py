@@ -31,6 +31,10 @@ from backstay.task.task import Task
 
 FIRST_REQUEST_BYTES = 40_000
 """Room for the functions of a first search; an estimate, which the first refusal corrects."""
+_TASK_LINE = 200
+_SEARCHED = frozenset({"BackstayState", "BackstayUser", "BackstayPending", "BackstayCostUsd"})
+"""All of these must be registered, or none is set."""
+_TASK = "BackstayTask"
 _log = structlog.get_logger("backstay.runs")
 
 
@@ -68,12 +72,13 @@ class Runs(Activities):
             finalize_micro=0
             if price is None
             else price.worst(int(CLOSING_TOKENS * BYTES_PER_TOKEN) + 2000, CLOSING_OUTPUT),
-            search_attributes=self.resources.search_attributes,
+            search_attributes=self.resources.search_attributes >= _SEARCHED,
             settle_after_s=self.settings.settle_after_seconds,
             deadline_s=self.settings.request_deadline_seconds,
             transient_s=self.transient_s,
             wait_notices=bool(self.settings.notify_urls),
         )
+        more |= await self._told_to_people(ask)
         opened = opened.model_copy(update={name: value for name, value in more.items() if value})
         if task.workspace is not None:
             opened = opened.model_copy(update={"workspace": task.workspace, "builtin": builtin})
@@ -83,6 +88,21 @@ class Runs(Activities):
             opened = opened.model_copy(update={"sandbox_queue": queue})
         await self._remember(ask, opened)
         return opened
+
+    async def _told_to_people(self, ask: calls.OpenRun) -> dict[str, Any]:
+        """Return the line that says what the run is, where it may stand, and where people find the run."""
+        lines = (await self._shown_text(ask.run, ask.task)).split("\n")
+        first = next((line for line in map(str.strip, lines) if line), "")
+        return {
+            "task_line": one_line(first, _TASK_LINE),
+            "task_searchable": _SEARCHED | {_TASK} <= self.resources.search_attributes
+            and not self.settings.encryption_keys,
+            "web_ui": self.settings.web_ui_url or "",
+        }
+
+    async def _shown_text(self, run: str, task: Task) -> str:
+        text = task.text or (task.plan.title if task.plan else "") or "plan"
+        return str((await self.records.show(run, text, "task")).payload)
 
     async def _output_schema(self, ask: calls.OpenRun) -> str:
         """Keep the schema of the value that the task wants; raises TaskInvalid for one that cannot be used."""
@@ -160,13 +180,13 @@ class Runs(Activities):
 
     async def _remember(self, ask: calls.OpenRun, opened: calls.Opened) -> None:
         workflow_id, _, _ = ask.run.rpartition("/")
-        text = await self.records.show(ask.run, ask.task.text or "plan", "task")
+        text = await self._shown_text(ask.run, ask.task)
         await self.store.runs.opened(
             run=ask.run,
             workflow_id=workflow_id,
             workflow_run_id=ask.workflow_run_id,
             user_id=ask.task.user_id,
-            text=one_line(str(text.payload), 500),
+            text=one_line(text, 500),
             opened=opened.model_dump(mode="json", exclude_unset=True),
             store=opened.store,
         )

@@ -6,7 +6,7 @@ from typing import Any
 
 from activities.records import Records
 from backstay.errors import ArgumentsInvalid
-from backstay.requests import CallTool
+from backstay.requests import CallTool, CheckCall
 from backstay.shown import one_line
 from backstay.tools.tool import Elicitation
 from toolbox.providers.elicitation import InputRequired, InputResponse, input_required_of
@@ -39,7 +39,7 @@ class Elicitations:
             said=None if shown["said"] is None else one_line(shown["said"], _LINE),
         )
 
-    async def reply(self, ask: CallTool) -> InputResponse | None:
+    async def reply(self, ask: CallTool | CheckCall) -> InputResponse | None:
         """Return the answer to send with a call; raises ArgumentsInvalid when it does not fit the question."""
         if not ask.question:
             return None

@@ -86,7 +86,7 @@ class Searches(Activities):
             row.require_not_pruned()
             run = row.run
         if reading.ref is not None:
-            value = _at(await self.records.named_by_a_model(run, reading.ref), reading.path)
+            value = _at(await self.records.named_by_a_person(run, reading.ref), reading.path)
             return await apart(value, lambda: page_of(value, reading))
         events = await self.store.events.of_run(run, after=reading.after or 0, limit=MOST_EVENTS)
         return page_of_events(events, await self.store.events.last(run, below=FIRST_LATE), reading)

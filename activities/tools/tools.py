@@ -71,6 +71,9 @@ class Tools(Activities):
         """Resolve and validate one call before it is ruled on."""
         await self.begin(ask)
         try:
+            if ask.question:
+                await self.elicitations.reply(ask)
+                return calls.CheckedCall()
             catalog, definition = await self._callable(ask, ask.tool)
             whole = await self.arguments.whole(ask.run, ask.arguments)
             if ask.results:

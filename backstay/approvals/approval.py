@@ -64,6 +64,15 @@ class RequestedCall(Frozen):
         return len(self.arguments) + max(self.left_out - 1, 0)
 
 
+class Links(Frozen):
+    """Say where a person finds a request and its run."""
+
+    page: str | None = None
+    """None until there is a page of approvals."""
+    web_ui: str | None = None
+    """The run in Temporal's Web UI; None where nobody said where that is."""
+
+
 class ApprovalRequest(Frozen):
     """Ask people something; the engine's facts are apart from what the model says."""
 
@@ -71,6 +80,12 @@ class ApprovalRequest(Frozen):
     """Given when the request is opened."""
     kind: RequestKind
     question: str
+    task: str = ""
+    """The first line of the task, redacted; empty for runs of older versions."""
+    user_id: str = ""
+    session_id: str | None = None
+    step: int = 0
+    links: Links = Links()
     calls: tuple[RequestedCall, ...] = ()
     answer_schema: dict[str, Any] | None = Field(default=None, alias="schema")
     options: tuple[str, ...] = ()

@@ -4,6 +4,8 @@ from typing import Any, Literal
 
 from backstay.approvals.deciding import DecisionInvalid
 from backstay.approvals.proof import LONGEST_LIFE, START
+from backstay.cli.asking.form import answer_from
+from backstay.cli.asking.prompt import json_or_text
 from backstay.cli.flags import (
     ArgsDigest,
     By,
@@ -16,9 +18,8 @@ from backstay.cli.flags import (
     duration,
     json_object,
 )
-from backstay.cli.prompt import json_or_text
 from backstay.cli.render import remembered_lines
-from backstay.cli.session import account_name, find, require_store, session, silence_logs
+from backstay.cli.session import account_name, find, open_request, require_store, session, silence_logs
 from backstay.cli.terminal import Terminal
 from backstay.errors import SettingsInvalid
 from backstay.settings import Settings
@@ -82,6 +83,7 @@ async def answer(
     request: Request,
     *,
     answer: str | None = None,
+    field: list[str] | None = None,
     verdict: Literal["happened", "did_not_happen", "retry"] | None = None,
     by: By = None,
     args_digest: ArgsDigest = None,
@@ -93,13 +95,15 @@ async def answer(
     ----------
     answer
         Any JSON; anything else is taken as text.
+    field
+        One field of a form, as name=value; give it once for each.
     verdict
         For a call whose outcome is unknown, or for a fault that lasts.
     """
-    if (answer is None) == (verdict is None):
-        raise DecisionInvalid("--answer, --verdict: give exactly one of them")
+    if [answer, field, verdict].count(None) != 2:
+        raise DecisionInvalid("--answer, --field, --verdict: give exactly one of them")
     more: dict[str, Any] = {} if answer is None else {"answer": json_or_text(answer)}
-    more["args_digest"] = args_digest
+    more |= {"args_digest": args_digest, "fields": field}
     return await _decide(workflow, request, verdict or "answer", by, comment=comment, **more)
 
 
@@ -129,10 +133,15 @@ async def reveal(
     return 0
 
 
-async def _decide(workflow: str, request: str, verdict: str, by: str | None, **more: Any) -> int:
+async def _decide(
+    workflow: str, request: str, verdict: str, by: str | None, *, fields: list[str] | None = None, **more: Any
+) -> int:
     decision = {"request_id": request, "verdict": verdict, "by": by or account_name(), **more}
     async with session() as backstay:
-        answered = await (await find(backstay, workflow)).decide(decision)
+        run = await find(backstay, workflow)
+        if fields is not None:
+            decision["answer"] = await answer_from(await open_request(run, request), fields)
+        answered = await run.decide(decision)
     terminal = Terminal()
     terminal.say(f"{answered.get('state')}: {answered.get('verdict')} {answered.get('request_id')}", "green")
     for line in answered.get("remembered", ()):

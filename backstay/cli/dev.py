@@ -144,6 +144,8 @@ async def _serve(
     terminal: Terminal, settings: Settings, server: Embedded, stop: asyncio.Event, model: Mapping[str, str] | None
 ) -> int:
     environment = environment_for(server.address, server.namespace, settings.environment) | dict(model or {})
+    if server.ui is not None and settings.web_ui_url is None:
+        environment["BACKSTAY_WEB_UI_URL"] = server.ui
     terminal.say(f"Temporal    {server.address}, namespace {server.namespace}")
     if server.ui is not None:
         terminal.say(f"Web UI      {server.ui}/namespaces/{server.namespace}/workflows")

@@ -9,7 +9,7 @@ from rich.live import Live
 
 from backstay.approvals.approval import ApprovalRequest
 from backstay.approvals.deciding import DECIDES_CALLS
-from backstay.cli.prompt import Prompt
+from backstay.cli.asking.prompt import Prompt
 from backstay.cli.render import commands, event_line, live_panel, request_lines, style_of
 from backstay.cli.terminal import Terminal
 from backstay.client import Run
@@ -100,8 +100,7 @@ class Follower:
                 if self.live is not None:
                     self.live.start()
             return
-        for line, style in request_lines(request):
-            self.terminal.say(line, style)
+        self.terminal.show(request_lines(self.run.id, request))
         if approvable:
             await self._approve(request)
         else:

@@ -9,13 +9,16 @@ from rich.table import Table
 from rich.text import Text
 
 from backstay.approvals.approval import ApprovalRequest, RequestedCall
+from backstay.approvals.fields import form_lines
+from backstay.approvals.layout import BAR, argument_lines
+from backstay.cli.terminal import LINK
 from backstay.effects.compensation import Undone
 from backstay.provenance.source import told_of
 from backstay.rooms import room
-from backstay.shown import MASKED, kept_bytes, one_line, shell_words, unseen_words
+from backstay.shown import LINE_BREAK, MASKED, kept_bytes, one_line, shell_words, unseen_words
 from backstay.task.event import Event
 from backstay.task.result import Result
-from backstay.task.status import Status
+from backstay.task.status import State, Status
 
 _STYLES = {
     "approval": "yellow",
@@ -38,15 +41,19 @@ def event_line(event: Event) -> str:
     return f"{event.at[11:19]}  step {event.step_index}  {event.name:<17} {event.text}"
 
 
-def request_lines(request: ApprovalRequest) -> Iterator[tuple[str, str]]:
+def request_lines(workflow_id: str, request: ApprovalRequest) -> Iterator[tuple[str, str]]:
     """Yield the lines of a request with their styles: the engine's facts first, then what the model says, marked."""
-    yield f"{request.id} ({request.kind}): {request.question}", "bold yellow"
+    yield from _behind(f"{request.id} ({request.kind}): ", request.question, "bold yellow")
+    yield from _context_lines(request)
     for call in request.calls:
         yield from _call_lines(call)
+    if any(_unseen(call) for call in request.calls):
+        yield f"  all of it: backstay show {shell_words(workflow_id, request.id)}", ""
     if request.masked:
         yield f"  {MASKED}", ""
     if request.answer_schema is not None:
-        yield f"  the answer's form: {json.dumps(request.answer_schema, ensure_ascii=False)}", ""
+        yield "  the answer's form:", ""
+        yield from ((f"  {BAR} {line}", "") for line in form_lines(request.answer_schema))
     yield f"  asked by rule: {request.rule or 'none'}", ""
     if request.approvers or request.quorum > 1:
         named = ", ".join(request.approvers) or "any verified person"
@@ -55,16 +62,38 @@ def request_lines(request: ApprovalRequest) -> Iterator[tuple[str, str]]:
         yield f"  expires {request.expires_at}, then: {request.on_expiry}", ""
     yield f"  cost so far: {request.cost_so_far:.4f} USD", ""
     if request.reason:
-        yield f"  the model says (nobody checked this): {request.reason}", "italic"
+        yield from _behind("  the model says (nobody checked this): ", request.reason, "italic")
+
+
+def _behind(label: str, text: str, style: str) -> Iterator[tuple[str, str]]:
+    """Yield a text of others, its further lines behind a bar."""
+    first, *rest = text.split(LINE_BREAK)
+    yield f"{label}{first}", style
+    yield from ((f"  {BAR} {line}", style) for line in rest)
+
+
+def _context_lines(request: ApprovalRequest) -> Iterator[tuple[str, str]]:
+    """Yield what the request is part of; a request of an older run does not say."""
+    if request.task:
+        yield f"  task: {request.task}", ""
+    if request.user_id:
+        session = f", session {request.session_id}" if request.session_id else ""
+        yield f"  for {request.user_id}{session}, step {request.step}", "dim"
+    if request.links.web_ui:
+        yield f"  {request.links.web_ui}", LINK
+
+
+def _unseen(call: RequestedCall) -> str:
+    return unseen_words(call.left_out, call.count, call.clipped, kept_bytes(call.arguments))
 
 
 def _call_lines(call: RequestedCall) -> Iterator[tuple[str, str]]:
     yield f"  [{call.index}] {call.tool}  ({call.safety})", "bold"
     for name, value in call.arguments.items():
-        yield f"        {name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}", ""
+        yield from ((f"        {line}", "") for line in argument_lines(name, value))
         if where := told_of(call.sources, name):
             yield f"          {one_line(where, 500)}", "yellow" if "others write" in where else "dim"
-    if unseen := unseen_words(call.left_out, call.count, call.clipped, kept_bytes(call.arguments)):
+    if unseen := _unseen(call):
         yield f"        {unseen}; digest {call.args_digest}", "red"
     for line in (call.diff or "").splitlines():
         yield f"        {line}", {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
@@ -101,10 +130,27 @@ def budget_rows(budget: dict[str, Any], usage: dict[str, Any]) -> list[tuple[str
     ]
 
 
+def state_words(status: Status) -> str:
+    """Return what a run does and what holds it: one that is paused can wait for people at the same time."""
+    why = {
+        "paused": f" ({status.paused})" if status.paused else "",
+        "waiting": f" for {', '.join(request.id for request in status.pending)}" if status.pending else "",
+    }
+    return f"{' and '.join(word + why.get(word, '') for word in _states(status))}, step {status.step}"
+
+
+def _states(status: Status) -> list[str]:
+    words = [str(status.state)]
+    words += ["paused"] if status.paused is not None and status.state is not State.PAUSED else []
+    words += ["waiting"] if status.pending and status.state is not State.WAITING else []
+    return words
+
+
 def live_panel(status: Status | None, budget: dict[str, Any]) -> Table:
     """Return the panel below the events: state and budget bars."""
     table = Table.grid(padding=(0, 1))
-    row: list[Any] = [Text("starting" if status is None else f"{status.state}, step {status.step}", style="bold cyan")]
+    doing = "starting" if status is None else f"{' and '.join(_states(status))}, step {status.step}"
+    row: list[Any] = [Text(doing, style="bold cyan")]
     if status is not None and budget:
         for name, used, allowed, text in budget_rows(budget, status.usage):
             bar = ProgressBar(total=allowed or 1, completed=min(used, allowed or 1) if allowed else 0, width=12)

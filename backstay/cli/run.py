@@ -9,10 +9,10 @@ import yaml
 from cyclopts import Parameter
 
 from backstay.budgets.budget import Budget
+from backstay.cli.asking.prompt import Detached, Prompt
 from backstay.cli.exit_codes import DETACHED, ENDED
 from backstay.cli.flags import By, Output, User, Workflow, Yes, json_object
 from backstay.cli.follow import Follower
-from backstay.cli.prompt import Detached, Prompt
 from backstay.cli.render import ending_lines, event_line, result_text, style_of
 from backstay.cli.session import account_name, find, session, stored_run
 from backstay.cli.terminal import Terminal

@@ -11,13 +11,16 @@ from typing import Any
 from temporalio.client import WorkflowExecution
 from temporalio.service import RPCError
 
+from backstay.approvals.approval import ApprovalRequest
+from backstay.approvals.deciding import NOT_OPEN
 from backstay.client import Backstay, Run, connect
 from backstay.client.failures import error_from_rpc
-from backstay.errors import RunNotFound, SettingsInvalid, TaskInvalid
+from backstay.errors import DecisionRefused, RunNotFound, SettingsInvalid, TaskInvalid
 from backstay.logs import configure_logs
 from backstay.redaction.redactor import Redactor
 from backstay.rooms import room
 from backstay.settings import Settings
+from backstay.shown import one_line
 
 RUNS = "WorkflowType IN ('RunTask', 'UndoRun')"
 """What Temporal is asked for when runs are listed."""
@@ -59,6 +62,16 @@ async def find(backstay: Backstay, name: str) -> Run:
     if len(found) > 1:
         raise TaskInvalid(f"workflow: several runs begin with {name}: {', '.join(found[:3])}; give more of the id")
     return backstay.run(found[0]) if found else exact
+
+
+async def open_request(run: Run, request_id: str) -> ApprovalRequest:
+    """Return an open request of a run; raises DecisionRefused naming those that are open."""
+    pending = await run.pending()
+    found = next((request for request in pending if request.id == request_id), None)
+    if found is None:
+        known = ", ".join(request.id for request in pending) or "none"
+        raise DecisionRefused(f"{NOT_OPEN}{one_line(request_id, 80)}; open requests: {known}")
+    return found
 
 
 async def _listed(backstay: Backstay, query: str, limit: int) -> AsyncGenerator[WorkflowExecution]:

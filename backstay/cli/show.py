@@ -4,14 +4,15 @@ import asyncio
 import contextlib
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any, Literal
 
+from cyclopts import Parameter
 from temporalio.client import WorkflowExecution
 from temporalio.service import RPCError
 
 from backstay.cli.flags import Output, Workflow
-from backstay.cli.render import budget_rows, commands, request_lines, result_text
-from backstay.cli.session import RUNS, find, has_store, open_store, session, stored_run
+from backstay.cli.render import budget_rows, commands, request_lines, result_text, state_words
+from backstay.cli.session import RUNS, find, has_store, open_request, open_store, session, stored_run
 from backstay.cli.terminal import Terminal
 from backstay.client import Backstay, Run
 from backstay.client.failures import error_from_rpc
@@ -19,8 +20,11 @@ from backstay.errors import BackstayError, RunNotFound, StoreUnavailable, Unreac
 from backstay.frozen import Frozen
 from backstay.rooms import room
 from backstay.settings import Settings
-from backstay.shown import shell_words
+from backstay.shown import shell_words, shown_arguments
 from backstay.task.result import Result
+
+Whole = Annotated[str | None, Parameter(help="ID of an open request, such as r1, to show whole.")]
+_ALL = 10_000_000
 
 
 async def list_runs(*, limit: int = 20, output: Output = "text") -> int:
@@ -48,9 +52,14 @@ async def list_runs(*, limit: int = 20, output: Output = "text") -> int:
     return 0
 
 
-async def show(workflow: Workflow, *, output: Output = "text") -> int:
-    """Show a run: its state, budget and open requests with the commands that decide them, and what undo would do."""
+async def show(workflow: Workflow, request: Whole = None, *, output: Output = "text") -> int:
+    """Show a run: its state, budget and open requests with the commands that decide them, and what undo would do.
+
+    With the id of an open request, show that request with nothing clipped.
+    """
     settings, terminal = Settings.load(), Terminal()
+    if request is not None:
+        return await _show_request(settings, terminal, workflow, request, output)
     try:
         async with session(settings) as backstay:
             run = await find(backstay, workflow)
@@ -72,8 +81,29 @@ async def show(workflow: Workflow, *, output: Output = "text") -> int:
             seen = {"open": False, "pruned": _minute(row.pruned_at)}
         terminal.say(f"{error}; shown from the store", "yellow")
     plain = {name: value.plain() if isinstance(value, Frozen) else value for name, value in seen.items()}
-    terminal.results(output, plain, _lines(workflow, seen))
+    terminal.results(output, plain, _lines(terminal, workflow, seen))
     return 0
+
+
+async def _show_request(
+    settings: Settings, terminal: Terminal, workflow: str, request_id: str, output: Literal["text", "json"]
+) -> int:
+    async with session(settings) as backstay:
+        run = await find(backstay, workflow)
+        request = await open_request(run, request_id)
+        whole = {call.index: await run.arguments(request_id, call.index) for call in request.calls}
+    data = request.plain()
+    for call in data["calls"]:
+        call |= {"arguments": whole[call["index"]], "clipped": 0, "left_out": 0}
+    shown = [call.model_copy(update=_all_shown(whole[call.index])) for call in request.calls]
+    lines = request_lines(run.id, request.model_copy(update={"calls": tuple(shown)}))
+    terminal.results(output, data, (part for line, _ in lines for part in terminal.wrapped(line)))
+    return 0
+
+
+def _all_shown(arguments: dict[str, Any]) -> dict[str, Any]:
+    shown = shown_arguments(arguments, _ALL)
+    return {"arguments": shown.arguments, "clipped": shown.clipped, "left_out": shown.left_out}
 
 
 async def _visible(backstay: Backstay, limit: int) -> list[dict[str, Any]]:
@@ -87,10 +117,11 @@ async def _visible(backstay: Backstay, limit: int) -> list[dict[str, Any]]:
 async def _row(backstay: Backstay, execution: WorkflowExecution) -> dict[str, Any]:
     known = {pair.key.name: pair.value for pair in execution.typed_search_attributes}
     status = execution.status.name.lower() if execution.status else "open"
-    handle = backstay.client.get_workflow_handle(execution.id, run_id=execution.run_id)
-    text: str | None = None
-    with contextlib.suppress(RPCError, ValueError):  # the list is useful without the text
-        text = await (await handle.describe()).static_summary()
+    text = known.get("BackstayTask")
+    if text is None:
+        handle = backstay.client.get_workflow_handle(execution.id, run_id=execution.run_id)
+        with contextlib.suppress(RPCError, ValueError):  # the list is useful without the text
+            text = await (await handle.describe()).static_summary()
     return {
         "id": execution.id,
         "run_id": execution.run_id,
@@ -154,15 +185,16 @@ async def _seen(run: Run) -> dict[str, Any]:
     return seen
 
 
-def _lines(workflow: str, seen: dict[str, Any]) -> Iterator[str]:
+def _lines(terminal: Terminal, workflow: str, seen: dict[str, Any]) -> Iterator[str]:
     yield f"{workflow}: {'open' if seen['open'] else 'ended'}"
     if pruned := seen.get("pruned"):
         yield f"pruned {pruned}: its records were removed, and it can no longer be undone"
     if status := seen.get("status"):
-        yield f"state {status.state}, step {status.step}"
+        yield f"state {state_words(status)}"
         yield "  ".join(f"{name} {text}" for name, _, _, text in budget_rows(seen["budget"]["budget"], status.usage))
         for request in status.pending:
-            yield from (line for line, _ in request_lines(request))
+            for line, _ in request_lines(workflow, request):
+                yield from terminal.wrapped(line)
             yield from (f"    {command}" for command in commands(workflow, request))
     for decision in seen.get("decisions", []):
         what = " ".join(

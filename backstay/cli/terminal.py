@@ -3,10 +3,12 @@
 import asyncio
 import json
 import os
+import shutil
 import sys
 from collections.abc import Iterable
 from typing import Any, Literal
 
+from rich.cells import cell_len, chop_cells
 from rich.console import Console
 from rich.text import Text
 
@@ -14,6 +16,13 @@ from backstay.shown import one_line
 
 _LINE = 20_000
 """Longer than any line of a request: what people decide about is clipped, and counted, before it comes here."""
+
+
+_LONGEST = 10_000_000
+"""Longer than any argument, for what is printed whole."""
+_GOES_ON = "┆"
+LINK = "underline"
+"""The style of an address of our own making, which stays in one piece so that it can be followed."""
 
 
 class Terminal:
@@ -32,6 +41,21 @@ class Terminal:
     def say(self, text: str = "", style: str = "") -> None:
         """Print one line for people."""
         self.console.print(safe(text, style), soft_wrap=True)
+
+    def show(self, lines: Iterable[tuple[str, str]]) -> None:
+        """Print lines with their styles; what is wider than the terminal goes on behind a mark of its own.
+
+        A terminal would let it go on at the margin, where it could pass for a line of its own.
+        """
+        width = self.console.width if self.console.is_terminal else None
+        for line, style in lines:
+            for part in _wrapped(one_line(line, _LINE), None if style == LINK else width):
+                self.console.print(Text(part, style=style), soft_wrap=True)
+
+    def wrapped(self, line: str) -> list[str]:
+        """Return a line of a result as lines that fit the terminal, if it is shown on one; see `show`."""
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _LINE
+        return _wrapped(one_line(line, _LONGEST), width)
 
     def result(self, text: str) -> None:
         """Print a result, line by line."""
@@ -71,6 +95,14 @@ class Terminal:
 def safe(text: str, style: str = "") -> Text:
     """Return text that a terminal shows literally, as one line."""
     return Text(one_line(text, _LINE), style=style)
+
+
+def _wrapped(line: str, width: int | None) -> list[str]:
+    if width is None or cell_len(line) <= width:
+        return [line]
+    first = chop_cells(line, width)[0]
+    go_on = f"{' ' * (len(line) - len(line.lstrip(' ')))}{_GOES_ON} "
+    return [first, *(f"{go_on}{part}" for part in chop_cells(line[len(first) :], max(width - len(go_on), 1)))]
 
 
 async def _typed() -> bytes:

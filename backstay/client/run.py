@@ -7,7 +7,7 @@ import time
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from datetime import timedelta
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, TypeVar, overload
 
 from pydantic import TypeAdapter, ValidationError
 from temporalio.client import (
@@ -22,8 +22,9 @@ from temporalio.service import RPCError
 
 from backstay import errors
 from backstay.approvals import proof
-from backstay.approvals.approval import Approval, ApprovalRequest, CallVerdict, Verdict
+from backstay.approvals.approval import Approval, ApprovalRequest
 from backstay.approvals.deciding import NOT_OPEN, admit
+from backstay.client.decisions import Decisions
 from backstay.client.failures import (
     TRANSIENT_STATUSES,
     error_from_failure,
@@ -88,7 +89,7 @@ async def _repeated_while_continuing(send: Callable[[], Awaitable[Answer]]) -> A
         await asyncio.sleep(POLL_S)
 
 
-class Run:
+class Run(Decisions):
     """Follow one run, decide its requests, and get its Result; a lost connection is no loss."""
 
     def __init__(
@@ -107,6 +108,7 @@ class Run:
         self._key = key
         # A run answers queries between its workflow tasks, so several at once would only delay it.
         self._querying = asyncio.Lock()
+        super().__init__()
 
     @property
     def id(self) -> str:
@@ -115,11 +117,15 @@ class Run:
 
     async def status(self) -> Status:
         """Return what the run is doing and which requests wait for a person."""
-        return Status.model_validate(await self._query("status"))
+        status = Status.model_validate(await self._query("status"))
+        self.looked_at(status.pending)
+        return status
 
     async def pending(self) -> list[ApprovalRequest]:
         """Return the requests that wait for a person, oldest first."""
-        return [ApprovalRequest.model_validate(request) for request in await self._query("pending")]
+        requests = [ApprovalRequest.model_validate(request) for request in await self._query("pending")]
+        self.looked_at(requests)
+        return requests
 
     async def budget(self) -> dict[str, Any]:
         """Return limits, what is used, and what is reserved."""
@@ -274,50 +280,6 @@ class Run:
                     raise
             await asyncio.sleep(POLL_S)
 
-    async def approve(self, request_id: str, *, by: str, key: bytes | None = None, **more: Any) -> dict[str, Any]:
-        """Approve a request; `calls`, `comment`, `remember` and others are fields of an Approval."""
-        return await self.decide({"request_id": request_id, "verdict": Verdict.APPROVE, "by": by, **more}, key=key)
-
-    async def reject(
-        self, request_id: str, *, by: str, stop: bool = False, key: bytes | None = None, **more: Any
-    ) -> dict[str, Any]:
-        """Reject a request; with `stop` the run ends."""
-        decision = {"request_id": request_id, "verdict": Verdict.REJECT, "by": by, "stop": stop, **more}
-        return await self.decide(decision, key=key)
-
-    async def modify(
-        self,
-        request_id: str,
-        arguments: dict[int, dict[str, Any]],
-        *,
-        by: str,
-        key: bytes | None = None,
-        **more: Any,
-    ) -> dict[str, Any]:
-        """Approve a request with other arguments, by index of the call; arguments that are not named stay."""
-        calls = {index: CallVerdict(verdict="modify", arguments=given) for index, given in arguments.items()}
-        decision = {"request_id": request_id, "verdict": Verdict.MODIFY, "by": by, "calls": calls, **more}
-        return await self.decide(decision, key=key)
-
-    async def answer(
-        self, request_id: str, answer: Any, *, by: str, key: bytes | None = None, **more: Any
-    ) -> dict[str, Any]:
-        """Answer a question with any JSON."""
-        decision = {"request_id": request_id, "verdict": Verdict.ANSWER, "by": by, "answer": answer, **more}
-        return await self.decide(decision, key=key)
-
-    async def settle(
-        self,
-        request_id: str,
-        verdict: Literal["happened", "did_not_happen", "retry"],
-        *,
-        by: str,
-        key: bytes | None = None,
-        **more: Any,
-    ) -> dict[str, Any]:
-        """Report the outcome of a call whose answer was lost, or have a failed call tried again."""
-        return await self.decide({"request_id": request_id, "verdict": verdict, "by": by, **more}, key=key)
-
     async def top_up(self, *, by: str = "", key: bytes | None = None, **limits: Any) -> dict[str, Any]:
         """Raise limits, such as `max_steps=5`; return the new budget."""
         return await self._update("top_up", limits, by=by, key=key)
@@ -403,7 +365,7 @@ class Run:
 
         `life_s`: how long the proof is valid, at most a day. Raises SettingsInvalid without a key.
         """
-        status = await self.status()
+        status = Status.model_validate(await self._query("status"))
         request_id = str(payload.get("request_id", ""))
         binding = proof.Binding(
             namespace=status.namespace,

@@ -27,6 +27,8 @@ class Status(Frozen):
     """Answer the `status` query."""
 
     state: State
+    paused: str | None = None
+    """Why the run is held, also while it waits for people; None when it is not."""
     namespace: str = ""
     workflow_id: str = ""
     run_id: str = ""

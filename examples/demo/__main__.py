@@ -13,8 +13,8 @@ from pathlib import Path
 # A script finds modules beside itself only; the checkout has to be added.
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from backstay.cli.asking.prompt import Detached, Prompt
 from backstay.cli.follow import Follower
-from backstay.cli.prompt import Detached, Prompt
 from backstay.cli.render import ending_lines, result_text
 from backstay.cli.session import account_name
 from backstay.cli.terminal import Terminal

@@ -75,6 +75,7 @@ async def test_a_person_changes_the_arguments_in_one_line_after_a_slip(person, s
         terminal.type("e")
         await terminal.shows("names: to, subject, body:")
         terminal.type('{"to": "two@inline.example"}')
+        await terminal.shows("~ to: one@inline.example -> two@inline.example")
         await terminal.shows("decided: modify")
         code, _ = await terminal.ended()
 
@@ -96,6 +97,28 @@ async def test_a_person_changes_the_arguments_in_an_editor(person, scripts, open
         await terminal.ended()
 
     assert sent(opened, "@edited.example") == ["two@edited.example", "zero@edited.example"]
+
+
+async def test_lines_are_edited_as_lines_and_the_prompt_shows_what_was_changed(person, scripts, opened, tmp_path):
+    editor = tmp_path / "editor.sh"
+    editor.write_text('#!/bin/sh\nsed -i s/second/2nd/ "$1"\n', encoding="utf-8")
+    editor.chmod(0o755)
+    body = "first\nsecond\u202e\n" + "x" * 3000
+    text = scripts.task(mails("one@lines.example", body=body))["text"]
+
+    async with person("run", text, EDITOR=str(editor)) as terminal:
+        shown = await terminal.shows("[d]etach?")
+        terminal.type("e")
+        said = await terminal.shows("decided: modify")
+        await terminal.ended()
+
+    assert "        │ second<U+202E>" in [line.rstrip() for line in shown.splitlines()]
+    assert "        ┆ xxxx" in shown
+    assert [line for line in map(str.rstrip, said.splitlines()) if line.startswith("  ")][:4] == [
+        *("  ~ body:", "  │ @@ -1,3 +1,3 @@", "  │  first", "  │ -second<U+202E>"),
+    ]
+    (row,) = opened.mailbox.rows("SELECT body FROM sent WHERE recipient = ?", "one@lines.example")
+    assert row[0] == body.replace("second", "2nd")
 
 
 async def test_a_person_chooses_for_each_call_of_a_batch(person, scripts, opened):

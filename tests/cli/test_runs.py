@@ -137,10 +137,18 @@ async def test_a_question_is_answered_with_json_and_a_clipped_batch_with_its_dig
         while not (open_now := await started.pending()):
             await asyncio.sleep(0.1)
     clipped = open_now[0]
+    short, whole = await run("show", "asked"), await run("show", "asked", clipped.id)
+    as_json, unknown = await run("show", "asked", clipped.id, "--output", "json"), await run("show", "asked", "r77")
     unseen = await run("approve", "asked", clipped.id, "--by", "ana")
     seen = await run("approve", "asked", clipped.id, "--by", "ana", "--args-digest", clipped.args_digest)
 
     assert (neither.code, answered.code, unseen.code, seen.code) == (2, 0, 1, 0)
+    assert f"all of it: backstay show asked {clipped.id}" in short.out
+    assert "x" * 3000 not in short.out
+    assert f"        body: {'x' * 3000}" in whole.out.splitlines()
+    assert "characters clipped" not in whole.out
+    assert json.loads(as_json.out)["calls"][0]["arguments"]["body"] == "x" * 3000
+    assert (unknown.code, f"open requests: {clipped.id}" in unknown.err) == (1, True)
     assert "args_digest: required" in unseen.err
 
 
@@ -152,6 +160,7 @@ async def test_a_run_is_held_resumed_topped_up_previewed_taken_back_and_cancelle
     assert (await run("top-up", "steered", "--max-steps", "7", "--by", "ana")).code == 0
     shown = await run("show", "steered")
     assert "steps 2/17" in shown.out
+    assert "state waiting for r1 and paused (a walk), step 2" in shown.out.splitlines()
     assert (await run("resume", "steered")).code == 0
     preview = await run("undo", "steered", "--preview")
     assert preview.out.startswith("1. mail.send_email: mail.recall_email(")

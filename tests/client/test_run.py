@@ -153,6 +153,22 @@ async def test_refusals_come_back_as_errors_of_ours(backstay, scripts):
         await backstay.run("no-such-run").status()
 
 
+async def test_an_approval_holds_for_the_arguments_that_were_given_however_long_they_are(backstay, scripts):
+    letter = [("mail__send_email", {"to": "a@strict.example", "subject": "s", "body": "long " * 700})]
+    run, other = [await backstay.start(scripts.task(Reply(calls=letter))) for _ in range(2)]
+    (request,) = await asked(run)
+    (theirs,) = await asked(other)
+    assert request.calls[0].clipped > 0
+
+    changed = theirs.model_copy(update={"args_digest": "0" * 64})
+    with pytest.raises(DecisionRefused, match=r"args_digest: stale"):
+        await run.approve(changed, by="ana@example.com")
+    await run.approve(request, by="ana@example.com")
+    await backstay.run(other.id).approve("r1", by="ana@example.com")
+
+    assert [(await ended.result()).outcome for ended in (run, other)] == [Outcome.COMPLETED] * 2
+
+
 async def test_a_person_whom_the_rule_names_is_believed_with_a_key_and_not_without(backstay, scripts, made):
     unproven = Backstay(backstay.client, task_queue=backstay.task_queue)
     run = await unproven.start(scripts.task(mails("one@strict.example")))

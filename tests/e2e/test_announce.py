@@ -71,6 +71,7 @@ async def test_a_request_is_announced_redacted_and_signed(open_engine):
         assert announced["workflow_id"] == handle.id
         assert differing([announced["request"]], await pending(handle)) == []
         assert secret not in body.decode()
+        assert (announced["request"]["task"], announced["request"]["step"]) == ("write", 1)
         assert "⟦secret:" in announced["request"]["calls"][0]["arguments"]["subject"]
         await handle.execute_update("decide", YES)
         result = await ended(handle)

@@ -3,7 +3,9 @@
 import json
 from pathlib import Path
 
+import pytest
 import pytest_asyncio
+from temporalio.client import WorkflowUpdateFailedError
 
 from backstay.testing import Reply
 from tests.e2e.labelled import DONE, Labelled
@@ -64,15 +66,22 @@ async def test_a_servers_question_waits_for_a_person_and_the_call_is_made_once_w
     assert "cellar given 1 times" in told_in(opened, "<cellar>")
 
 
-async def test_an_answer_that_does_not_fit_is_asked_for_again_and_nothing_is_sent(office):
+async def test_an_answer_that_does_not_fit_is_refused_by_its_field_and_the_question_stays_open(office):
     opened, _ = office
     handle = await opened.start({"text": "<attic>"})
     (request,) = await pending(handle)
-    await decide(handle, request, "answer", answer={"sure": "perhaps"})
-    again = await next_request(handle, request)
-    assert "The last answer does not fit (answer.sure: must be boolean, not string)" in again["question"]
-    await decide(handle, again, "answer", answer={"sure": True})
-    assert [effect["state"] for effect in (await ended(handle))["effects"]] == ["applied"]
+    with pytest.raises(WorkflowUpdateFailedError) as refused:
+        await decide(handle, request, "answer", answer={"sure": "perhaps"})
+    failure = refused.value.cause
+    assert (failure.type, failure.message) == ("DecisionInvalid", "answer.sure: must be boolean, not string")
+    wrong = {"request_id": request["id"], "verdict": "answer", "by": "ana@example.com", "answer": {}}
+    await handle.signal("approval", wrong)
+    assert [open_now["id"] for open_now in await pending(handle)] == [request["id"]]
+    await decide(handle, request, "answer", answer={"sure": True})
+    result = await ended(handle)
+    assert [(effect["state"], effect["send"]) for effect in result["effects"]] == [("applied", 1)]
+    (event,) = [event for event in result["events"] if event["name"] == "approval.refused"]
+    assert event["text"] == "answer: 'sure' is required; add it"
 
 
 async def test_a_rejected_question_is_declined_and_the_model_is_told_what_the_server_did_then(office):
@@ -137,11 +146,3 @@ def told_in(opened, label):
 
 def calls_of(tool, log):
     return log.read_text(encoding="utf-8").splitlines().count(f"called {tool}")
-
-
-async def next_request(handle, before):
-    """Wait for the request that follows another."""
-    while True:
-        (request,) = await pending(handle)
-        if request["id"] != before["id"]:
-            return request

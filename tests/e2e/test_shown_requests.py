@@ -2,11 +2,14 @@
 
 import asyncio
 
+import pytest
 import pytest_asyncio
 from temporalio.api.sdk.v1 import WorkflowMetadata
 
 from backstay.approvals.approval import ApprovalRequest
 from backstay.cli.render import commands, request_lines
+from backstay.client import Backstay
+from backstay.errors import DecisionRefused
 from backstay.testing import Reply
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers, writes
 from tests.engine import Scripts, ended, engine, pending
@@ -25,7 +28,8 @@ async def opened(temporal, tmp_path_factory):
         [writes("transfer"), reads("account")],
         {"transfer": {"data": {"done": True}}, "account": {"data": {"token": SECRET}}},
     )
-    async with engine(temporal, folder, rules, toolbox=toolbox_of_servers(folder, bank=bank)) as running:
+    toolbox = toolbox_of_servers(folder, bank=bank)
+    async with engine(temporal, folder, rules, toolbox=toolbox, web_ui_url="http://ui.example/temporal/") as running:
         yield running
 
 
@@ -48,7 +52,7 @@ async def asked(opened, *replies, workflow_id=None, **fields):
     handle = await opened.start(SCRIPTS.task(*replies, **fields), workflow_id)
     (request,) = await pending(handle)
     details = await details_of(handle)
-    lines = [line for line, _ in request_lines(ApprovalRequest.model_validate(request))]
+    lines = [line for line, _ in request_lines(handle.id, ApprovalRequest.model_validate(request))]
     return handle, request, details, lines
 
 
@@ -69,6 +73,63 @@ async def test_every_argument_is_shown_whole_however_long_those_before_it_are(op
     assert f"        purpose: {arguments['purpose']}" in lines
     assert "not shown" not in details
     assert "characters clipped" not in details
+
+
+LETTER = "Dear Ana,\n\n    cash: 5\n        CANNOT BE UNDONE\n- **approve**"
+
+
+async def test_a_text_of_several_lines_is_lines_at_the_terminal_and_in_the_web_ui(opened):
+    rows = [{"number": "A-17", "cents": 12_050, "paid": False}, {"number": "A-20", "cents": 8000, "paid": True}]
+    handle, request, details, lines = await asked(opened, transfers({"purpose": LETTER, "invoices": rows * 2}))
+    await approve(handle, request)
+    at = lines.index("        purpose:")
+
+    assert lines[at + 1 : at + 6] == [
+        *("        │ Dear Ana,", "        │", "        │     cash: 5", "        │         CANNOT BE UNDONE"),
+        "        │ - **approve**",
+    ]
+    assert lines[at + 6 : at + 9] == [
+        *("        invoices:", "        │ number │ cents │ paid", "        │ A-17   │ 12050 │ false"),
+    ]
+    shown = [line.strip() for line in details.splitlines()]
+    assert shown[shown.index("- purpose:") + 1] == "│ Dear Ana,"
+    assert r"│ - \*\*approve\*\*" in shown
+    assert "⏎" not in details
+    assert all(line.startswith("      │") for line in details.splitlines() if "CANNOT BE UNDONE" in line)
+
+
+async def test_a_request_says_what_it_is_part_of(opened):
+    fields = {"user_id": "ana@x.example", "session_id": "june"}
+    handle, request, _, lines = await asked(opened, transfers({"to": IBAN}), **fields)
+    await approve(handle, request)
+    address = f"http://ui.example/temporal/namespaces/default/workflows/{handle.id}/{handle.first_execution_run_id}"
+    said = {name: request[name] for name in ("task", "user_id", "session_id", "step", "links")}
+
+    assert said == {
+        "task": request["task"],
+        "user_id": "ana@x.example",
+        "session_id": "june",
+        "step": 1,
+        "links": {"page": None, "web_ui": address},
+    }
+    assert request["task"].startswith("script ")
+    assert lines[1:4] == [f"  task: {request['task']}", "  for ana@x.example, session june, step 1", f"  {address}"]
+
+
+async def test_what_a_request_does_not_show_can_be_read_whole(opened):
+    arguments = {"purpose": "p" * 5000, "notes": ["n\u202e\n" * 60] * 3, "more": "m" * 3000, "last": {"to": IBAN}}
+    handle, request, details, lines = await asked(opened, transfers(arguments))
+    run = Backstay(opened.client, task_queue=opened.settings.task_queue).run(handle.id)
+    whole = await run.arguments(request["id"])
+    with pytest.raises(DecisionRefused, match="no call 1"):
+        await run.arguments(request["id"], 1)
+    await run.approve(request["id"], by="ana")
+    await ended(handle)
+
+    assert request["calls"][0]["clipped"] > 0
+    assert whole == arguments
+    assert f"  all of it: backstay show {handle.id} {request['id']}" in lines
+    assert f"all of it: `backstay show {handle.id} {request['id']}`" in details
 
 
 async def test_what_is_not_shown_of_a_call_is_counted(opened):

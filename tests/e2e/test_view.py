@@ -4,6 +4,7 @@ import asyncio
 import json
 
 import pytest_asyncio
+from cryptography.fernet import Fernet
 
 from backstay.testing import Reply
 from backstay.version import version
@@ -106,6 +107,28 @@ async def test_search_attributes_are_typed_and_find_the_run(opened):
     assert attributes["BackstayUser"] == [user]
     assert attributes["BackstayCostUsd"] == [result["usage"]["llm_cost_usd"]]
     await found(opened, f"BackstayUser = '{user}' AND BackstayCostUsd > 0.0", handle.id)
+
+
+async def test_the_list_says_what_each_run_is_without_its_secrets(opened):
+    secret = "gh" + "p_" + "k3Jx9QpL2mN8vB5tR7wY4zA6cD1eF0gH2iJ3"
+    task = SCRIPTS.task()
+    named = f"{task['text']} with {secret} for {'long ' * 100}"
+    handle = await opened.start({"text": f"{named}\nsecond line"})
+    await ended(handle)
+    (line,) = (await handle.describe()).search_attributes["BackstayTask"]
+    assert line.startswith(f"{task['text']} with ⟦secret:")
+    assert len(line.encode()) <= 200
+    assert secret[:20] not in line
+
+
+async def test_a_task_stays_out_of_search_attributes_where_payloads_are_encrypted(temporal, tmp_path):
+    keys = {"encryption_keys": [Fernet.generate_key().decode()]}
+    async with engine(temporal, tmp_path, SCRIPTS, **keys) as opened:
+        handle = await opened.start(SCRIPTS.task())
+        await ended(handle)
+        known = (await handle.describe()).search_attributes
+    assert known["BackstayState"] == ["done"]
+    assert "BackstayTask" not in known
 
 
 async def found(opened, query, workflow_id):

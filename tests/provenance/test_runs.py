@@ -88,7 +88,7 @@ async def test_a_request_says_where_each_argument_first_appeared_and_the_event_o
     (shown,) = request["calls"]
     (found,) = shown["sources"]["/to"]
     details = (await handle.query("__temporal_workflow_metadata")).current_details
-    terminal = [line for line, _ in request_lines(ApprovalRequest.model_validate(request))]
+    terminal = [line for line, _ in request_lines(request["id"], ApprovalRequest.model_validate(request))]
     result = await decide(handle, request)
 
     assert found == source(ref=found["ref"])

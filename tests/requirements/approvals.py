@@ -362,10 +362,83 @@ ROWS = (
         ),
     ),
     row(
+        "approval:lines",
+        "issue first hour: approvals that people can read; design 8",
+        "a text of several lines is shown as lines, objects with the same names as a table, other long JSON value by "
+        "value; whatever an argument says stands behind a bar, and nothing passes for another value",
+        in_file(
+            "backstay/test_layout.py",
+            "test_a_text_of_several_lines_is_shown_as_lines_and_its_own_signs_stay_apart_from_them",
+            "test_objects_with_the_same_names_are_a_table",
+            "test_other_long_json_has_a_line_for_each_value_and_short_json_stays_as_it_is",
+            "test_a_cell_cannot_pass_for_two",
+            "test_a_text_that_reads_as_another_value_is_quoted",
+            "test_whatever_an_argument_says_its_lines_stand_behind_a_bar_and_names_are_one_name",
+        ),
+        in_file(
+            "e2e/test_shown_requests.py",
+            "test_a_text_of_several_lines_is_lines_at_the_terminal_and_in_the_web_ui",
+        ),
+    ),
+    row(
+        "approval:changes",
+        "issue first hour: approvals that people can read",
+        "what a person changes is told value by value and line by line; they edit the arguments as they are, with "
+        "nothing clipped or written out",
+        in_file("backstay/test_layout.py", "test_a_change_is_told_value_by_value"),
+        in_file("cli/test_prompt.py", "test_lines_are_edited_as_lines_and_the_prompt_shows_what_was_changed"),
+    ),
+    row(
+        "approval:of-run",
+        "design 22; issue first hour: approvals that people can read",
+        "a request says its task, user, session, step and where its run is in the Web UI",
+        in_file("e2e/test_shown_requests.py", "test_a_request_says_what_it_is_part_of"),
+    ),
+    row(
+        "approval:rest",
+        "issue first hour: approvals that people can read",
+        "what a request clips or keeps apart can be read whole",
+        in_file("e2e/test_shown_requests.py", "test_what_a_request_does_not_show_can_be_read_whole"),
+    ),
+    row(
+        "approval:bound",
+        "issue first hour: approvals that people can read",
+        "the client binds an approval to the arguments it was given, of any length; of others it is refused",
+        in_file(
+            "client/test_run.py",
+            "test_an_approval_holds_for_the_arguments_that_were_given_however_long_they_are",
+        ),
+    ),
+    row(
+        "elicitation:form",
+        "issue first hour: approvals that people can read",
+        "two kilobytes of schema are a form at the prompt and for flags; what does not fit is said where it is typed, "
+        "and where the answer is accepted",
+        in_file(
+            "backstay/test_fields.py",
+            "test_each_field_says_in_one_line_what_fits",
+            "test_what_is_typed_becomes_the_value_of_its_type",
+            "test_choices_that_read_as_numbers_are_named_and_never_counted",
+            "test_what_cannot_be_read_is_refused_with_what_to_type",
+            "test_several_questions_at_once_are_asked_by_their_names_and_one_without_a_form_is_not_asked",
+            "test_a_schema_that_is_no_form_is_one_field",
+        ),
+        in_file(
+            "cli/test_forms.py",
+            "test_two_kilobytes_of_schema_are_a_form_that_is_checked_where_it_is_typed",
+            "test_a_form_is_filled_in_by_flags_and_what_does_not_fit_names_its_field",
+            "test_a_person_can_stop_in_the_middle_of_a_form_and_decline",
+        ),
+    ),
+    row(
         "elicitation:fit",
         "issue MCP",
-        "an answer that does not fit the form is asked for again, and nothing is sent",
-        in_file("e2e/test_elicitation.py", "test_an_answer_that_does_not_fit_is_asked_for_again_and_nothing_is_sent"),
+        "an answer that does not fit the form is refused with the name of its field, as an update and as a signal; the "
+        "question stays open, and nothing is sent",
+        in_file(
+            "e2e/test_elicitation.py",
+            "test_an_answer_that_does_not_fit_is_refused_by_its_field_and_the_question_stays_open",
+        ),
         in_file("toolbox/test_questions.py", "test_what_does_not_fit_the_form_is_named_before_anything_is_sent"),
     ),
     row(

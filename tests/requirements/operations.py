@@ -28,6 +28,16 @@ ROWS = (
         in_file("e2e/test_view.py", "test_search_attributes_are_typed_and_find_the_run"),
     ),
     row(
+        "view:task",
+        "design 16; design 22",
+        "the list of the Web UI says what each run is, without secrets, and not where payloads are encrypted",
+        in_file(
+            "e2e/test_view.py",
+            "test_the_list_says_what_each_run_is_without_its_secrets",
+            "test_a_task_stays_out_of_search_attributes_where_payloads_are_encrypted",
+        ),
+    ),
+    row(
         "view:descriptions",
         "design 16",
         "every query, update and signal of a run says what it is for, in code and through the API",

@@ -2,19 +2,18 @@
 
 import asyncio
 import json
-import shlex
-import tempfile
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from backstay.approvals.approval import ApprovalRequest, CallVerdict, RequestedCall, RequestKind
+from backstay.approvals.approval import ApprovalRequest, CallVerdict, RequestKind
+from backstay.cli.asking.editing import edited
+from backstay.cli.asking.form import fill_in
 from backstay.cli.policy import accept_here
 from backstay.cli.render import remembered_lines, request_lines
 from backstay.cli.terminal import Terminal
 from backstay.client import Run
-from backstay.errors import BackstayError, DecisionRefused, Unreachable
+from backstay.errors import BackstayError, Unreachable
 from backstay.policies.accepted import AcceptedLine
 from backstay.settings import Settings
 from backstay.shown import shell_words
@@ -77,8 +76,7 @@ class Prompt:
     def show(self, request: ApprovalRequest) -> None:
         """Print the request."""
         self.terminal.say()
-        for line, style in request_lines(request):
-            self.terminal.say(line, style)
+        self.terminal.show(request_lines(self.run.id, request))
 
     async def _decided(self, request: ApprovalRequest, key: str) -> bool:
         try:
@@ -97,7 +95,7 @@ class Prompt:
             case "approve":
                 return await self._approve(request)
             case "modify":
-                changed = await _edited(self.terminal, request, self.editor)
+                changed = await edited(self.terminal, self.run, request, self.editor)
                 return await self.run.modify(request.id, changed, by=self.by, args_digest=request.args_digest or None)
             case "answer":
                 return await self._answer(request)
@@ -184,8 +182,13 @@ class Prompt:
         return await self.run.approve(request.id, by=self.by, calls=verdicts, args_digest=request.args_digest or None)
 
     async def _answer(self, request: ApprovalRequest) -> dict[str, Any] | None:
+        if request.kind is RequestKind.ELICITATION and request.answer_schema is not None:
+            filled = await fill_in(self.terminal, request.answer_schema)
+            if filled is None:
+                self.terminal.say("nothing was answered", "yellow")
+                return None
+            return await self.run.answer(request, filled, by=self.by)
         example = ' as JSON, such as {"max_steps": 5}' if request.kind is RequestKind.BUDGET else ""
-        example = " as JSON that fits the form" if request.kind is RequestKind.ELICITATION else example
         typed = await self.terminal.ask(f"answer{example}:")
         return None if not typed else await self.run.answer(request.id, json_or_text(typed), by=self.by)
 
@@ -217,51 +220,3 @@ def json_or_text(typed: str) -> Any:
         return json.loads(typed)
     except ValueError:
         return typed
-
-
-async def _edited(terminal: Terminal, request: ApprovalRequest, editor: str | None) -> dict[int, dict[str, Any]]:
-    """Let the person change the arguments of a call; return the changed ones by index of the call.
-
-    Raises DecisionRefused when the text cannot be used.
-    """
-    call = await _chosen(terminal, request.calls)
-    text = json.dumps(call.arguments, indent=2, ensure_ascii=False)
-    written = await (_in_editor(editor, text) if editor else _in_line(terminal, call))
-    try:
-        after = json.loads(written)
-    except ValueError as error:
-        raise DecisionRefused(f"arguments: invalid JSON ({error}); nothing was changed") from None
-    if not isinstance(after, dict):
-        raise DecisionRefused("arguments: expected a JSON object; nothing was changed")
-    changed = {name: value for name, value in after.items() if call.arguments.get(name) != value}
-    if not changed:
-        raise DecisionRefused("arguments: nothing was changed")
-    return {call.index: changed}
-
-
-async def _chosen(terminal: Terminal, calls: tuple[RequestedCall, ...]) -> RequestedCall:
-    if len(calls) == 1:
-        return calls[0]
-    typed = await terminal.ask("which call? number:") or ""
-    found = next((call for call in calls if str(call.index) == typed), None)
-    if found is None:
-        raise DecisionRefused(f"call: no call {typed!r}; nothing was changed")
-    return found
-
-
-async def _in_line(terminal: Terminal, call: RequestedCall) -> str:
-    names = ", ".join(call.arguments)
-    return await terminal.ask(f'new values as JSON, such as {{"name": "value"}}; names: {names}:') or "{}"
-
-
-async def _in_editor(editor: str, text: str) -> str:
-    with tempfile.TemporaryDirectory(prefix="backstay-") as folder:
-        file = Path(folder) / "arguments.json"
-        file.write_text(text + "\n", encoding="utf-8")
-        try:
-            process = await asyncio.create_subprocess_exec(*shlex.split(editor), str(file))
-        except (OSError, ValueError) as error:
-            raise DecisionRefused(f"EDITOR: {editor!r} cannot be started: {type(error).__name__}") from None
-        if await process.wait() != 0:
-            raise DecisionRefused("the editor failed; nothing was changed")
-        return file.read_text(encoding="utf-8")

@@ -1,0 +1,90 @@
+"""Let a person change the arguments of a call, and show what they changed."""
+
+import asyncio
+import json
+import shlex
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from backstay.approvals.approval import ApprovalRequest, RequestedCall
+from backstay.approvals.layout import changed_lines
+from backstay.cli.terminal import Terminal
+from backstay.client import Run
+from backstay.errors import BackstayError, DecisionRefused
+from backstay.shown import one_line, shown_arguments
+
+_ALL = 10_000_000
+
+
+async def edited(
+    terminal: Terminal, run: Run, request: ApprovalRequest, editor: str | None
+) -> dict[int, dict[str, Any]]:
+    """Let the person change the arguments of a call; return the changed ones by index of the call.
+
+    They are given whole, with nothing clipped or written out for the screen. Raises DecisionRefused when the text
+    cannot be used.
+    """
+    call = await _chosen(terminal, request.calls)
+    before = await _whole(run, request, call)
+    written = await (_in_editor(editor, _as_text(before)) if editor else _in_line(terminal, call))
+    try:
+        after = json.loads(written)
+    except ValueError as error:
+        raise DecisionRefused(f"arguments: invalid JSON ({error}); nothing was changed") from None
+    if not isinstance(after, dict):
+        raise DecisionRefused("arguments: expected a JSON object; nothing was changed")
+    changed = {name: value for name, value in after.items() if name not in before or before[name] != value}
+    if not changed:
+        raise DecisionRefused("arguments: nothing was changed")
+    terminal.show((line, "cyan") for line in differences(before, changed))
+    return {call.index: changed}
+
+
+def differences(before: dict[str, Any], changed: dict[str, Any]) -> list[str]:
+    """Return what differs once these arguments are changed, as lines for people."""
+    kept = {name: value for name, value in before.items() if name in changed}
+    shown = [shown_arguments(arguments, _ALL).arguments for arguments in (kept, changed)]
+    return [f"  {line}" for line in changed_lines(*shown)]
+
+
+async def _whole(run: Run, request: ApprovalRequest, call: RequestedCall) -> dict[str, Any]:
+    try:
+        return await run.arguments(request.id, call.index)
+    except BackstayError:
+        # A worker of an older version has no answer; what the request shows leaves out nothing that is changed.
+        return call.arguments
+
+
+def _as_text(arguments: dict[str, Any]) -> str:
+    """Return JSON in which every sign can be seen."""
+    text = json.dumps(arguments, indent=2, ensure_ascii=False)
+    return "".join(sign if sign == "\n" or one_line(sign, 20) == sign else json.dumps(sign)[1:-1] for sign in text)
+
+
+async def _chosen(terminal: Terminal, calls: tuple[RequestedCall, ...]) -> RequestedCall:
+    if len(calls) == 1:
+        return calls[0]
+    typed = await terminal.ask("which call? number:") or ""
+    found = next((call for call in calls if str(call.index) == typed), None)
+    if found is None:
+        raise DecisionRefused(f"call: no call {typed!r}; nothing was changed")
+    return found
+
+
+async def _in_line(terminal: Terminal, call: RequestedCall) -> str:
+    names = ", ".join(call.arguments)
+    return await terminal.ask(f'new values as JSON, such as {{"name": "value"}}; names: {names}:') or "{}"
+
+
+async def _in_editor(editor: str, text: str) -> str:
+    with tempfile.TemporaryDirectory(prefix="backstay-") as folder:
+        file = Path(folder) / "arguments.json"
+        file.write_text(text + "\n", encoding="utf-8")
+        try:
+            process = await asyncio.create_subprocess_exec(*shlex.split(editor), str(file))
+        except (OSError, ValueError) as error:
+            raise DecisionRefused(f"EDITOR: {editor!r} cannot be started: {type(error).__name__}") from None
+        if await process.wait() != 0:
+            raise DecisionRefused("the editor failed; nothing was changed")
+        return file.read_text(encoding="utf-8")

@@ -1,0 +1,129 @@
+"""Decide the requests of a run, as they were shown."""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, Literal
+
+from backstay.approvals.approval import Approval, ApprovalRequest, CallVerdict, Verdict
+from backstay.errors import DecisionRefused, Unreachable
+from backstay.shown import one_line
+
+
+class Decisions(ABC):
+    """Decide requests; a decision holds for what this handle was given, or has shown."""
+
+    def __init__(self) -> None:
+        """Start with nothing shown."""
+        self._looked_at: dict[str, str] = {}
+        """The digests of the arguments of requests."""
+
+    @abstractmethod
+    async def decide(self, approval: Approval | dict[str, Any], *, key: bytes | None = None) -> dict[str, Any]:
+        """Decide a request."""
+
+    @abstractmethod
+    async def pending(self) -> list[ApprovalRequest]:
+        """Return the requests that wait for a person."""
+
+    @abstractmethod
+    async def read(self, ref: str, path: str = "") -> Any:
+        """Return what the run has stored."""
+
+    @abstractmethod
+    async def _query(self, name: str, *given: Any) -> Any:
+        """Ask the run."""
+
+    def looked_at(self, requests: Sequence[ApprovalRequest]) -> None:
+        """Remember which arguments were shown."""
+        self._looked_at |= {request.id: request.args_digest for request in requests}
+
+    async def arguments(self, request_id: str, index: int = 0) -> dict[str, Any]:
+        """Return the arguments of a call that an open request is about, whole, also what the request clips.
+
+        Raises DecisionRefused when no such call waits.
+        """
+        text, offset = "", 0
+        while offset is not None:
+            part = await self._query("request", {"id": request_id, "index": index, "offset": offset})
+            if part is None:
+                raise DecisionRefused(f"request_id: no call {index} of a request {one_line(request_id, 80)} waits")
+            text, offset = text + part["text"], part["next"]
+        return await self._with_kept(json.loads(text))
+
+    async def _with_kept(self, value: Any) -> Any:
+        """Return arguments with the long texts that are kept apart put back."""
+        match value:
+            case {"$ref": str(ref), "bytes": int()}:
+                return await self.read(ref)
+            case dict():
+                return {key: await self._with_kept(item) for key, item in value.items()}
+            case list():
+                return [await self._with_kept(item) for item in value]
+            case _:
+                return value
+
+    async def approve(
+        self, request: str | ApprovalRequest, *, by: str, key: bytes | None = None, **more: Any
+    ) -> dict[str, Any]:
+        """Approve a request, of arguments of any length; `calls`, `comment`, `remember` are fields of an Approval.
+
+        It holds for the arguments of the request that is given, or that was last looked at under this id. Raises
+        DecisionRefused when the request is about others.
+        """
+        return await self._say(request, Verdict.APPROVE, by, key, more)
+
+    async def _say(
+        self, request: str | ApprovalRequest, verdict: str, by: str, key: bytes | None, more: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Decide a request as it was shown."""
+        if isinstance(request, ApprovalRequest):
+            request_id, digest = request.id, request.args_digest
+        else:
+            if request not in self._looked_at and more.get("args_digest") is None:
+                with suppress(Unreachable):  # where arguments are clipped, the run refuses what names no digest
+                    await self.pending()
+            request_id, digest = request, self._looked_at.get(request, "")
+        said = {"request_id": request_id, "verdict": verdict, "by": by, **more}
+        if digest and said.get("args_digest") is None:
+            said["args_digest"] = digest
+        return await self.decide(said, key=key)
+
+    async def reject(
+        self, request_id: str, *, by: str, stop: bool = False, key: bytes | None = None, **more: Any
+    ) -> dict[str, Any]:
+        """Reject a request; with `stop` the run ends."""
+        decision = {"request_id": request_id, "verdict": Verdict.REJECT, "by": by, "stop": stop, **more}
+        return await self.decide(decision, key=key)
+
+    async def modify(
+        self,
+        request: str | ApprovalRequest,
+        arguments: dict[int, dict[str, Any]],
+        *,
+        by: str,
+        key: bytes | None = None,
+        **more: Any,
+    ) -> dict[str, Any]:
+        """Approve a request with other arguments, by index of the call; arguments that are not named stay."""
+        calls = {index: CallVerdict(verdict="modify", arguments=given) for index, given in arguments.items()}
+        return await self._say(request, Verdict.MODIFY, by, key, {"calls": calls, **more})
+
+    async def answer(
+        self, request: str | ApprovalRequest, answer: Any, *, by: str, key: bytes | None = None, **more: Any
+    ) -> dict[str, Any]:
+        """Answer a question with any JSON; raises DecisionInvalid for what does not fit the request's schema."""
+        return await self._say(request, Verdict.ANSWER, by, key, {"answer": answer, **more})
+
+    async def settle(
+        self,
+        request: str | ApprovalRequest,
+        verdict: Literal["happened", "did_not_happen", "retry"],
+        *,
+        by: str,
+        key: bytes | None = None,
+        **more: Any,
+    ) -> dict[str, Any]:
+        """Report the outcome of a call whose answer was lost, or have a failed call tried again."""
+        return await self._say(request, verdict, by, key, more)
