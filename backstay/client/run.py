@@ -31,6 +31,7 @@ from backstay.client.failures import (
     run_ended,
     translated_errors,
 )
+from backstay.canonical import canonical
 from backstay.effects.compensation import Undone
 from backstay.errors import (
     BackstayError,
@@ -88,6 +89,21 @@ async def _repeated_while_continuing(send: Callable[[], Awaitable[Answer]]) -> A
         await asyncio.sleep(POLL_S)
 
 
+async def _joined(read: Callable[[dict[str, Any]], Awaitable[dict[str, Any]]], ref: str, path: str = "") -> Any:
+    """Return a stored result, which comes page by page."""
+    parts: list[Any] = []
+    offset: int | None = 0
+    while offset is not None:
+        page = await read({"ref": ref, "path": path, "offset": offset})
+        parts.append(page["value"])
+        offset = page["next"]
+    if len(parts) == 1:
+        return parts[0]
+    if isinstance(parts[0], list):
+        return [item for part in parts for item in part]
+    return "".join(parts)
+
+
 class Run:
     """Follow one run, decide its requests, and get its Result; a lost connection is no loss."""
 
@@ -95,7 +111,7 @@ class Run:
         self,
         handle: WorkflowHandle[Any, Any],
         start_undo: Callable[..., Awaitable["Run"]],
-        read_ended: Callable[[dict[str, Any]], Awaitable[dict[str, Any]]],
+        read_beside: Callable[[dict[str, Any]], Awaitable[dict[str, Any]]],
         key: bytes | None = None,
         namespace: str = "default",
     ) -> None:
@@ -103,7 +119,7 @@ class Run:
         self._handle = handle
         self._namespace = namespace
         self._start_undo = start_undo
-        self._read_ended = read_ended
+        self._read_beside = read_beside
         self._key = key
         # A run answers queries between its workflow tasks, so several at once would only delay it.
         self._querying = asyncio.Lock()
@@ -142,17 +158,24 @@ class Run:
 
         Raises ArgumentsInvalid when this run has stored nothing under `ref`, or has nothing at `path`.
         """
-        parts: list[Any] = []
-        offset: int | None = 0
-        while offset is not None:
-            page = await self._page({"ref": ref, "path": path, "offset": offset})
-            parts.append(page["value"])
-            offset = page["next"]
-        if len(parts) == 1:
-            return parts[0]
-        if isinstance(parts[0], list):
-            return [item for part in parts for item in part]
-        return "".join(parts)
+        return await _joined(self._page, ref, path)
+
+    async def messages(self) -> AsyncGenerator[dict[str, Any]]:
+        """Yield what the model was told and what it said, as messages of Chat Completions, with every answer whole.
+
+        Answers of the model have `model`, `at` and `usage`, and every message its `step`. Of a plan, the calls of its
+        steps take the place of what a model says. Nothing of it comes to stand in the history of an open run.
+        """
+        following: int | None = 0
+        while following is not None:
+            page = await self._read_beside({"messages": following})
+            for message in page["messages"]:
+                ref = message.pop("content_ref", None)
+                if ref is not None:
+                    whole = await _joined(self._read_beside, ref)
+                    message["content"] = whole if isinstance(whole, str) else canonical(whole)
+                yield message
+            following = page["next"]
 
     async def stored_events(self, after: int = 0) -> AsyncGenerator[Event]:
         """Yield every event after number `after` that the store holds; `timeline` keeps the last 100 only."""
@@ -170,7 +193,7 @@ class Run:
             except BackstayError:
                 if await self.is_open():
                     raise
-        return await self._read_ended(reading)
+        return await self._read_beside(reading)
 
     async def is_open(self) -> bool:
         """Return whether the run is open; needs only Temporal, no worker."""
@@ -326,9 +349,9 @@ class Run:
         """Pause the run before its next step or call."""
         return await self._update("pause", {"reason": reason}, by=by, key=key)
 
-    async def resume(self, *, by: str = "", key: bytes | None = None) -> dict[str, Any]:
+    async def resume(self, reason: str = "", *, by: str = "", key: bytes | None = None) -> dict[str, Any]:
         """Resume a paused run."""
-        return await self._update("resume", {}, by=by, key=key)
+        return await self._update("resume", {"reason": reason} if reason else {}, by=by, key=key)
 
     async def cancel(self) -> None:
         """Cancel the run; what it did is undone, unless the task says otherwise."""
