@@ -130,7 +130,7 @@ async def accept_here(
     return True
 
 
-async def _changed(names: tuple[str, ...], output: Rows, change: Any) -> int:
+async def _changed(names: tuple[str, ...], output: Output, change: Any) -> int:
     settings, terminal = Settings.load(), Terminal()
     if not names:
         raise SettingsInvalid("LINES: name the lines by id; `backstay policy list` shows them")

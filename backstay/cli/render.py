@@ -26,16 +26,22 @@ _STYLES = {
     "search": "dim",
     "run": "bold",
 }
+_FAILURES = frozenset({"action.failed", "model.failed", "program.diverged", "tools.missing"})
 
 
 def style_of(event: Event) -> str:
     """Return how an event looks."""
+    if event.name in _FAILURES or event.data.get("success") is False:
+        return "red"
     return _STYLES.get(event.name.partition(".")[0], "")
 
 
 def event_line(event: Event) -> str:
-    """Return an event as one line."""
-    return f"{event.at[11:19]}  step {event.step_index}  {event.name:<17} {event.text}"
+    """Return an event as one line; of a call, also what it was called with."""
+    text, tool, request = event.text, event.data.get("tool"), event.data.get("request")
+    if tool and request and text.startswith(tool):
+        text = f"{tool} {request}{text.removeprefix(tool)}"
+    return f"{event.at[11:19]}  step {event.step_index}  {event.name:<17} {text}"
 
 
 def request_lines(request: ApprovalRequest) -> Iterator[tuple[str, str]]:

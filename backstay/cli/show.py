@@ -163,10 +163,14 @@ async def _as_it_is(undo: dict[str, Any], store: Any, run: str) -> dict[str, Any
     asked = await store.events.requests(run, sorted(gone))
     back = [{"effect": n, "tool": tool, "arguments": asked.get(n, "")} for n, tool in sorted(gone.items())]
     standing = [effect for effect in undo.get("effects", []) if effect["effect"] not in gone]
-    return undo | {"count": undo.get("count", 0) - len(undo.get("effects", [])) + len(standing)} | {
-        "effects": standing,
-        "taken_back": back,
-    }
+    return (
+        undo
+        | {"count": undo.get("count", 0) - len(undo.get("effects", [])) + len(standing)}
+        | {
+            "effects": standing,
+            "taken_back": back,
+        }
+    )
 
 
 def _lines(workflow: str, seen: dict[str, Any]) -> Iterator[str]:

@@ -123,7 +123,9 @@ async def docs(*, user: User = "singleton", output_folder: Folder = None, former
         for name, text in pages.items():
             (folder / name).write_text(text, encoding="utf-8")
     except OSError as error:
-        raise SettingsInvalid(f"--output-folder: {folder} cannot be written: {error.strerror}; name another folder") from None
+        raise SettingsInvalid(
+            f"--output-folder: {folder} cannot be written: {error.strerror}; name another folder"
+        ) from None
     for name in pages:
         terminal.result(str(folder / name))
     return 0

@@ -32,7 +32,9 @@ class Gmail:
         self._book = book
         book.begin({"messages": inbox(), "drafts": [], "made": 0})
 
-    async def fetch_emails(self, query: Words = "", max_results: Most = 10, page_token: PageToken = None) -> dict[str, Any]:
+    async def fetch_emails(
+        self, query: Words = "", max_results: Most = 10, page_token: PageToken = None
+    ) -> dict[str, Any]:
         """Search mails, the newest first, a page at a time."""
         found = [mail for mail in reversed(self._book.read()["messages"]) if _fits(mail, query)]
         rows, following = page(found, max_results, page_token, "mail")

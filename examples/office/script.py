@@ -15,7 +15,7 @@ LETTER = "Hello,\n\nthe contract is right: 60 days. We send you a new invoice 20
 def next_reply(conversation: Conversation) -> Reply:
     """Answer a question from the mailbox, or count the unread mails in a program."""
     if "finish" not in conversation.tools:
-        return Reply(text=f"Done so far: {len(conversation.calls())} calls.")
+        return Reply(text="I found the mail and had to stop before the answer.")
     if missing := {FETCH, CHANNELS, POST} - set(conversation.tools):
         return Reply(text="I look for tools.", calls=[("search_tools", {"query": " ".join(sorted(missing))})])
     return _counted(conversation) if "count" in conversation.task.lower() else _answered(conversation)
