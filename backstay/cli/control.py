@@ -1,6 +1,6 @@
 """The commands that change a run itself: top up, undo, pause, resume, cancel."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -15,7 +15,6 @@ from backstay.errors import RunNotFound, TaskInvalid
 from backstay.settings import Settings
 from backstay.shown import shell_words
 
-_SHOWN = ("tool", "arguments", "shown")
 Reason = Annotated[str, Parameter(help="Why; operators see it.")]
 STANDING = frozenset({"applied", "doubtful", "kept", "unknown", "dispatched"})
 
@@ -110,16 +109,19 @@ async def _preview(terminal: Terminal, settings: Settings, run: Run, output: Out
     async with stored_run(settings, run.id) as (store, row):
         if row is None:
             slots = (await run.preview()).get("effects", [])
-            rows = [{"effect": s["effect"], **{name: s.get(name) for name in _SHOWN}} for s in slots]
+            rows = [_row(slot["effect"], slot["tool"], slot.get("arguments"), slot.get("shown")) for slot in slots]
         else:
             row.require_not_pruned()
             effects = await store.effects.of_run(row.run)
             standing = [e for e in effects if not e.undo and e.state.value in STANDING]
             asked = await store.events.requests(row.run, [e.n for e in standing])
-            found = [(e.n, e.tool, asked.get(e.n, ""), e.undo_shown) for e in standing]
-            rows = [dict(zip(("effect", *_SHOWN), values, strict=True)) for values in found]
+            rows = [_row(e.n, e.tool, asked.get(e.n), e.undo_shown) for e in standing]
     rows.sort(key=lambda row: row["effect"], reverse=True)
     terminal.results(output, rows, map(preview_line, rows))
     if not rows:
         terminal.say("nothing to undo")
     return 0
+
+
+def _row(effect: int, tool: str, arguments: str | None, shown: str | None) -> dict[str, Any]:
+    return {"effect": effect, "tool": tool, "arguments": arguments or "", "shown": shown}

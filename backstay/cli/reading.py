@@ -3,7 +3,7 @@
 import contextlib
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, TextIO
 
@@ -65,7 +65,7 @@ async def export(workflow: Workflow, *, format: Format = "jsonl", output_file: O
 
 
 @contextlib.contextmanager
-def _stream(path: Path | None) -> Iterator[TextIO]:
+def _stream(path: Path | None) -> Generator[TextIO]:
     if path is None:
         yield sys.stdout
         sys.stdout.flush()

@@ -44,7 +44,7 @@ class Page(Frozen):
     messages: tuple[dict[str, Any], ...] = ()
     """As Chat Completions writes them, with `step`; a long answer has its ref as `content_ref` instead of `content`."""
     total: int = 0
-    """Of a list, its items; of a text, its characters; of events and messages, the highest number of an event so far."""
+    """Of a list, its items; of a text, its characters; of events and messages, the highest number of an event."""
     next: int | None = None
     """The `offset`, `after` or `messages` of the next page; null on the last one."""
 

@@ -1,7 +1,6 @@
 """What a service remembers: one JSON file, which only its server writes."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ class Book:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         fresh = self.path.with_suffix(".new")
         fresh.write_text(json.dumps(data, indent=1), encoding="utf-8")
-        os.replace(fresh, self.path)
+        fresh.replace(self.path)
 
     def begin(self, data: dict[str, Any]) -> None:
         """Write this unless something is written already."""

@@ -1,4 +1,6 @@
-"""Gmail as an MCP server over stdio, with the tools and answers that Composio gives it: python examples/office/gmail.py.
+"""Gmail as an MCP server over stdio, with the tools and answers that Composio gives it.
+
+python examples/office/gmail.py
 
 GMAIL_FILE is where the mailbox is kept (default .backstay/office/gmail.json); it is made and filled when it is missing.
 """

@@ -1,4 +1,6 @@
-"""Slack as an MCP server over stdio, with the tools and answers that Composio gives it: python examples/office/slack.py.
+"""Slack as an MCP server over stdio, with the tools and answers that Composio gives it.
+
+python examples/office/slack.py
 
 SLACK_FILE is where the channels are kept (default .backstay/office/slack.json); it is made when it is missing.
 """

@@ -1,4 +1,4 @@
-"""docs/mail-and-chat.md: its workflows over servers of the shapes of Gmail and Slack, with a real worker and real jails."""
+"""docs/mail-and-chat.md: its workflows over servers of the shapes of Gmail and Slack, with a real worker."""
 
 import json
 import shlex

@@ -101,7 +101,7 @@ ROWS = (
         in_file(
             "client/test_messages.py",
             "test_the_messages_are_those_of_the_model_with_every_answer_whole_and_the_cost_of_each_step",
-            "test_a_long_run_that_was_cut_and_continued_is_read_back_from_its_first_message",
+            "test_a_long_run_that_was_cut_and_continued_is_read_back_whole",
             "test_the_calls_of_a_plan_stand_for_what_a_model_says",
             "test_messages_of_nobody_are_not_found",
         ),
