@@ -14,7 +14,7 @@ _BODY = "Hello,\n\nabout order {number}: {subject}. Could you look into it, plea
 
 def inbox() -> list[dict[str, Any]]:
     """Return sixty mails of four customers, and on top of them one question about an invoice."""
-    mails = [_mail(n, _SENDERS[n * n % len(_SENDERS)], _SUBJECTS[n % len(_SUBJECTS)]) for n in range(60)]
+    mails = [_mail(n, _SENDERS[n * 3 // 2 % len(_SENDERS)], _SUBJECTS[n % len(_SUBJECTS)]) for n in range(60)]
     asked = _mail(60, "ana@acme.example", "Invoice 2041")
     return [*mails, asked | {"messageText": QUESTION, "labelIds": ["INBOX", "UNREAD"]}]
 

@@ -210,7 +210,7 @@ async def test_the_commands_of_the_page_do_what_it_says(temporal, tmp_path, nurs
 
     answered, counted, planned = seen["run"]
     assert answered.out.startswith("Answered ana@acme.example and told #billing.\n")
-    assert counted.out.startswith("40 mails are unread; #support has the list.\n")
+    assert counted.out.startswith("41 mails are unread; #support has the list.\n")
     assert planned.out.startswith("3 of 3 steps of the plan done\n")
     (chat,) = [json.loads(line) for line in (tmp_path / "chat.jsonl").read_text(encoding="utf-8").splitlines()][:1]
     assert chat["role"] == "system"
