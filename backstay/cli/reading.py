@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, TextIO
 
 from cyclopts import Parameter
 
+from backstay.canonical import canonical
 from backstay.cli.exit_codes import ENDED
 from backstay.cli.flags import Output, OutputFile, Workflow
 from backstay.cli.session import find, session
@@ -18,6 +19,8 @@ from backstay.errors import BackstayError, SettingsInvalid, TaskInvalid
 from backstay.shown import one_line
 from backstay.task.event import Event
 
+_FEW, _SHORT = 20, 1000
+"""The steps of a plan whose answers are shown at its end, and the most characters of such an answer."""
 _CALLS = frozenset({"action.called", "action.failed", "program.ended"})
 Step = Annotated[int | None, Parameter(help="Show the whole answers of this step instead of the end of the run.")]
 Format = Annotated[Literal["jsonl"], Parameter(help="jsonl: one message of Chat Completions per line.")]
@@ -112,6 +115,21 @@ async def _whole(run: Run, outputs: Any) -> Any:
             return {**outputs, "steps": [await _read_step(run, step) for step in steps]}
         case _:
             return outputs
+
+
+async def readable(run: Run, outputs: Any) -> Any:
+    """Return the outputs of a plan with the short answers of its steps in their place, where there are few steps."""
+    match outputs:
+        case {"steps": list(steps)} if len(steps) <= _FEW:
+            return {**outputs, "steps": [_short(await _read_step(run, step)) for step in steps]}
+        case _:
+            return outputs
+
+
+def _short(step: Any) -> Any:
+    if not isinstance(step, dict) or not step.get("ref") or len(canonical(step.get("data"))) <= _SHORT:
+        return step
+    return {name: value for name, value in step.items() if name != "data"}
 
 
 async def _read_step(run: Run, step: Any) -> Any:

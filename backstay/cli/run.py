@@ -14,6 +14,7 @@ from backstay.cli.exit_codes import DETACHED, ENDED
 from backstay.cli.flags import By, Output, User, Workflow, Yes, json_object
 from backstay.cli.follow import Follower
 from backstay.cli.prompt import Detached, Prompt
+from backstay.cli.reading import readable
 from backstay.cli.render import ending_lines, event_line, result_text, style_of
 from backstay.cli.session import account_name, find, session, stored_run, taken_back
 from backstay.cli.terminal import Terminal
@@ -92,10 +93,11 @@ async def attach(workflow: Workflow, *, yes: Yes = False, by: By = None, output:
     async with session(settings) as backstay:
         known = await find(backstay, workflow)
         try:
-            back = () if await known.is_open() else await taken_back(settings, known.id)
+            is_open = await known.is_open()
+            back = () if is_open else await taken_back(settings, known.id)
         except RunNotFound:
             return await _remembered(terminal, settings, workflow, output)
-        return await follow(terminal, known, settings, yes=yes, by=by, output=output, back=back)
+        return await follow(terminal, known, settings, yes=yes, by=by, output=output, back=back, reads=is_open)
 
 
 async def follow(
@@ -107,13 +109,20 @@ async def follow(
     by: By = None,
     output: Output,
     back: Container[int] = (),
+    reads: bool = True,
 ) -> int:
-    """Follow a run to its end and print its Result; when the person detaches, print how to come back."""
+    """Follow a run to its end and print its Result; when the person detaches, print how to come back.
+
+    `back` are the effects that were taken back since its end. With `reads`, a worker is there to read answers.
+    """
     editor = settings.environment.get("VISUAL") or settings.environment.get("EDITOR")
     prompt = Prompt(terminal, run, settings, by=by or account_name(), editor=editor)
     try:
         await Follower(terminal, run, prompt, yes="--yes was given" if yes else "", asks=output == "text").follow()
         result = await run.result()
+        if output == "text" and reads:
+            told = await readable(run, result.raw_outputs)
+            result = result.model_copy(update={"raw_outputs": told})
     except (Detached, asyncio.CancelledError) as reason:
         terminal.say(f"the run continues; follow it with: backstay attach {shell_words(run.id)}", "yellow")
         terminal.say(f"or end it with: backstay cancel {shell_words(run.id)}", "yellow")

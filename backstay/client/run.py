@@ -89,21 +89,6 @@ async def _repeated_while_continuing(send: Callable[[], Awaitable[Answer]]) -> A
         await asyncio.sleep(POLL_S)
 
 
-async def _joined(read: Callable[[dict[str, Any]], Awaitable[dict[str, Any]]], ref: str, path: str = "") -> Any:
-    """Return a stored result, which comes page by page."""
-    parts: list[Any] = []
-    offset: int | None = 0
-    while offset is not None:
-        page = await read({"ref": ref, "path": path, "offset": offset})
-        parts.append(page["value"])
-        offset = page["next"]
-    if len(parts) == 1:
-        return parts[0]
-    if isinstance(parts[0], list):
-        return [item for part in parts for item in part]
-    return "".join(parts)
-
-
 class Run:
     """Follow one run, decide its requests, and get its Result; a lost connection is no loss."""
 
@@ -158,7 +143,17 @@ class Run:
 
         Raises ArgumentsInvalid when this run has stored nothing under `ref`, or has nothing at `path`.
         """
-        return await _joined(self._page, ref, path)
+        parts: list[Any] = []
+        offset: int | None = 0
+        while offset is not None:
+            page = await self._page({"ref": ref, "path": path, "offset": offset})
+            parts.append(page["value"])
+            offset = page["next"]
+        if len(parts) == 1:
+            return parts[0]
+        if isinstance(parts[0], list):
+            return [item for part in parts for item in part]
+        return "".join(parts)
 
     async def messages(self) -> AsyncGenerator[dict[str, Any]]:
         """Yield what the model was told and what it said, as messages of Chat Completions, with every answer whole.
@@ -170,12 +165,19 @@ class Run:
         while following is not None:
             page = await self._read_beside({"messages": following})
             for message in page["messages"]:
-                ref = message.pop("content_ref", None)
-                if ref is not None:
-                    whole = await _joined(self._read_beside, ref)
-                    message["content"] = whole if isinstance(whole, str) else canonical(whole)
+                if (ref := message.pop("content_ref", None)) is not None:
+                    message["content"] = await self._text(ref)
                 yield message
             following = page["next"]
+
+    async def _text(self, ref: str) -> str:
+        parts: list[str] = []
+        offset: int | None = 0
+        while offset is not None:
+            page = await self._read_beside({"ref": ref, "offset": offset, "as_text": True})
+            parts.append(page["value"])
+            offset = page["next"]
+        return "".join(parts)
 
     async def stored_events(self, after: int = 0) -> AsyncGenerator[Event]:
         """Yield every event after number `after` that the store holds; `timeline` keeps the last 100 only."""

@@ -22,6 +22,8 @@ class Reading(Frozen):
     """The number of the last event whose messages are known; 0 for all of them."""
     path: str = Field(default="", max_length=1000)
     """Where in the payload, such as `invoices.3.total`."""
+    as_text: bool = Field(default=False, strict=True)
+    """Whether to read the JSON text of what is there, whatever it is; a text is read as it is."""
     offset: int = Field(default=0, strict=True, ge=0)
     """The first item of a list, or the first character of a text."""
     limit: int | None = Field(default=None, strict=True, ge=1)
@@ -31,8 +33,8 @@ class Reading(Frozen):
     def _names_one(self) -> Self:
         if [self.ref, self.after, self.messages].count(None) != 2:
             raise ValueError('give either "ref", "after" or "messages"')
-        if self.ref is None and (self.path or self.offset):
-            raise ValueError('"path" and "offset" go with "ref"')
+        if self.ref is None and (self.path or self.offset or self.as_text):
+            raise ValueError('"path", "offset" and "as_text" go with "ref"')
         return self
 
 
@@ -60,6 +62,8 @@ def page_of(value: Any, reading: Reading) -> Page:
 
     A record that is larger is read as its JSON text. Raises ArgumentsInvalid for a single item that is larger.
     """
+    if reading.as_text and not isinstance(value, str):
+        return _text(canonical(value), reading)
     match value:
         case list():
             return _items(value, reading)

@@ -30,6 +30,8 @@ def plan(tmp_path):
 async def test_the_answers_of_a_plan_are_read_whole_or_by_step_and_a_failed_call_says_so(run, plan, tmp_path):
     started = await run("run", "--plan", str(plan), "--yes", "--id", "reading-plan")
     assert started.code == 0
+    # What short answers say is readable at once.
+    assert '"customers": [' in started.out
 
     whole = json.loads((await run("result", "reading-plan", "--output", "json")).out)
     assert [step["success"] for step in whole["raw_outputs"]["steps"]] == [True, False]

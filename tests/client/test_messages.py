@@ -9,6 +9,7 @@ from backstay.client import Backstay
 from backstay.errors import RunNotFound
 from backstay.testing import Reply
 from examples.mailbox.seed import seed
+from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers
 from tests.e2e.test_continuing import continued
 from tests.engine import Scripts, engine, pending
 from workflows import carrying
@@ -119,6 +120,19 @@ async def test_the_calls_of_a_plan_stand_for_what_a_model_says(opened):
     listed, failed = [m["content"] for m in messages if m["role"] == "tool"]
     assert len(json.loads(listed)["invoices"]) == 100
     assert "is not an e-mail address" in failed
+
+
+async def test_an_answer_with_an_item_larger_than_a_page_is_read_whole(temporal, tmp_path):
+    answer = [{"text": "long " * 40_000}, "short", "\u20ac" * 150_000]
+    desk = ScriptedServer(tmp_path / "desk.json", [reads("look")], {"look": {"data": {"found": answer}}})
+    toolbox = toolbox_of_servers(tmp_path, desk=desk)
+    replies = [Reply(calls=[("desk__look", {})]), Reply(calls=[("finish", {"summary": "done"})])]
+    async with engine(temporal, tmp_path, replies, policy=POLICY, toolbox=toolbox) as running:
+        run = await Backstay(temporal, task_queue=running.settings.task_queue).start("look")
+        await run.result()
+        (told,) = [m["content"] for m in await read(run) if m["role"] == "tool"]
+
+    assert json.loads(told) == {"found": answer}
 
 
 async def test_messages_of_nobody_are_not_found(opened):

@@ -103,6 +103,7 @@ ROWS = (
             "test_the_messages_are_those_of_the_model_with_every_answer_whole_and_the_cost_of_each_step",
             "test_a_long_run_that_was_cut_and_continued_is_read_back_whole",
             "test_the_calls_of_a_plan_stand_for_what_a_model_says",
+            "test_an_answer_with_an_item_larger_than_a_page_is_read_whole",
             "test_messages_of_nobody_are_not_found",
         ),
     ),
