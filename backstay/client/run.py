@@ -31,7 +31,6 @@ from backstay.client.failures import (
     run_ended,
     translated_errors,
 )
-from backstay.canonical import canonical
 from backstay.effects.compensation import Undone
 from backstay.errors import (
     BackstayError,
