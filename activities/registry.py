@@ -8,6 +8,7 @@ from activities.model.transcript import Transcripts
 from activities.records import Records
 from activities.resources import Resources
 from activities.runs.notifications import Notifications
+from activities.runs.pages import Pages
 from activities.runs.runs import Runs
 from activities.tools.outcomes import Outcomes
 from activities.tools.searches import Searches
@@ -27,7 +28,7 @@ def run_activities(resources: Resources) -> list[Callable[..., Any]]:
         runs.open_run,
         Model(resources, records, transcripts).ask_model,
         searches.search_tools,
-        searches.read_page,
+        Pages(resources, records).read_page,
         searches.read_result,
         tools.check_call,
         tools.preview_calls,

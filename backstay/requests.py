@@ -74,7 +74,8 @@ class AskModel(OfRun):
 
     def happened(self, decision: Decision) -> tuple[EventDraft, ...]:
         """Return the event of this call."""
-        return (model_draft(self.model, decision.usage, self.step, [action.kind for action in decision.actions]),)
+        actions = [action.kind for action in decision.actions]
+        return (model_draft(self.model, decision.usage, self.step, actions, decision.context),)
 
 
 class FindTools(OfRun):

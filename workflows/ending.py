@@ -1,6 +1,6 @@
 """End a run: undo what must be undone, build the Result, and store it."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from temporalio import workflow
@@ -8,12 +8,14 @@ from temporalio.exceptions import ApplicationError
 
 from backstay import calls, errors
 from backstay.task.decision import Finish
+from backstay.task.event import Event
 from backstay.task.result import Failure, Outcome, Result, usage_shown
 from backstay.task.status import State
 from workflows.activity_calls import error_of
 from workflows.model_calls import ModelCalls
 from workflows.rollback import Rollback
 from workflows.run_context import RunContext
+from workflows.state import RunState
 from workflows.work import EndedWork
 
 WITHHELD = (
@@ -85,6 +87,8 @@ class Ending:
         context.ending = True
         await workflow.wait_condition(lambda: not context.undoing)
         before = context.state.work.ended
+        if ended.error is not None and not ended.outputs:
+            ended = replace(ended, outputs=_so_far(context.state))
         summarised = ended.outcome is Outcome.BUDGET_EXCEEDED and context.state.budget.on_exhausted == "finalize"
         if summarised and before is None:
             ended = await self._with_summary(ended)
@@ -180,6 +184,21 @@ class Ending:
             except ApplicationError as error:
                 workflow.logger.error("the result could not be stored: %s", error.message)
         return result.model_copy(update={"events": tuple(state.events), **dict(closed)})
+
+
+def _so_far(state: RunState) -> dict[str, Any]:
+    """Return what was there when a run ended early: of a plan its steps, else the newest calls."""
+    if state.work.plan is not None:
+        steps = list(state.work.plan.outputs)
+    else:
+        steps = [_called(event) for event in state.events if event.name in {"action.called", "action.failed"}]
+    return {"steps": steps} if steps else {}
+
+
+def _called(event: Event) -> dict[str, Any]:
+    success, data = event.name == "action.called", event.data
+    known = {"step": event.step_index, "tool": data.get("tool"), "success": success, "ref": data.get("summary_ref")}
+    return known | {"error": None if success else event.text}
 
 
 def _output(ended: Ended) -> dict[str, Any]:

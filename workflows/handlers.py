@@ -452,7 +452,7 @@ class Handlers:
     async def _resume(self, said: Said, more: dict[str, Any]) -> dict[str, Any]:
         was, self.context.state.paused = self.context.state.paused, None
         if was is not None:
-            self.context.record("run.resumed", was, by=said.by)
+            self.context.record("run.resumed", said.reason or "no reason given", by=said.by, was=was)
         return {"paused": False, "was": was}
 
 

@@ -42,6 +42,8 @@ class PlanSteps:
             answer = self._with_results(index, step, work.answered[index])
             result = await self._performed(index, step, answer)
             work = work.model_copy(update={"outputs": (*work.outputs, self._noted(index, step, result))})
+            state.work.plan = work
+            self._refuse_failure(index, step, result)
             state.position, state.work.counted = index + 1, False
         outputs = list(work.outputs)
         done = sum(1 for output in outputs if output["success"])
@@ -97,7 +99,6 @@ class PlanSteps:
     def _noted(self, index: int, step: PlanStep, result: ToolResult) -> dict[str, Any]:
         if result.ref is not None and result.success:
             self.context.state.step_results[index] = result.ref
-        self._refuse_failure(index, step, result)
         return {
             "tool": step.tool,
             "success": result.success,

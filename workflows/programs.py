@@ -58,7 +58,8 @@ class Programs:
         undos = self.context.undos
         halt = await self._to_its_end(action, lambda: self.context.undos != undos)
         result = await self._stored(halt)
-        text = halt.error or f"finished after {halt.rounds} rounds"
+        said = result.snippet or result.size
+        text = halt.error or f"finished after {halt.rounds} rounds{f' -> {said}' if said else ''}"
         success, ref = halt.kind == "finished", {} if result.ref is None else {"summary_ref": result.ref}
         self.context.record("program.ended", text, rounds=halt.rounds, success=success, **ref)
         self.context.record_drafts(summary_drafts("program", result, self.context.state.usage.steps))

@@ -1,4 +1,4 @@
-"""The workflow `ReadRun`: read what a run has stored after it has ended, and so takes no update any longer."""
+"""The workflow `ReadRun`: read what a run has stored, after its end or beside it."""
 
 from typing import Any
 

@@ -172,11 +172,12 @@ class Rollback:
         return self._named(slot, state, detail)
 
     def _named(self, slot: Compensation, state: str, detail: str | None) -> Undone:
-        undone = Undone(effect=slot.effect, tool=slot.tool, state=state, shown=slot.shown, detail=detail)
+        more = {"arguments": slot.arguments} if slot.arguments else {}
+        undone = Undone(effect=slot.effect, tool=slot.tool, state=state, shown=slot.shown, detail=detail, **more)
         self.context.state.record_undone(undone)
         if state == "compensated":
             self.context.state.record_write_ended(slot.effect, None)
-        text = f"{slot.tool}: {state}{'' if detail is None else ', ' + detail}"
+        text = f"{slot.called}: {state}{'' if detail is None else ', ' + detail}"
         self.context.record("undo.ran", text, effect=slot.effect, state=state)
         return undone
 

@@ -143,6 +143,8 @@ class Transcripts:
             before = await blobs.put_json({"older": whole.before or None, "said": whole.said})
             extended = replace(whole, said=(), unstored_said=(), before=before)
             piece = {"older": None, "items": whole.items, "forgotten": whole.forgotten, "before": before}
+            # Of the items above some are cut; whoever reads the conversation back wants those that are new whole.
+            piece["added"] = transcript.with_items(more).unstored
         elif extended.unstored_said:
             piece["said"] = extended.unstored_said
         ref = await blobs.put_json(piece)

@@ -67,6 +67,8 @@ class Outcomes(Activities):
         rows = await open_of_run(run, to_step=ask.to_step, before=ask.before, limit=most)
         builtin = ask.builtin if loaded.opened is None else loaded.opened.builtin
         effects = await self._with_facts(rows[: ask.limit], loaded.user_id, builtin)
+        requests = await self.store.events.requests(run, [effect.n for effect in effects])
+        effects = tuple(effect.model_copy(update={"arguments": requests.get(effect.n, "")}) for effect in effects)
         page = effects if ask.limit is None else _cut(effects)
         answer: dict[str, Any] = {"effects": page, "more": len(page) < len(rows)}
         if ask.before is None:

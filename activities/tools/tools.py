@@ -39,7 +39,7 @@ from backstay.tools.tool import Elicitation, ToolResult
 from store.effects.types import BoundUndo, EffectRow, Intent
 from toolbox.catalog.catalog import Catalog
 from toolbox.catalog.definition import Definition
-from toolbox.configuration.meaning import Meaning, judge
+from toolbox.configuration.meaning import Meaning, judge, why_failed
 from toolbox.configuration.template import holds, render
 from toolbox.manifest.builder import masked
 from toolbox.providers.elicitation import ElicitationRequest, InputRequired, InputResponse
@@ -300,6 +300,10 @@ class Tools(Activities):
             shown = await self.records.show(run, answer.error or "", definition.provider)
             return ToolResult(success=False, error=str(shown.payload)[:500], error_type="ToolError")
         kept = await self.records.keep(run, definition.name, answer.data, definition.provider, answer.files)
+        why = why_failed(answer, definition.declaration, {"arguments": arguments, "effect": {"id": ""}})
+        if why is not None:
+            shown = await self.records.show(run, why, definition.provider)
+            return ToolResult(success=False, error=str(shown.payload)[:500], error_type="ToolError", ref=kept.ref)
         return ToolResult(success=True, **kept.facts)
 
     async def _verify(self, ask: calls.CallTool) -> ToolResult:

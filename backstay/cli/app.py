@@ -26,6 +26,7 @@ _COMMANDS = {
     "list": show.list_runs,
     "show": show.show,
     "result": reading.result,
+    "export": reading.export,
     "approve": decide.approve,
     "reject": decide.reject,
     "answer": decide.answer,

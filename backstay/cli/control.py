@@ -1,12 +1,12 @@
 """The commands that change a run itself: top up, undo, pause, resume, cancel."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from backstay.budgets.budget import TopUp
 from backstay.cli.flags import By, Output, Workflow, Yes
-from backstay.cli.render import undone_line
+from backstay.cli.render import preview_line, undone_line
 from backstay.cli.run import follow
 from backstay.cli.session import account_name, find, session, stored_run
 from backstay.cli.terminal import Terminal
@@ -15,6 +15,7 @@ from backstay.errors import RunNotFound, TaskInvalid
 from backstay.settings import Settings
 from backstay.shown import shell_words
 
+Reason = Annotated[str, Parameter(help="Why; operators see it.")]
 STANDING = frozenset({"applied", "doubtful", "kept", "unknown", "dispatched"})
 
 
@@ -53,7 +54,7 @@ async def undo(
     async with session(settings) as backstay:
         run = await find(backstay, workflow)
         if preview:
-            return await _preview(terminal, settings, run)
+            return await _preview(terminal, settings, run, output)
         if await _is_open(run, settings):
             undone = await run.undo(to_step, by=name)
             for effect in undone:
@@ -66,14 +67,8 @@ async def undo(
         return 0 if code == 5 else code  # the run was rolled back, as this command asks
 
 
-async def pause(workflow: Workflow, *, reason: str = "", by: By = None) -> int:
-    """Pause a run before its next step or call.
-
-    Parameters
-    ----------
-    reason
-        Why; operators see it.
-    """
+async def pause(workflow: Workflow, *, reason: Reason = "", by: By = None) -> int:
+    """Pause a run before its next step or call."""
     async with session() as backstay:
         run = await find(backstay, workflow)
         await run.pause(reason, by=by or account_name())
@@ -81,10 +76,10 @@ async def pause(workflow: Workflow, *, reason: str = "", by: By = None) -> int:
     return 0
 
 
-async def resume(workflow: Workflow, *, by: By = None) -> int:
+async def resume(workflow: Workflow, *, reason: Reason = "", by: By = None) -> int:
     """Resume a paused run."""
     async with session() as backstay:
-        await (await find(backstay, workflow)).resume(by=by or account_name())
+        await (await find(backstay, workflow)).resume(reason, by=by or account_name())
     Terminal().say("resumed", "green")
     return 0
 
@@ -109,18 +104,24 @@ async def _is_open(run: Run, settings: Settings) -> bool:
         return False
 
 
-async def _preview(terminal: Terminal, settings: Settings, run: Run) -> int:
-    """List all effects from the store if it is reachable, else those that the run itself still shows."""
+async def _preview(terminal: Terminal, settings: Settings, run: Run, output: Output) -> int:
+    """List all effects from the store if it knows the run, else those that the run itself still shows."""
     async with stored_run(settings, run.id) as (store, row):
-        if row is not None:
+        if row is None:
+            slots = (await run.preview()).get("effects", [])
+            rows = [_row(slot["effect"], slot["tool"], slot.get("arguments"), slot.get("shown")) for slot in slots]
+        else:
             row.require_not_pruned()
-        effects = [] if row is None else await store.effects.of_run(row.run)
-    rows = [(e.n, e.tool, e.undo_shown) for e in effects if not e.undo and e.state.value in STANDING]
-    if not rows:
-        shown = (await run.preview()).get("effects", [])
-        rows = [(slot["effect"], slot["tool"], slot.get("shown")) for slot in shown]
-    for n, tool, how in sorted(rows, reverse=True):
-        terminal.result(f"{n}. {tool}: {how or 'CANNOT BE UNDONE'}")
+            effects = await store.effects.of_run(row.run)
+            standing = [e for e in effects if not e.undo and e.state.value in STANDING]
+            asked = await store.events.requests(row.run, [e.n for e in standing])
+            rows = [_row(e.n, e.tool, asked.get(e.n), e.undo_shown) for e in standing]
+    rows.sort(key=lambda row: row["effect"], reverse=True)
+    terminal.results(output, rows, map(preview_line, rows))
     if not rows:
         terminal.say("nothing to undo")
     return 0
+
+
+def _row(effect: int, tool: str, arguments: str | None, shown: str | None) -> dict[str, Any]:
+    return {"effect": effect, "tool": tool, "arguments": arguments or "", "shown": shown}

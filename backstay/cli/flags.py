@@ -1,6 +1,7 @@
 """The arguments that several commands share, each described once."""
 
 import json
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
@@ -26,10 +27,10 @@ RememberArguments = Annotated[
 ]
 Comment = Annotated[str, Parameter(help="Why; it is recorded, and the model reads it.")]
 User = Annotated[str, Parameter(help="The user that the run works for; users may see different tools.")]
-Output = Annotated[Literal["text", "json"], Parameter(help="Format of the result on stdout.")]
-Rows = Annotated[
+Output = Annotated[
     Literal["text", "json", "ndjson"], Parameter(help="Format of the result on stdout; ndjson is one object per line.")
 ]
+OutputFile = Annotated[Path | None, Parameter(help="Write the result to this file instead of stdout.")]
 
 
 def duration(text: str, flag: str) -> float:

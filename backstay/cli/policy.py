@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from backstay.cli.flags import By, Rows, User, duration, json_object
+from backstay.cli.flags import By, Output, User, duration, json_object
 from backstay.cli.session import account_name, has_store, open_store, require_store, silence_logs
 from backstay.cli.terminal import Terminal
 from backstay.errors import NotVerified, SettingsInvalid
@@ -24,7 +24,7 @@ Session = Annotated[str | None, Parameter(help="The session that the run belongs
 _WIDTH = 200
 
 
-async def list_lines(*, user: str | None = None, output: Rows = "text") -> int:
+async def list_lines(*, user: str | None = None, output: Output = "text") -> int:
     """List the decisions that are remembered beyond their run, and those that wait to be accepted.
 
     Parameters
@@ -44,7 +44,7 @@ async def list_lines(*, user: str | None = None, output: Rows = "text") -> int:
 
 
 async def why(
-    tool: str, arguments: str = "{}", *, user: User = "singleton", session: Session = None, output: Rows = "text"
+    tool: str, arguments: str = "{}", *, user: User = "singleton", session: Session = None, output: Output = "text"
 ) -> int:
     """Explain how a call would be ruled on in a new run: the rule that decides, and every line that was looked at.
 
@@ -84,7 +84,7 @@ async def accept(
     *lines: str,
     by: By = None,
     expires: str | None = None,
-    output: Rows = "text",
+    output: Output = "text",
 ) -> int:
     """Let lines hold that wait; only who can write the policy's file may.
 
@@ -99,7 +99,7 @@ async def accept(
     return await _changed(lines, output, lambda store, line: store.accept(line, by or account_name(), expires_at=ends))
 
 
-async def remove(*lines: str, output: Rows = "text") -> int:
+async def remove(*lines: str, output: Output = "text") -> int:
     """Forget lines; open runs that began with them keep them. Only who can write the policy's file may.
 
     Parameters
@@ -130,7 +130,7 @@ async def accept_here(
     return True
 
 
-async def _changed(names: tuple[str, ...], output: Rows, change: Any) -> int:
+async def _changed(names: tuple[str, ...], output: Output, change: Any) -> int:
     settings, terminal = Settings.load(), Terminal()
     if not names:
         raise SettingsInvalid("LINES: name the lines by id; `backstay policy list` shows them")

@@ -1,14 +1,17 @@
-"""The command `result`: what a run found, with the stored answers of its steps."""
+"""The commands `result` and `export`: what a run found, and all that its model was told and said."""
 
+import contextlib
 import json
-from collections.abc import Iterator
+import sys
+from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, TextIO
 
 from cyclopts import Parameter
 
+from backstay.canonical import canonical
 from backstay.cli.exit_codes import ENDED
-from backstay.cli.flags import Output, Workflow
+from backstay.cli.flags import Output, OutputFile, Workflow
 from backstay.cli.session import find, session
 from backstay.cli.terminal import Terminal
 from backstay.client import Run
@@ -16,9 +19,11 @@ from backstay.errors import BackstayError, SettingsInvalid, TaskInvalid
 from backstay.shown import one_line
 from backstay.task.event import Event
 
+_FEW, _SHORT = 20, 1000
+"""The steps of a plan whose answers are shown at its end, and the most characters of such an answer."""
 _CALLS = frozenset({"action.called", "action.failed", "program.ended"})
 Step = Annotated[int | None, Parameter(help="Show the whole answers of this step instead of the end of the run.")]
-OutputFile = Annotated[Path | None, Parameter(help="Write the result to this file, as JSON, instead of stdout.")]
+Format = Annotated[Literal["jsonl"], Parameter(help="jsonl: one message of Chat Completions per line.")]
 
 
 async def result(
@@ -44,6 +49,39 @@ async def result(
     else:
         terminal.results(output, data, lines)
     return code
+
+
+async def export(workflow: Workflow, *, format: Format = "jsonl", output_file: OutputFile = None) -> int:  # noqa: A002 - the flag's name
+    """Write all that the model of a run was told and said: prompt, task, its calls, and their answers, each whole.
+
+    Secrets are replaced as everywhere. The lines with the model's own words say what each call of it cost.
+    """
+    count = 0
+    async with session() as backstay:
+        run = await find(backstay, workflow)
+        with _stream(output_file) as stream:
+            async for message in run.messages():
+                stream.write(f"{json.dumps(message)}\n")
+                count += 1
+    Terminal().say(f"{count} messages as {format}{f', written to {output_file}' if output_file else ''}", "green")
+    return 0
+
+
+@contextlib.contextmanager
+def _stream(path: Path | None) -> Generator[TextIO]:
+    if path is None:
+        yield sys.stdout
+        sys.stdout.flush()
+        return
+    try:
+        with path.open("w", encoding="utf-8") as stream:
+            yield stream
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
+def _unwritable(path: Path, error: OSError) -> SettingsInvalid:
+    return SettingsInvalid(f"--output-file: {path} cannot be written: {error.strerror}")
 
 
 async def _calls(run: Run, step: int) -> list[dict[str, Any]]:
@@ -79,6 +117,21 @@ async def _whole(run: Run, outputs: Any) -> Any:
             return outputs
 
 
+async def readable(run: Run, outputs: Any) -> Any:
+    """Return the outputs of a plan with the short answers of its steps in their place, where there are few steps."""
+    match outputs:
+        case {"steps": list(steps)} if len(steps) <= _FEW:
+            return {**outputs, "steps": [_short(await _read_step(run, step)) for step in steps]}
+        case _:
+            return outputs
+
+
+def _short(step: Any) -> Any:
+    if not isinstance(step, dict) or not step.get("ref") or len(canonical(step.get("data"))) <= _SHORT:
+        return step
+    return {name: value for name, value in step.items() if name != "data"}
+
+
 async def _read_step(run: Run, step: Any) -> Any:
     if not isinstance(step, dict) or not step.get("ref"):
         return step
@@ -111,4 +164,4 @@ def _write(path: Path, data: Any) -> None:
     try:
         path.write_text(f"{json.dumps(data, indent=2)}\n", encoding="utf-8")
     except OSError as error:
-        raise SettingsInvalid(f"--output-file: {path} cannot be written: {error.strerror}") from None
+        raise _unwritable(path, error) from None

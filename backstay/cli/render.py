@@ -1,7 +1,7 @@
 """Draw requests, budgets and results for people."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Any
 
 from rich.progress_bar import ProgressBar
@@ -29,16 +29,22 @@ _STYLES = {
     "search": "dim",
     "run": "bold",
 }
+_FAILURES = frozenset({"action.failed", "model.failed", "program.diverged", "tools.missing"})
 
 
 def style_of(event: Event) -> str:
     """Return how an event looks."""
+    if event.name in _FAILURES or event.data.get("success") is False:
+        return "red"
     return _STYLES.get(event.name.partition(".")[0], "")
 
 
 def event_line(event: Event) -> str:
-    """Return an event as one line."""
-    return f"{event.at[11:19]}  step {event.step_index}  {event.name:<17} {event.text}"
+    """Return an event as one line; of a call, also what it was called with."""
+    text, tool, request = event.text, event.data.get("tool"), event.data.get("request")
+    if tool and request and text.startswith(tool):
+        text = f"{tool} {request}{text.removeprefix(tool)}"
+    return f"{event.at[11:19]}  step {event.step_index}  {event.name:<17} {text}"
 
 
 def request_lines(workflow_id: str, request: ApprovalRequest) -> Iterator[tuple[str, str]]:
@@ -159,23 +165,37 @@ def live_panel(status: Status | None, budget: dict[str, Any]) -> Table:
     return table
 
 
-def ending_lines(result: Result) -> Iterator[tuple[str, str]]:
-    """Yield how a run ended, for people."""
+def ending_lines(result: Result, taken_back: Container[int] = ()) -> Iterator[tuple[str, str]]:
+    """Yield how a run ended, for people; `taken_back` are the effects that were undone after its end."""
     rows = "  ".join(f"{name} {text}" for name, _, _, text in budget_rows(result.budget.plain(), result.usage))
     yield f"{result.outcome}  {rows}", "bold green" if result.success else "bold red"
     if result.error is not None:
         yield f"{result.error.type}: {result.error.message}", "red"
     for undone in result.undone:
         yield f"undo of {undone_line(undone)}", "magenta"
-    standing = [effect for effect in result.effects if effect.state.value in {"applied", "doubtful", "kept", "unknown"}]
+    stood = [effect for effect in result.effects if effect.state.value in {"applied", "doubtful", "kept", "unknown"}]
+    standing = [effect for effect in stood if effect.n not in taken_back]
+    if gone := len(stood) - len(standing):
+        yield f"effects that were taken back since: {gone}", "magenta"
     if standing and not result.workflow_id.startswith("undo-"):
         undo = f"backstay undo {shell_words(result.workflow_id)}"
         yield f"effects that stand: {len(standing)}; take them back with: {undo}", ""
 
 
+def preview_line(effect: dict[str, Any]) -> str:
+    """Return one effect and what an undo of it would call."""
+    called = one_line(f"{effect['tool']} {effect.get('arguments') or ''}".rstrip(), 300)
+    if "step" in effect:
+        called += f" (step {effect['step']}{', outcome unknown' if effect.get('unknown') else ''})"
+    return f"{effect['effect']}. {called}: {effect['shown'] or 'CANNOT BE UNDONE'}"
+
+
 def undone_line(undone: Undone) -> str:
-    """Return how undoing one effect ended."""
-    return f"{undone.tool}: {undone.state}{f' ({undone.detail})' if undone.detail else ''}"
+    """Return how undoing one effect ended, and which one that was."""
+    how = "taken back" if undone.state == "compensated" else undone.state
+    by = f" by {undone.shown}" if undone.state == "compensated" and undone.shown else ""
+    called = one_line(f"{undone.tool} {undone.arguments}".rstrip(), 300)
+    return f"{called}: {how}{by}{f' ({undone.detail})' if undone.detail else ''}"
 
 
 def result_text(result: Result) -> str:

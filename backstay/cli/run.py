@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Container
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,8 +14,9 @@ from backstay.cli.asking.prompt import Detached, Prompt
 from backstay.cli.exit_codes import DETACHED, ENDED
 from backstay.cli.flags import By, Output, User, Workflow, Yes, json_object
 from backstay.cli.follow import Follower
+from backstay.cli.reading import readable
 from backstay.cli.render import ending_lines, event_line, result_text, style_of
-from backstay.cli.session import account_name, find, session, stored_run
+from backstay.cli.session import account_name, find, session, stored_run, taken_back
 from backstay.cli.terminal import Terminal
 from backstay.client import Run
 from backstay.errors import RunNotFound, TaskInvalid
@@ -91,33 +93,48 @@ async def attach(workflow: Workflow, *, yes: Yes = False, by: By = None, output:
     async with session(settings) as backstay:
         known = await find(backstay, workflow)
         try:
-            await known.is_open()
+            is_open = await known.is_open()
+            back = () if is_open else await taken_back(settings, known.id)
         except RunNotFound:
             return await _remembered(terminal, settings, workflow, output)
-        return await follow(terminal, known, settings, yes=yes, by=by, output=output)
+        return await follow(terminal, known, settings, yes=yes, by=by, output=output, back=back, reads=is_open)
 
 
 async def follow(
-    terminal: Terminal, run: Run, settings: Settings, *, yes: bool = False, by: By = None, output: Output
+    terminal: Terminal,
+    run: Run,
+    settings: Settings,
+    *,
+    yes: bool = False,
+    by: By = None,
+    output: Output,
+    back: Container[int] = (),
+    reads: bool = True,
 ) -> int:
-    """Follow a run to its end and print its Result; when the person detaches, print how to come back."""
+    """Follow a run to its end and print its Result; when the person detaches, print how to come back.
+
+    `back` are the effects that were taken back since its end. With `reads`, a worker is there to read answers.
+    """
     editor = settings.environment.get("VISUAL") or settings.environment.get("EDITOR")
     prompt = Prompt(terminal, run, settings, by=by or account_name(), editor=editor)
     try:
         await Follower(terminal, run, prompt, yes="--yes was given" if yes else "", asks=output == "text").follow()
         result = await run.result()
+        if output == "text" and reads:
+            told = await readable(run, result.raw_outputs)
+            result = result.model_copy(update={"raw_outputs": told})
     except (Detached, asyncio.CancelledError) as reason:
         terminal.say(f"the run continues; follow it with: backstay attach {shell_words(run.id)}", "yellow")
         terminal.say(f"or end it with: backstay cancel {shell_words(run.id)}", "yellow")
         if isinstance(reason, Detached):
             return DETACHED
         raise
-    return shown(terminal, result, output)
+    return shown(terminal, result, output, back)
 
 
-def shown(terminal: Terminal, result: Result, output: Output) -> int:
-    """Print a Result and return the exit code it stands for."""
-    for line, style in ending_lines(result):
+def shown(terminal: Terminal, result: Result, output: Output, back: Container[int] = ()) -> int:
+    """Print a Result and return the exit code it stands for; some of its effects may have been taken back since."""
+    for line, style in ending_lines(result, back):
         terminal.say(line, style)
     terminal.results(output, result.plain(), [result_text(result)])
     return ENDED[result.outcome]
@@ -131,7 +148,7 @@ async def _remembered(terminal: Terminal, settings: Settings, workflow: str, out
         events = await store.events.of_run(row.run)
     for event in events:
         terminal.say(event_line(event), style_of(event))
-    return shown(terminal, Result.model_validate(row.result), output)
+    return shown(terminal, Result.model_validate(row.result), output, await taken_back(settings, workflow))
 
 
 def _read(path: Path, field: str) -> Any:

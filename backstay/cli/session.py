@@ -15,7 +15,7 @@ from backstay.approvals.approval import ApprovalRequest
 from backstay.approvals.deciding import NOT_OPEN
 from backstay.client import Backstay, Run, connect
 from backstay.client.failures import error_from_rpc
-from backstay.errors import DecisionRefused, RunNotFound, SettingsInvalid, TaskInvalid
+from backstay.errors import DecisionRefused, RunNotFound, SettingsInvalid, StoreUnavailable, TaskInvalid
 from backstay.logs import configure_logs
 from backstay.redaction.redactor import Redactor
 from backstay.rooms import room
@@ -107,6 +107,15 @@ async def stored_run(settings: Settings, workflow: str) -> AsyncGenerator[tuple[
         return
     async with open_store(settings) as store:
         yield store, await store.runs.get(workflow)
+
+
+async def taken_back(settings: Settings, workflow: str) -> frozenset[int]:
+    """Return the numbers of the effects that were taken back by now, as far as the store of this machine knows."""
+    with contextlib.suppress(StoreUnavailable):
+        async with stored_run(settings, workflow) as (store, row):
+            effects = [] if row is None else await store.effects.of_run(row.run)
+        return frozenset(e.n for e in effects if not e.undo and e.state.value == "compensated")
+    return frozenset()
 
 
 def silence_logs(settings: Settings) -> None:

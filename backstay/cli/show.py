@@ -4,19 +4,19 @@ import asyncio
 import contextlib
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 from temporalio.client import WorkflowExecution
 from temporalio.service import RPCError
 
 from backstay.cli.flags import Output, Workflow
-from backstay.cli.render import budget_rows, commands, request_lines, result_text, state_words
+from backstay.cli.render import budget_rows, commands, preview_line, request_lines, result_text, state_words
 from backstay.cli.session import RUNS, find, has_store, open_request, open_store, session, stored_run
 from backstay.cli.terminal import Terminal
 from backstay.client import Backstay, Run
 from backstay.client.failures import error_from_rpc
-from backstay.errors import BackstayError, RunNotFound, StoreUnavailable, Unreachable
+from backstay.errors import BackstayError, RunNotFound, StoreUnavailable, TaskInvalid, Unreachable
 from backstay.frozen import Frozen
 from backstay.rooms import room
 from backstay.settings import Settings
@@ -71,6 +71,7 @@ async def show(workflow: Workflow, request: Whole = None, *, output: Output = "t
                     seen = seen | {"undo": {}, "pruned": _minute(row.pruned_at)}
                 elif row is not None:
                     seen["decisions"] = [decision.plain() for decision in await store.decisions.of_run(row.run)]
+                    seen["undo"] = await _as_it_is(seen["undo"], store, row.run)
     except (RunNotFound, Unreachable) as error:
         async with stored_run(settings, workflow) as (_, row):
             if row is None:
@@ -85,9 +86,7 @@ async def show(workflow: Workflow, request: Whole = None, *, output: Output = "t
     return 0
 
 
-async def _show_request(
-    settings: Settings, terminal: Terminal, workflow: str, request_id: str, output: Literal["text", "json"]
-) -> int:
+async def _show_request(settings: Settings, terminal: Terminal, workflow: str, request_id: str, output: Output) -> int:
     async with session(settings) as backstay:
         run = await find(backstay, workflow)
         request = await open_request(run, request_id)
@@ -180,12 +179,34 @@ async def _seen(run: Run) -> dict[str, Any]:
     if not seen["open"]:
         try:
             seen["result"] = await run.result()
+        except TaskInvalid as error:
+            seen["invalid"] = str(error)
         except BackstayError as error:
             seen["error"] = f"{type(error).__name__}: {error}"
     return seen
 
 
+async def _as_it_is(undo: dict[str, Any], store: Any, run: str) -> dict[str, Any]:
+    """Return what undo would do today: an undo after the end leaves the run's own answer as it was."""
+    gone = {e.n: e.tool for e in await store.effects.of_run(run) if not e.undo and e.state.value == "compensated"}
+    asked = await store.events.requests(run, sorted(gone))
+    back = [{"effect": n, "tool": tool, "arguments": asked.get(n, "")} for n, tool in sorted(gone.items())]
+    standing = [effect for effect in undo.get("effects", []) if effect["effect"] not in gone]
+    return (
+        undo
+        | {"count": undo.get("count", 0) - len(undo.get("effects", [])) + len(standing)}
+        | {
+            "effects": standing,
+            "taken_back": back,
+        }
+    )
+
+
 def _lines(terminal: Terminal, workflow: str, seen: dict[str, Any]) -> Iterator[str]:
+    if invalid := seen.get("invalid"):
+        yield f"{workflow}: invalid"
+        yield f"invalid: {invalid}"
+        return
     yield f"{workflow}: {'open' if seen['open'] else 'ended'}"
     if pruned := seen.get("pruned"):
         yield f"pruned {pruned}: its records were removed, and it can no longer be undone"
@@ -202,13 +223,12 @@ def _lines(terminal: Terminal, workflow: str, seen: dict[str, Any]) -> Iterator[
         )
         sure = "" if decision["verified"] else " (unverified)"
         yield f"{decision['at']}  {decision['update']} {what} by {decision['by']}{sure}"
-    effects = seen.get("undo", {}).get("effects", [])
-    if effects:
+    undo = seen.get("undo", {})
+    if effects := undo.get("effects", []):
         yield f"can be undone, newest first (backstay undo {shell_words(workflow)}):"
-    for effect in effects:
-        doubt = ", outcome unknown" if effect.get("unknown") else ""
-        how = effect["shown"] or "CANNOT BE UNDONE"
-        yield f"  {effect['effect']}. {effect['tool']} (step {effect['step']}{doubt}): {how}"
+        yield from (f"  {preview_line(effect)}" for effect in effects)
+    for effect in undo.get("taken_back", []):
+        yield f"taken back: {effect['effect']}. {effect['tool']} {effect['arguments']}".rstrip()
     if result := seen.get("result"):
         yield f"outcome {result.outcome}"
         yield result_text(result)

@@ -100,10 +100,9 @@ async def new_epoch(
         if not await _is_confirmed(terminal, question, "begin a new epoch", yes=yes):
             return 1
         new = await store.new_epoch()
-    if output == "json":
-        terminal.result_json({"store": old.id, "old_epoch": old.epoch, "new_epoch": new.epoch})
-    else:
-        terminal.result(f"store {old.id}: epoch {old.epoch} -> {new.epoch}")
+    told = {"store": old.id, "old_epoch": old.epoch, "new_epoch": new.epoch}
+    terminal.results(output, told, [f"store {old.id}: epoch {old.epoch} -> {new.epoch}"])
+    if output == "text":
         terminal.say("start the workers now; one that is still running must be restarted", "green")
     return 0
 
@@ -207,13 +206,11 @@ async def _doubted(client: Client, store: Any, standings: Sequence[_Standing]) -
     return unseen if all(info is None for info in known) else []
 
 
-def _report(terminal: Terminal, freed: dict[str, int], output: str) -> None:
-    if output == "json":
-        terminal.result_json(freed)
-        return
-    terminal.result(
+def _report(terminal: Terminal, freed: dict[str, int], output: Output) -> None:
+    line = (
         f"{'would prune' if freed['dry_run'] else 'pruned'} {freed['runs']} runs: "
         f"{freed['effects']} effects, {freed['events']} events, {freed['secrets']} secrets, "
         f"{freed['files']} payloads ({freed['bytes']} bytes), "
         f"{freed['snapshots']} snapshot files ({freed['snapshot_bytes']} bytes)"
     )
+    terminal.results(output, freed, [line])

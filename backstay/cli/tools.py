@@ -20,7 +20,8 @@ from backstay.settings import Settings
 from backstay.tools.tool import Safety
 
 _WIDTH = 500
-Folder = Annotated[Path | None, Parameter(help="Folder for one file per provider; printed to stdout by default.")]
+Folder = Annotated[Path | None, Parameter(help="Folder for one file per provider, instead of stdout.")]
+Former = Annotated[Path | None, Parameter(name="--output", show=False)]
 
 
 async def list_tools(*, user: User = "singleton", output: Output = "text") -> int:
@@ -108,22 +109,25 @@ async def refresh(*, user: User = "singleton") -> int:
     return 0
 
 
-async def docs(*, user: User = "singleton", output: Folder = None) -> int:
+async def docs(*, user: User = "singleton", output_folder: Folder = None, former: Former = None) -> int:
     """Write documentation of the tools as Markdown, one page per provider."""
     terminal = Terminal()
     manifest = await _manifest(terminal, user)
     pages = room("toolbox.manifest.docs").tool_docs(manifest)
-    if output is None:
+    folder = output_folder or former
+    if folder is None:
         terminal.result("\n".join(pages.values()))
         return 0
     try:
-        output.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         for name, text in pages.items():
-            (output / name).write_text(text, encoding="utf-8")
+            (folder / name).write_text(text, encoding="utf-8")
     except OSError as error:
-        raise SettingsInvalid(f"--output: {output} cannot be written: {error.strerror}; name another folder") from None
+        raise SettingsInvalid(
+            f"--output-folder: {folder} cannot be written: {error.strerror}; name another folder"
+        ) from None
     for name in pages:
-        terminal.result(str(output / name))
+        terminal.result(str(folder / name))
     return 0
 
 

@@ -60,7 +60,7 @@ class Backstay:
     def run(self, workflow_id: str) -> Run:
         """Return the handle of a run, without asking whether it exists."""
         handle: WorkflowHandle[Any, Any] = self.client.get_workflow_handle(workflow_id)
-        undo, read = partial(self.start_undo, workflow_id), partial(self._read_ended, workflow_id)
+        undo, read = partial(self.start_undo, workflow_id), partial(self._read_beside, workflow_id)
         return Run(handle, undo, read, self._key, self.client.namespace)
 
     async def start_undo(self, workflow_id: str, *, to_step: int | None = None, by: str = "") -> Run:
@@ -78,8 +78,8 @@ class Backstay:
             details=f"Takes back the effects of {markdown_line(workflow_id)}",
         )
 
-    async def _read_ended(self, workflow_id: str, reading: dict[str, Any]) -> dict[str, Any]:
-        """Read a page of what an ended run has stored, by a workflow of its own."""
+    async def _read_beside(self, workflow_id: str, reading: dict[str, Any]) -> dict[str, Any]:
+        """Read a page of what a run has stored, by a workflow of its own."""
         try:
             with translated_errors(workflow_id):
                 return await self.client.execute_workflow(

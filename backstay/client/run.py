@@ -96,7 +96,7 @@ class Run(Decisions):
         self,
         handle: WorkflowHandle[Any, Any],
         start_undo: Callable[..., Awaitable["Run"]],
-        read_ended: Callable[[dict[str, Any]], Awaitable[dict[str, Any]]],
+        read_beside: Callable[[dict[str, Any]], Awaitable[dict[str, Any]]],
         key: bytes | None = None,
         namespace: str = "default",
     ) -> None:
@@ -104,7 +104,7 @@ class Run(Decisions):
         self._handle = handle
         self._namespace = namespace
         self._start_undo = start_undo
-        self._read_ended = read_ended
+        self._read_beside = read_beside
         self._key = key
         # A run answers queries between its workflow tasks, so several at once would only delay it.
         self._querying = asyncio.Lock()
@@ -160,6 +160,30 @@ class Run(Decisions):
             return [item for part in parts for item in part]
         return "".join(parts)
 
+    async def messages(self) -> AsyncGenerator[dict[str, Any]]:
+        """Yield what the model was told and what it said, as messages of Chat Completions, with every answer whole.
+
+        Answers of the model have `model`, `at` and `usage`, and every message its `step`. Of a plan, the calls of its
+        steps take the place of what a model says. Nothing of it comes to stand in the history of an open run.
+        """
+        following: int | None = 0
+        while following is not None:
+            page = await self._read_beside({"messages": following})
+            for message in page["messages"]:
+                if (ref := message.pop("content_ref", None)) is not None:
+                    message["content"] = await self._text(ref)
+                yield message
+            following = page["next"]
+
+    async def _text(self, ref: str) -> str:
+        parts: list[str] = []
+        offset: int | None = 0
+        while offset is not None:
+            page = await self._read_beside({"ref": ref, "offset": offset, "as_text": True})
+            parts.append(page["value"])
+            offset = page["next"]
+        return "".join(parts)
+
     async def stored_events(self, after: int = 0) -> AsyncGenerator[Event]:
         """Yield every event after number `after` that the store holds; `timeline` keeps the last 100 only."""
         following: int | None = after
@@ -176,7 +200,7 @@ class Run(Decisions):
             except BackstayError:
                 if await self.is_open():
                     raise
-        return await self._read_ended(reading)
+        return await self._read_beside(reading)
 
     async def is_open(self) -> bool:
         """Return whether the run is open; needs only Temporal, no worker."""
@@ -288,9 +312,9 @@ class Run(Decisions):
         """Pause the run before its next step or call."""
         return await self._update("pause", {"reason": reason}, by=by, key=key)
 
-    async def resume(self, *, by: str = "", key: bytes | None = None) -> dict[str, Any]:
+    async def resume(self, reason: str = "", *, by: str = "", key: bytes | None = None) -> dict[str, Any]:
         """Resume a paused run."""
-        return await self._update("resume", {}, by=by, key=key)
+        return await self._update("resume", {"reason": reason} if reason else {}, by=by, key=key)
 
     async def cancel(self) -> None:
         """Cancel the run; what it did is undone, unless the task says otherwise."""

@@ -35,8 +35,12 @@ class Compensation(Frozen):
     @property
     def told(self) -> str:
         """Return the effect and its state in one line."""
-        called = f"{self.tool} {self.arguments}".rstrip()
-        return f"effect {self.effect}: {called}: {'unknown' if self.unknown else 'applied'}"
+        return f"effect {self.effect}: {self.called}: {'unknown' if self.unknown else 'applied'}"
+
+    @property
+    def called(self) -> str:
+        """Return the tool and what it was called with."""
+        return f"{self.tool} {self.arguments}".rstrip()
 
 
 def compensation_of(effect: Effect) -> Compensation:
@@ -45,6 +49,7 @@ def compensation_of(effect: Effect) -> Compensation:
         effect=effect.n,
         tool=effect.tool,
         step=effect.step,
+        arguments=effect.arguments,
         undo_tool=effect.undo_tool,
         shown=effect.undo,
         by_effect_id=effect.undo_by_effect_id,
@@ -156,6 +161,8 @@ class Undone(Frozen):
     tool: str
     state: str
     """compensated | kept | parked"""
+    arguments: str = ""
+    """What the tool had been called with, in short and in shown form."""
     shown: str | None = None
     detail: str | None = None
     """Why it was parked or kept, with the manual steps."""

@@ -114,9 +114,10 @@ def search_draft(query: str, step: int, *, hits: int, catalog: str) -> EventDraf
     return EventDraft(name="search.run", step_index=step, text=text, data={"hits": hits, "catalog": catalog})
 
 
-def model_draft(model: str, usage: ModelUsage, step: int, actions: list[str]) -> EventDraft:
+def model_draft(model: str, usage: ModelUsage, step: int, actions: list[str], context: str) -> EventDraft:
     """Return the event of a model call."""
     data = {
+        "context": context,
         "model": model,
         "input_cached_tokens": usage.input_cached_tokens,
         "input_new_tokens": usage.input_new_tokens,

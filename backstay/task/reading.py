@@ -14,12 +14,16 @@ PAGE_BYTES = 100 * 1024
 
 
 class Reading(Frozen):
-    """Say what to read: a stored payload by its `ref`, or the events `after` a number."""
+    """Say what to read: a stored payload by its `ref`, the events `after` a number, or the `messages` after one."""
 
     ref: str | None = Field(default=None, max_length=200)
     after: int | None = Field(default=None, strict=True, ge=0)
+    messages: int | None = Field(default=None, strict=True, ge=0)
+    """The number of the last event whose messages are known; 0 for all of them."""
     path: str = Field(default="", max_length=1000)
     """Where in the payload, such as `invoices.3.total`."""
+    as_text: bool = Field(default=False, strict=True)
+    """Whether to read the JSON text of what is there, whatever it is; a text is read as it is."""
     offset: int = Field(default=0, strict=True, ge=0)
     """The first item of a list, or the first character of a text."""
     limit: int | None = Field(default=None, strict=True, ge=1)
@@ -27,28 +31,30 @@ class Reading(Frozen):
 
     @model_validator(mode="after")
     def _names_one(self) -> Self:
-        if (self.ref is None) == (self.after is None):
-            raise ValueError('give either "ref" or "after"')
-        if self.after is not None and (self.path or self.offset):
-            raise ValueError('"path" and "offset" go with "ref"')
+        if [self.ref, self.after, self.messages].count(None) != 2:
+            raise ValueError('give either "ref", "after" or "messages"')
+        if self.ref is None and (self.path or self.offset or self.as_text):
+            raise ValueError('"path", "offset" and "as_text" go with "ref"')
         return self
 
 
 class Page(Frozen):
-    """Hold a part of a payload, or events."""
+    """Hold a part of a payload, events, or messages."""
 
     value: Any = None
     events: tuple[Event, ...] = ()
+    messages: tuple[dict[str, Any], ...] = ()
+    """As Chat Completions writes them, with `step`; a long answer has its ref as `content_ref` instead of `content`."""
     total: int = 0
-    """Of a list, its items; of a text, its characters; of events, the highest number so far."""
+    """Of a list, its items; of a text, its characters; of events and messages, the highest number of an event."""
     next: int | None = None
-    """The `offset`, or `after`, of the next page; null on the last one."""
+    """The `offset`, `after` or `messages` of the next page; null on the last one."""
 
     def answer(self, reading: Reading) -> dict[str, Any]:
         """Return it as other programs read it."""
         plain = self.plain()
-        del plain["events" if reading.ref is not None else "value"]
-        return plain
+        held = "value" if reading.ref is not None else "events" if reading.after is not None else "messages"
+        return {name: plain[name] for name in (held, "total", "next")}
 
 
 def page_of(value: Any, reading: Reading) -> Page:
@@ -56,6 +62,8 @@ def page_of(value: Any, reading: Reading) -> Page:
 
     A record that is larger is read as its JSON text. Raises ArgumentsInvalid for a single item that is larger.
     """
+    if reading.as_text and not isinstance(value, str):
+        return _text(canonical(value), reading)
     match value:
         case list():
             return _items(value, reading)

@@ -18,6 +18,12 @@ _INSERT = insert(events)
 _OF_RUN = (
     select(events.c.body).where(events.c.run == bindparam("run_"), events.c.n > bindparam("after")).order_by(events.c.n)
 )
+_OF_EFFECTS = select(events.c.body).where(
+    events.c.run == bindparam("run_"),
+    events.c.n > 0,
+    events.c.body["data", "effect"].as_integer().in_(bindparam("effects", expanding=True)),
+)
+_AT_ONCE = 500
 _LAST = select(func.max(events.c.n)).where(
     events.c.run == bindparam("run_"), events.c.n.between(1, bindparam("below") - 1)
 )
@@ -73,6 +79,19 @@ class Events:
         def work(connection: Connection) -> list[Event]:
             bodies = connection.execute(_OF_RUN.limit(limit), {"run_": run, "after": after}).scalars()
             return [Event.model_validate(body) for body in bodies]
+
+        return await self._database.read(work)
+
+    async def requests(self, run: str, effects: Sequence[int]) -> dict[int, str]:
+        """Return what the calls behind these effects were asked, on one line each, where an event tells it."""
+
+        def work(connection: Connection) -> dict[int, str]:
+            found: dict[int, str] = {}
+            for start in range(0, len(effects), _AT_ONCE):
+                asked = {"run_": run, "effects": list(effects[start : start + _AT_ONCE])}
+                told = [body["data"] for body in connection.execute(_OF_EFFECTS, asked).scalars()]
+                found |= {data["effect"]: data["request"] for data in told if "request" in data}
+            return found
 
         return await self._database.read(work)
 

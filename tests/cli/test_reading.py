@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from backstay.testing import Reply
 from tests.cli.commands import environment_of, forked
 
 
@@ -29,6 +30,8 @@ def plan(tmp_path):
 async def test_the_answers_of_a_plan_are_read_whole_or_by_step_and_a_failed_call_says_so(run, plan, tmp_path):
     started = await run("run", "--plan", str(plan), "--yes", "--id", "reading-plan")
     assert started.code == 0
+    # What short answers say is readable at once.
+    assert '"customers": [' in started.out
 
     whole = json.loads((await run("result", "reading-plan", "--output", "json")).out)
     assert [step["success"] for step in whole["raw_outputs"]["steps"]] == [True, False]
@@ -42,6 +45,24 @@ async def test_the_answers_of_a_plan_are_read_whole_or_by_step_and_a_failed_call
     file = tmp_path / "out.json"
     assert (await run("result", "reading-plan", "--step", "1", "--output-file", str(file))).out == ""
     assert json.loads(file.read_text(encoding="utf-8"))["calls"][0]["tool"] == "mail.list_customers"
+
+
+async def test_all_that_a_model_was_told_and_said_is_exported_line_by_line(run, scripts, tmp_path):
+    read = Reply(text="I look.", calls=[("mail__list_customers", {"limit": 2})])
+    await run("run", scripts.task(read)["text"], "--id", "exported")
+    file = tmp_path / "chat.jsonl"
+
+    printed = await run("export", "exported", "--format", "jsonl")
+    written = await run("export", "export", "--output-file", str(file))
+    messages = [json.loads(line) for line in printed.out.splitlines()]
+    assert [message["role"] for message in messages] == ["system", "user", "assistant", "tool", "assistant"]
+    assert messages[2]["content"] == "I look."
+    assert len(json.loads(messages[3]["content"])["customers"]) == 2
+    assert messages[2]["usage"]["cost_usd"] > 0
+    assert (written.out, file.read_text(encoding="utf-8")) == ("", printed.out)
+    assert written.err == f"5 messages as jsonl, written to {file}\n"
+    unwritable = await run("export", "exported", "--output-file", str(tmp_path))
+    assert (unwritable.code, "--output-file: " in unwritable.err) == (2, True)
 
 
 async def test_a_run_is_named_by_the_beginning_of_its_id_and_a_wrong_name_says_what_to_do(run, scripts):

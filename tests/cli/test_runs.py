@@ -4,6 +4,7 @@ import asyncio
 import json
 
 import pytest
+from temporalio.client import WorkflowFailureError
 
 from backstay.client import Backstay
 from backstay.testing import Reply
@@ -163,8 +164,15 @@ async def test_a_run_is_held_resumed_topped_up_previewed_taken_back_and_cancelle
     assert "state waiting for r1 and paused (a walk), step 2" in shown.out.splitlines()
     assert (await run("resume", "steered")).code == 0
     preview = await run("undo", "steered", "--preview")
-    assert preview.out.startswith("1. mail.send_email: mail.recall_email(")
-    assert (await run("undo", "steered", "--by", "ana")).code == 0
+    assert preview.out.startswith(
+        '1. mail.send_email {"body":"b","subject":"s","to":"one@free.example"}: mail.recall_em'
+    )
+    undone = await run("undo", "steered", "--by", "ana")
+    target = 'mail.send_email {"body":"b","subject":"s","to":"one@free.example"}'
+    assert f"{target}: taken back by mail.recall_email(" in undone.err
+    assert undone.code == 0
+    shown = await run("show", "steered")
+    assert f"taken back: 1. {target}" in shown.out.splitlines()
     assert (await run("cancel", "steered")).code == 0
     assert (await run("attach", "steered")).code == 7
 
@@ -173,13 +181,47 @@ async def test_what_an_ended_run_did_is_taken_back(run, scripts, opened):
     await run("run", scripts.task(mails("one@ended.example"))["text"], "--yes", "--id", "over")
     assert "one@ended.example" in opened.mailbox.sent()
 
+    assert "take them back with: backstay undo over" in (await run("attach", "over")).err
     undone = await run("undo", "over", "--by", "ana")
+    target = 'mail.send_email {"body":"b","subject":"s","to":"one@ended.example"}'
+    assert f"undo of {target}: taken back by mail.recall_email(" in undone.err
+    # What was taken back is promised nowhere any more.
+    shown, followed = await run("show", "over"), await run("attach", "over")
+    assert ("can be undone" in shown.out, f"taken back: 1. {target}" in shown.out) == (False, True)
+    assert ("take them back" in followed.err, "were taken back since: 1" in followed.err) == (False, True)
+    assert (await run("undo", "over", "--preview")).err == "nothing to undo\n"
     again = await run("undo", "over", "--by", "ana")
 
     assert undone.code == 0
     assert undone.err.splitlines()[0] == "run undo-over"
     assert "one@ended.example" not in opened.mailbox.sent()
     assert (again.code, again.out) == (0, "already undone\n")
+
+
+async def test_an_invalid_task_is_shown_as_invalid_with_the_field_and_the_fix(run, opened):
+    # Another program may start what no command of ours would send.
+    handle = await opened.start({"text": "x", "mode": "fly"}, workflow_id="not-valid")
+    with pytest.raises(WorkflowFailureError):
+        await handle.result()
+    shown = await run("show", "not-valid")
+    data = json.loads((await run("show", "not-valid", "--output", "json")).out)
+
+    assert shown.out.splitlines()[0] == "not-valid: invalid"
+    assert shown.out.splitlines()[1].startswith("invalid: mode: ")
+    assert "starting" not in shown.out
+    # What other programs read stays as it is.
+    assert (data["status"]["state"], data["invalid"][:6]) == ("starting", "mode: ")
+
+
+async def test_a_call_that_fails_is_told_in_one_line_with_what_it_was_called_with_and_why(run, scripts):
+    replies = (Reply(calls=[("mail__list_customers", {"limit": 1})]), mails("nobody"))
+    done = await run("run", scripts.task(*replies)["text"], "--yes")
+
+    lines = done.err.splitlines()
+    assert next(line for line in lines if 'mail.list_customers {"limit":1} -> {"customers":[{' in line)
+    failed = next(line for line in lines if "action.failed" in line)
+    assert 'mail.send_email {"body":"b","subject":"s","to":"nobody"}: ' in failed
+    assert "is not an e-mail address" in failed
 
 
 async def test_a_plan_from_a_file_runs_without_a_model(run, opened, tmp_path):

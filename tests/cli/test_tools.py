@@ -113,8 +113,10 @@ async def test_refresh_writes_once_and_says_where(run, tmp_path):
 
 
 async def test_docs_are_written_to_a_folder_or_printed(run, tmp_path):
-    written = await run("tools", "docs", "--output", "pages")
+    written = await run("tools", "docs", "--output-folder", "pages")
     printed = await run("tools", "docs")
+    # The flag's former name.
+    assert (await run("tools", "docs", "--output", "pages")).out == written.out
 
     assert written.out.splitlines() == ["pages/index.md", "pages/gone.md", "pages/mail.md"]
     page = (tmp_path / "pages/mail.md").read_text(encoding="utf-8")
@@ -125,10 +127,10 @@ async def test_docs_are_written_to_a_folder_or_printed(run, tmp_path):
 
 async def test_docs_that_cannot_be_written_name_the_folder(run, tmp_path):
     (tmp_path / "taken").write_text("", encoding="utf-8")
-    done = await run("tools", "docs", "--output", "taken/pages")
+    done = await run("tools", "docs", "--output-folder", "taken/pages")
 
     assert done.code == 2
-    assert "--output: taken/pages" in done.err
+    assert "--output-folder: taken/pages" in done.err
 
 
 async def test_a_changed_tool_is_shown_line_by_line_and_accepted_by_name_or_pattern(run, tmp_path, listed, environment):

@@ -74,3 +74,5 @@ def test_another_store_is_asked_about_within_a_minute():
 
 def test_a_server_that_is_silent_at_its_start_is_given_up_within_a_minute():
     assert connection.CONNECT_S + mcp_provider._LIST_S + SLACK < MINUTE
+    # A command that has never answered may be downloading.
+    assert connection.FIRST_START_S + mcp_provider._LIST_S + SLACK < 2 * MINUTE

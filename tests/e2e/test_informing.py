@@ -63,6 +63,8 @@ async def searches(handle, count):
 def impatient(monkeypatch):
     monkeypatch.setattr("workflows.run_task.PATIENCE_S", 0.2)
     monkeypatch.setattr("toolbox.mcp.provider._PATIENCE_S", 0.2)
+    # What has answered before is given up soon; these servers have not.
+    monkeypatch.setattr("toolbox.mcp.provider.CONNECT_S", 0.2)
 
 
 async def test_a_cut_object_keyed_by_ids_shows_entries_with_the_field_that_the_task_names(temporal, tmp_path):
@@ -78,9 +80,10 @@ async def test_a_cut_object_keyed_by_ids_shows_entries_with_the_field_that_the_t
     assert digest["aggregates"]["beside"] == {"name": "T-Shirt"}
 
 
-async def test_a_server_that_starts_late_is_waited_for_as_its_init_timeout_says(temporal, tmp_path, impatient):
+@pytest.mark.parametrize("entry", [{}, {"initTimeout": 60_000}], ids=["by itself", "as it says"])
+async def test_a_server_that_starts_late_is_waited_for_as_its_init_timeout_says(temporal, tmp_path, impatient, entry):
     desk = desk_in(tmp_path, {"seen": 1}, starts="open")
-    toolbox = with_patience(toolbox_of_servers(tmp_path, desk=desk), initTimeout=60_000)
+    toolbox = with_patience(toolbox_of_servers(tmp_path, desk=desk), **entry)
     async with engine(temporal, tmp_path, look_then_finish, policy=POLICY, toolbox=toolbox) as opened:
         handle = await opened.start({"text": "look"})
         await searches(handle, 3)

@@ -43,11 +43,13 @@ async def test_a_paused_run_makes_no_approved_call_until_it_is_resumed_and_answe
         assert (await handle.query("result")) is None
         assert engine.mailbox.requests("send_email") == 0
         assert len(engine.model.requests) == 1
-        resumed = await handle.execute_update("resume", {"by": "ana"})
+        resumed = await handle.execute_update("resume", {"by": "ana", "reason": "back again"})
         assert resumed["paused"] is False
         result = await ended(handle)
     assert result["outcome"] == "completed"
     assert engine.mailbox.requests("send_email") == 1
+    (went_on,) = [event for event in result["events"] if event["name"] == "run.resumed"]
+    assert (went_on["text"], went_on["data"]["by"]) == ("back again", "ana")
     names = [event["name"] for event in result["events"]]
     assert names.index("run.paused") < names.index("run.resumed") < names.index("action.called")
 

@@ -132,6 +132,10 @@ async def test_a_reference_to_what_a_step_did_not_return_fails_that_step_and_tak
     assert (result["outcome"], result["error"]["type"]) == ("rolled_back", "StepFailed")
     assert "leads nowhere" in result["error"]["message"]
     assert [tool for tool, _ in requested(opened, handle)] == ["send_email", "recall_email"]
+    # What was there until then stays readable.
+    first, second = result["raw_outputs"]["steps"]
+    assert (first["success"], len(first["ref"]), second["success"]) == (True, 40, False)
+    assert "leads nowhere" in second["error"]
 
 
 async def test_a_step_that_may_fail_does_not_end_the_plan_and_what_needs_it_is_not_sent(opened):

@@ -33,7 +33,7 @@ ROWS = (
     ),
     row(
         "budget:steps",
-        "design 7; seed 000 §7; seed 003 loop",
+        "design 7; seed 000 §7; seed 003 loop; seed 000 §13",
         "a run stops at its steps with a message and a summary",
         in_file("e2e/test_budget.py", "test_a_run_stops_at_its_steps_with_a_summary_and_keeps_its_effects"),
     ),
@@ -114,7 +114,7 @@ ROWS = (
     ),
     row(
         "budget:cost",
-        "design 7; seed 000 §10",
+        "design 7; seed 000 §10; seed 000 §13",
         "tokens, cached ones apart, and cost are told per call and in sum per model",
         in_file("e2e/test_budget.py", "test_tokens_and_cost_are_told_per_call_and_in_sum_per_model"),
     ),

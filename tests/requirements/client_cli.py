@@ -94,12 +94,37 @@ ROWS = (
         ),
     ),
     row(
+        "client:messages",
+        "design 22",
+        "what a model was told and said is read back as messages, every answer whole and with the cost of each step;"
+        " of open, ended, cut and continued runs, and of plans",
+        in_file(
+            "client/test_messages.py",
+            "test_the_messages_are_those_of_the_model_with_every_answer_whole_and_the_cost_of_each_step",
+            "test_a_long_run_that_was_cut_and_continued_is_read_back_whole",
+            "test_the_calls_of_a_plan_stand_for_what_a_model_says",
+            "test_an_answer_with_an_item_larger_than_a_page_is_read_whole",
+            "test_messages_of_nobody_are_not_found",
+        ),
+    ),
+    row(
+        "cli:told-truly",
+        "issue First hour Done 4",
+        "an invalid task is shown as invalid, and a call is told with what it was called with and what came back",
+        in_file(
+            "cli/test_runs.py",
+            "test_an_invalid_task_is_shown_as_invalid_with_the_field_and_the_fix",
+            "test_a_call_that_fails_is_told_in_one_line_with_what_it_was_called_with_and_why",
+        ),
+    ),
+    row(
         "cli:reading",
         "design 22",
         "the answers of a run are read whole or by step, and a run is named by the beginning of its id or as the last",
         in_file(
             "cli/test_reading.py",
             "test_the_answers_of_a_plan_are_read_whole_or_by_step_and_a_failed_call_says_so",
+            "test_all_that_a_model_was_told_and_said_is_exported_line_by_line",
             "test_a_run_is_named_by_the_beginning_of_its_id_and_a_wrong_name_says_what_to_do",
         ),
     ),

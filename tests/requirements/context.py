@@ -32,7 +32,7 @@ ROWS = (
     ),
     row(
         "context:trim",
-        "design 6; seed 000 §3",
+        "design 6; seed 000 §3; seed 000 §13",
         "trimming is deterministic: what is pinned stays in order, the oldest answers go first, calls keep their "
         "answers, and what was dropped is named",
         in_file(
@@ -46,7 +46,7 @@ ROWS = (
     ),
     row(
         "context:digest-keys",
-        "design 6; seed 000 §5",
+        "design 6; seed 000 §5; seed 000 §13",
         "a digest has eight keys and fits its limit, whatever the payload",
         in_file("backstay/test_digest.py", "test_a_digest_has_eight_keys_and_fits_whatever_the_payload"),
     ),

@@ -379,7 +379,7 @@ ROWS = (
     ),
     row(
         "door:plan-library",
-        "design 22; seed 000 §6",
+        "design 22; seed 000 §6; seed 000 §13",
         "a host program runs a program with its own tools; without a caller no tool is reached, and timeouts are "
         "told and checked",
         in_file(
@@ -393,7 +393,7 @@ ROWS = (
     ),
     row(
         "program:bindings",
-        "issue 3; seed 000 §6",
+        "issue 3; seed 000 §6; seed 000 §13",
         "bindings are typed functions that pyright accepts, in memory and on disk, and wrong calls are found",
         in_file("toolbox/test_bindings.py", "test_pyright_accepts_the_package_and_finds_wrong_calls"),
         in_file("toolbox/test_manifest.py", "test_the_bindings_on_disk_are_imported_and_strictly_typed"),

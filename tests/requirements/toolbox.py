@@ -351,7 +351,7 @@ ROWS = (
     ),
     row(
         "tool:manifest",
-        "design 11; seed 000 §2.3; design 22",
+        "design 11; seed 000 §2.3; design 22; seed 000 §13",
         "the catalog lies in manifest.json and files by provider and tool, each of which says all of it, and is "
         "read back as it was written",
         in_file(

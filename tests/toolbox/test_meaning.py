@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from toolbox.configuration.meaning import judge, reports_error
+from toolbox.configuration.meaning import judge, reports_error, why_failed
 from toolbox.providers.answer import Answer, refused
 from toolbox.providers.declaration import Check, Declaration
 
@@ -62,3 +62,24 @@ def test_a_declaration_decides_before_the_looks_of_an_answer(answer, declared, m
     judged = judge(answer, Declaration(**declared), {"arguments": {"a": 1}, "effect": {"id": "e"}})
 
     assert judged.meaning == meaning
+
+
+@pytest.mark.parametrize(
+    ("data", "declared", "why"),
+    [
+        ({"successful": False, "error": "not found", "data": {}}, {}, "not found"),
+        ({"ok": False, "error": "channel_not_found"}, {}, "channel_not_found"),
+        ({"error": "no"}, {"succeeded_if": "{{ result.error is not defined }}"}, "succeeded_if does not say"),
+        ({"state": "gone"}, {"failed_if": "{{ result.state == 'gone' }}"}, "failed_if says that it failed"),
+        # What a read finds may be the error of something else.
+        ({"id": 5, "status": "failed", "error": "no stock"}, {}, None),
+        ({"ok": False, "error": None}, {}, None),
+        ({"successful": False, "error": "x"}, {"failed_if": "{{ false }}"}, None),
+        ({"items": []}, {"succeeded_if": "{{ result.nothing.there }}"}, None),
+        ("Error: no such file", {}, None),
+        (None, {}, None),
+    ],
+)
+def test_a_read_failed_where_it_says_so_itself_or_where_that_is_declared(data, declared, why):
+    told = why_failed(Answer(success=True, data=data), Declaration(**declared), {"arguments": {}, "effect": {"id": ""}})
+    assert (told or "").startswith(why) if why else told is None

@@ -50,7 +50,7 @@ async def test_a_server_that_ends_without_a_word_names_no_file(opened, tmp_path)
 
 
 async def test_a_silent_server_costs_bounded_time_once_and_never_hides_the_others(opened, tmp_path, raw, monkeypatch):
-    monkeypatch.setattr("toolbox.mcp.provider.CONNECT_S", 0.5)
+    monkeypatch.setattr("toolbox.mcp.provider.FIRST_START_S", 0.5)
     servers = {"mute": raw("mute", silent=True), "raw": raw(tools=[tool("ping")])}
     async with opened(tmp_path, {"mcpServers": servers}) as toolbox:
         catalog = await toolbox.catalog("anyone")

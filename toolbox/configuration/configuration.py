@@ -49,7 +49,7 @@ class ServerEntry(Strict):
     init_timeout: Annotated[float, Field(gt=0, le=_LONGEST_START_S)] | None = Field(
         default=None, validation_alias=AliasChoices("initTimeout", "init_timeout")
     )
-    """For how many seconds it may start and not answer yet; None is the engine's own patience."""
+    """For how many seconds it may start and not answer yet; None: 60 for the first start of a command, else 15."""
     include: list[str] | None = Field(default=None, validation_alias=AliasChoices("includeTools", "enabledTools"))
     """The only tools that are offered; None offers all."""
     exclude: list[str] = Field(default_factory=list, validation_alias=AliasChoices("excludeTools", "disabledTools"))

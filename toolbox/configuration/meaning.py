@@ -128,6 +128,26 @@ def judge(answer: Answer, declared: Declaration, variables: Mapping[str, Any]) -
     return Judged(Meaning.APPLIED)
 
 
+def why_failed(answer: Answer, declared: Declaration, variables: Mapping[str, Any]) -> str | None:
+    """Return why the answer to a read is none, though it came as a result; None when it is one.
+
+    Without a declaration only a flag of its own counts, such as `"ok": false` beside an error: what a read finds may
+    be the error of something else.
+    """
+    seen = {**variables, "result": answer.data, "error": answer.error}
+    if declared.failed_if is not None and _holds(declared.failed_if, seen):
+        return f"failed_if says that it failed: {told(answer.data)}"
+    if declared.succeeded_if is not None:
+        failed = _holds(declared.succeeded_if, seen) is False
+        return f"succeeded_if does not say that it succeeded: {told(answer.data)}" if failed else None
+    if declared.failed_if is not None or not isinstance(answer.data, dict):
+        return None
+    found = {_plain(str(key)): value for key, value in answer.data.items()}
+    errors = [found[key] for key in _ERRORS & found.keys() if _says_something(found[key])]
+    refused = any(_is_false(found[key]) for key in _SUCCESS & found.keys())
+    return told(errors[0]) if refused and errors else None
+
+
 def reports_error(data: Any) -> bool:
     """Return whether an answer that came as a result does nothing but report an error."""
     return _reports(data, _DEPTH)

@@ -18,7 +18,9 @@ from toolbox.mcp.transports import Transport
 from toolbox.schema import compile_schema, misfits
 
 CONNECT_S = 15.0
-"""How long a server may take to start, unless its `initTimeout` says otherwise."""
+"""How long a server may take to answer at all, unless its `initTimeout` says otherwise."""
+FIRST_START_S = 60.0
+"""The same for a command that has never answered yet: `npx` and `uvx` download at their first start."""
 _CLOSE_S = 5.0
 
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import structlog
 
 from backstay.errors import ToolUnavailable
-from toolbox.mcp.connection import CONNECT_S, Connection
+from toolbox.mcp.connection import CONNECT_S, FIRST_START_S, Connection
 from toolbox.mcp.errors import describe_fault, of_status
 from toolbox.mcp.http_transport import HttpExchange, current
 from toolbox.mcp.listing import list_all_tools
@@ -50,7 +50,7 @@ class McpProvider:
         self._transports = transports
         self._url = url
         self._log = log
-        self._start_s = CONNECT_S if init_timeout is None else init_timeout
+        self._init_timeout = init_timeout
         self._turns = ConcurrencyLimit(name, most)
         self._connection: Connection | None = None
         self._opening = SharedTask(self._open)
@@ -145,7 +145,7 @@ class McpProvider:
             await self._connection.close()
         self._connection = None
         for position, transport in enumerate(self._transports, 1):
-            connection = Connection(transport, self._forget, self._start_s, self._log)
+            connection = Connection(transport, self._forget, self._may_take_s, self._log)
             try:
                 await connection.wait_open()
                 await self._read(connection)
@@ -182,6 +182,14 @@ class McpProvider:
         self._listing = Listing(tools=tools, generation=self._listing.generation + changed)
         self._read_at = time.monotonic()
         self._failures = 0
+
+    @property
+    def _may_take_s(self) -> float:
+        """Return for how long the server may start and not answer."""
+        if self._init_timeout is not None:
+            return self._init_timeout
+        first = self._url is None and self._listing.generation == 0
+        return FIRST_START_S if first else CONNECT_S
 
     @property
     def _starting(self) -> bool:
