@@ -2,7 +2,8 @@
 
 May import: backstay.approvals, backstay.budgets, backstay.canonical, backstay.cli.asking, backstay.client,
 backstay.effects, backstay.errors, backstay.frozen, backstay.logs, backstay.policies, backstay.provenance,
-backstay.redaction, backstay.rooms, backstay.settings, backstay.shown, backstay.task, backstay.tools, backstay.trust, backstay.version.
+backstay.redaction, backstay.rooms, backstay.settings, backstay.shown, backstay.task, backstay.tools, backstay.trust,
+backstay.version.
 """
 
 from backstay.cli.app import main
