@@ -7,7 +7,7 @@ from temporalio.exceptions import ApplicationError
 
 from backstay import calls
 from backstay.effects.compensation import Compensation, Undone, UndoOutcome, compensation_of
-from backstay.effects.effect import EffectState
+from backstay.effects.effect import EffectState, told_of_later
 from backstay.errors import Expired, Rejected
 from backstay.task.status import State
 from backstay.tools.stages import Purpose
@@ -172,11 +172,14 @@ class Rollback:
         return self._named(slot, state, detail)
 
     def _named(self, slot: Compensation, state: str, detail: str | None) -> Undone:
-        undone = Undone(effect=slot.effect, tool=slot.tool, state=state, shown=slot.shown, detail=detail)
+        undone = Undone(
+            effect=slot.effect, tool=slot.tool, state=state, shown=slot.shown, detail=detail, later=slot.later
+        )
         self.context.state.record_undone(undone)
         if state == "compensated":
             self.context.state.record_write_ended(slot.effect, None)
-        text = f"{slot.tool}: {state}{'' if detail is None else ', ' + detail}"
+        said = [part for part in (detail, told_of_later(slot.later)) if part]
+        text = f"{slot.tool}: {', '.join([state, *said])}"
         self.context.record("undo.ran", text, effect=slot.effect, state=state)
         return undone
 

@@ -11,7 +11,8 @@ from backstay.cli.run import follow
 from backstay.cli.session import account_name, find, session, stored_run
 from backstay.cli.terminal import Terminal
 from backstay.client import Run
-from backstay.errors import RunNotFound, TaskInvalid
+from backstay.effects.effect import told_of_later
+from backstay.errors import DecisionRefused, RunNotFound, TaskInvalid
 from backstay.settings import Settings
 from backstay.shown import shell_words
 
@@ -81,6 +82,21 @@ async def pause(workflow: Workflow, *, reason: str = "", by: By = None) -> int:
     return 0
 
 
+async def message(
+    workflow: Workflow, text: Annotated[str, Parameter(help="What the model is to read.")], *, by: By = None
+) -> int:
+    """Tell a run something while it works; its model reads it at its next step."""
+    async with session() as backstay:
+        run = await find(backstay, workflow)
+        if not await run.is_open():
+            raise DecisionRefused(
+                f"message: {run.id} has ended; go on from it with: backstay run --continue {shell_words(run.id)} TEXT"
+            )
+        await run.message(text, by=by or account_name())
+    Terminal().say("received; the model reads it at its next step", "green")
+    return 0
+
+
 async def resume(workflow: Workflow, *, by: By = None) -> int:
     """Resume a paused run."""
     async with session() as backstay:
@@ -115,12 +131,16 @@ async def _preview(terminal: Terminal, settings: Settings, run: Run) -> int:
         if row is not None:
             row.require_not_pruned()
         effects = [] if row is None else await store.effects.of_run(row.run)
-    rows = [(e.n, e.tool, e.undo_shown) for e in effects if not e.undo and e.state.value in STANDING]
+        standing = [effect for effect in effects if not effect.undo and effect.state.value in STANDING]
+        later = {} if row is None else await store.touching.later(row.run, standing)
+    rows = [(e.n, e.tool, e.undo_shown) for e in standing]
     if not rows:
         shown = (await run.preview()).get("effects", [])
         rows = [(slot["effect"], slot["tool"], slot.get("shown")) for slot in shown]
     for n, tool, how in sorted(rows, reverse=True):
         terminal.result(f"{n}. {tool}: {how or 'CANNOT BE UNDONE'}")
+        if n in later:
+            terminal.result(f"   {told_of_later(later[n])}")
     if not rows:
         terminal.say("nothing to undo")
     return 0

@@ -13,6 +13,7 @@ from backstay.approvals.fields import form_lines
 from backstay.approvals.layout import BAR, argument_lines
 from backstay.cli.terminal import LINK
 from backstay.effects.compensation import Undone
+from backstay.effects.effect import told_of_later
 from backstay.provenance.source import told_of
 from backstay.rooms import room
 from backstay.shown import LINE_BREAK, MASKED, kept_bytes, one_line, shell_words, unseen_words
@@ -175,7 +176,8 @@ def ending_lines(result: Result) -> Iterator[tuple[str, str]]:
 
 def undone_line(undone: Undone) -> str:
     """Return how undoing one effect ended."""
-    return f"{undone.tool}: {undone.state}{f' ({undone.detail})' if undone.detail else ''}"
+    said = "; ".join(part for part in (undone.detail, told_of_later(undone.later)) if part)
+    return f"{undone.tool}: {undone.state}{f' ({said})' if said else ''}"
 
 
 def result_text(result: Result) -> str:

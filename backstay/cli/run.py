@@ -37,6 +37,10 @@ OnFailure = Annotated[Literal["rollback", "keep"], Parameter(help="Undo what the
 Workspace = Annotated[str | None, Parameter(help="Folder that the run works in, inside BACKSTAY_WORKSPACES.")]
 Filesystem = Annotated[bool, Parameter(help="Let the run read and change the files of its workspace.")]
 Detach = Annotated[bool, Parameter(negative="", help="Start the run, print its id, and do not follow it.")]
+Continue = Annotated[
+    str | None,
+    Parameter(name="--continue", help="Go on from this run, which has ended: its workflow ID, its beginning, or `last`."),
+]
 Shell = Annotated[bool, Parameter(help="Let the run execute commands in its workspace.")]
 
 
@@ -47,7 +51,8 @@ async def run(
     plan: PlanFile = None,
     output_schema: SchemaFile = None,
     input: Input = None,  # noqa: A002 - the field's name
-    user: User = "singleton",
+    user: User | None = None,
+    following: Continue = None,
     id: WorkflowId = None,  # noqa: A002 - Temporal's word
     model: ModelName = None,
     policy: PolicyFile = None,
@@ -68,11 +73,18 @@ async def run(
         "model": model,
     } | {"workspace": workspace, "filesystem": filesystem or None, "shell": shell or None}
     given |= {name.replace("-", "_"): _read(path, name) for name, path in files.items() if path is not None}
-    task: dict[str, Any] = {"text": text, "user_id": user, "on_failure": on_failure}
+    task: dict[str, Any] = {"text": text, "on_failure": on_failure} | ({} if user is None else {"user_id": user})
     task |= {name: value for name, value in given.items() if value is not None}
-    admitted, settings, terminal = Task.admit(task), Settings.load(), Terminal()
+    settings, terminal = Settings.load(), Terminal()
+    if settings.approver_key is not None and (by or following):
+        # Signed: who has proved to have started a run may go on from it.
+        task["by"] = by or account_name()
+    Task.admit(task)
     async with session(settings) as backstay:
-        started = await backstay.start(admitted, id=id)
+        if following is None:
+            started = await backstay.start(task, id=id)
+        else:
+            started = await (await find(backstay, following)).follow_up(**task, id=id)
         terminal.say(f"run {started.id}", "bold")
         if detach:
             return _left(terminal, started, output)
