@@ -52,7 +52,7 @@ class Following(Activities):
         await self.store.blobs.of(run).follow(row.run)
         return row
 
-    async def begin(self, run: str, followed: RunRow, items: list[Item], said: list[Said]) -> str:
+    async def first_context(self, run: str, followed: RunRow, items: list[Item], said: list[Said]) -> str:
         """Store how the run begins, after the context of the one that it follows; return the ref."""
         told: Item = {"kind": "fact", "text": prompt("following", undone=await self._undone_since(followed))}
         place = next(place for place, item in enumerate(items) if item["kind"] == "task")
@@ -96,9 +96,11 @@ class Following(Activities):
         found: list[str] = []
         for row in await self.store.runs.earlier(followed):
             known = {undone.effect for undone in Result.model_validate(row.result).undone} if row.result else set[int]()
-            for effect in await self.store.effects.of_run(row.run):
-                if not effect.undo and effect.state is EffectState.COMPENSATED and effect.n not in known:
-                    found.append(f"{effect.tool} (effect {effect.n} of {one_line(row.workflow_id, 80)})")
+            found += [
+                f"{effect.tool} (effect {effect.n} of {one_line(row.workflow_id, 80)})"
+                for effect in await self.store.effects.of_run(row.run)
+                if not effect.undo and effect.state is EffectState.COMPENSATED and effect.n not in known
+            ]
         return found[-MOST_UNDONE:]
 
 

@@ -204,7 +204,7 @@ class Runs(Activities):
         size = len(canonical([*items, task.output_schema]).encode("utf-8", "replace")) + FIRST_REQUEST_BYTES
         if followed is None:
             return await self.transcripts.begin(run, items, said), size
-        context = await self.following.begin(run, followed, items, said)
+        context = await self.following.first_context(run, followed, items, said)
         return context, size + await self.following.weight(run, context)
 
     async def _first_items(self, run: str, task: Task) -> tuple[list[dict[str, Any]], list[Said]]:

@@ -39,7 +39,9 @@ Filesystem = Annotated[bool, Parameter(help="Let the run read and change the fil
 Detach = Annotated[bool, Parameter(negative="", help="Start the run, print its id, and do not follow it.")]
 Continue = Annotated[
     str | None,
-    Parameter(name="--continue", help="Go on from this run, which has ended: its workflow ID, its beginning, or `last`."),
+    Parameter(
+        name="--continue", help="Go on from this run, which has ended: its workflow ID, its beginning, or `last`."
+    ),
 ]
 Shell = Annotated[bool, Parameter(help="Let the run execute commands in its workspace.")]
 

@@ -62,7 +62,8 @@ class Backstay:
         """Return the handle of a run, without asking whether it exists."""
         handle: WorkflowHandle[Any, Any] = self.client.get_workflow_handle(workflow_id)
         undo, read = partial(self.start_undo, workflow_id), partial(self._read_ended, workflow_id)
-        return Run(handle, undo, read, partial(self.follow_up, workflow_id), self._key, self.client.namespace)
+        follow = partial(self.follow_up, workflow_id)
+        return Run(handle, undo, read, follow, key=self._key, namespace=self.client.namespace)
 
     async def follow_up(
         self,

@@ -98,6 +98,7 @@ class Run(Decisions):
         start_undo: Callable[..., Awaitable["Run"]],
         read_ended: Callable[[dict[str, Any]], Awaitable[dict[str, Any]]],
         follow: Callable[..., Awaitable["Run"]],
+        *,
         key: bytes | None = None,
         namespace: str = "default",
     ) -> None:

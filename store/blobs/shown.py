@@ -116,9 +116,10 @@ class RunDirectory(Directory):
     def find(self, ref: str) -> bytes:
         """Return the bytes, also of a run that this one follows, or from before runs had folders; raises Missing."""
         data = self.read(ref)
-        followed = self._followed() if data is None else None
-        while data is None and followed is not None:
-            data, followed = followed.read(ref), followed._followed()
+        run = self.followed() if data is None else None
+        while data is None and run is not None:
+            before = RunDirectory(self._payloads, run, self._suffix)
+            data, run = before.read(ref), before.followed()
         data = self._before_folders.read(ref) if data is None else data
         if data is None:
             raise Missing(
@@ -127,12 +128,12 @@ class RunDirectory(Directory):
             )
         return data
 
-    def _followed(self) -> "RunDirectory | None":
+    def followed(self) -> str | None:
+        """Return the run that this one follows, or None."""
         try:
-            run = (self._root / _FOLLOWS).read_bytes().decode("utf-8", "surrogatepass")
+            return (self._root / _FOLLOWS).read_bytes().decode("utf-8", "surrogatepass")
         except FileNotFoundError:
             return None
-        return RunDirectory(self._payloads, run, self._suffix)
 
     def _path(self, ref: str) -> Path:
         two, rest = super()._path(ref).parts[-2:]

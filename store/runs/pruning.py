@@ -22,7 +22,6 @@ from store.database.identity import lock_epoch
 from store.database.schema import chain, decisions, effects, events, runs, secrets
 from store.faults import disk_faults
 
-
 _FOLLOWED = select(runs.c.follows).where(runs.c.follows.is_not(None), runs.c.pruned_at.is_(None))
 """The runs that runs follow which are kept."""
 

@@ -77,7 +77,8 @@ async def test_a_very_long_chain_is_cut_at_its_beginning_and_shows_the_model_the
 
 
 async def test_a_run_of_many_pieces_is_followed_from_one_piece_with_the_same_tools_and_sources(opened):
-    async with opened() as (store, records, transcripts):
+    async with opened() as (_, records, transcripts):
+        store = records.store
         first = [{"kind": "system", "text": "old"}, {"kind": "task", "text": "t"}, {"kind": "tools", "tools": ["a.b"]}]
         transcript = await transcripts.load(RUN, await transcripts.begin(RUN, first, [Said("task", None, "t")]))
         for number in range(MOST_PIECES):

@@ -75,7 +75,11 @@ def test_the_oldest_answers_go_first_and_the_newest_two_stay():
 
 
 def test_earlier_tasks_can_be_dropped_and_the_own_one_stays():
-    before = [{"kind": "system", "text": "old"}, {"kind": "task", "text": "z" * 4000}, {"kind": "said", "text": "y" * 900}]
+    before = [
+        {"kind": "system", "text": "old"},
+        {"kind": "task", "text": "z" * 4000},
+        {"kind": "said", "text": "y" * 900},
+    ]
     fact = {"kind": "fact", "text": "what was undone"}
     items = [{"kind": "system", "text": "new"}, *as_earlier([*before, fact]), {"kind": "task", "text": "own"}]
     items += [{"kind": "said", "text": "first"}, {"kind": "said", "text": "second"}]

@@ -1,4 +1,4 @@
-"""What people tell a run while it works: read at its next step, deciding nothing, refused where nobody would read it."""
+"""What people tell a run while it works: read at its next step, and refused where nobody would read it."""
 
 import asyncio
 import json

@@ -78,8 +78,8 @@ ROWS = (
     row(
         "message:read",
         "design 22",
-        "the model reads a message at its next step, behind the answers to its calls; a run that waits goes on waiting, "
-        "and one that would finish reads it first if a step is left",
+        "the model reads a message at its next step, behind the answers to its calls; a run that waits goes on "
+        "waiting, and one that would finish reads it first if a step is left",
         in_file(
             "e2e/test_messages.py",
             "test_a_message_is_read_at_the_next_step_and_closes_no_request",

@@ -40,6 +40,9 @@ async def test_a_run_is_recorded_from_beginning_to_end(tmp_path, database_url):
             "store": store.stamp,
             "result": None,
             "pruned_at": None,
+            "session_id": None,
+            "follows": None,
+            "context": None,
         }
         clock.now = 160
         await store.runs.closed("w/r1", {"outcome": "completed"})
