@@ -1,4 +1,5 @@
 """Open and close runs, write their events, and announce open requests.
 
-May import: activities.model, activities.records, activities.resources, activities.retrying, activities.tools, backstay.
+May import: activities.model, activities.records, activities.resources, activities.retrying, activities.tools, backstay,
+store.
 """

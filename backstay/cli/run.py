@@ -75,18 +75,15 @@ async def run(
         "model": model,
     } | {"workspace": workspace, "filesystem": filesystem or None, "shell": shell or None}
     given |= {name.replace("-", "_"): _read(path, name) for name, path in files.items() if path is not None}
-    task: dict[str, Any] = {"text": text, "on_failure": on_failure} | ({} if user is None else {"user_id": user})
-    task |= {name: value for name, value in given.items() if value is not None}
     settings, terminal = Settings.load(), Terminal()
-    if settings.approver_key is not None and (by or following):
-        # Signed: who has proved to have started a run may go on from it.
-        task["by"] = by or account_name()
+    # Where it can be signed: who has proved to have started a run may go on from it.
+    given |= {"user_id": user, "by": None if settings.approver_key is None else by or account_name()}
+    task: dict[str, Any] = {"text": text, "on_failure": on_failure}
+    task |= {name: value for name, value in given.items() if value is not None}
     Task.admit(task)
     async with session(settings) as backstay:
-        if following is None:
-            started = await backstay.start(task, id=id)
-        else:
-            started = await (await find(backstay, following)).follow_up(**task, id=id)
+        before = None if following is None else await find(backstay, following)
+        started = await (backstay.start(task, id) if before is None else before.follow_up(**task, id=id))
         terminal.say(f"run {started.id}", "bold")
         if detach:
             return _left(terminal, started, output)
