@@ -270,7 +270,8 @@ class RunTask(Messages):
 async def open_context(context: RunContext) -> None:
     """Resolve profile, prices, policy, catalog, store and prompt, and prepare the ledger."""
     state = context.state
-    context.record("run.started", one_line(state.task.text or "plan", 200), user_id=state.task.user_id)
+    more = {} if state.task.follows is None else {"follows": state.task.follows.workflow_id}
+    context.record("run.started", one_line(state.task.text or "plan", 200), user_id=state.task.user_id, **more)
     ask = calls.OpenRun(
         task=state.task,
         at=workflow.now().isoformat(timespec="milliseconds"),

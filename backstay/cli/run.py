@@ -72,15 +72,13 @@ async def run(
     given = {
         "budget": None if budget is None else budget.model_dump(mode="json", exclude_unset=True),
         "input": None if input is None else json_object(input, "--input", '{"days": 60}'),
-        "model": model,
-    } | {"workspace": workspace, "filesystem": filesystem or None, "shell": shell or None}
+    } | {"model": model, "workspace": workspace, "filesystem": filesystem or None, "shell": shell or None}
     given |= {name.replace("-", "_"): _read(path, name) for name, path in files.items() if path is not None}
     settings, terminal = Settings.load(), Terminal()
     # Where it can be signed: who has proved to have started a run may go on from it.
     given |= {"user_id": user, "by": None if settings.approver_key is None else by or account_name()}
-    task: dict[str, Any] = {"text": text, "on_failure": on_failure}
-    task |= {name: value for name, value in given.items() if value is not None}
-    Task.admit(task)
+    given |= {"text": text, "on_failure": on_failure}
+    Task.admit(task := {name: value for name, value in given.items() if value is not None})
     async with session(settings) as backstay:
         before = None if following is None else await find(backstay, following)
         started = await (backstay.start(task, id) if before is None else before.follow_up(**task, id=id))

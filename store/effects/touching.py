@@ -6,6 +6,7 @@ from typing import Any
 
 from backstay.effects.effect import EffectState, Touch
 from backstay.errors import BackstayError
+from backstay.shown import one_line
 from store.blobs.blobs import BlobStore
 from store.effects.effects import Effects
 from store.effects.types import EffectRow
@@ -45,7 +46,12 @@ class Touching:
         for follower in followers:
             made = [row for row in await self._effects.of_run(follower.run) if not row.undo and row.state in _STANDS]
             for row in made[: _MOST_EFFECTS - len(later)]:
-                touch = Touch(workflow_id=follower.workflow_id, task=follower.text[:80], effect=row.n, tool=row.tool)
+                touch = Touch(
+                    workflow_id=one_line(follower.workflow_id, 200),
+                    task=one_line(follower.text, 80),
+                    effect=row.n,
+                    tool=one_line(row.tool, 100),
+                )
                 later.append((touch, await self._identifiers(row)))
         found: dict[int, tuple[Touch, ...]] = {}
         for row in rows if later else ():
