@@ -69,7 +69,7 @@ async def run(
 ) -> int:
     """Start a run and follow it; Ctrl-C detaches, and the run continues."""
     files = {"plan": plan, "output-schema": output_schema, "policy": policy}
-    given = {
+    given: dict[str, Any] = {
         "budget": None if budget is None else budget.model_dump(mode="json", exclude_unset=True),
         "input": None if input is None else json_object(input, "--input", '{"days": 60}'),
     } | {"model": model, "workspace": workspace, "filesystem": filesystem or None, "shell": shell or None}

@@ -15,6 +15,8 @@ from tests.turns import assert_well_formed, calls, finished, turn_of
 
 TURNS = 11
 SMALL, LARGE = ANSWERS["look"]["data"]["code"], ROWS[377]["code"]
+DYING = {4: "after:open_run:1", 9: "before:runs.closed:1", 10: "after:runs.opened:1", 11: "after:runs.closed:1"}
+"""In these turns the next worker dies, too, while it opens or closes the run."""
 PAID = {6: "INV-2041", 7: "INV-9999", 8: "INV-2041"}
 
 
@@ -66,6 +68,9 @@ async def test_ten_follow_ups_survive_the_death_of_the_worker_before_each(tempor
             worker.kill()
             assert await asyncio.wait_for(asyncio.shield(worker.died), 20) == -9
             turns.append(await turns[-1].follow_up(f"turn {number:04}"))
+            if number in DYING:
+                doomed = await case.worker(DYING[number])
+                assert await asyncio.wait_for(asyncio.shield(doomed.died), 90) == -9, doomed.said()
             worker = await case.worker()
             async with asyncio.timeout(90):
                 result = await turns[-1].result()
