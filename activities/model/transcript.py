@@ -134,18 +134,34 @@ class Transcripts:
         """Store the first piece and return its ref."""
         return (await self.extend(run, Transcript("", ()).with_items((), said), items)).ref
 
-    async def follow(self, run: str, earlier: str, items: list[Item], said: Iterable[Said]) -> str:
-        """Store the first piece of a run that follows another one, whose transcript stays where it is."""
+    async def follow(
+        self, run: str, earlier: str, items: list[Item], said: Iterable[Said], *, unproven: bool = False
+    ) -> str:
+        """Store the first piece of a run that follows another one, whose transcript stays where it is.
+
+        `unproven`: no person was asked to prove who they are in the earlier run, as the policy demands by now.
+        """
         system = [item for item in items if item["kind"] == "system"]
         own = [item for item in items if item["kind"] != "system"]
         blobs, said = self.records.store.blobs.of(run), tuple(said)
         before = await self.load(run, earlier)
-        if before.pieces < MOST_PIECES:
+        if before.pieces < MOST_PIECES and not unproven:
             return await blobs.put_json({"older": earlier, "system": system, "items": own, "said": said})
         shown = before.earlier(system).shortened(LEAST_WINDOWS * self.window)
-        told = await blobs.put_json({"older": before.before or None, "said": before.said})
-        piece = {"items": [*shown.items, *own], "forgotten": shown.forgotten, "before": told, "said": said}
-        return await blobs.put_json({"older": None, **piece})
+        listed: dict[str, Any] = {"older": before.before or None, "said": before.said}
+        if unproven:
+            listed = {"older": None, "said": [_doubted(told) for told in await self.told_in(run, before)]}
+        piece = {"items": [*shown.items, *own], "forgotten": shown.forgotten, "said": said}
+        return await blobs.put_json({"older": None, "before": await blobs.put_json(listed), **piece})
+
+    async def told_in(self, run: str, transcript: Transcript) -> list[Said]:
+        """Return whose words the model was told from the beginning."""
+        found, older = list(transcript.said), transcript.before
+        while older:
+            piece = await self.records.store.blobs.of(run).get_json(older)
+            found = [*(Said(*said) for said in piece["said"]), *found]
+            older = piece["older"]
+        return found
 
     async def load(self, run: str, ref: str) -> Transcript:
         """Read a chain from its last piece back to its first."""
@@ -216,3 +232,8 @@ class Transcripts:
         while len(self.recent) > CACHED:
             self.recent.popitem(last=False)
         return transcript
+
+
+def _doubted(said: Said) -> Said:
+    """Return whose words these are when nobody has proved to be the person."""
+    return said._replace(code="!person") if said.code == "person" else said

@@ -52,11 +52,18 @@ class Following(Activities):
         await self.store.blobs.of(run).follow(row.run)
         return row
 
-    async def first_context(self, run: str, followed: RunRow, items: list[Item], said: list[Said]) -> str:
-        """Store how the run begins, after the context of the one that it follows; return the ref."""
+    async def first_context(
+        self, run: str, followed: RunRow, items: list[Item], said: list[Said], *, proven: bool
+    ) -> str:
+        """Store how the run begins, after the context of the one that it follows; return the ref.
+
+        `proven`: whether what a person says vouches for a value only when it is proven who that is.
+        """
         told: Item = {"kind": "fact", "text": prompt("following", undone=await self._undone_since(followed))}
         place = next(place for place, item in enumerate(items) if item["kind"] == "task")
-        return await self.transcripts.follow(run, followed.context or "", [*items[:place], told, *items[place:]], said)
+        unproven = proven and not calls.Opened.model_validate(followed.opened).policy.vouches_by_name
+        items = [*items[:place], told, *items[place:]]
+        return await self.transcripts.follow(run, followed.context or "", items, said, unproven=unproven)
 
     async def weight(self, run: str, context: str) -> int:
         """Return how many bytes of a context the model is shown at most."""

@@ -62,7 +62,7 @@ class Runs(Activities):
         price = self._price(model, task)
         builtin = await self._claim_workspace(ask)
         catalog = await self.toolbox.catalog(task.user_id, builtin=frozenset(builtin))
-        context, size = await self._first_context(ask.run, task, followed)
+        context, size = await self._first_context(ask.run, task, followed, policy)
         most = self.settings.max_completion_tokens
         opened = calls.Opened(
             store=self.store.stamp,
@@ -198,13 +198,13 @@ class Runs(Activities):
         )
         await self.begin(ask)
 
-    async def _first_context(self, run: str, task: Task, followed: RunRow | None) -> tuple[str, int]:
+    async def _first_context(self, run: str, task: Task, followed: RunRow | None, policy: Policy) -> tuple[str, int]:
         """Store what the model is told first; return its ref, and how many bytes the first request may have."""
         items, said = await self._first_items(run, task)
         size = len(canonical([*items, task.output_schema]).encode("utf-8", "replace")) + FIRST_REQUEST_BYTES
         if followed is None:
             return await self.transcripts.begin(run, items, said), size
-        context = await self.following.first_context(run, followed, items, said)
+        context = await self.following.first_context(run, followed, items, said, proven=policy.vouches_by_name)
         return context, size + await self.following.weight(run, context)
 
     async def _first_items(self, run: str, task: Task) -> tuple[list[dict[str, Any]], list[Said]]:

@@ -285,6 +285,23 @@ async def test_what_a_tool_said_in_an_earlier_run_keeps_its_source(strict):
     assert (await following.result()).outcome == "completed"
 
 
+async def test_an_unproven_person_of_an_earlier_run_vouches_for_nothing_once_the_policy_is_strict(office):
+    run = await office.backstay.start(office.turns.task(calls(("ask_person", {"question": "Who?"}))))
+    (request,) = await pending(office.opened.client.get_workflow_handle(run.id))
+    await run.answer(request["id"], f"write to {OTHER}", by=ANA)
+    await run.result()
+    send = calls(("desk__send", {"to": OTHER}))
+    _, result, _ = await office.then(run, send)
+    assert "approval.asked" not in [event.name for event in result.events]
+    following = await run.follow_up(office.turns.text(send), policy={"provenance": "strict"})
+    (request,) = await pending(office.opened.client.get_workflow_handle(following.id))
+
+    (source,) = request["calls"][0]["sources"]["/to"]
+    assert (source["kind"], source["content"]) == ("person", "others")
+    await following.reject(request["id"], by=ANA)
+    await following.result()
+
+
 async def test_where_the_policy_names_approvers_only_who_started_a_run_goes_on_from_it(named):
     run = await named.first(finished("mine"), by=ANA)
     _, result, _ = await named.then(run, finished("still mine"), by=ANA)

@@ -45,12 +45,18 @@ ROWS = (
             "test_a_handle_of_an_earlier_run_goes_back_to_its_provider_as_the_secret",
             "test_a_secret_of_an_earlier_run_is_masked_when_the_next_task_names_it",
         ),
+        in_file("store/test_runs.py", "test_a_run_takes_the_handles_of_the_run_that_it_follows_once"),
     ),
     row(
         "follow:sources",
         "design 22; design 8",
-        "what a tool answered in a followed run keeps its source",
-        in_file("e2e/test_follow_ups.py", "test_what_a_tool_said_in_an_earlier_run_keeps_its_source"),
+        "what a tool answered in a followed run keeps its source, and what a person said there vouches only as far as "
+        "the policy of today lets it",
+        in_file(
+            "e2e/test_follow_ups.py",
+            "test_an_unproven_person_of_an_earlier_run_vouches_for_nothing_once_the_policy_is_strict",
+            "test_what_a_tool_said_in_an_earlier_run_keeps_its_source",
+        ),
     ),
     row(
         "follow:refused",
