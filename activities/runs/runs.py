@@ -82,12 +82,10 @@ class Runs(Activities):
             transient_s=self.transient_s,
             wait_notices=bool(self.settings.notify_urls),
         )
-        more |= await self._told_to_people(ask)
+        more |= {**await self._told_to_people(ask), "accepted": await self._accepted(task)}
         opened = opened.model_copy(update={name: value for name, value in more.items() if value})
         if task.workspace is not None:
             opened = opened.model_copy(update={"workspace": task.workspace, "builtin": builtin})
-        if accepted := await self._accepted(task):
-            opened = opened.model_copy(update={"accepted": accepted})
         if task.plan is None and (queue := await self.resources.find_sandbox()):
             opened = opened.model_copy(update={"sandbox_queue": queue})
         await self._remember(ask, opened, followed)
