@@ -297,3 +297,7 @@ class CloseRun(OfRun):
     """Store how a run ended."""
 
     result: Result
+    context: str = ""
+    """Ref of the transcript, for runs that follow this one."""
+    append: tuple[ContextItem, ...] = ()
+    """What the model was not told any more."""

@@ -12,6 +12,7 @@ from store.database.database import Database
 from store.database.identity import StoreIdentity, next_epoch
 from store.definitions import ToolDefinitions
 from store.effects.effects import Effects
+from store.effects.touching import Touching
 from store.fitness import Fitness
 from store.runs.decisions import Decisions
 from store.runs.events import Events
@@ -49,6 +50,7 @@ class Store:
         self.accepted_lines = AcceptedLines(database, clock)
         self.secrets = SecretHandles(database, seal)
         self.runs = Runs(database, clock, lambda: self.identity)
+        self.touching = Touching(self.runs, self.effects, self.blobs)
         self.revealing = Revealing(self.runs, self.decisions, self.secrets)
         self.pruning = Pruning(database, blobs, clock)
         self.fitness = Fitness(database, blobs, clock, lambda: self.identity)

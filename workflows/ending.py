@@ -7,6 +7,7 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 from backstay import calls, errors
+from backstay.task.context import answers_first
 from backstay.task.decision import Finish
 from backstay.task.event import Event
 from backstay.task.result import Failure, Outcome, Result, usage_shown
@@ -179,7 +180,9 @@ class Ending:
         state, closed = self.context.state, calls.Closed()
         if state.opened.store:
             try:
-                ask = calls.CloseRun(result=result)
+                ask = calls.CloseRun(result=result, context=state.context)
+                if state.append:
+                    ask = ask.model_copy(update={"append": answers_first(state.append)})
                 closed = await self.context.activities.execute(calls.close_run, ask, summary="close the run")
             except ApplicationError as error:
                 workflow.logger.error("the result could not be stored: %s", error.message)

@@ -333,7 +333,7 @@ class Handlers:
         key = f"{update} {said.event_id or said.proof}" if said.event_id or said.proof else None
 
         def refuse() -> None:
-            self._raise_refusal(update, said, strict=approvals.restricted)
+            self._raise_refusal(update, said, more, strict=approvals.restricted)
 
         answer = await approvals.answered(sender, key, update, data or {}, refuse, by_sender=by_sender)
         if answer is not None:
@@ -354,16 +354,16 @@ class Handlers:
             return run
         return self.context.state.undo.authority(said.to_step, run)
 
-    def _raise_refusal(self, update: str, said: Said, *, strict: bool) -> None:
+    def _raise_refusal(self, update: str, said: Said, more: dict[str, Any], *, strict: bool) -> None:
         if not strict and update not in {"top_up", "undo"}:
             return
         if not strict and (said.proof is not None or not deciding.restricts(self.context.state.opened.policy)):
             return
-        refused = self._refusal(update, said)
+        refused = self._refusal(update, said, more)
         if refused is not None:
             raise refused
 
-    def _refusal(self, update: str, said: Said) -> errors.BackstayError | None:
+    def _refusal(self, update: str, said: Said, more: dict[str, Any]) -> errors.BackstayError | None:
         starters = self.context.approvals.starters
         return deciding.refused_person(self._authority(update, said), said.by, said.proof, starters)
 
@@ -372,10 +372,10 @@ class Handlers:
         if not self._accepts():
             return
         try:
-            said, _ = _parsed(update, data)
+            said, more = _parsed(update, data)
             sender = said.by if said.proof is not None else ""
             known = self.context.state.answer_to(sender, f"{update} {said.event_id or said.proof}") is not None
-            refused = None if known else self._refusal(update, said)
+            refused = None if known else self._refusal(update, said, more)
             if refused is None and not known and needless is not None:
                 refused = errors.DecisionRefused(needless)
         except errors.BackstayError as error:
@@ -457,12 +457,15 @@ class Handlers:
 
 
 def _parsed(update: str, data: Any) -> tuple[Said, dict[str, Any]]:
-    """Return who asks, and the limits of a top-up; raises DecisionInvalid naming field, value and fix."""
+    """Return who asks, and the limits of a top-up or the text of a message.
+
+    Raises DecisionInvalid naming field, value and fix.
+    """
     data = {} if data is None else data
     if not isinstance(data, dict):
         raise deciding.DecisionInvalid(f"{update}: expected a JSON object, got {type(data).__name__}")
     more = {key: value for key, value in data.items() if key not in Said.model_fields}
-    if more and update != "top_up":
+    if more and update not in {"top_up", "message"}:
         raise deciding.DecisionInvalid(f"{update}: unknown field {one_line(next(iter(more)), 80)}; remove it")
     try:
         return Said.admit({key: value for key, value in data.items() if key in Said.model_fields}), more

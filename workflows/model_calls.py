@@ -9,6 +9,7 @@ from temporalio.exceptions import ApplicationError
 from backstay import calls
 from backstay.budgets.budget import MICRO, Limit, Reservation, cost_exceeded, exceeded
 from backstay.errors import BudgetExceeded
+from backstay.task.context import answers_first
 from backstay.task.decision import Decision, Finish
 from backstay.task.status import State
 from workflows.activity_calls import BUG, BUGS_WAIT, LOST, error_of
@@ -145,7 +146,7 @@ class ModelCalls:
                 more["sources"] = True
         self.sent = len(state.append)
         if state.append:
-            more["append"] = tuple(state.append)
+            more["append"] = answers_first(state.append)
         if state.budget.max_tokens is not None:
             more["max_completion_tokens"] = max(1, state.budget.max_tokens - state.usage.tokens)
         return calls.AskModel(

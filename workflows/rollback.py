@@ -7,7 +7,7 @@ from temporalio.exceptions import ApplicationError
 
 from backstay import calls
 from backstay.effects.compensation import Compensation, Undone, UndoOutcome, compensation_of
-from backstay.effects.effect import EffectState
+from backstay.effects.effect import EffectState, told_of_later
 from backstay.errors import Expired, Rejected
 from backstay.task.status import State
 from backstay.tools.stages import Purpose
@@ -173,11 +173,20 @@ class Rollback:
 
     def _named(self, slot: Compensation, state: str, detail: str | None) -> Undone:
         more = {"arguments": slot.arguments} if slot.arguments else {}
-        undone = Undone(effect=slot.effect, tool=slot.tool, state=state, shown=slot.shown, detail=detail, **more)
+        undone = Undone(
+            effect=slot.effect,
+            tool=slot.tool,
+            state=state,
+            shown=slot.shown,
+            detail=detail,
+            later=slot.later,
+            **more,
+        )
         self.context.state.record_undone(undone)
         if state == "compensated":
             self.context.state.record_write_ended(slot.effect, None)
-        text = f"{slot.called}: {state}{'' if detail is None else ', ' + detail}"
+        said = [part for part in (detail, told_of_later(slot.later)) if part]
+        text = f"{slot.called}: {', '.join([state, *said])}"
         self.context.record("undo.ran", text, effect=slot.effect, state=state)
         return undone
 

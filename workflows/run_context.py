@@ -181,7 +181,7 @@ class RunContext:
         """Count a step, unless the execution before has counted it; raises BudgetExceeded."""
         if self.state.work.counted:
             return
-        await self.afford(self._step_refused)
+        await self.afford(self.step_refused)
         usage = self.state.usage
         self.state.usage = usage.model_copy(update={"steps": usage.steps + 1})
         self.state.work.counted = True
@@ -192,7 +192,7 @@ class RunContext:
         self.state.usage = usage.model_copy(update={"steps": usage.steps - 1})
         self.state.work.counted = False
 
-    def _step_refused(self) -> str | None:
+    def step_refused(self) -> str | None:
         """Return why there may be no further step, or None."""
         return first_limit_hit(
             self.state.budget, self.state.usage, self.stopwatch.seconds, decisions=self.state.task.plan is None

@@ -21,7 +21,8 @@ from backstay.tools.tool import ToolResult
 from workflows.carrying import Carried, Carrying, carried_by, take_over
 from workflows.consent import rejected
 from workflows.ending import Ended, Ending, ended_before, ended_by, ended_with
-from workflows.handlers import Handlers, as_application_error
+from workflows.handlers import as_application_error
+from workflows.messages import UNREAD, Messages
 from workflows.model_calls import ModelCalls
 from workflows.plan_steps import PlanSteps
 from workflows.programs import Programs
@@ -34,6 +35,7 @@ BOUNDS = "task-bounds"
 """Since this change a run with a timeout of Temporal's own, or with a very long task, is refused."""
 EFFECTS = "done_and_stands_do_not_repeat"
 """Under which name a program's answer tells the model what it did: in the answer, since arguments are data."""
+FAILED = "finish was dropped, because a call beside it did not succeed; look at the answers and decide again"
 FIRST_SEARCH_LIMIT = 40
 PATIENCE_S = 25.0
 """How long one search waits for servers that are starting; the next one waits on."""
@@ -44,7 +46,7 @@ FINALIZE_SHARE = 4
 
 
 @workflow.defn(name="RunTask")
-class RunTask(Handlers):
+class RunTask(Messages):
     """Turn a task into a result, whatever is killed on the way."""
 
     @workflow.init
@@ -147,10 +149,13 @@ class RunTask(Handlers):
         for action in decision.actions[work.action :]:
             if not isinstance(action, Finish):
                 work.failed = not await self._performed(action) or work.failed
-            elif not work.failed:
-                return action
+            elif work.failed:
+                self._drop(action, FAILED)
+            elif self._puts_off():
+                self._drop(action, UNREAD)
             else:
-                self._drop(action)
+                self.heard_out = True
+                return action
             work.next_action()
             self.context.approvals.withdraw_unasked()
         return None
@@ -254,8 +259,7 @@ class RunTask(Handlers):
                 f"the model gave no valid output, though it was asked {MOST_REPAIRS} times more: {fault}"
             )
 
-    def _drop(self, finish: Finish) -> None:
-        note = "finish was dropped, because a call beside it did not succeed; look at the answers and decide again"
+    def _drop(self, finish: Finish, note: str) -> None:
         self.context.record("finish.dropped", note)
         if finish.call_id is None:
             self.context.tell(note)
@@ -266,7 +270,8 @@ class RunTask(Handlers):
 async def open_context(context: RunContext) -> None:
     """Resolve profile, prices, policy, catalog, store and prompt, and prepare the ledger."""
     state = context.state
-    context.record("run.started", one_line(state.task.text or "plan", 200), user_id=state.task.user_id)
+    more = {} if state.task.follows is None else {"follows": state.task.follows.workflow_id}
+    context.record("run.started", one_line(state.task.text or "plan", 200), user_id=state.task.user_id, **more)
     ask = calls.OpenRun(
         task=state.task,
         at=workflow.now().isoformat(timespec="milliseconds"),

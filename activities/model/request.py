@@ -33,7 +33,7 @@ def prompt(name: str, **variables: Any) -> str:
 
 def prompt_hash() -> str:
     """Return the first 16 hex digits of the hash over all prompt files."""
-    together = "\0".join(_source(name) for name in ("planner", "closing", "actions"))
+    together = "\0".join(_source(name) for name in ("planner", "closing", "actions", "following", "ended"))
     return hashlib.sha256(together.encode()).hexdigest()[:16]
 
 
@@ -51,8 +51,10 @@ def _message(item: Item, system_role: str) -> Message | None:
     match item["kind"]:
         case "system":
             return {"role": system_role, "content": item["text"]}
-        case "task" | "note" | "fact" | "plan":
+        case "task" | "note" | "fact" | "plan" | "earlier":
             return {"role": "user", "content": item["text"]}
+        case "message":
+            return {"role": "user", "content": f"A person says while you work: {item['text']}"}
         case "said":
             message: Message = {"role": "assistant", "content": item["text"] or None}
             return message | ({"tool_calls": item["calls"]} if item.get("calls") else {})

@@ -53,6 +53,8 @@ def _said(
         found = (catalog.definitions.get(name) for name in item.get("tools", ()))
         trusted = all(definition is not None and definition.trusted for definition in found)
         return Said(DESCRIBED if trusted else HITS, added.ref)
+    if added.kind == "message":
+        return Said("!person" if added.unverified else "person", None, text)
     if added.kind != "answer":
         # What the engine tells may quote a tool or a person.
         return Said("!engine.told", None, text)

@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 
 from activities.records import Records
 from backstay.canonical import canonical
-from backstay.task.context import BYTES_PER_TOKEN, ContextItem, shorten, weigh
+from backstay.task.context import BYTES_PER_TOKEN, ContextItem, as_earlier, shorten, weigh
 
 MOST_VISIBLE = 64
 MOST_WINDOWS, LEAST_WINDOWS = 4, 2
 """A transcript that weighs four times what the model can be shown is cut to twice that."""
+MOST_PIECES = 200
+"""From so many pieces on, a run that follows others keeps their context in one piece of its own."""
 CACHED = 256
 Item = dict[str, Any]
 
@@ -48,6 +50,22 @@ class Transcript:
     before: str = ""
     """Ref of a stored list of what was said before these."""
 
+    pieces: int = 0
+    """Of how many stored pieces it was read."""
+
+    def earlier(self, system: Iterable[Item]) -> "Transcript":
+        """Return what the run that follows this one is shown of it, after its own prompt."""
+        items = (*system, *as_earlier(self.items))
+        return replace(self, items=items, weight=weigh(items))
+
+    def open_calls(self) -> list[str]:
+        """Return the ids of the model's last calls that have no answer."""
+        last = next((place for place in reversed(range(len(self.items))) if self.items[place]["kind"] == "said"), None)
+        if last is None:
+            return []
+        answered = {item.get("call_id") for item in self.items[last + 1 :]}
+        return [call["id"] for call in self.items[last].get("calls", ()) if call["id"] not in answered]
+
     def with_items(self, more: Iterable[Item], said: Iterable[Said] = ()) -> "Transcript":
         """Return the transcript with items that are not stored yet, and whose words they are."""
         more, said = tuple(more), tuple(said)
@@ -65,9 +83,11 @@ class Transcript:
 
         Without that, every step of a long run would cost more than the one before.
         """
-        if self.weight <= MOST_WINDOWS * window:
-            return self
-        stay, gone, _ = shorten(list(self.items), LEAST_WINDOWS * window, self.weight)
+        return self if self.weight <= MOST_WINDOWS * window else self.shortened(LEAST_WINDOWS * window)
+
+    def shortened(self, most: int) -> "Transcript":
+        """Return the transcript without its oldest items, so that it has so many bytes at most."""
+        stay, gone, _ = shorten(list(self.items), most, self.weight)
         if not gone:
             return self
         # The functions that the model sees do not change because the search that found them is forgotten.
@@ -105,9 +125,43 @@ class Transcripts:
     """How much of a transcript a model is shown at most."""
     recent: OrderedDict[tuple[str, str], Transcript] = field(default_factory=OrderedDict)
 
+    @property
+    def window(self) -> int:
+        """Return the bytes of a transcript that a model is shown at most."""
+        return int(self.context_tokens * BYTES_PER_TOKEN)
+
     async def begin(self, run: str, items: list[Item], said: Iterable[Said] = ()) -> str:
         """Store the first piece and return its ref."""
         return (await self.extend(run, Transcript("", ()).with_items((), said), items)).ref
+
+    async def follow(
+        self, run: str, earlier: str, items: list[Item], said: Iterable[Said], *, unproven: bool = False
+    ) -> str:
+        """Store the first piece of a run that follows another one, whose transcript stays where it is.
+
+        `unproven`: no person was asked to prove who they are in the earlier run, as the policy demands by now.
+        """
+        system = [item for item in items if item["kind"] == "system"]
+        own = [item for item in items if item["kind"] != "system"]
+        blobs, said = self.records.store.blobs.of(run), tuple(said)
+        before = await self.load(run, earlier)
+        if before.pieces < MOST_PIECES and not unproven:
+            return await blobs.put_json({"older": earlier, "system": system, "items": own, "said": said})
+        shown = before.earlier(system).shortened(LEAST_WINDOWS * self.window)
+        listed: dict[str, Any] = {"older": before.before or None, "said": before.said}
+        if unproven:
+            listed = {"older": None, "said": [_doubted(told) for told in await self.told_in(run, before)]}
+        piece = {"items": [*shown.items, *own], "forgotten": shown.forgotten, "said": said}
+        return await blobs.put_json({"older": None, "before": await blobs.put_json(listed), **piece})
+
+    async def told_in(self, run: str, transcript: Transcript) -> list[Said]:
+        """Return whose words the model was told from the beginning."""
+        found, older = list(transcript.said), transcript.before
+        while older:
+            piece = await self.records.store.blobs.of(run).get_json(older)
+            found = [*(Said(*said) for said in piece["said"]), *found]
+            older = piece["older"]
+        return found
 
     async def load(self, run: str, ref: str) -> Transcript:
         """Read a chain from its last piece back to its first."""
@@ -115,20 +169,23 @@ class Transcripts:
         if found is not None:
             self.recent.move_to_end((run, ref))
             return found
-        pieces: list[list[Item]] = []
-        told: list[list[Said]] = []
+        pieces: list[dict[str, Any]] = []
         older: str | None = ref
         forgotten, before = 0, ""
         while older is not None and (run, older) not in self.recent:
             piece = await self.records.store.blobs.of(run).get_json(older)
-            pieces.append(piece["items"])
-            told.append([Said(*said) for said in piece.get("said", ())])
+            pieces.append(piece)
             older, forgotten, before = piece["older"], piece.get("forgotten", 0), piece.get("before", "")
         first = Transcript("", (), forgotten=forgotten, before=before)
         known = first if older is None else self.recent[run, older]
-        items = (*known.items, *(item for piece in reversed(pieces) for item in piece))
-        said = (*known.said, *(said for piece in reversed(told) for said in piece))
-        return self._kept(run, replace(known, ref=ref, items=items, weight=weigh(items), said=said))
+        items, told = list(known.items), list(known.said)
+        for piece in reversed(pieces):
+            if "system" in piece:
+                items = [*piece["system"], *as_earlier(items)]
+            items += piece["items"]
+            told += [Said(*said) for said in piece.get("said", ())]
+        whole = replace(known, ref=ref, items=tuple(items), weight=weigh(items), said=tuple(told))
+        return self._kept(run, replace(whole, pieces=known.pieces + len(pieces)))
 
     async def extend(self, run: str, transcript: Transcript, more: list[Item]) -> Transcript:
         """Store the items that are not stored yet, and more, as a new piece."""
@@ -137,7 +194,7 @@ class Transcripts:
             return transcript
         blobs = self.records.store.blobs.of(run)
         piece: dict[str, Any] = {"older": transcript.ref or None, "items": extended.unstored}
-        whole = extended.cut(int(self.context_tokens * BYTES_PER_TOKEN))
+        whole = extended.cut(self.window)
         if whole is not extended:
             # A new beginning: a worker that restarts need not read all that came before.
             before = await blobs.put_json({"older": whole.before or None, "said": whole.said})
@@ -148,7 +205,8 @@ class Transcripts:
         elif extended.unstored_said:
             piece["said"] = extended.unstored_said
         ref = await blobs.put_json(piece)
-        return self._kept(run, replace(extended, ref=ref, unstored=(), unstored_said=()))
+        pieces = 1 if piece["older"] is None else transcript.pieces + 1
+        return self._kept(run, replace(extended, ref=ref, unstored=(), unstored_said=(), pieces=pieces))
 
     async def items_of(self, run: str, append: tuple[ContextItem, ...]) -> list[Item]:
         """Turn what the workflow appends into items, resolving refs to digests and hits."""
@@ -167,6 +225,8 @@ class Transcripts:
             text = canonical(digest if text is None else digest | json.loads(text))
         if added.kind == "answer":
             return {"kind": "answer", "call_id": added.call_id, "text": text}
+        if added.kind == "message":
+            text = (await self.records.show(run, text, "person")).payload
         return {"kind": added.kind, "text": text}
 
     def _kept(self, run: str, transcript: Transcript) -> Transcript:
@@ -174,3 +234,8 @@ class Transcripts:
         while len(self.recent) > CACHED:
             self.recent.popitem(last=False)
         return transcript
+
+
+def _doubted(said: Said) -> Said:
+    """Return whose words these are when nobody has proved to be the person."""
+    return said._replace(code="!person") if said.code == "person" else said

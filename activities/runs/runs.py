@@ -17,6 +17,7 @@ from activities.model.transcript import Said, Transcripts
 from activities.records import Records
 from activities.resources import Activities, Resources
 from activities.retrying import implements
+from activities.runs.following import Following
 from activities.tools.outcomes import shown
 from backstay import calls
 from backstay.approvals.proof import START, Binding
@@ -28,6 +29,7 @@ from backstay.provenance.index import texts_in
 from backstay.shown import one_line
 from backstay.task.context import BYTES_PER_TOKEN
 from backstay.task.task import Task
+from store.runs.runs import RunRow
 
 FIRST_REQUEST_BYTES = 40_000
 """Room for the functions of a first search; an estimate, which the first refusal corrects."""
@@ -46,20 +48,22 @@ class Runs(Activities):
         super().__init__(resources)
         self.records = records
         self.transcripts = transcripts
+        self.following = Following(resources, records, transcripts)
 
     @implements(calls.open_run)
     async def open_run(self, ask: calls.OpenRun) -> calls.Opened:
         """Resolve once what the run must not re-read later."""
         task = ask.task
-        more: dict[str, Any] = {"started_by": await self._starter(ask), "output_schema": await self._output_schema(ask)}
+        more: dict[str, Any] = {"started_by": await self._starter(ask)}
         model = task.model or self.settings.model
         policy = await asyncio.to_thread(_tightened, self.resources.policy, task)
+        followed = await self.following.admitted(ask.run, task, policy, more["started_by"])
+        more["output_schema"] = await self._output_schema(ask)
         price = self._price(model, task)
         builtin = await self._claim_workspace(ask)
         catalog = await self.toolbox.catalog(task.user_id, builtin=frozenset(builtin))
-        items, said = await self._first_items(ask.run, task)
+        context, size = await self._first_context(ask.run, task, followed, policy)
         most = self.settings.max_completion_tokens
-        size = len(canonical([*items, task.output_schema]).encode("utf-8", "replace")) + FIRST_REQUEST_BYTES
         opened = calls.Opened(
             store=self.store.stamp,
             model=model,
@@ -67,7 +71,7 @@ class Runs(Activities):
             policy_hash=policy.policy_hash,
             prompt_hash=prompt_hash(),
             catalog=catalog.version,
-            context=await self.transcripts.begin(ask.run, items, said),
+            context=context,
             reserve_micro=0 if price is None else price.worst(size, most),
             finalize_micro=0
             if price is None
@@ -78,15 +82,13 @@ class Runs(Activities):
             transient_s=self.transient_s,
             wait_notices=bool(self.settings.notify_urls),
         )
-        more |= await self._told_to_people(ask)
+        more |= {**await self._told_to_people(ask), "accepted": await self._accepted(task)}
         opened = opened.model_copy(update={name: value for name, value in more.items() if value})
         if task.workspace is not None:
             opened = opened.model_copy(update={"workspace": task.workspace, "builtin": builtin})
-        if accepted := await self._accepted(task):
-            opened = opened.model_copy(update={"accepted": accepted})
         if task.plan is None and (queue := await self.resources.find_sandbox()):
             opened = opened.model_copy(update={"sandbox_queue": queue})
-        await self._remember(ask, opened)
+        await self._remember(ask, opened, followed)
         return opened
 
     async def _told_to_people(self, ask: calls.OpenRun) -> dict[str, Any]:
@@ -178,7 +180,7 @@ class Runs(Activities):
             # The next run that claims it sees that this run is closed.
             _log.warning("workspace.kept", run=ask.run, reason=str(error))
 
-    async def _remember(self, ask: calls.OpenRun, opened: calls.Opened) -> None:
+    async def _remember(self, ask: calls.OpenRun, opened: calls.Opened, followed: RunRow | None) -> None:
         workflow_id, _, _ = ask.run.rpartition("/")
         text = await self._shown_text(ask.run, ask.task)
         await self.store.runs.opened(
@@ -189,8 +191,19 @@ class Runs(Activities):
             text=one_line(text, 500),
             opened=opened.model_dump(mode="json", exclude_unset=True),
             store=opened.store,
+            session_id=ask.task.session_id,
+            follows=None if followed is None else followed.run,
         )
         await self.begin(ask)
+
+    async def _first_context(self, run: str, task: Task, followed: RunRow | None, policy: Policy) -> tuple[str, int]:
+        """Store what the model is told first; return its ref, and how many bytes the first request may have."""
+        items, said = await self._first_items(run, task)
+        size = len(canonical([*items, task.output_schema]).encode("utf-8", "replace")) + FIRST_REQUEST_BYTES
+        if followed is None:
+            return await self.transcripts.begin(run, items, said), size
+        context = await self.following.first_context(run, followed, items, said, proven=policy.vouches_by_name)
+        return context, size + await self.following.weight(run, context)
 
     async def _first_items(self, run: str, task: Task) -> tuple[list[dict[str, Any]], list[Said]]:
         given = {"text": task.text, "input": task.input, "extra": task.extra_context}
@@ -257,7 +270,8 @@ class Runs(Activities):
             "events": tuple(events[-100:]),
             "events_ref": events_ref,
         }
-        await self.store.runs.closed(ask.run, ask.result.model_copy(update=update).plain())
+        context = await self.following.leave(ask)
+        await self.store.runs.closed(ask.run, ask.result.model_copy(update=update).plain(), context=context)
         await self._release_workspace(ask)
         return calls.Closed(effects=tuple(effects[-100:]), effects_ref=effects_ref, events_ref=events_ref)
 

@@ -1,6 +1,6 @@
 """Read and settle what is recorded of effects."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from temporalio import activity
@@ -12,7 +12,7 @@ from activities.retrying import implements
 from activities.tools.effects import FIRST_LATE
 from backstay import calls
 from backstay.effects.compensation import all_of
-from backstay.effects.effect import Effect, EffectState
+from backstay.effects.effect import Effect, EffectState, Touch
 from backstay.errors import EffectConflict, RunNotFound, RunOpen, StoreUnavailable
 from store.effects.types import EffectRow
 from toolbox.catalog.catalog import Catalog
@@ -69,6 +69,8 @@ class Outcomes(Activities):
         effects = await self._with_facts(rows[: ask.limit], loaded.user_id, builtin)
         requests = await self.store.events.requests(run, [effect.n for effect in effects])
         effects = tuple(effect.model_copy(update={"arguments": requests.get(effect.n, "")}) for effect in effects)
+        later = await self.store.touching.later(run, rows[: ask.limit])
+        effects = tuple(_with_later(effect, later) for effect in effects)
         page = effects if ask.limit is None else _cut(effects)
         answer: dict[str, Any] = {"effects": page, "more": len(page) < len(rows)}
         if ask.before is None:
@@ -130,6 +132,10 @@ def _with_facts(effect: Effect, catalog: Catalog) -> Effect:
         "verify": tool.verify,
     }
     return effect.model_copy(update=update)
+
+
+def _with_later(effect: Effect, later: Mapping[int, tuple[Touch, ...]]) -> Effect:
+    return effect.model_copy(update={"later": later[effect.n]}) if effect.n in later else effect
 
 
 def _cut(effects: tuple[Effect, ...]) -> tuple[Effect, ...]:

@@ -34,6 +34,7 @@ _COMMANDS = {
     "reveal": decide.reveal,
     "top-up": control.top_up,
     "undo": control.undo,
+    "message": control.message,
     "pause": control.pause,
     "resume": control.resume,
     "cancel": control.cancel,

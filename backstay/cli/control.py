@@ -1,17 +1,19 @@
 """The commands that change a run itself: top up, undo, pause, resume, cancel."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from backstay.budgets.budget import TopUp
 from backstay.cli.flags import By, Output, Workflow, Yes
-from backstay.cli.render import preview_line, undone_line
+from backstay.cli.render import preview_lines, undone_line
 from backstay.cli.run import follow
 from backstay.cli.session import account_name, find, session, stored_run
 from backstay.cli.terminal import Terminal
 from backstay.client import Run
-from backstay.errors import RunNotFound, TaskInvalid
+from backstay.effects.effect import Touch
+from backstay.errors import DecisionRefused, RunNotFound, TaskInvalid
 from backstay.settings import Settings
 from backstay.shown import shell_words
 
@@ -76,6 +78,21 @@ async def pause(workflow: Workflow, *, reason: Reason = "", by: By = None) -> in
     return 0
 
 
+async def message(
+    workflow: Workflow, text: Annotated[str, Parameter(help="What the model is to read.")], *, by: By = None
+) -> int:
+    """Tell a run something while it works; its model reads it at its next step."""
+    async with session() as backstay:
+        run = await find(backstay, workflow)
+        if not await run.is_open():
+            raise DecisionRefused(
+                f"message: {run.id} has ended; go on from it with: backstay run --continue {shell_words(run.id)} TEXT"
+            )
+        await run.message(text, by=by or account_name())
+    Terminal().say("received; the model reads it at its next step", "green")
+    return 0
+
+
 async def resume(workflow: Workflow, *, reason: Reason = "", by: By = None) -> int:
     """Resume a paused run."""
     async with session() as backstay:
@@ -115,13 +132,17 @@ async def _preview(terminal: Terminal, settings: Settings, run: Run, output: Out
             effects = await store.effects.of_run(row.run)
             standing = [e for e in effects if not e.undo and e.state.value in STANDING]
             asked = await store.events.requests(row.run, [e.n for e in standing])
-            rows = [_row(e.n, e.tool, asked.get(e.n), e.undo_shown) for e in standing]
+            later = await store.touching.later(row.run, standing)
+            rows = [_row(e.n, e.tool, asked.get(e.n), e.undo_shown, later.get(e.n, ())) for e in standing]
     rows.sort(key=lambda row: row["effect"], reverse=True)
-    terminal.results(output, rows, map(preview_line, rows))
+    terminal.results(output, rows, (line for row in rows for line in preview_lines(row)))
     if not rows:
         terminal.say("nothing to undo")
     return 0
 
 
-def _row(effect: int, tool: str, arguments: str | None, shown: str | None) -> dict[str, Any]:
-    return {"effect": effect, "tool": tool, "arguments": arguments or "", "shown": shown}
+def _row(
+    effect: int, tool: str, arguments: str | None, shown: str | None, later: Sequence[Touch] = ()
+) -> dict[str, Any]:
+    row = {"effect": effect, "tool": tool, "arguments": arguments or "", "shown": shown}
+    return row | {"later": [touch.plain() for touch in later]} if later else row

@@ -152,7 +152,7 @@ async def _decide(
 
 async def sign(
     workflow: Workflow,
-    update: Literal["decide", "approval", "top_up", "undo", "pause", "resume", "UndoRun", "start", "reveal"],
+    update: Literal["decide", "approval", "top_up", "undo", "pause", "resume", "message", "UndoRun", "start", "reveal"],
     payload: str,
     *,
     valid_for: str = "5m",

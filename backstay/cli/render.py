@@ -13,6 +13,7 @@ from backstay.approvals.fields import form_lines
 from backstay.approvals.layout import BAR, argument_lines
 from backstay.cli.terminal import LINK
 from backstay.effects.compensation import Undone
+from backstay.effects.effect import Touch, told_of_later
 from backstay.provenance.source import told_of
 from backstay.rooms import room
 from backstay.shown import LINE_BREAK, MASKED, kept_bytes, one_line, shell_words, unseen_words
@@ -182,12 +183,14 @@ def ending_lines(result: Result, taken_back: Container[int] = ()) -> Iterator[tu
         yield f"effects that stand: {len(standing)}; take them back with: {undo}", ""
 
 
-def preview_line(effect: dict[str, Any]) -> str:
-    """Return one effect and what an undo of it would call."""
+def preview_lines(effect: dict[str, Any]) -> Iterator[str]:
+    """Yield one effect and what an undo of it would call, and which later runs touched the same."""
     called = one_line(f"{effect['tool']} {effect.get('arguments') or ''}".rstrip(), 300)
     if "step" in effect:
         called += f" (step {effect['step']}{', outcome unknown' if effect.get('unknown') else ''})"
-    return f"{effect['effect']}. {called}: {effect['shown'] or 'CANNOT BE UNDONE'}"
+    yield f"{effect['effect']}. {called}: {effect['shown'] or 'CANNOT BE UNDONE'}"
+    if later := told_of_later([Touch.model_validate(touch) for touch in effect.get("later", ())]):
+        yield f"   {later}"
 
 
 def undone_line(undone: Undone) -> str:
@@ -195,7 +198,8 @@ def undone_line(undone: Undone) -> str:
     how = "taken back" if undone.state == "compensated" else undone.state
     by = f" by {undone.shown}" if undone.state == "compensated" and undone.shown else ""
     called = one_line(f"{undone.tool} {undone.arguments}".rstrip(), 300)
-    return f"{called}: {how}{by}{f' ({undone.detail})' if undone.detail else ''}"
+    said = "; ".join(part for part in (undone.detail, told_of_later(undone.later)) if part)
+    return f"{called}: {how}{by}{f' ({said})' if said else ''}"
 
 
 def result_text(result: Result) -> str:

@@ -39,6 +39,12 @@ OnFailure = Annotated[Literal["rollback", "keep"], Parameter(help="Undo what the
 Workspace = Annotated[str | None, Parameter(help="Folder that the run works in, inside BACKSTAY_WORKSPACES.")]
 Filesystem = Annotated[bool, Parameter(help="Let the run read and change the files of its workspace.")]
 Detach = Annotated[bool, Parameter(negative="", help="Start the run, print its id, and do not follow it.")]
+Continue = Annotated[
+    str | None,
+    Parameter(
+        name="--continue", help="Go on from this run, which has ended: its workflow ID, its beginning, or `last`."
+    ),
+]
 Shell = Annotated[bool, Parameter(help="Let the run execute commands in its workspace.")]
 
 
@@ -49,7 +55,8 @@ async def run(
     plan: PlanFile = None,
     output_schema: SchemaFile = None,
     input: Input = None,  # noqa: A002 - the field's name
-    user: User = "singleton",
+    user: User | None = None,
+    following: Continue = None,
     id: WorkflowId = None,  # noqa: A002 - Temporal's word
     model: ModelName = None,
     policy: PolicyFile = None,
@@ -64,17 +71,19 @@ async def run(
 ) -> int:
     """Start a run and follow it; Ctrl-C detaches, and the run continues."""
     files = {"plan": plan, "output-schema": output_schema, "policy": policy}
-    given = {
+    given: dict[str, Any] = {
         "budget": None if budget is None else budget.model_dump(mode="json", exclude_unset=True),
         "input": None if input is None else json_object(input, "--input", '{"days": 60}'),
-        "model": model,
-    } | {"workspace": workspace, "filesystem": filesystem or None, "shell": shell or None}
+    } | {"model": model, "workspace": workspace, "filesystem": filesystem or None, "shell": shell or None}
     given |= {name.replace("-", "_"): _read(path, name) for name, path in files.items() if path is not None}
-    task: dict[str, Any] = {"text": text, "user_id": user, "on_failure": on_failure}
-    task |= {name: value for name, value in given.items() if value is not None}
-    admitted, settings, terminal = Task.admit(task), Settings.load(), Terminal()
+    settings, terminal = Settings.load(), Terminal()
+    # Where it can be signed: who has proved to have started a run may go on from it.
+    given |= {"user_id": user, "by": None if settings.approver_key is None else by or account_name()}
+    given |= {"text": text, "on_failure": on_failure}
+    Task.admit(task := {name: value for name, value in given.items() if value is not None})
     async with session(settings) as backstay:
-        started = await backstay.start(admitted, id=id)
+        before = None if following is None else await find(backstay, following)
+        started = await (backstay.start(task, id) if before is None else before.follow_up(**task, id=id))
         terminal.say(f"run {started.id}", "bold")
         if detach:
             return _left(terminal, started, output)

@@ -11,7 +11,7 @@ from temporalio.client import WorkflowExecution
 from temporalio.service import RPCError
 
 from backstay.cli.flags import Output, Workflow
-from backstay.cli.render import budget_rows, commands, preview_line, request_lines, result_text, state_words
+from backstay.cli.render import budget_rows, commands, preview_lines, request_lines, result_text, state_words
 from backstay.cli.session import RUNS, find, has_store, open_request, open_store, session, stored_run
 from backstay.cli.terminal import Terminal
 from backstay.client import Backstay, Run
@@ -226,7 +226,7 @@ def _lines(terminal: Terminal, workflow: str, seen: dict[str, Any]) -> Iterator[
     undo = seen.get("undo", {})
     if effects := undo.get("effects", []):
         yield f"can be undone, newest first (backstay undo {shell_words(workflow)}):"
-        yield from (f"  {preview_line(effect)}" for effect in effects)
+        yield from (f"  {line}" for effect in effects for line in preview_lines(effect))
     for effect in undo.get("taken_back", []):
         yield f"taken back: {effect['effect']}. {effect['tool']} {effect['arguments']}".rstrip()
     if result := seen.get("result"):

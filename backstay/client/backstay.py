@@ -10,7 +10,8 @@ from temporalio.common import WorkflowIDConflictPolicy
 
 from backstay.approvals.proof import START, UNDO_RUN, Binding
 from backstay.client.failures import error_from_failure, translated_errors
-from backstay.client.run import PROOF_S, Run, signed
+from backstay.client.run import ANSWERED_WITHIN, PROOF_S, Run, signed
+from backstay.errors import TaskInvalid
 from backstay.shown import markdown_line, one_line
 from backstay.task.task import Task, too_long
 
@@ -61,7 +62,32 @@ class Backstay:
         """Return the handle of a run, without asking whether it exists."""
         handle: WorkflowHandle[Any, Any] = self.client.get_workflow_handle(workflow_id)
         undo, read = partial(self.start_undo, workflow_id), partial(self._read_beside, workflow_id)
-        return Run(handle, undo, read, self._key, self.client.namespace)
+        follow = partial(self.follow_up, workflow_id)
+        return Run(handle, undo, read, follow, key=self._key, namespace=self.client.namespace)
+
+    async def follow_up(
+        self,
+        workflow_id: str,
+        text: str,
+        *,
+        id: str | None = None,  # noqa: A002 - Temporal's word
+        **fields: Any,
+    ) -> Run:
+        """Start a run that goes on from one that has ended, for the same user and session; see `Run.follow_up`."""
+        handle: WorkflowHandle[Any, Any] = self.client.get_workflow_handle(workflow_id)
+        with translated_errors(workflow_id):
+            described = await handle.describe(rpc_timeout=ANSWERED_WITHIN)
+            first = described.raw_description.workflow_execution_info.first_run_id or described.run_id
+            execution: WorkflowHandle[Any, Any] = self.client.get_workflow_handle(workflow_id, run_id=first)
+            history = execution.fetch_history_events(page_size=1, rpc_timeout=ANSWERED_WITHIN)
+            started = (await anext(history)).workflow_execution_started_event_attributes
+        given = await self.client.data_converter.decode(started.input.payloads)
+        if described.workflow_type != "RunTask" or not given:
+            raise TaskInvalid(f"follows: {one_line(workflow_id, 100)} is no run of a task")
+        before = given[0] if isinstance(given[0], dict) else {}
+        same = {name: before[name] for name in ("user_id", "session_id") if name in before}
+        follows = {"workflow_id": workflow_id, "run_id": first}
+        return await self.start({"text": text, **same, "follows": follows, **fields}, id)
 
     async def start_undo(self, workflow_id: str, *, to_step: int | None = None, by: str = "") -> Run:
         """Start to undo the effects of a run that has ended, or attach to an undo that is already open."""

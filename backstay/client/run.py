@@ -97,6 +97,8 @@ class Run(Decisions):
         handle: WorkflowHandle[Any, Any],
         start_undo: Callable[..., Awaitable["Run"]],
         read_beside: Callable[[dict[str, Any]], Awaitable[dict[str, Any]]],
+        follow: Callable[..., Awaitable["Run"]],
+        *,
         key: bytes | None = None,
         namespace: str = "default",
     ) -> None:
@@ -105,6 +107,7 @@ class Run(Decisions):
         self._namespace = namespace
         self._start_undo = start_undo
         self._read_beside = read_beside
+        self._follow = follow
         self._key = key
         # A run answers queries between its workflow tasks, so several at once would only delay it.
         self._querying = asyncio.Lock()
@@ -315,6 +318,25 @@ class Run(Decisions):
     async def resume(self, reason: str = "", *, by: str = "", key: bytes | None = None) -> dict[str, Any]:
         """Resume a paused run."""
         return await self._update("resume", {"reason": reason} if reason else {}, by=by, key=key)
+
+    async def message(
+        self, text: str, *, by: str = "", event_id: str | None = None, key: bytes | None = None
+    ) -> dict[str, Any]:
+        """Tell the model of an open run something, which it reads at its next step; it decides nothing.
+
+        Raises DecisionRefused when no model would read it, and DecisionInvalid for a text that is empty or too long.
+        """
+        said = {"text": text} | ({} if event_id is None else {"event_id": event_id})
+        return await self._update("message", said, by=by, key=key)
+
+    async def follow_up(self, text: str, id: str | None = None, **fields: Any) -> "Run":  # noqa: A002 - Temporal's word
+        """Start a run that goes on from this one, which must have ended, for the same user and session.
+
+        `fields` are those of a Task; with `by` the task is signed when the connection has the approver key.
+        Raises TaskInvalid naming field, value and fix before anything is sent. The new run fails with TaskInvalid when
+        it may not follow this one.
+        """
+        return await self._follow(text, id=id, **fields)
 
     async def cancel(self) -> None:
         """Cancel the run; what it did is undone, unless the task says otherwise."""

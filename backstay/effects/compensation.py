@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from functools import reduce
 
 from backstay.authority import NOBODY, Authority
-from backstay.effects.effect import Effect
+from backstay.effects.effect import Effect, Touch
 from backstay.frozen import Frozen
 
 KEPT_UNDONE = 100
@@ -31,6 +31,8 @@ class Compensation(Frozen):
     """Whether nobody knows yet if the effect took place."""
     authority: Authority | None = None
     """Who may decide about the effect, and so about undoing it; None when no rule names anybody."""
+    later: tuple[Touch, ...] = ()
+    """What runs that follow this one did to the same thing, as far as it is named."""
 
     @property
     def told(self) -> str:
@@ -56,6 +58,7 @@ def compensation_of(effect: Effect) -> Compensation:
         verify=effect.verify,
         unknown=effect.unknown,
         authority=effect.authority,
+        later=effect.later,
     )
 
 
@@ -166,6 +169,8 @@ class Undone(Frozen):
     shown: str | None = None
     detail: str | None = None
     """Why it was parked or kept, with the manual steps."""
+    later: tuple[Touch, ...] = ()
+    """What runs that follow this one did to the same thing; it stands."""
 
 
 def standing(stack: UndoStack, undone: Sequence[Undone], first: int) -> list[str]:

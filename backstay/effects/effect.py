@@ -1,5 +1,6 @@
 """A call that may change the world, and what is known of it."""
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -49,6 +50,25 @@ LEGAL: dict[EffectState, frozenset[EffectState]] = {
 """Which state may follow which."""
 
 
+class Touch(Frozen):
+    """Name an effect of a later run that touched the same thing as an effect that is to be undone."""
+
+    workflow_id: str
+    task: str = ""
+    effect: int
+    tool: str
+
+    @property
+    def told(self) -> str:
+        """Return it in words."""
+        return f"{self.tool} (effect {self.effect} of {self.workflow_id}{f': {self.task}' if self.task else ''})"
+
+
+def told_of_later(later: Sequence[Touch]) -> str:
+    """Return what later runs did to the same thing, in words; empty when they did nothing."""
+    return f"later runs touched the same: {', '.join(touch.told for touch in later)}" if later else ""
+
+
 class Effect(Frozen):
     """Show one effect to people, in redacted form."""
 
@@ -77,6 +97,8 @@ class Effect(Frozen):
     """Who may decide about it; None when no rule names anybody, and in records of older versions."""
     settle_in_s: float = 0
     """For a dispatched effect: how long until its request can no longer be under way."""
+    later: tuple[Touch, ...] = ()
+    """What runs that follow this one did to the same thing; told when it is to be undone."""
 
     @property
     def unknown(self) -> bool:

@@ -12,9 +12,9 @@ from backstay.frozen import Frozen
 class ContextItem(Frozen):
     """Add one thing to the context."""
 
-    kind: Literal["answer", "note", "tools", "fact"]
+    kind: Literal["answer", "note", "tools", "fact", "message"]
     """answer: what a call of the model led to; note: what the engine tells the model; tools: hits that become visible;
-    fact: a note that trimming never drops."""
+    fact: a note that trimming never drops; message: what a person says while the run works, which stays as well."""
     call_id: str | None = None
     """The model's own call id, for an answer or for the tools a search found."""
     ref: str | None = None
@@ -26,11 +26,25 @@ class ContextItem(Frozen):
     """A short text instead of a ref; with the ref of an answer, a JSON object of what else is to be told with it."""
 
 
+def answers_first(append: Iterable[ContextItem]) -> tuple[ContextItem, ...]:
+    """Return what is added so that nothing stands between the calls of the model and their answers."""
+    return tuple(sorted(append, key=lambda item: item.call_id is None))
+
+
 BYTES_PER_TOKEN = 3.5
-PINNED = frozenset({"system", "task", "plan", "fact"})
+PINNED = frozenset({"system", "task", "plan", "fact", "message"})
+EARLIER = "earlier"
+"""The kind of item that the task of a followed run becomes; an exchange begins with it, which trimming may drop."""
+_BEGINS = frozenset({"said", EARLIER})
 STUB = 200
 KEEP_LAST = 2
 """The newest answers are never dropped: the model has not reacted to them yet."""
+
+
+def as_earlier(items: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the items of a run as the one that follows it is shown them: without the prompt, and nothing pinned."""
+    kinds = {"task": EARLIER, "plan": "note", "fact": "note", "message": "note"}
+    return [{**item, "kind": kinds.get(item["kind"], item["kind"])} for item in items if item["kind"] != "system"]
 
 
 def weight(item: Any) -> int:
@@ -86,7 +100,7 @@ def without_oldest(items: list[dict[str, Any]], excess: int) -> tuple[list[dict[
 
     What is pinned stays, and the last exchange.
     """
-    starts = [index for index, item in enumerate(items) if item["kind"] == "said"]
+    starts = [index for index, item in enumerate(items) if item["kind"] in _BEGINS]
     stay: list[dict[str, Any]] = items[: starts[0]] if starts else []
     gone: list[dict[str, Any]] = []
     reached = starts[0] if starts else 0

@@ -43,6 +43,14 @@ OutputSchema = Annotated[
 ]
 
 
+class Follows(Frozen):
+    """Name a run that has ended and whose context is continued."""
+
+    workflow_id: str = Field(min_length=1, max_length=1000)
+    run_id: str = Field(min_length=1, max_length=100)
+    """Of its first execution, as `status` and the Result say, or of a later one."""
+
+
 class Task(Frozen):
     """Say what is wanted and within which bounds; `text` alone, or `plan` alone, is enough."""
 
@@ -50,6 +58,8 @@ class Task(Frozen):
     input: dict[str, Any] = Field(default_factory=dict)
     user_id: str = Field(default="singleton", min_length=1, max_length=200)
     session_id: str | None = None
+    follows: Follows | None = None
+    """The run of the same user and session that this one goes on from."""
     by: str = Field(default="", max_length=200)
     """Who starts the run; counts only with a proof."""
     proof: str | None = None

@@ -1,7 +1,8 @@
 """Store payloads that may be shown, under the hash of their content, in one folder per run.
 
 Runs never share a file, even if they write the same bytes. So one run can be pruned while others write, without locks
-or reference counts.
+or reference counts. A run that follows another one names it in its folder, and reads there what it has not written
+itself; it is pruned first.
 """
 
 import asyncio
@@ -84,6 +85,8 @@ class Missing(WorkerMisfit):
 
 
 DIGITS = 40
+_FOLLOWS = "follows"
+"""The file that names the run which a run follows; no ref is called so."""
 DAMAGED = "store: the payload {} is not what was written; restore it from a backup"
 
 
@@ -98,12 +101,25 @@ class RunDirectory(Directory):
     def __init__(self, root: Path, run: str, suffix: str = "") -> None:
         """Use the run's folder; it is created at the first write."""
         super().__init__(folder_of(root, run))
+        self._payloads = root
         self._suffix = suffix
         self._before_folders = Directory(root / "sealed" if suffix else root)
 
+    def follow(self, run: str) -> None:
+        """Let this run read what another one has stored."""
+        new_directory = not self._root.is_dir()
+        make_private_directory(self._root)
+        write_whole(self._root / _FOLLOWS, run.encode("utf-8", "surrogatepass"))
+        if new_directory:
+            sync(self._root.parent)
+
     def find(self, ref: str) -> bytes:
-        """Return the bytes, also if they were written before runs had folders; raises Missing."""
+        """Return the bytes, also of a run that this one follows, or from before runs had folders; raises Missing."""
         data = self.read(ref)
+        run = self.followed() if data is None else None
+        while data is None and run is not None:
+            before = RunDirectory(self._payloads, run, self._suffix)
+            data, run = before.read(ref), before.followed()
         data = self._before_folders.read(ref) if data is None else data
         if data is None:
             raise Missing(
@@ -111,6 +127,13 @@ class RunDirectory(Directory):
                 "or restore the folder"
             )
         return data
+
+    def followed(self) -> str | None:
+        """Return the run that this one follows, or None."""
+        try:
+            return (self._root / _FOLLOWS).read_bytes().decode("utf-8", "surrogatepass")
+        except FileNotFoundError:
+            return None
 
     def _path(self, ref: str) -> Path:
         two, rest = super()._path(ref).parts[-2:]
@@ -146,6 +169,10 @@ class ShownBlobs:
             self._recent.put((self._run, ref), data)
         return data
 
+    async def follow(self, run: str) -> None:
+        """Let this run read what another one, which has ended, has stored."""
+        await asyncio.to_thread(self._follow, run)
+
     async def put_json(self, value: Any) -> str:
         """Store a JSON value in its canonical form."""
         return await self.put(encode(value))
@@ -153,6 +180,10 @@ class ShownBlobs:
     async def get_json(self, ref: str) -> Any:
         """Return a stored JSON value."""
         return decode(await self.get(ref))
+
+    def _follow(self, run: str) -> None:
+        with disk_faults():
+            self._shown.follow(run)
 
     def _put(self, ref: str, data: bytes) -> None:
         with disk_faults():

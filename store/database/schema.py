@@ -121,8 +121,12 @@ runs = Table(
     Column("store", Words, nullable=False),
     Column("result", JSON(none_as_null=True)),
     Column("pruned_at", Double),
+    Column("session_id", Words),
+    Column("follows", Words),
+    Column("context", Words),
     Index("runs_of_workflow", "workflow_id", "opened_at"),
     Index("runs_by_age", "opened_at"),
+    Index("runs_by_followed", "follows"),
 )
 
 chain = Table(

@@ -22,6 +22,9 @@ from store.database.identity import lock_epoch
 from store.database.schema import chain, decisions, effects, events, runs, secrets
 from store.faults import disk_faults
 
+_FOLLOWED = select(runs.c.follows).where(runs.c.follows.is_not(None), runs.c.pruned_at.is_(None))
+"""The runs that runs follow which are kept."""
+
 
 class Execution(Frozen):
     """Name one workflow execution that works on a run: one of its own chain, or an undo after its end."""
@@ -66,10 +69,16 @@ class Pruning:
         self._clock = clock
 
     async def idle(self, before: float) -> list[Prunable]:
-        """Return the runs without records since a unix time, the oldest first."""
+        """Return the runs without records since a unix time, the oldest first.
+
+        Those that others follow come last, the newest of them first: none can go before those that follow it.
+        """
 
         def work(connection: Connection) -> list[Prunable]:
-            rows = connection.execute(_idle(before).order_by(runs.c.opened_at, runs.c.run)).all()
+            found = connection.execute(_idle(before).order_by(runs.c.opened_at, runs.c.run)).all()
+            followed = frozenset(connection.execute(_FOLLOWED).scalars())
+            last = [row for row in reversed(found) if row.run in followed]
+            rows = [*(row for row in found if row.run not in followed), *last]
             return [
                 Prunable(
                     run=row.run,
@@ -84,7 +93,10 @@ class Pruning:
         return await self._database.read(work)
 
     async def prune(self, run: Prunable, before: float, *, dry_run: bool = False) -> Freed | None:
-        """Mark a run as pruned and remove its rows; return None if it has new records since `idle` found it."""
+        """Mark a run as pruned and remove its rows.
+
+        Return None if it has new records since `idle` found it, or if a run that follows it is kept.
+        """
 
         def work(connection: Connection) -> Freed | None:
             lock_epoch(connection)
@@ -92,6 +104,9 @@ class Pruning:
             connection.execute(select(effects.c.effect_id).where(effects.c.run == run.run).with_for_update()).all()
             still = connection.execute(_idle(before).where(runs.c.run == run.run)).first()
             if still is None or _executions(connection, run.run) != run.executions:
+                return None
+            if not dry_run and connection.execute(_FOLLOWED.where(runs.c.follows == run.run)).first() is not None:
+                # What it has stored is read by those that follow it.
                 return None
             counts = {
                 table.name: connection.execute(select(func.count()).where(table.c.run == run.run)).scalar_one()
@@ -115,7 +130,7 @@ class Pruning:
     def _erase(self, connection: Connection, run: str) -> None:
         for table in (effects, events, decisions, secrets):
             connection.execute(delete(table).where(table.c.run == run))
-        nothing = {"user_id": "", "text": "", "opened": {}, "result": None}
+        nothing = {"user_id": "", "text": "", "opened": {}, "result": None, "session_id": None, "context": None}
         connection.execute(update(runs).where(runs.c.run == run).values(pruned_at=self._clock(), **nothing))
 
     def _free(self, marked: Iterable[str], dry_run: bool) -> Freed:  # noqa: FBT001 - called in a thread, by position

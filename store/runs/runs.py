@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, literal, select, update
 
 from backstay.errors import Pruned
 from backstay.frozen import Frozen
 from store.database.database import Database
 from store.database.identity import StoreIdentity, require_epoch
-from store.database.schema import chain, runs
+from store.database.schema import chain, runs, secrets
 
 
 class RunRow(Frozen):
@@ -31,6 +31,11 @@ class RunRow(Frozen):
     result: dict[str, Any] | None = None
     pruned_at: float | None = None
     """When everything else of the run was removed."""
+    session_id: str | None = None
+    follows: str | None = None
+    """The run whose context it continues."""
+    context: str | None = None
+    """Ref of the transcript that it left when it ended; None when no run can follow it."""
 
     def require_not_pruned(self) -> None:
         """Raise Pruned when only this row is left of the run."""
@@ -50,6 +55,8 @@ def require_not_pruned(connection: Connection, run: str) -> None:
 
 
 _TEXT_LIMIT = 500
+_MOST_LINKED = 200
+"""How many runs before or after one are looked at."""
 _PRUNED_AT = select(runs.c.pruned_at).where(runs.c.run == bindparam("run_"))
 
 
@@ -72,8 +79,13 @@ class Runs:
         text: str,
         opened: Mapping[str, Any],
         store: str | None = None,
+        session_id: str | None = None,
+        follows: str | None = None,
     ) -> None:
-        """Record that a run began; a repeat only adds another run id of its chain. Raises Pruned."""
+        """Record that a run began; a repeat only adds another run id of its chain.
+
+        Raises Pruned, also when the run that it follows was pruned.
+        """
         row = {
             "run": run,
             "workflow_id": workflow_id,
@@ -82,10 +94,16 @@ class Runs:
             "text": text[:_TEXT_LIMIT],
             "opened": dict(opened),
             "store": store or self._identity().stamp,
+            "session_id": session_id,
+            "follows": follows,
         }
         link = {"workflow_id": workflow_id, "workflow_run_id": workflow_run_id}
 
         def work(connection: Connection) -> None:
+            if follows is not None:
+                # Until this transaction ends, no run can be pruned.
+                require_epoch(connection, self._identity())
+                require_not_pruned(connection, follows)
             self._insert(connection, row)
             _link(connection, link, run)
 
@@ -105,10 +123,10 @@ class Runs:
 
         await self._database.write(work)
 
-    async def closed(self, run: str, result: Mapping[str, Any]) -> None:
+    async def closed(self, run: str, result: Mapping[str, Any], *, context: str | None = None) -> None:
         """Record how a run ended, also if its beginning was never recorded; a later result replaces an earlier one.
 
-        Raises Pruned.
+        `context`: ref of the transcript with which another run can go on. Raises Pruned.
         """
         workflow_id, _, workflow_run_id = run.rpartition("/")
         row = {
@@ -120,7 +138,7 @@ class Runs:
             "opened": {},
             "store": self._identity().stamp,
         }
-        values = {"state": "closed", "closed_at": self._clock(), "result": dict(result)}
+        values = {"state": "closed", "closed_at": self._clock(), "result": dict(result), "context": context}
 
         def work(connection: Connection) -> None:
             self._insert(connection, row)
@@ -137,6 +155,46 @@ class Runs:
             chosen = chosen.where(own | runs.c.run.in_(select(chain.c.run).filter_by(**link)))
         found = await self._rows(chosen.order_by(runs.c.opened_at.desc(), runs.c.run.desc()).limit(1))
         return found[0] if found else None
+
+    async def take_handles(self, run: str, followed: str) -> None:
+        """Give a run the secrets of the run that it follows, with their providers; a repeat changes nothing.
+
+        Raises Pruned.
+        """
+
+        def work(connection: Connection) -> None:
+            require_epoch(connection, self._identity())
+            require_not_pruned(connection, followed)
+            own = select(secrets.c.handle).where(secrets.c.run == run)
+            taken = select(literal(run), secrets.c.handle, secrets.c.provider, secrets.c.sealed).where(
+                secrets.c.run == followed, secrets.c.handle.not_in(own)
+            )
+            connection.execute(insert(secrets).from_select(["run", "handle", "provider", "sealed"], taken))
+
+        await self._database.write(work)
+
+    async def earlier(self, row: RunRow) -> list[RunRow]:
+        """Return a run and those that it follows, directly or through others, the oldest first."""
+        found = [row]
+        while found[-1].follows is not None and len(found) < _MOST_LINKED:
+            before = await self._rows(select(runs).where(runs.c.run == found[-1].follows))
+            if not before:
+                break
+            found += before
+        return found[::-1]
+
+    async def later(self, run: str) -> list[RunRow]:
+        """Return the runs that follow a run, directly or through others, the oldest first, without pruned ones."""
+        found: dict[str, RunRow] = {}
+        wanted = [run]
+        while wanted:
+            chosen = select(runs).where(runs.c.follows.in_(wanted), runs.c.pruned_at.is_(None))
+            rows = await self._rows(chosen.order_by(runs.c.opened_at, runs.c.run).limit(_MOST_LINKED))
+            wanted = [row.run for row in rows if row.run not in found]
+            found |= {row.run: row for row in rows}
+            if len(found) > _MOST_LINKED:
+                break
+        return sorted(found.values(), key=lambda row: (row.opened_at, row.run))
 
     async def newest(self, limit: int) -> list[RunRow]:
         """Return the latest runs, the newest first."""

@@ -1,7 +1,9 @@
 """The transcript is an append-only chain: the same from memory and from disk, and it never loses a called tool."""
 
+from dataclasses import replace
+
 from activities.model.request import messages_of
-from activities.model.transcript import MOST_VISIBLE, Transcript, Transcripts
+from activities.model.transcript import MOST_PIECES, MOST_VISIBLE, Said, Transcript, Transcripts
 from backstay.task.context import BYTES_PER_TOKEN, ContextItem, trim
 
 RUN = "workflow/run"
@@ -72,3 +74,30 @@ async def test_a_very_long_chain_is_cut_at_its_beginning_and_shows_the_model_the
         items, dropped = trim(list(transcript.items), 1000, total=transcript.weight, forgotten=transcript.forgotten)
         assert dropped > transcript.forgotten
         assert f"{dropped} older items were dropped" in str(items)
+
+
+async def test_a_run_of_many_pieces_is_followed_from_one_piece_with_the_same_tools_and_sources(opened):
+    async with opened() as (_, records, transcripts):
+        store = records.store
+        first = [{"kind": "system", "text": "old"}, {"kind": "task", "text": "t"}, {"kind": "tools", "tools": ["a.b"]}]
+        transcript = await transcripts.load(RUN, await transcripts.begin(RUN, first, [Said("task", None, "t")]))
+        for number in range(MOST_PIECES):
+            said = {"kind": "said", "text": f"step {number}", "tools_called": ["a.b"]}
+            transcript = await transcripts.extend(RUN, transcript.with_items([said], [Said("model", None, "s")]), [])
+        assert transcript.pieces == MOST_PIECES + 1
+        new = [{"kind": "system", "text": "new"}, {"kind": "task", "text": "more"}]
+        shown = {}
+        for name, follower in (("read", "workflow/second"), ("one piece", "workflow/third")):
+            await store.blobs.of(follower).follow(RUN)
+            older = transcript if name == "one piece" else replace(transcript, pieces=1)
+            transcripts.recent[follower, transcript.ref] = older
+            ref = await transcripts.follow(follower, transcript.ref, new, [Said("task", None, "more")])
+            shown[name] = await Transcripts(records).load(follower, ref)
+        for found in shown.values():
+            assert found.items == shown["read"].items
+            assert found.visible() == ["a.b"]
+            assert [item["text"] for item in (*found.items[:2], found.items[-1])] == ["new", "t", "more"]
+        assert shown["one piece"].pieces == 1
+        assert shown["one piece"].said == (Said("task", None, "more"),)
+        before = await store.blobs.of("workflow/third").get_json(shown["one piece"].before)
+        assert [tuple(said) for said in before["said"]] == list(transcript.said)

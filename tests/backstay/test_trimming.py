@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backstay.canonical import canonical
-from backstay.task.context import BYTES_PER_TOKEN, PINNED, shorten, trim, weigh, weight
+from backstay.task.context import BYTES_PER_TOKEN, PINNED, as_earlier, shorten, trim, weigh, weight
 
 TEXTS = st.text(max_size=600)
 
@@ -72,6 +72,23 @@ def test_the_oldest_answers_go_first_and_the_newest_two_stay():
     assert ["dropped" in answer for answer in answers] == [True, True, False, False]
     assert answers[0]["ref"] == "ref0"
     assert "read_result reads it again" in answers[0]["dropped"]
+
+
+def test_earlier_tasks_can_be_dropped_and_the_own_one_stays():
+    before = [
+        {"kind": "system", "text": "old"},
+        {"kind": "task", "text": "z" * 4000},
+        {"kind": "said", "text": "y" * 900},
+    ]
+    fact = {"kind": "fact", "text": "what was undone"}
+    items = [{"kind": "system", "text": "new"}, *as_earlier([*before, fact]), {"kind": "task", "text": "own"}]
+    items += [{"kind": "said", "text": "first"}, {"kind": "said", "text": "second"}]
+
+    assert [item["kind"] for item in items] == ["system", "earlier", "said", "note", "task", "said", "said"]
+    kept, dropped = trim(items, 500)
+    assert [item["text"][:6] for item in kept] == ["new", "1 olde", "yyyyyy", "what w", "own", "first", "second"]
+    assert dropped == 1
+    assert [item["text"] for item in shorten(items, 10, weigh(items))[0]] == ["new", "own", "second"]
 
 
 def test_what_was_dropped_whole_is_named():

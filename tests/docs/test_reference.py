@@ -26,6 +26,7 @@ from tests.docs.blocks import HOUSE, PAGES, names, prose, table
 from toolbox.configuration.configuration import Configuration, ProviderEntry, PythonEntry, ServerEntry
 from toolbox.providers.declaration import Declaration
 from workflows.handlers import Handlers
+from workflows.messages import Messages
 
 PAGE = "docs/reference.md"
 
@@ -179,7 +180,7 @@ def test_every_door_of_a_run_is_in_the_table():
     doors = {
         (kind, definition.name)
         for kind in ("query", "signal", "update")
-        for member in vars(Handlers).values()
+        for member in (*vars(Handlers).values(), *vars(Messages).values())
         if (definition := getattr(member, f"__temporal_{kind}_definition", None) or getattr(member, "_defn", None))
         and type(definition).__name__ == f"_{kind.capitalize()}Definition"
     }
@@ -247,11 +248,11 @@ def test_a_line_of_prose_holds_one_sentence(page):
 
 def test_every_door_says_what_it_is_for():
     described = {}
-    for name, member in vars(Handlers).items():
+    for name, member in {**vars(Handlers), **vars(Messages)}.items():
         definition = getattr(member, "__temporal_query_definition", None) or getattr(member, "_defn", None)
         definition = definition or getattr(member, "__temporal_signal_definition", None)
         if definition is not None:
             described[name] = definition.description
 
-    assert len(described) == 15
+    assert len(described) == 16
     assert [name for name, text in described.items() if not text] == []

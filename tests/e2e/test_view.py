@@ -161,7 +161,7 @@ async def test_every_door_of_a_run_says_what_it_is_for(opened):
     }
 
     assert definition.type == "RunTask"
-    assert set(doors["update"]) == {"decide", "top_up", "undo", "pause", "read", "resume"}
+    assert set(doors["update"]) == {"decide", "message", "top_up", "undo", "pause", "read", "resume"}
     assert set(doors["query"]) >= {"status", "result", "timeline", "pending", "budget", "plan", "undo_preview"}
     assert "approval" in doors["signal"]
     ours = [(name, text) for kind in doors.values() for name, text in kind.items() if not name.startswith("__")]

@@ -31,6 +31,8 @@ SCRIPTS: dict[str, Script] = {
     "budget-answered": [[READ], [READ], [FINISH]],
     "paused": [[SEND], [FINISH]],
     "cancelled": [[find("pay")], [pay()], [pay("pay_at_last")], [FINISH]],
+    "followed": [[READ], [FINISH], [READ], [FINISH]],
+    "message": [[("ask_person", {"question": "go on?"})], [READ], [FINISH]],
     "undo-run": [[find("pay")], [pay()], [pay()], [FINISH]],
     "undo-run-lost": [[find("pay")], [pay("pay_for_good")], [FINISH]],
 }
@@ -119,6 +121,24 @@ async def cancelled(engine: Engine) -> Handle:
     return handle
 
 
+async def followed(engine: Engine) -> Handle:
+    """Go on from a run that has ended; the second one is kept."""
+    first = await engine.start({"text": "followed"}, "golden-followed-first")
+    await ended(first)
+    follows = {"workflow_id": first.id, "run_id": first.first_execution_run_id}
+    return await engine.start({"text": "and now", "follows": follows}, "golden-followed")
+
+
+async def message(engine: Engine) -> Handle:
+    """Tell a run something while it waits for a person, once more with the same id, and then answer."""
+    handle = await engine.start({"text": "message"}, "golden-message")
+    await requested(handle, "question")
+    for _ in range(2):
+        await handle.execute_update("message", {"text": "be brief", "by": "ana", "event_id": "m1"})
+    await decided(handle, "answer", answer="yes")
+    return handle
+
+
 async def _stopping(handle: Handle) -> bool:
     return any(
         [
@@ -157,6 +177,8 @@ SHAPES: dict[str, Play] = {
     "budget-answered": budget_answered,
     "paused": paused,
     "cancelled": cancelled,
+    "followed": followed,
+    "message": message,
     "undo-run": undo_run,
     "undo-run-lost": undo_run_lost,
 }

@@ -48,6 +48,8 @@ HOLDS = {
     "topped-up": ["call_tool", "update top_up", "ask_model"],
     "budget-answered": ["call_tool", "update decide", "ask_model"],
     "paused": ["update pause", "update decide", "update resume", "call_tool"],
+    "followed": ["open_run", "ask_model", "call_tool", "ask_model", "close_run"],
+    "message": ["ask_model", *["update message"] * 2, "update decide", "ask_model", "close_run"],
     "cancelled": ["call_tool", "activity cancelled", *["call_tool undo"] * 2, "close_run", "canceled"],
     "undo-run": ["load_effects", *["settle_effect look", "call_tool undo"] * 2],
     "undo-run-lost": ["load_effects", "settle_effect look", "call_tool undo", UNKNOWN],

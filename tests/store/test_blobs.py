@@ -40,6 +40,22 @@ async def test_json_comes_back_equal_and_equal_values_share_a_ref(tmp_path):
         assert await store.blobs.of("w/r").unseal_json(await store.blobs.of("w/r").seal_json(value)) == value
 
 
+async def test_a_run_reads_what_the_runs_before_it_have_stored_and_no_other_does(tmp_path):
+    async with open_store(database_url=None, home=tmp_path, encryption_keys=[NEW]) as store:
+        first, second, third = (store.blobs.of(f"w/r{number}") for number in (1, 2, 3))
+        shown, sealed = await first.put_json("shown by the first"), await first.seal_json("sealed by the first")
+        own = await third.put_json("of the third")
+        await second.follow("w/r1")
+        await third.follow("w/r2")
+        await third.follow("w/r2")
+    async with open_store(database_url=None, home=tmp_path, encryption_keys=[NEW]) as fresh:
+        assert await fresh.blobs.of("w/r3").get_json(shown) == "shown by the first"
+        assert await fresh.blobs.of("w/r3").unseal_json(sealed) == "sealed by the first"
+        for run, ref in (("w/r1", own), ("w/r2", own), ("w/r4", shown)):
+            with pytest.raises(WorkerMisfit):
+                await fresh.blobs.of(run).get_json(ref)
+
+
 @pytest.mark.parametrize("value", [float("nan"), {"x": float("inf")}, {1, 2}, b"bytes"])
 async def test_a_value_that_is_not_json_is_refused(tmp_path, value):
     async with open_store(database_url=None, home=tmp_path) as store:

@@ -1,6 +1,10 @@
 """The runs a store has seen."""
 
+import pytest
+
+from backstay.errors import Pruned
 from store.opening import open_store
+from store.secrets.handles import SecretValue
 
 
 class Clock:
@@ -40,6 +44,9 @@ async def test_a_run_is_recorded_from_beginning_to_end(tmp_path, database_url):
             "store": store.stamp,
             "result": None,
             "pruned_at": None,
+            "session_id": None,
+            "follows": None,
+            "context": None,
         }
         clock.now = 160
         await store.runs.closed("w/r1", {"outcome": "completed"})
@@ -102,3 +109,28 @@ async def test_long_text_is_cut(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
         await store.runs.opened(**opening("w", "r1", text="x" * 10_000))
         assert len((await store.runs.get("w")).text) == 500
+
+
+async def test_a_run_takes_the_handles_of_the_run_that_it_follows_once(tmp_path, database_url):
+    async with open_store(database_url=database_url, home=tmp_path, clock=Clock()) as store:
+        await store.runs.opened(**opening("w", "r1", session_id="s"))
+        secret = SecretValue(provider="vault", value="the secret of turn 1")
+        await store.secrets.remember("w/r1", {"handle": secret})
+        await store.secrets.remember("w/r2", {"own": SecretValue(provider="task", value="another")})
+        for _ in range(2):
+            await store.runs.take_handles("w/r2", "w/r1")
+            await store.runs.opened(**opening("w", "r2", session_id="s", follows="w/r1"))
+        await store.runs.opened(**opening("w", "r3", follows="w/r2"))
+
+        assert await store.secrets.reveal("w/r2", ["handle"]) == {"handle": secret}
+        assert (await store.secrets.new_of_run("w/r2", ()))[0] == 2
+        assert [row.run for row in await store.runs.later("w/r1")] == ["w/r2", "w/r3"]
+        third = await store.runs.get("w", "r3")
+        assert [row.run for row in await store.runs.earlier(third)] == ["w/r1", "w/r2", "w/r3"]
+        assert (third.follows, third.session_id) == ("w/r2", None)
+        (prunable,) = [run for run in await store.pruning.idle(1000) if run.run == "w/r3"]
+        assert await store.pruning.prune(prunable, 1000) is not None
+        with pytest.raises(Pruned):
+            await store.runs.take_handles("w/r4", "w/r3")
+        with pytest.raises(Pruned):
+            await store.runs.opened(**opening("w", "r4", follows="w/r3"))

@@ -1,0 +1,128 @@
+"""Runs that follow each other, and what people tell a run while it works."""
+
+from tests.requirements.requirement import in_file, row
+
+ROWS = (
+    row(
+        "follow:survives",
+        "design 22; design 9",
+        "ten follow-ups in one session, with the worker killed before each: every one knows a value that turn 1 was "
+        "answered, a handle of turn 2 is used in turn 5, and the undo of turn 3 names the turns that touched the same",
+        in_file("crash/test_follow_ups.py", "test_ten_follow_ups_survive_the_death_of_the_worker_before_each"),
+    ),
+    row(
+        "follow:context",
+        "design 22; design 6",
+        "a run that follows another is shown what was said before, how each run ended and what was undone since, "
+        "then its own task, within the same bound; it has its own budget",
+        in_file(
+            "e2e/test_follow_ups.py",
+            "test_a_follow_up_is_shown_what_was_said_before_and_then_its_own_task",
+            "test_a_follow_up_continues_as_its_own_run_with_the_tools_it_has_seen",
+            "test_a_run_is_followed_however_it_ended_and_the_next_one_is_told_how",
+            "test_the_context_of_many_follow_ups_does_not_grow_without_bound",
+            "test_what_was_undone_after_the_end_is_told_to_the_next_run",
+        ),
+        in_file(
+            "activities/test_transcript.py",
+            "test_a_run_of_many_pieces_is_followed_from_one_piece_with_the_same_tools_and_sources",
+        ),
+        in_file("backstay/test_trimming.py", "test_earlier_tasks_can_be_dropped_and_the_own_one_stays"),
+    ),
+    row(
+        "follow:refs",
+        "design 22",
+        "a ref opens in the run that wrote it and in runs that follow it, and nowhere else",
+        in_file("e2e/test_follow_ups.py", "test_an_earlier_answer_is_read_again_by_its_ref_and_by_nobody_else"),
+        in_file("store/test_blobs.py", "test_a_run_reads_what_the_runs_before_it_have_stored_and_no_other_does"),
+    ),
+    row(
+        "follow:handles",
+        "design 22; design 6",
+        "handles of the followed run are carried over and keep their provider, and what they stand for stays masked",
+        in_file(
+            "e2e/test_follow_ups.py",
+            "test_a_handle_of_an_earlier_run_goes_back_to_its_provider_as_the_secret",
+            "test_a_secret_of_an_earlier_run_is_masked_when_the_next_task_names_it",
+        ),
+        in_file("store/test_runs.py", "test_a_run_takes_the_handles_of_the_run_that_it_follows_once"),
+    ),
+    row(
+        "follow:sources",
+        "design 22; design 8",
+        "what a tool answered in a followed run keeps its source, and what a person said there vouches only as far as "
+        "the policy of today lets it",
+        in_file(
+            "e2e/test_follow_ups.py",
+            "test_an_unproven_person_of_an_earlier_run_vouches_for_nothing_once_the_policy_is_strict",
+            "test_what_a_tool_said_in_an_earlier_run_keeps_its_source",
+        ),
+    ),
+    row(
+        "follow:refused",
+        "design 22; design 18",
+        "a run of another user or session, an open one, a pruned one, and, where the policy names approvers, one that "
+        "the same person has not proved to have started, is not followed: TaskInvalid says why",
+        in_file(
+            "e2e/test_follow_ups.py",
+            "test_a_pruned_run_is_not_followed_and_a_followed_one_is_not_pruned_before_its_follower",
+            "test_a_run_of_another_user_or_session_is_not_followed",
+            "test_an_open_run_is_not_followed_and_the_refusal_says_what_to_do",
+            "test_where_the_policy_names_approvers_only_who_started_a_run_goes_on_from_it",
+        ),
+    ),
+    row(
+        "follow:undo",
+        "design 9; design 22",
+        "an undo names the effects of later runs that touched the same thing, and is not held up by them",
+        in_file(
+            "e2e/test_follow_ups.py",
+            "test_an_undo_names_what_later_runs_did_to_the_same_thing_and_stops_for_nothing",
+        ),
+        in_file("store/test_touching.py", "test_what_identifies_a_thing_and_what_does_not"),
+    ),
+    row(
+        "message:read",
+        "design 22",
+        "the model reads a message at its next step, behind the answers to its calls; a run that waits goes on "
+        "waiting, and one that would finish reads it first if a step is left",
+        in_file(
+            "e2e/test_messages.py",
+            "test_a_message_is_read_at_the_next_step_and_closes_no_request",
+            "test_a_message_that_comes_while_calls_are_under_way_stands_behind_their_answers",
+            "test_a_repeated_message_is_read_once",
+            "test_a_run_that_would_finish_reads_the_message_first",
+            "test_a_run_without_a_step_left_finishes_and_says_that_a_message_was_not_read",
+            "test_a_secret_in_a_message_does_not_reach_the_model",
+        ),
+    ),
+    row(
+        "message:refused",
+        "design 22; design 8",
+        "a message without a text, too long, forged, or to a run that asks no model, is refused with a typed error",
+        in_file(
+            "e2e/test_messages.py",
+            "test_a_message_with_a_proof_that_does_not_hold_is_refused",
+            "test_a_plan_and_an_ended_run_take_no_message",
+            "test_all_messages_of_a_run_are_bounded_together",
+            "test_what_is_no_message_is_refused_with_a_typed_error_and_nothing_of_it_is_read",
+        ),
+    ),
+    row(
+        "message:sources",
+        "design 22; design 8",
+        "only a message with a proof vouches for what it says where the policy needs to know who speaks",
+        in_file("e2e/test_messages.py", "test_only_a_proven_message_vouches_for_what_it_says"),
+    ),
+    row(
+        "session:commands",
+        "design 22",
+        "`run --continue RUN|last` goes on from a run, and `message RUN TEXT` tells an open one something",
+        in_file(
+            "cli/test_sessions.py",
+            "test_a_message_to_a_run_that_has_ended_names_the_command_that_goes_on",
+            "test_a_run_goes_on_from_the_last_one_and_from_one_by_its_beginning",
+            "test_an_open_run_is_told_something",
+        ),
+    ),
+)
