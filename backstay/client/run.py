@@ -36,6 +36,7 @@ from backstay.effects.compensation import Undone
 from backstay.errors import (
     BackstayError,
     DecisionRefused,
+    NotVerified,
     QuorumPending,
     RunContinuing,
     RunNotFound,
@@ -297,10 +298,15 @@ class Run(Decisions):
         """Decide a request; raises DecisionRefused or NotVerified when the run does not accept the decision."""
         admitted = approval if isinstance(approval, Approval) else admit(approval)
         payload = json.loads(admitted.model_dump_json(exclude_defaults=True))
-        until = time.monotonic() + OPENING_S
+        until, signs_again = time.monotonic() + OPENING_S, (key or self._key) is not None
         while True:
             try:
                 return await self._update("decide", payload, key=key)
+            except NotVerified:
+                # The request may have opened after the proof was made, and then the proof does not name its digest.
+                if not signs_again:
+                    raise
+                signs_again = False
             except DecisionRefused as error:
                 # Temporal can answer a query with a request that a workflow task is only about to open.
                 if not str(error).startswith(NOT_OPEN) or time.monotonic() > until:

@@ -94,6 +94,23 @@ async def test_a_decision_is_tried_again_while_its_request_is_not_open_yet(backs
     await run.cancel()
 
 
+async def test_a_proof_that_was_made_just_before_its_request_opened_is_made_again(backstay, scripts, monkeypatch):
+    run = await backstay.start(scripts.task(mails("a@strict.example")))
+    await asked(run)
+    query, early = client_run.Run._query, []
+
+    async def answered_early(self, name, *given):
+        answer = await query(self, name, *given)
+        if name != "status" or early:
+            return answer
+        early.append(name)
+        return {**answer, "pending": []}
+
+    monkeypatch.setattr(client_run.Run, "_query", answered_early)
+    await run.decide({"request_id": "r1", "verdict": "approve", "by": "ana@example.com"})
+    assert (early, (await run.result()).outcome) == (["status"], Outcome.COMPLETED)
+
+
 async def test_a_run_is_started_followed_approved_and_its_result_read(backstay, scripts, made):
     run = await backstay.start(Task.admit(scripts.task(mails("one@start.example"))))
     names = []

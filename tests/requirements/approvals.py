@@ -347,6 +347,7 @@ ROWS = (
         in_file(
             "client/test_run.py",
             "test_a_decision_is_tried_again_while_its_request_is_not_open_yet",
+            "test_a_proof_that_was_made_just_before_its_request_opened_is_made_again",
             "test_a_decision_that_comes_just_as_the_run_ends_is_told_that_it_has_ended",
         ),
     ),
