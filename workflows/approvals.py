@@ -309,9 +309,7 @@ class Approvals:
 
         answer = await self.answered(sender, event_id, update, data, refuse, by_sender=by_sender)
         if answer is None:
-            changes = await self._checked_changes(approval)
-            await self._check_answer(approval)
-            lines = await self._lines(approval)
+            changes, lines = await self._checked(approval)
             # The same event can arrive twice at once; then the other one may have been handled first.
             answer = self.state.answer_to(sender, event_id)
             if answer is None:
@@ -377,30 +375,30 @@ class Approvals:
         if refused is not None:
             raise refused
 
-    async def _checked_changes(self, approval: Approval) -> dict[int, CallVerdict]:
-        named = approval.calls or {}
-        if not any(verdict.verdict == "modify" for verdict in named.values()):
-            return named
-        pending = self.pending[approval.request_id]
-        await workflow.wait_condition(lambda: pending.asked or approval.request_id not in self.pending)
-        return named if pending.check_changes is None else await pending.check_changes(named)
-
-    async def _check_answer(self, approval: Approval) -> None:
-        """Raise DecisionInvalid for an answer that does not fit what the tool's server asks."""
-        pending = self.pending[approval.request_id]
-        if approval.verdict is not Verdict.ANSWER or pending.request.kind is not RequestKind.ELICITATION:
-            return
-        if workflow.patched(ANSWERS_CHECKED):
-            await workflow.wait_condition(lambda: pending.asked or approval.request_id not in self.pending)
+    async def _checked(self, approval: Approval) -> tuple[dict[int, CallVerdict], tuple[AcceptedLine, ...]]:
+        """Return the changes of a decision and the lines it is remembered by; DecisionInvalid for a wrong answer."""
+        changes = approval.calls or {}
+        # While a proof was looked at, the same event may have closed the request.
+        pending = self.pending.get(approval.request_id)
+        if pending is None:
+            return changes, ()
+        if any(verdict.verdict == "modify" for verdict in changes.values()):
+            await self._asked(pending)
+            if pending.check_changes is not None:
+                changes = await pending.check_changes(changes)
+        elicits = approval.verdict is Verdict.ANSWER and pending.request.kind is RequestKind.ELICITATION
+        if elicits and workflow.patched(ANSWERS_CHECKED):
+            await self._asked(pending)
             if pending.check_answer is not None:
                 await pending.check_answer(approval.answer)
-
-    async def _lines(self, approval: Approval) -> tuple[AcceptedLine, ...]:
         if not approval.remember:
-            return ()
-        pending = self.pending[approval.request_id]
-        await workflow.wait_condition(lambda: pending.asked or approval.request_id not in self.pending)
-        return () if pending.lines is None else pending.lines(approval)
+            return changes, ()
+        await self._asked(pending)
+        return changes, () if pending.lines is None else pending.lines(approval)
+
+    async def _asked(self, pending: "Pending") -> None:
+        """Wait until a request that the execution before opened is asked here, too, or is closed."""
+        await workflow.wait_condition(lambda: pending.asked or pending.request.id not in self.pending)
 
     async def _remembered(self, approval: Approval, lines: tuple[AcceptedLine, ...]) -> list[dict[str, Any]]:
         """Obey what a decision is remembered by, as far as this person may say so, and keep it for later runs."""
