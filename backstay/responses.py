@@ -97,6 +97,7 @@ class LoadedEffects(Frozen):
 
     run: str = ""
     user_id: str = ""
+    session_id: str | None = None
     opened: Opened | None = None
     """What the run was opened with, when it is loaded after its end."""
     last_event: int = 0

@@ -100,7 +100,8 @@ class UndoRun(Handlers):
             calls.load_effects, load, summary=f"load effects of {self.ask.workflow_id}"
         )
         state.run = loaded.run
-        state.task = state.task.model_copy(update={"user_id": loaded.user_id or "singleton"})
+        whose = {"user_id": loaded.user_id or "singleton", "session_id": loaded.session_id}
+        state.task = state.task.model_copy(update=whose)
         state.opened = opened = loaded.opened or calls.NOT_OPENED
         if opened.task_line:
             line = one_line(f"undo {self.ask.workflow_id}: {opened.task_line}", 200)

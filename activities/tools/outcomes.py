@@ -90,7 +90,9 @@ class Outcomes(Activities):
         )
         opened = calls.Opened.model_validate(row.opened)
         last = await self.store.events.last(row.run, below=FIRST_LATE)
-        return calls.LoadedEffects(run=row.run, user_id=row.user_id, opened=opened, last_event=last)
+        return calls.LoadedEffects(
+            run=row.run, user_id=row.user_id, session_id=row.session_id, opened=opened, last_event=last
+        )
 
     async def _with_facts(self, rows: Iterable[EffectRow], user_id: str, builtin: Iterable[str]) -> tuple[Effect, ...]:
         """Return effects with what today's tools say of how to undo them, where the store does not say it."""
