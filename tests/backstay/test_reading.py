@@ -55,7 +55,7 @@ def test_events_end_with_the_last_one_and_say_where_to_go_on():
     [
         ({}, 'give either "ref", "after" or "messages"'),
         ({"ref": REF, "after": 0}, 'give either "ref", "after" or "messages"'),
-        ({"after": 0, "path": "a"}, '"path" and "offset" go with "ref"'),
+        ({"after": 0, "path": "a"}, '"path", "offset" and "as_text" go with "ref"'),
         ({"after": -1}, "after: "),
         ({"ref": REF, "offset": "1"}, "offset: "),
         ({"ref": REF, "limit": 0}, "limit: "),
