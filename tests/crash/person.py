@@ -21,7 +21,7 @@ from tests.engine import Mailbox
 class Person:
     """Answer the requests of one run until it ends."""
 
-    def __init__(self, mailbox: Mailbox, timeout_s: float = 150) -> None:
+    def __init__(self, mailbox: Mailbox, timeout_s: float = 180) -> None:
         self.mailbox = mailbox
         self.timeout_s = timeout_s
         self.asked: dict[str, dict[str, Any]] = {}

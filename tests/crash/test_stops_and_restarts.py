@@ -22,7 +22,8 @@ async def underway(request, temporal, nursery, tmp_path_factory):
         yield running
 
 
-async def until(holds, within_s=60):
+async def until(holds, within_s=120):
+    # For a minute the polls of a stopped worker stay open, and each of them may take a task away until it times out.
     async with asyncio.timeout(within_s):
         while not holds():
             await asyncio.sleep(0.05)
