@@ -40,10 +40,10 @@ MOST_HELD = 20_000
 class Said(Frozen):
     """Who asks for a change to the run itself, and why."""
 
-    by: str = ""
-    proof: str | None = None
-    event_id: str | None = None
-    reason: str = ""
+    by: str = Field(default="", max_length=200)
+    proof: str | None = Field(default=None, max_length=1000)
+    event_id: str | None = Field(default=None, max_length=200)
+    reason: str = Field(default="", max_length=4000)
     to_step: int | None = Field(default=None, strict=True, ge=0)
 
 

@@ -14,7 +14,9 @@ from workflows.handlers import Handlers, Said
 MOST_CHARACTERS = 10_000
 """Of one message."""
 MOST_IN_ALL = 40_000
-"""Characters of all messages of a run: they stay in what the model is shown."""
+"""Bytes of all messages of a run: they stay in what the model is shown."""
+BESIDE = 500
+"""Bytes that a message takes in the state of the run besides its text."""
 UNREAD = "finish was put off, because a person sent a message meanwhile; read it, and decide again"
 
 
@@ -41,7 +43,7 @@ class Messages(Handlers):
     def _refusal(self, update: str, said: Said, more: dict[str, Any]) -> errors.BackstayError | None:
         if update != "message":
             return super()._refusal(update, said, more)
-        return self._deaf() or _fault(more, MOST_IN_ALL - self.context.state.work.message_characters)
+        return self._deaf() or _fault(more, MOST_IN_ALL - self.context.state.work.message_bytes)
 
     def _deaf(self) -> errors.BackstayError | None:
         if self.context.state.task.plan is not None:
@@ -62,7 +64,7 @@ class Messages(Handlers):
         if not verified and state.opened.policy.vouches_by_name:
             item = item.model_copy(update={"unverified": True})
         state.append.append(item)
-        state.work.message_characters += len(text)
+        state.work.message_bytes += _size(text)
         who = one_line(said.by, 100) or "somebody"
         self.context.record(
             "message.received",
@@ -94,9 +96,13 @@ def _fault(more: dict[str, Any], left: int) -> errors.BackstayError | None:
         return DecisionInvalid('message.text: required; say what the model is to read, such as {"text": "be brief"}')
     if len(text) > MOST_CHARACTERS:
         return DecisionInvalid(f"message.text: longer than {MOST_CHARACTERS:,} characters; say it in fewer")
-    if len(text) > left:
+    if _size(text) > left:
         return errors.DecisionRefused(
-            f"message: all messages of a run may have {MOST_IN_ALL:,} characters together, and {left:,} are left; "
-            "follow it up with a new run when it has ended"
+            f"message: all messages of a run may have {MOST_IN_ALL:,} bytes together, each with {BESIDE} besides its "
+            f"text, and {max(0, left):,} are left; follow it up with a new run when it has ended"
         )
     return None
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "replace")) + BESIDE

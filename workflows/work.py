@@ -128,7 +128,7 @@ class Work(BaseModel):
     held: list[Any] = Field(default_factory=list)
     """Decisions that came by signal and were not looked at yet."""
     held_characters: int = 0
-    message_characters: int = 0
+    message_bytes: int = 0
     """Of all messages that the run has received."""
 
     def hold(self, data: Any, characters: int) -> bool:

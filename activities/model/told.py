@@ -41,7 +41,11 @@ class Told:
         if self._planned or not context:
             self._add([{"role": "user", "content": row.text}], 0)
         else:
-            self._add(messages_of((await self._piece(context))["items"], self._system_role), 0)
+            piece = await self._piece(context)
+            messages = messages_of([*piece.get("system", []), *piece["items"]], self._system_role)
+            # What was said before is told by the run that it follows.
+            follows = {} if row.follows is None else {"follows": row.follows.rpartition("/")[0]}
+            self._add([message | follows for message in messages], 0)
 
     async def add(self, event: Event) -> None:
         """Add what the model was told before this event, and what it said; of a plan, the call of a step."""

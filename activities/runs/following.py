@@ -32,25 +32,31 @@ class Following(Activities):
         self.records = records
         self.transcripts = transcripts
 
-    async def admitted(self, run: str, task: Task, policy: Policy, started_by: str) -> RunRow | None:
-        """Return the run that a task follows, with its handles taken over, or None when it follows none.
+    async def admitted(self, run: str, task: Task, policy: Policy, started_by: str) -> tuple[RunRow | None, Policy]:
+        """Return the run that a task follows, None when it follows none, and the policy that then holds.
 
-        Raises TaskInvalid when it may not be followed, or cannot be.
+        What the task of the followed run ruled goes on to rule: its answers and its handles are taken over. Raises
+        TaskInvalid when it may not be followed, or cannot be.
         """
         if task.follows is None:
-            return None
+            return None, policy
         row = await self.store.runs.get(task.follows.workflow_id, task.follows.run_id)
         if row is None or row.run == run:
             named = one_line(f"{task.follows.workflow_id}/{task.follows.run_id}", 160)
             raise TaskInvalid(f"follows: this store knows no run {named}; `backstay list` shows the runs")
+        if row.pruned_at is None:
+            policy = _as_strict_as(row, policy)
         if (why := _refusal(row, task, policy, started_by)) is not None:
             raise TaskInvalid(f"follows: {why}")
+        return row, policy
+
+    async def take_over(self, run: str, followed: RunRow) -> None:
+        """Let a run use the handles and the refs of the one that it follows; raises TaskInvalid when it is pruned."""
         try:
-            await self.store.runs.take_handles(run, row.run)
+            await self.store.runs.take_handles(run, followed.run)
         except Pruned as error:
             raise TaskInvalid(f"follows: {error}") from None
-        await self.store.blobs.of(run).follow(row.run)
-        return row
+        await self.store.blobs.of(run).follow(followed.run)
 
     async def first_context(
         self, run: str, followed: RunRow, items: list[Item], said: list[Said], *, proven: bool
@@ -109,6 +115,15 @@ class Following(Activities):
                 if not effect.undo and effect.state is EffectState.COMPENSATED and effect.n not in known
             ]
         return found[-MOST_UNDONE:]
+
+
+def _as_strict_as(row: RunRow, policy: Policy) -> Policy:
+    """Return a policy under which the rules of the followed run's own tasks hold, too; the operator's is today's."""
+    *own, _ = calls.Opened.model_validate(row.opened).policy.layers
+    for layer in reversed([layer.model_copy(update={"floor": None}) for layer in own]):
+        if layer not in [known.model_copy(update={"floor": None}) for known in policy.layers]:
+            policy = layer.model_copy(update={"floor": policy})
+    return policy
 
 
 def _refusal(row: RunRow, task: Task, policy: Policy, started_by: str) -> str | None:

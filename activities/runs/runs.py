@@ -57,9 +57,10 @@ class Runs(Activities):
         more: dict[str, Any] = {"started_by": await self._starter(ask)}
         model = task.model or self.settings.model
         policy = await asyncio.to_thread(_tightened, self.resources.policy, task)
-        followed = await self.following.admitted(ask.run, task, policy, more["started_by"])
+        followed, policy = await self.following.admitted(ask.run, task, policy, more["started_by"])
         more["output_schema"] = await self._output_schema(ask)
         price = self._price(model, task)
+        more["accepted"] = await self._accepted(task)
         builtin = await self._claim_workspace(ask)
         catalog = await self.toolbox.catalog(task.user_id, builtin=frozenset(builtin))
         context, size = await self._first_context(ask.run, task, followed, policy)
@@ -82,7 +83,7 @@ class Runs(Activities):
             transient_s=self.transient_s,
             wait_notices=bool(self.settings.notify_urls),
         )
-        more |= {**await self._told_to_people(ask), "accepted": await self._accepted(task)}
+        more |= await self._told_to_people(ask)
         opened = opened.model_copy(update={name: value for name, value in more.items() if value})
         if task.workspace is not None:
             opened = opened.model_copy(update={"workspace": task.workspace, "builtin": builtin})
@@ -198,6 +199,9 @@ class Runs(Activities):
 
     async def _first_context(self, run: str, task: Task, followed: RunRow | None, policy: Policy) -> tuple[str, int]:
         """Store what the model is told first; return its ref, and how many bytes the first request may have."""
+        if followed is not None:
+            # Only now, when nothing is left that could refuse the task: what is taken over is pruned with the run.
+            await self.following.take_over(run, followed)
         items, said = await self._first_items(run, task)
         size = len(canonical([*items, task.output_schema]).encode("utf-8", "replace")) + FIRST_REQUEST_BYTES
         if followed is None:

@@ -109,8 +109,11 @@ async def _call(run: Run, event: Event) -> dict[str, Any]:
 async def _whole(run: Run, outputs: Any) -> Any:
     """Return the outputs with what is stored apart put in its place."""
     match outputs:
-        case {"ref": str(ref), "note": str()}:
-            return await run.read(ref)
+        case {"ref": str(ref), "note": str()} if len(outputs) == 2:
+            try:
+                return await run.read(ref)
+            except BackstayError:  # The model's own words can look the same.
+                return outputs
         case {"steps": list(steps)}:
             return {**outputs, "steps": [await _read_step(run, step) for step in steps]}
         case _:

@@ -111,6 +111,16 @@ async def test_a_proof_that_was_made_just_before_its_request_opened_is_made_agai
     assert (early, (await run.result()).outcome) == (["status"], Outcome.COMPLETED)
 
 
+async def test_who_holds_the_key_reads_what_an_open_run_has_stored(backstay, scripts):
+    long = {"to": "a@strict.example", "subject": "s", "body": "b" * 10_000}
+    run = await backstay.start(scripts.task(Reply(calls=[("mail__send_email", long)])))
+    (request,) = await asked(run)
+    assert await run.arguments(request.id) == long
+    names = [event.name async for event in run.stored_events()]
+    assert names[0] == "run.started"
+    await run.cancel()
+
+
 async def test_a_run_is_started_followed_approved_and_its_result_read(backstay, scripts, made):
     run = await backstay.start(Task.admit(scripts.task(mails("one@start.example"))))
     names = []

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import sqlite3
 import time
 
 import pytest
@@ -10,7 +11,7 @@ import pytest_asyncio
 from temporalio.client import WorkflowFailureError
 
 from backstay.client import Backstay
-from backstay.errors import ArgumentsInvalid, TaskInvalid
+from backstay.errors import ArgumentsInvalid, BackstayError, TaskInvalid
 from backstay.redaction.handles import handles_in
 from backstay.testing import Conversation
 from store.opening import open_store
@@ -161,6 +162,47 @@ async def test_a_handle_of_an_earlier_run_goes_back_to_its_provider_as_the_secre
     assert TOKEN not in json.dumps(office.opened.model.requests)
     stranger = await office.first(calls(("desk__look", {"page": handle})), finished("no"))
     assert len(await asyncio.to_thread(office.server.calls, "look")) == len(sent), await stranger.result()
+
+
+async def test_what_the_task_of_an_earlier_run_ruled_goes_on_to_rule(office):
+    rules = {"deny": ["desk.look"], "reveal": {"deny": ["desk.*"]}}
+    run = await office.first(calls(("desk__open", {})), finished("opened"), policy=rules)
+    before = len(await asyncio.to_thread(office.server.calls, "look"))
+    following, result, last = await office.then(run, calls(LOOK), finished("no"))
+    (handle,) = handles_in(last.answers("desk__open")[0])
+
+    assert [event.name for event in result.events if event.name.startswith("action.")] == ["action.failed"]
+    assert len(await asyncio.to_thread(office.server.calls, "look")) == before
+    third, _, _ = await office.then(following, calls(LOOK), finished("no"), policy={"deny": ["desk.pay"]})
+    assert len(await asyncio.to_thread(office.server.calls, "look")) == before
+    async with open_store(database_url=None, home=office.opened.settings.home) as store:
+        for of in (run, following, third):
+            with pytest.raises(BackstayError, match=r"by the rule reveal\.deny"):
+                await store.revealing.reveal({"handle": handle, "by": ANA, "workflow_id": of.id}, "default", None)
+        policy = (await store.runs.get(third.id)).opened["policy"]
+    assert (policy["deny"], policy["floor"]["deny"]) == ([{"tool": "desk.look"}], [{"tool": "desk.pay"}])
+
+
+async def test_a_follow_up_that_is_refused_takes_nothing_over(office):
+    run = await office.first(calls(("desk__open", {})), finished("opened"))
+    fields = {"model": "nobody-knows-this", "budget": {"max_llm_cost_usd": 1}}
+    following = await run.follow_up(office.turns.text(), **fields)
+    with pytest.raises(TaskInvalid, match="no price is known"):
+        await following.result()
+
+    with sqlite3.connect(office.opened.settings.home / "backstay.db") as store:
+        of = "SELECT count(*) FROM secret_handles WHERE run LIKE ?"
+        assert store.execute(of, (f"{run.id}/%",)).fetchone() == (1,)
+        assert store.execute(of, (f"{following.id}/%",)).fetchone() == (0,)
+
+
+async def test_the_messages_of_a_follow_up_begin_with_its_prompt_and_name_the_run_before(office):
+    run = await office.first(calls(LOOK), finished("The code is K-4711."))
+    following, _, _ = await office.then(run, finished("I know it."))
+    first, *_ = messages = [message async for message in following.messages()]
+
+    assert [message["role"] for message in messages] == ["system", "user", "user", "assistant"]
+    assert (first["follows"], "follows" in messages[-1]) == (run.id, False)
 
 
 async def test_a_secret_of_an_earlier_run_is_masked_when_the_next_task_names_it(office):

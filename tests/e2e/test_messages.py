@@ -15,7 +15,7 @@ from tests import signing
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers, writes
 from tests.engine import ended, engine, pending
 from tests.turns import Turns, assert_well_formed, calls, finished
-from workflows.messages import MOST_CHARACTERS, MOST_IN_ALL
+from workflows.messages import BESIDE, MOST_CHARACTERS, MOST_IN_ALL
 
 POLICY = """
 default: {read_only: allow, write_safe: ask, restricted_write: ask}
@@ -154,6 +154,9 @@ async def test_what_is_no_message_is_refused_with_a_typed_error_and_nothing_of_i
         "a number": {"text": 7},
         "unknown": {"text": "t", "remember": True},
         "too long": {"text": "x" * (MOST_CHARACTERS + 1)},
+        "by nobody": {"text": "t", "by": "x" * 1_200_000},
+        "a long event": {"text": "t", "event_id": "x" * 201},
+        "a long reason": {"text": "t", "reason": "x" * 4001},
     }
     for why, given in wrong.items():
         kind, text = await refusal(handle.execute_update("message", given))
@@ -167,12 +170,13 @@ async def test_what_is_no_message_is_refused_with_a_typed_error_and_nothing_of_i
 
 async def test_all_messages_of_a_run_are_bounded_together(opened, turns):
     handle, request = await waiting(opened, turns)
-    for _ in range(MOST_IN_ALL // MOST_CHARACTERS):
-        await handle.execute_update("message", {"text": "x" * MOST_CHARACTERS})
+    count = MOST_IN_ALL // (BESIDE + 1)
+    for _ in range(count):
+        await handle.execute_update("message", {"text": "x"})
     kind, text = await refusal(handle.execute_update("message", {"text": "y"}))
 
     assert kind == "DecisionRefused"
-    assert "0 are left" in text
+    assert f"{MOST_IN_ALL - count * (BESIDE + 1)} are left" in text
     await answered(handle, request)
 
 

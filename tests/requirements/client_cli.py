@@ -7,7 +7,11 @@ ROWS = (
         "door:client",
         "design 22",
         "a run is started, followed, approved and its result read, and the first example does what the README says",
-        in_file("client/test_run.py", "test_a_run_is_started_followed_approved_and_its_result_read"),
+        in_file(
+            "client/test_run.py",
+            "test_a_run_is_started_followed_approved_and_its_result_read",
+            "test_who_holds_the_key_reads_what_an_open_run_has_stored",
+        ),
         in_file("docs/test_python.py", "test_the_first_example_does_what_the_readme_promises"),
     ),
     row(

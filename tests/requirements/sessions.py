@@ -18,6 +18,9 @@ ROWS = (
         in_file(
             "e2e/test_follow_ups.py",
             "test_a_follow_up_is_shown_what_was_said_before_and_then_its_own_task",
+            "test_what_the_task_of_an_earlier_run_ruled_goes_on_to_rule",
+            "test_a_follow_up_that_is_refused_takes_nothing_over",
+            "test_the_messages_of_a_follow_up_begin_with_its_prompt_and_name_the_run_before",
             "test_a_follow_up_continues_as_its_own_run_with_the_tools_it_has_seen",
             "test_a_run_is_followed_however_it_ended_and_the_next_one_is_told_how",
             "test_the_context_of_many_follow_ups_does_not_grow_without_bound",

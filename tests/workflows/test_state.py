@@ -108,7 +108,7 @@ def work(text):
         missing={"mail": "down"},
         output_faults=1,
         output_fault="no number",
-        message_characters=7,
+        message_bytes=7,
     )
     assert done.hold({"request_id": text}, 20)
     return done
