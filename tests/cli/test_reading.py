@@ -47,6 +47,16 @@ async def test_the_answers_of_a_plan_are_read_whole_or_by_step_and_a_failed_call
     assert json.loads(file.read_text(encoding="utf-8"))["calls"][0]["tool"] == "mail.list_customers"
 
 
+async def test_outputs_that_look_like_a_stored_answer_are_shown_as_they_are(run, scripts):
+    outputs = {"ref": "INV-2041", "note": "paid"}
+    task = scripts.task(Reply(calls=[("finish", {"summary": "done", "outputs": outputs})]))
+    done = await run("run", task["text"], "--id", "alike")
+    told = await run("result", "alike", "--output", "json")
+
+    assert (done.code, told.code) == (0, 0), told.err
+    assert '"INV-2041"' in told.out
+
+
 async def test_all_that_a_model_was_told_and_said_is_exported_line_by_line(run, scripts, tmp_path):
     read = Reply(text="I look.", calls=[("mail__list_customers", {"limit": 2})])
     await run("run", scripts.task(read)["text"], "--id", "exported")

@@ -128,6 +128,7 @@ ROWS = (
         in_file(
             "cli/test_reading.py",
             "test_the_answers_of_a_plan_are_read_whole_or_by_step_and_a_failed_call_says_so",
+            "test_outputs_that_look_like_a_stored_answer_are_shown_as_they_are",
             "test_all_that_a_model_was_told_and_said_is_exported_line_by_line",
             "test_a_run_is_named_by_the_beginning_of_its_id_and_a_wrong_name_says_what_to_do",
         ),
