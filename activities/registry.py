@@ -32,6 +32,7 @@ def run_activities(resources: Resources) -> list[Callable[..., Any]]:
         searches.read_result,
         tools.check_call,
         tools.preview_calls,
+        runs.keep_plan,
         tools.call_tool,
         outcomes.settle_effect,
         outcomes.load_effects,

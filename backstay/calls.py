@@ -26,6 +26,7 @@ from backstay.requests import (
     DigestPayload,
     FindTools,
     ForgetProgram,
+    KeepPlan,
     LoadCarried,
     LoadEffects,
     OpenRun,
@@ -73,6 +74,7 @@ __all__ = [
     "FindTools",
     "ForgetProgram",
     "Found",
+    "KeepPlan",
     "LoadCarried",
     "LoadEffects",
     "LoadedEffects",
@@ -170,6 +172,12 @@ async def check_call(ask: CheckCall) -> CheckedCall:
 @_entry
 async def preview_calls(ask: PreviewCalls) -> Previewed:
     """Return what calls would change, without making them."""
+    raise NotImplementedError
+
+
+@_entry
+async def keep_plan(ask: KeepPlan) -> int:
+    """Keep a plan as it is proposed; return its version."""
     raise NotImplementedError
 
 

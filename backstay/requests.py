@@ -5,14 +5,17 @@ from typing import Any, Literal
 from pydantic import Field
 
 from backstay.approvals.approval import ApprovalRequest, RecordedDecision
+from backstay.approvals.proposal import Proposal
 from backstay.authority import Authority
 from backstay.frozen import Frozen
+from backstay.plans.plan_run import PlanEnd
 from backstay.policies.accepted import AcceptedLine
 from backstay.program import ProgramAnswer
 from backstay.provenance.source import Sources
 from backstay.task.context import ContextItem
 from backstay.task.decision import Decision
 from backstay.task.event import Event, EventDraft, NumberedDraft, call_drafts, model_draft, search_draft
+from backstay.task.plan import Plan
 from backstay.task.reading import Reading
 from backstay.task.result import Result
 from backstay.task.task import Task
@@ -121,6 +124,8 @@ class CheckCall(OfRun):
     """False when references to later results remain, so that only the known part can be validated."""
     results: dict[int, str] = Field(default_factory=dict)
     """Stored results by plan step: references are resolved, and it is said where what they bring came from."""
+    by_model: bool = False
+    """Whether a model wrote the arguments; otherwise they are the task's."""
     question: str = ""
     """Ref of the sealed question that the tool asked; then only the reply is checked, against that question."""
     reply: Any = None
@@ -139,6 +144,13 @@ class PreviewCalls(OfRun):
     calls: tuple[PreviewedCall, ...]
     results: dict[int, str] = Field(default_factory=dict)
     """Stored results by plan step, for references in the arguments."""
+
+
+class KeepPlan(OfRun):
+    """Keep a plan as it is proposed, for people and for later."""
+
+    plan: Plan
+    proposal: Proposal
 
 
 class CallTool(OfRun):
@@ -301,3 +313,5 @@ class CloseRun(OfRun):
     """Ref of the transcript, for runs that follow this one."""
     append: tuple[ContextItem, ...] = ()
     """What the model was not told any more."""
+    plans: tuple[PlanEnd, ...] = ()
+    """What became of the run's plans."""

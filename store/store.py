@@ -16,6 +16,7 @@ from store.effects.touching import Touching
 from store.fitness import Fitness
 from store.runs.decisions import Decisions
 from store.runs.events import Events
+from store.runs.plans import Plans
 from store.runs.pruning import Pruning
 from store.runs.revealing import Revealing
 from store.runs.runs import Runs
@@ -49,6 +50,7 @@ class Store:
         self.definitions = ToolDefinitions(database, clock)
         self.accepted_lines = AcceptedLines(database, clock)
         self.secrets = SecretHandles(database, seal)
+        self.plans = Plans(database, clock)
         self.runs = Runs(database, clock, lambda: self.identity)
         self.touching = Touching(self.runs, self.effects, self.blobs)
         self.revealing = Revealing(self.runs, self.decisions, self.secrets)

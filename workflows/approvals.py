@@ -13,6 +13,8 @@ from temporalio.exceptions import ApplicationError
 from backstay import calls, errors
 from backstay.approvals import deciding
 from backstay.approvals.approval import Approval, ApprovalRequest, CallVerdict, Links, RequestKind, Verdict
+from backstay.approvals.proposal import PlanToggles
+from backstay.approvals.voting import voted
 from backstay.authority import Authority
 from backstay.canonical import canonical, digest_of
 from backstay.policies.accepted import AcceptedLine
@@ -199,7 +201,8 @@ class Approvals:
             if ruling.timeout_s is not None:
                 update["expires_at"] = (now + timedelta(seconds=ruling.timeout_s)).isoformat(timespec="seconds")
         request = request.model_copy(update=update)
-        digest = digest_of(request.model_dump(mode="json", by_alias=True, exclude=BESIDE_THE_DIGEST))
+        beside = BESIDE_THE_DIGEST | (set() if request.proposal else {"proposal"})
+        digest = digest_of(request.model_dump(mode="json", by_alias=True, exclude=beside))
         self.state.keep_digest(request.id, digest)
         return request.model_copy(update={"digest": digest})
 
@@ -212,7 +215,7 @@ class Approvals:
             "task": opened.task_line,
             "user_id": one_line(task.user_id, 200),
             "session_id": None if task.session_id is None else one_line(task.session_id, 200),
-            "step": self.state.usage.steps,
+            "step": self.state.usage.step,
             "links": Links(web_ui=web_ui if opened.web_ui else None),
         }
 
@@ -273,7 +276,7 @@ class Approvals:
             unknown = one_line(approval.request_id, 80)
             return errors.DecisionRefused(f"{deciding.NOT_OPEN}{unknown}; open requests: {known}")
         if not strict:
-            return deciding.refusal(pending.request, approval, {self.state.task.user_id}, Authority())
+            return deciding.refusal(pending.request, approval, self._voters, Authority())
         return deciding.refusal(pending.request, approval, self.starters, self.authority)
 
     @property
@@ -294,6 +297,11 @@ class Approvals:
         """Return the names of who started the run; empty when nobody proved it."""
         proven = self.state.opened.started_by
         return frozenset({proven, self.state.task.user_id}) if proven else frozenset()
+
+    @property
+    def _voters(self) -> frozenset[str]:
+        """Return the names that count as the person who started the run, also where nobody proved it before."""
+        return self.starters if self.restricted else frozenset({self.state.task.user_id})
 
     async def decide(self, data: Any, update: str) -> dict[str, Any]:
         """Accept one decision; raises a BackstayError when it cannot be accepted.
@@ -443,21 +451,9 @@ class Approvals:
 
     def _accept(self, approval: Approval, changes: dict[int, CallVerdict], update: str) -> dict[str, Any]:
         pending = self.pending[approval.request_id]
-        request = pending.request
-        if request.quorum > 1 and changes:
-            # With a quorum, a person must not add arguments that the other approvers have not seen.
-            raise errors.DecisionRefused(
-                "calls: a request with a quorum is decided as a whole; reject it to have it changed"
-            )
-        verified = approval.proof is not None
-        vote: dict[str, Any] = {"by": approval.by, "verdict": approval.verdict.value, "verified": verified}
-        answer = deciding.answer_digest(approval)
-        kept = {"at": workflow.now().isoformat(timespec="seconds")} | ({"answer": answer} if answer else {})
-        # Of several people who must agree, each may change what they said.
-        others = tuple(earlier for earlier in request.decided if earlier.get("by") != approval.by)
-        pending.request = request = request.model_copy(update={"decided": (*others, vote | kept)})
-        agreeing = sum((v.get("verdict"), v.get("answer")) == (vote["verdict"], answer) for v in request.decided)
-        complete = approval.verdict is Verdict.REJECT or agreeing >= request.quorum
+        at = workflow.now().isoformat(timespec="seconds")
+        request, complete, changes, vote = voted(pending.request, approval, changes, self._voters, at)
+        pending.request, verified = request, approval.proof is not None
         state = "decided" if complete else "recorded"
         about = {"request_id": request.id, "args_digest": request.args_digest, "verdict": approval.verdict.value}
         about |= {"comment": one_line(approval.comment, 500)}
@@ -474,6 +470,7 @@ class Approvals:
                 verified=verified,
                 comment=approval.comment,
                 on_expiry=request.on_expiry,
+                **_of_plan(request),
             )
         self.changed()
         return {"request_id": request.id, "verdict": approval.verdict.value, "state": state, "by": approval.by}
@@ -481,6 +478,15 @@ class Approvals:
     def _record(self, name: str, request: ApprovalRequest, text: str, **data: Any) -> None:
         kind = RequestKind(request.kind).value
         self.state.record(name, one_line(text, 300), workflow.now(), request=request.id, kind=kind, **data)
+
+
+def _of_plan(request: ApprovalRequest) -> dict[str, Any]:
+    """Return what was decided about a plan beside its steps; what stays at its default does not reach history."""
+    if request.proposal is None:
+        return {}
+    toggles = request.proposal.toggles
+    more = {"per_step": request.proposal.per_step, "toggles": toggles if toggles != PlanToggles() else None}
+    return {name: value for name, value in more.items() if value}
 
 
 def _left(request: ApprovalRequest, whole: timedelta) -> timedelta:

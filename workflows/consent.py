@@ -103,7 +103,7 @@ class Consent:
                     self._record_line(item.ruling)
                     answered[item.index] = item.call
                 case "ask":
-                    asks = replace(item, by_default=self._by_default(item, purpose))
+                    asks = self.with_default(item, purpose)
                     asked.setdefault(deciding.constraint(item.ruling), []).append(asks)
                 case _:
                     answered[item.index] = _denied(item.ruling)
@@ -134,6 +134,10 @@ class Consent:
         if not tool.changed or ruling.verdict == "deny" or (tool.name, tool.definition) in self.accepted:
             return ruling
         return rule_on_change(ruling, tool.name)
+
+    def with_default(self, item: Ruled, purpose: Purpose) -> Ruled:
+        """Return a call that is asked about with whether only the policy's default asks."""
+        return replace(item, by_default=self._by_default(item, purpose))
 
     def _by_default(self, item: Ruled, purpose: Purpose) -> bool:
         """Return whether a line about the call would be enough for it."""
@@ -194,7 +198,7 @@ class Consent:
         self, group: list[Ruled], purpose: Purpose, kind: RequestKind, unless: Callable[[], bool]
     ) -> Answered:
         most = max(200, min(2000, SHOWN_CHARACTERS // len(group)))
-        diffs = await self._diffs(group)
+        diffs = await self.diffs(group)
         shown = tuple(
             shown_call(item.call, item.index, most, diffs.get(item.index), item.repeats or None) for item in group
         )
@@ -215,7 +219,7 @@ class Consent:
             check_changes,
             unless,
             key=key,
-            lines=lambda approval: self._lines(group, approval),
+            lines=lambda approval: self.lines(group, approval),
             calls={item.index: item.call for item in group},
         )
         if applies(purpose, Stage.RESERVE):
@@ -238,15 +242,16 @@ class Consent:
             args_digest=digest_of(
                 group[0].call.arguments if len(group) == 1 else [item.call.arguments for item in group]
             ),
-            may_remember=self._may_remember(group),
+            may_remember=self.may_remember(group),
         )
 
-    def _may_remember(self, group: list[Ruled]) -> tuple[Remember, ...]:
+    def may_remember(self, group: list[Ruled]) -> tuple[Remember, ...]:
+        """Return for how long a decision about these calls can be remembered."""
         if not any(item.by_default for item in group):
             return ()
         return ("run", *(("session",) if self.context.state.task.session_id else ()), "always", "never")
 
-    def _lines(self, group: list[Ruled], approval: Approval) -> tuple[AcceptedLine, ...]:
+    def lines(self, group: list[Ruled], approval: Approval) -> tuple[AcceptedLine, ...]:
         """Return what a decision is to be remembered by; raises DecisionRefused where that cannot be."""
         found: dict[str, AcceptedLine] = {}
         verdict = "deny" if approval.remember == "never" else "allow"
@@ -276,7 +281,7 @@ class Consent:
             update |= {"scope": "session", "session_id": task.session_id, "expires_at": now.timestamp() + SESSION_S}
         return line.model_copy(update=update).identified()
 
-    async def _diffs(self, group: list[Ruled]) -> dict[int, str | None]:
+    async def diffs(self, group: Sequence[Ruled]) -> dict[int, str | None]:
         """Return by index what each call would change, where the provider can preview it."""
         previewed = [item for item in group if item.call.tool.previewed]
         if not previewed:

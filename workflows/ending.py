@@ -181,6 +181,8 @@ class Ending:
         if state.opened.store:
             try:
                 ask = calls.CloseRun(result=result, context=state.context)
+                if state.plans:
+                    ask = ask.model_copy(update={"plans": tuple(run.end for run in state.plans)})
                 if state.append:
                     ask = ask.model_copy(update={"append": answers_first(state.append)})
                 closed = await self.context.activities.execute(calls.close_run, ask, summary="close the run")
@@ -191,8 +193,8 @@ class Ending:
 
 def _so_far(state: RunState) -> dict[str, Any]:
     """Return what was there when a run ended early: of a plan its steps, else the newest calls."""
-    if state.work.plan is not None:
-        steps = list(state.work.plan.outputs)
+    if state.plans and state.plans[-1].of_task:
+        steps = state.plans[-1].outputs
     else:
         steps = [_called(event) for event in state.events if event.name in {"action.called", "action.failed"}]
     return {"steps": steps} if steps else {}

@@ -93,7 +93,7 @@ class Handlers:
             refused=state.refused,
             paused=None if state.paused is None else one_line(state.paused, 500),
             state=State.WAITING if self.context.approvals.pending and state.state is not State.PAUSED else state.state,
-            step=state.usage.steps,
+            step=state.usage.step,
             pending=self.context.approvals.requests,
             usage=usage_shown(state.usage, state.ledger.spent),
             last_events=tuple(state.events[-10:]),
@@ -141,11 +141,12 @@ class Handlers:
             "active_seconds": round(self.context.stopwatch.seconds, 3),
         }
 
-    @workflow.query(description="The plan and the step that comes next; null without a plan")
-    def plan(self) -> dict[str, Any] | None:
-        """Return the plan and the position in it."""
-        task = self._known_state().task
-        return None if task.plan is None else {"plan": task.plan.plain(), "next_step": self.context.state.position}
+    @workflow.query(description='A plan and how far it came, the latest without {"plan_id": "p1"}; null without a plan')
+    def plan(self, ask: Any = None) -> dict[str, Any] | None:
+        """Return a plan with the states of its steps."""
+        wanted = ask.get("plan_id") if isinstance(ask, dict) else None
+        plans = self._known_state().plans
+        return next((run.shown for run in reversed(plans) if wanted in (None, run.id)), None)
 
     @workflow.query(description="What undo would do, last first, and what cannot be undone")
     def undo_preview(self) -> dict[str, Any]:

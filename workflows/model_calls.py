@@ -153,7 +153,7 @@ class ModelCalls:
             user_id=state.task.user_id,
             model=state.opened.model,
             context=state.context,
-            step=state.usage.steps,
+            step=state.usage.step,
             budget=self._left(),
             **more,
         )
@@ -215,7 +215,7 @@ class ModelCalls:
 
     def _summary(self, tries: int) -> str:
         state = self.context.state
-        return f"step {state.usage.steps}: ask {state.opened.model}" + (f", try {tries + 1}" if tries else "")
+        return f"step {state.usage.step}: ask {state.opened.model}" + (f", try {tries + 1}" if tries else "")
 
     def _left(self) -> str:
         state = self.context.state

@@ -63,6 +63,7 @@ TABLE: dict[str, Options] = {
     "read_page": Options(heartbeat=HEARTBEAT),
     "check_call": Options(heartbeat=HEARTBEAT),
     "preview_calls": Options(start_to_close=timedelta(seconds=60), heartbeat=HEARTBEAT),
+    "keep_plan": Options(heartbeat=HEARTBEAT),
     "call_tool": Options(heartbeat=HEARTBEAT, cancellation=WAIT),
     "settle_effect": Options(heartbeat=HEARTBEAT),
     "load_effects": Options(heartbeat=HEARTBEAT),

@@ -62,7 +62,7 @@ class Programs:
         text = halt.error or f"finished after {halt.rounds} rounds{f' -> {said}' if said else ''}"
         success, ref = halt.kind == "finished", {} if result.ref is None else {"summary_ref": result.ref}
         self.context.record("program.ended", text, rounds=halt.rounds, success=success, **ref)
-        self.context.record_drafts(summary_drafts("program", result, self.context.state.usage.steps))
+        self.context.record_drafts(summary_drafts("program", result, self.context.state.usage.step))
         if halt.sampled:
             self._checks.append(asyncio.create_task(self._check(action, halt)))
         return result
@@ -200,7 +200,7 @@ class Programs:
             else:
                 answers[int(call.id)] = ProgramAnswer(i=int(call.id), error=refusal, error_type=kind)
         if going:
-            for call, result in await self.tool_calls.perform(Purpose.PROGRAM, going, unless=withdrawn):
+            for call, result, _ in await self.tool_calls.perform(Purpose.PROGRAM, going, unless=withdrawn):
                 answers[int(call.id)] = _answer(int(call.id), call.tool.name, result)
         return tuple(answers[int(call.id)] for call in halt.calls)
 

@@ -31,6 +31,8 @@ class Performed(NamedTuple):
 
     call: ToolCall
     result: ToolResult
+    effect: int | None = None
+    """The number of its effect; None for a read, and for what was never sent."""
 
 
 Send = Callable[[CallInFlight], Awaitable[ToolResult]]

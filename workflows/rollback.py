@@ -1,13 +1,13 @@
 """Undo effects, the last one first, each as its own visible activity."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 from backstay import calls
 from backstay.effects.compensation import Compensation, Undone, UndoOutcome, compensation_of
-from backstay.effects.effect import EffectState, told_of_later
+from backstay.effects.effect import Effect, EffectState, told_of_later
 from backstay.errors import Expired, Rejected
 from backstay.task.status import State
 from backstay.tools.stages import Purpose
@@ -56,8 +56,33 @@ class Rollback:
             nonlocal outcome
             outcome = outcome.plus(undone)
 
-        await self._undo_all(to_step, count, between or _nothing)
+        try:
+            await self._undo_all(to_step, count, between or _nothing)
+        finally:
+            self.context.settle_plans()
         return outcome
+
+    async def undo_effects(self, effects: Collection[int]) -> None:
+        """Undo these effects only, the last one first."""
+        state = self.context.state
+        with self.context.doing(State.UNDOING):
+            for effect in sorted(effects, reverse=True):
+                slot = next((slot for slot in state.undo.slots if slot.effect == effect), None)
+                if slot is not None:
+                    await self._undo(slot, _unnoted)
+                elif (kept := await self._stored(effect)) is not None:
+                    before = state.undo
+                    await self._undo(compensation_of(kept), _unnoted)
+                    # The effects beside it still wait in the store.
+                    below = {"below": max(0, before.below - 1), "below_effect": before.below_effect}
+                    state.undo = state.undo.model_copy(update=below)
+        self.context.settle_plans()
+
+    async def _stored(self, effect: int) -> Effect | None:
+        """Return an effect that only the store holds, if it can still be undone."""
+        ask = calls.LoadEffects(open_only=True, before=effect + 1, limit=1)
+        page = await self.context.activities.execute(calls.load_effects, ask, summary=f"load effect {effect}")
+        return next((found for found in page.effects if found.n == effect), None)
 
     async def _undo_all(
         self, to_step: int | None, note: Callable[[Undone], None], between: Callable[[], Awaitable[None]]
@@ -189,6 +214,10 @@ class Rollback:
         text = f"{slot.called}: {', '.join([state, *said])}"
         self.context.record("undo.ran", text, effect=slot.effect, state=state)
         return undone
+
+
+def _unnoted(_undone: Undone) -> None:
+    return None
 
 
 async def _nothing() -> None:

@@ -11,7 +11,9 @@ from backstay.approvals.approval import ApprovalRequest, RequestKind, Verdict
 from backstay.authority import Authority
 from backstay.budgets.budget import MICRO, first_limit_hit
 from backstay.errors import BudgetExceeded, Rejected, TaskInvalid
+from backstay.plans.plan_run import PlanRun
 from backstay.policies.ruling import Ruling
+from backstay.shown import one_line
 from backstay.task.context import ContextItem
 from backstay.task.event import EventDraft
 from backstay.task.status import State
@@ -66,6 +68,19 @@ class RunContext:
         for index, draft in enumerate(drafts):
             self.state.record_draft(draft, workflow.now(), kept_as=kept_as and kept_as + index)
         self.changed()
+
+    def record_plan(self, run: PlanRun) -> None:
+        """Add the event of a plan that has come to another state."""
+        shown = f"{one_line(run.plan.title, 100)} " if run.plan.title else ""
+        text = f"plan {one_line(run.id, 100)} {shown}-> {run.state.value}{f': {run.reason}' if run.reason else ''}"
+        self.record(f"plan.{run.state.value.lower()}", text, plan=run.id, hash=run.plan.hash, reason=run.reason)
+
+    def settle_plans(self) -> None:
+        """Let the plans whose effects were to be taken back come to the state that this led to."""
+        for run in self.state.plans:
+            if (settled := run.after_rollback()) is not run:
+                self.state.keep_plan_run(settled)
+                self.record_plan(settled)
 
     def forget_agreed(self) -> None:
         """Forget what people have decided about calls, when these have begun or will not be made."""
@@ -125,11 +140,14 @@ class RunContext:
         summary: str,
         in_handler: bool = False,
         results: dict[int, str] | None = None,
+        by_model: bool = False,
     ) -> calls.CheckedCall:
         """Resolve and validate a call before it is ruled on; with `results`, also say what references bring."""
         ask = calls.CheckCall(user_id=self.state.task.user_id, tool=tool, arguments=arguments, resolved=resolved)
         if results:
             ask = ask.model_copy(update={"results": results})
+        if by_model:
+            ask = ask.model_copy(update={"by_model": True})
         execute = self.activities.execute_in_handler if in_handler else self.activities.execute
         return await execute(calls.check_call, ask, summary=summary)
 
@@ -185,6 +203,13 @@ class RunContext:
         usage = self.state.usage
         self.state.usage = usage.model_copy(update={"steps": usage.steps + 1})
         self.state.work.counted = True
+
+    async def count_plan_steps(self, count: int) -> None:
+        """Count steps of a plan that are made together; raises BudgetExceeded."""
+        state = self.state
+        await self.afford(lambda: first_limit_hit(state.budget, state.usage, self.stopwatch.seconds, decisions=False))
+        usage = state.usage
+        self.state.usage = usage.model_copy(update={"plan_steps": usage.plan_steps + count})
 
     def uncount_step(self) -> None:
         """Take back the step that was counted last, because nothing was sent for it."""

@@ -13,7 +13,18 @@ from backstay.canonical import canonical
 from backstay.errors import BackstayError, OutputInvalid, TaskInvalid
 from backstay.shown import one_line
 from backstay.task.context import ContextItem
-from backstay.task.decision import Action, AskPerson, CallTools, Decision, Finish, ReadResult, RunProgram, SearchTools
+from backstay.task.decision import (
+    Action,
+    AskPerson,
+    CallTools,
+    Decision,
+    Finish,
+    MarkStep,
+    ProposePlan,
+    ReadResult,
+    RunProgram,
+    SearchTools,
+)
 from backstay.task.result import Outcome
 from backstay.task.task import Task, too_long
 from backstay.tools.stages import Purpose
@@ -24,7 +35,7 @@ from workflows.ending import Ended, Ending, ended_before, ended_by, ended_with
 from workflows.handlers import as_application_error
 from workflows.messages import UNREAD, Messages
 from workflows.model_calls import ModelCalls
-from workflows.plan_steps import PlanSteps
+from workflows.plans.plans import Plans
 from workflows.programs import Programs
 from workflows.run_context import RunContext
 from workflows.tool_calls import ToolCalls
@@ -65,6 +76,7 @@ class RunTask(Messages):
         self.context.continues = lambda: self.carries.wanted
         self.tool_calls = ToolCalls(self.context)
         self.programs = Programs(self.context, self.tool_calls)
+        self.plans = Plans(self.context, self.tool_calls)
         self.model_calls = ModelCalls(self.context)
 
     @workflow.run
@@ -127,7 +139,7 @@ class RunTask(Messages):
         else:
             await open_context(self.context)
         if task.plan is not None:
-            return await PlanSteps(self.context, self.tool_calls).run(task.plan)
+            return await self.plans.run(task.plan)
         if not work.searched:
             await search(self.context, task.text, limit=FIRST_SEARCH_LIMIT, patience_s=PATIENCE_S)
             work.searched = True
@@ -188,8 +200,13 @@ class RunTask(Messages):
                 return await self._ask_person(action)
             case CallTools():
                 performed = await self.tool_calls.perform(Purpose.CALL, action.calls)
-                self._answer([(call.id, result) for call, result in performed])
-                return all(result.success for _, result in performed)
+                self._answer([(made.call.id, made.result) for made in performed])
+                return all(made.result.success for made in performed)
+            case ProposePlan():
+                return await self._propose(action)
+            case MarkStep():
+                self._say(action.call_id, self.plans.mark_step(action.idx, action.status, action.note))
+                return True
             case RunProgram():
                 try:
                     result = await self.programs.run(action)
@@ -202,6 +219,14 @@ class RunTask(Messages):
                 return result.success
             case Finish():
                 return True
+
+    async def _propose(self, action: ProposePlan) -> bool:
+        success, told = await self.plans.propose(action)
+        self._say(action.call_id, told)
+        return success
+
+    def _say(self, call_id: str, told: dict[str, Any]) -> None:
+        self.context.state.append.append(ContextItem(kind="answer", call_id=call_id, text=canonical(told)))
 
     async def _read(self, action: ReadResult) -> bool:
         state = self.context.state
@@ -310,7 +335,7 @@ async def search(
         query=query[:2000],
         limit=limit,
         draft=state.take_draft_number(),
-        step=state.usage.steps,
+        step=state.usage.step,
     )
     if detail_level == "full":
         ask = ask.model_copy(update={"detail_level": detail_level})

@@ -13,6 +13,7 @@ from backstay.calls import NOT_OPENED, Opened
 from backstay.canonical import digest_of
 from backstay.effects.compensation import Undone, UndoOutcome, UndoStack, newest
 from backstay.frozen import Frozen
+from backstay.plans.plan_run import PlanRun
 from backstay.policies.accepted import MOST_LINES, AcceptedLine
 from backstay.requests import OfRun
 from backstay.task.context import ContextItem
@@ -26,6 +27,7 @@ KEPT_EVENTS = 100
 MOST_UNWRITTEN = 1000
 KEPT_ANSWERS = 500
 KEPT_WRITES = 300
+KEPT_PLANS = 20
 KEPT_REFUSALS = 20
 SAMPLED_REFUSALS = 1000
 
@@ -70,10 +72,11 @@ class RunState(BaseModel):
     """The number of the first event of this timeline; an undo after the end goes on with the numbers of its run."""
     next_event: int = 1
     next_request: int = 1
-    position: int = 0
-    """The plan step that comes next."""
     step_results: dict[int, str] = Field(default_factory=dict)
-    """Stored results of plan steps."""
+    """Stored results of the steps of the plan under way."""
+    plans: list[PlanRun] = Field(default_factory=list)
+    """The plans of the run, the last 20 that have ended and those under way."""
+    next_plan: int = 1
     worst_micro: int = 0
     """Worst case of the last model call."""
     catalog: str = ""
@@ -118,7 +121,7 @@ class RunState(BaseModel):
 
     def record(self, name: str, text: str, at: datetime, **data: Any) -> None:
         """Add an event to the timeline."""
-        self.record_draft(EventDraft(name=name, step_index=self.usage.steps, text=text, data=data), at)
+        self.record_draft(EventDraft(name=name, step_index=self.usage.step, text=text, data=data), at)
 
     def record_draft(self, draft: EventDraft, at: datetime, *, kept_as: int = 0) -> None:
         """Add an event to the timeline; `kept_as` is the number under which an activity left it in the store."""
@@ -143,6 +146,25 @@ class RunState(BaseModel):
         """Obey lines from now on, the last ones that there is room for."""
         known = {line.id: line.bare for line in (*self.lines, *lines)}
         self.lines = tuple(known.values())[-MOST_LINES:]
+
+    def plan_run(self, plan_id: str) -> PlanRun:
+        """Return a plan of the run as it is now."""
+        return next(run for run in self.plans if run.id == plan_id)
+
+    def keep_plan_run(self, run: PlanRun) -> None:
+        """Keep a plan, in place of what it was before, and forget the oldest that has ended."""
+        known = {kept.id: kept for kept in self.plans} | {run.id: run}
+        while len(known) > KEPT_PLANS and (oldest := next((kept for kept in known.values() if kept.ended), None)):
+            del known[oldest.id]
+        self.plans = list(known.values())
+
+    def take_plan_number(self) -> str:
+        """Return the id of a new plan."""
+        known = {run.id for run in self.plans}
+        while True:
+            self.next_plan += 1
+            if (plan_id := f"p{self.next_plan - 1}") not in known:
+                return plan_id
 
     def take_effect_number(self) -> int:
         """Return the number of a new effect."""
@@ -170,6 +192,7 @@ class RunState(BaseModel):
         """Count what became of an effect that was to be taken back, and keep the last ones."""
         self.undone_counts[undone.state] = self.undone_counts.get(undone.state, 0) + 1
         self.undone = newest([*self.undone, undone])
+        self.plans = [run.after_undo(undone.effect, undone.state) for run in self.plans]
 
     @property
     def undo_outcome(self) -> UndoOutcome:

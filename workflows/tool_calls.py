@@ -137,7 +137,7 @@ class ToolCalls:
         if flight.raised is not None:
             raise flight.raised.error()
         if flight.done and flight.result is not None:
-            return Performed(flight.call, flight.result)
+            return Performed(flight.call, flight.result, flight.effect)
         try:
             result = await self._outcome(flight)
         except errors.BackstayError as error:
@@ -145,7 +145,7 @@ class ToolCalls:
             raise
         flight.result, flight.done = result, True
         self.tell(flight, result)
-        return Performed(flight.call, result)
+        return Performed(flight.call, result, flight.effect)
 
     async def _outcome(self, flight: CallInFlight) -> ToolResult:
         tool = flight.call.tool
@@ -195,7 +195,7 @@ class ToolCalls:
         # What stays at its default does not reach history.
         more: dict[str, Any] = {}
         if applies(purpose, Stage.EVENT):
-            more |= {"draft": state.take_draft_number(), "step": state.usage.steps}
+            more |= {"draft": state.take_draft_number(), "step": state.usage.step}
         if applies(purpose, Stage.RESERVE):
             more |= {"definition": call.tool.definition, "arguments": call.arguments}
             more |= {"args_digest": digest_of(call.arguments)} if effect is not None else {}
@@ -226,7 +226,7 @@ class ToolCalls:
         """Add the event of a call whose outcome is known."""
         if not applies(flight.purpose, Stage.EVENT):
             return
-        call, step = flight.call, self.context.state.usage.steps
+        call, step = flight.call, self.context.state.usage.step
         if flight.told is not None and flight.told[1] is result and not result.untold:
             ask = flight.told[0]
             self.context.record_drafts(ask.happened(result), kept_as=ask.draft)
@@ -305,7 +305,7 @@ class ToolCalls:
             effect=flight.effect,
             authority=flight.authority,
             tool=tool.name,
-            step=self.context.state.usage.steps,
+            step=self.context.state.usage.step,
             arguments=one_line(canonical(shown_arguments(flight.call.arguments, SHOWN).arguments), 2 * SHOWN),
             undo_tool=tool.undo_tool,
             shown=tool.undo,

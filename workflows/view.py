@@ -35,7 +35,7 @@ _LONGEST_SIGN = len("<U+10FFFF>")
 def details(state: RunState, pending: Sequence[ApprovalRequest]) -> str:
     """Return the run in Markdown: state, limits, pending requests with the command that decides each, undo stack."""
     workflow_id = workflow.info().workflow_id
-    parts = [f"**{state.state.value}**, step {state.usage.steps}"]
+    parts = [f"**{state.state.value}**, step {state.usage.step}"]
     if state.paused is not None:
         resume = markdown_code(f"backstay resume {shell_words(workflow_id)}")
         parts.append(f"Paused: {markdown_line(state.paused)}. Resume: {resume}")
@@ -49,7 +49,7 @@ def details(state: RunState, pending: Sequence[ApprovalRequest]) -> str:
 def _limits(state: RunState) -> str:
     budget, usage = state.budget, state.usage
     rows = [
-        ("steps", str(usage.steps), str(budget.max_steps)),
+        _steps(state),
         ("tool calls", str(usage.tool_calls), str(budget.max_tool_calls)),
     ]
     ceiling = budget.max_llm_cost_usd
@@ -61,6 +61,13 @@ def _limits(state: RunState) -> str:
     )
     lines = [f"| {markdown_line(name)} | {used} | {allowed} |" for name, used, allowed in rows]
     return "\n".join(["| limit | used | allowed |", "|---|---|---|", *lines])
+
+
+def _steps(state: RunState) -> tuple[str, str, str]:
+    """Return how many steps were made: decisions of the model or, in a run that is given its plan, steps of that."""
+    if state.task.plan is None:
+        return "steps", str(state.usage.steps), str(state.budget.max_steps)
+    return "steps of the plan", str(state.usage.plan_steps), str(len(state.task.plan.steps))
 
 
 class _Page:

@@ -5,6 +5,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from backstay.approvals.approval import ApprovalRequest, CallVerdict, Verdict
+from backstay.approvals.proposal import PlanToggles
 from backstay.authority import Authority
 from backstay.canonical import canonical
 from backstay.frozen import Frozen
@@ -30,6 +31,10 @@ class Decided(Frozen):
     """Whether it is proven who that is."""
     comment: str = ""
     on_expiry: str = "reject"
+    per_step: bool = False
+    """Whether a plan goes on without the steps that were rejected."""
+    toggles: PlanToggles | None = None
+    """What an approved plan may not do."""
 
 
 class OpenRequest(Frozen):
@@ -77,10 +82,19 @@ class ProgramWork(Frozen):
 
 
 class PlanWork(Frozen):
-    """Hold what was answered about the steps of the plan, and what they returned."""
+    """Hold what was answered about the steps of the plan under way."""
 
-    answered: dict[int, ToolCall | ToolResult]
+    answered: dict[int, ToolCall | ToolResult] = Field(default_factory=dict)
     outputs: tuple[dict[str, Any], ...] = ()
+    """What the steps returned, as versions without a life of plans kept it."""
+    proposed: tuple[str, ...] = ()
+    """The plans that people choose from."""
+    plan_id: str = ""
+    """The one that they approved."""
+    lenient: bool = False
+    """Whether it goes on without the steps that they left out."""
+    toggles: PlanToggles | None = None
+    """What they did not let it do."""
 
 
 class EndedWork(Frozen):
@@ -122,6 +136,8 @@ class Work(BaseModel):
     batch: BegunBatch | None = None
     program: ProgramWork | None = None
     plan: PlanWork | None = None
+    planned: bool = False
+    """Whether people have approved a plan, so that the run does more than plan."""
     ended: EndedWork | None = None
     requests: tuple[OpenRequest, ...] = ()
     """The open requests; set when the state is carried over."""

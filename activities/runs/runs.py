@@ -59,6 +59,7 @@ class Runs(Activities):
         policy = await asyncio.to_thread(_tightened, self.resources.policy, task)
         followed, policy = await self.following.admitted(ask.run, task, policy, more["started_by"])
         more["output_schema"] = await self._output_schema(ask)
+        self._check_plan(task)
         price = self._price(model, task)
         more["accepted"] = await self._accepted(task)
         builtin = await self._claim_workspace(ask)
@@ -106,6 +107,15 @@ class Runs(Activities):
     async def _shown_text(self, run: str, task: Task) -> str:
         text = task.text or (task.plan.title if task.plan else "") or "plan"
         return str((await self.records.show(run, text, "task")).payload)
+
+    def _check_plan(self, task: Task) -> None:
+        """Raise TaskInvalid for a plan that is longer than the operator allows."""
+        most = self.settings.max_steps_per_plan
+        if task.plan is not None and len(task.plan.steps) > most:
+            raise TaskInvalid(
+                f"plan.steps: {len(task.plan.steps)} steps, and the operator allows {most}; split it, "
+                "or raise BACKSTAY_MAX_STEPS_PER_PLAN"
+            )
 
     async def _output_schema(self, ask: calls.OpenRun) -> str:
         """Keep the schema of the value that the task wants; raises TaskInvalid for one that cannot be used."""
@@ -223,6 +233,13 @@ class Runs(Activities):
         # Texts stay apart from keys and from each other, which their JSON would not show.
         return items, [Said("task", None, texts_in(view))]
 
+    @implements(calls.keep_plan)
+    async def keep_plan(self, ask: calls.KeepPlan) -> int:
+        """Keep a plan as it is proposed; return its version."""
+        await self.begin(ask)
+        await self.store.plans.keep(ask.run, ask.plan, ask.proposal)
+        return ask.plan.version
+
     @implements(calls.remember_lines)
     async def remember_lines(self, ask: calls.RememberLines) -> calls.RememberedLines:
         """Keep lines; they hold when both the run's policy and the one of today let this person accept them."""
@@ -266,6 +283,7 @@ class Runs(Activities):
         rows = [row for row in await self.store.effects.of_run(ask.run) if not row.undo]
         effects = [shown(row).model_copy(update={"settle_in_s": 0}) for row in rows]
         events = await self.store.events.of_run(ask.run)
+        await self.store.plans.end(ask.run, ask.plans)
         effects_ref = (await self.records.write(ask.run, "effects", [effect.plain() for effect in effects])).ref
         events_ref = (await self.records.write(ask.run, "events", [event.plain() for event in events])).ref
         update = {

@@ -92,7 +92,7 @@ class Tools(Activities):
     async def _brought(self, ask: calls.CheckCall, whole: dict[str, Any], catalog: Catalog) -> Sources:
         """Return where the arguments of a plan's step come from once its references are resolved."""
         index = Index()
-        index.add("task", texts_in(whole))
+        index.add("model" if ask.by_model else "task", texts_in(whole))
         for ref in ask.results.values():
             name = str((await self.records.record(ask.run, ref))["label"])
             found = catalog.definitions.get(name)

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator
 
+from backstay.approvals.proposal import ApproveOption, PlanToggles, Proposal
 from backstay.authority import Authority
 from backstay.frozen import Frozen
 from backstay.policies.accepted import Remember
@@ -112,6 +113,8 @@ class ApprovalRequest(Frozen):
     """The digest of the request as it was opened; a proof names it."""
     verified: bool = False
     """Whether a verified person must decide even where none is named."""
+    proposal: Proposal | None = None
+    """The plan that waits for approval; None for other requests."""
     may_remember: tuple[Remember, ...] = ()
     """How long a decision about its calls can be remembered; none where more than the policy's default asks."""
 
@@ -177,6 +180,12 @@ class Approval(Frozen):
     event_id: str | None = Field(default=None, max_length=200)
     remember: Literal[False] | Remember = False
     """How long this decision holds for such calls; true is `always`."""
+    option: ApproveOption | None = None
+    """How a plan is approved."""
+    plan_id: str | None = None
+    """Which plan is approved, where several are proposed."""
+    toggles: PlanToggles | None = None
+    """What an approved plan may not do, though it was proposed so."""
     remember_arguments: Literal["these", "any"] = "these"
     """Whether it is remembered for the very same arguments only."""
 

@@ -4,6 +4,7 @@ from collections.abc import Collection
 from typing import Any
 
 from backstay.approvals.approval import Approval, ApprovalRequest, RequestKind, Verdict
+from backstay.approvals.proposal import Proposal
 from backstay.authority import NOBODY, Authority
 from backstay.canonical import digest_of
 from backstay.errors import BackstayError, DecisionRefused, NotVerified, TaskInvalid
@@ -60,6 +61,7 @@ def refusal(
         _refused_person(request, approval, starters, run)
         or _refused_digest(request, approval)
         or _refused_calls(request, approval)
+        or (_refused_option(request, approval) if request.proposal is None else None)
         or _refused_remember(request, approval)
     )
 
@@ -94,6 +96,8 @@ def refused_person(authority: Authority, by: str, proof: str | None, starters: C
 def _refused_person(
     request: ApprovalRequest, approval: Approval, starters: Collection[str], run: Authority
 ) -> BackstayError | None:
+    if request.proposal is not None:
+        return _refused_for_plan(request, request.proposal, approval, starters, run)
     needed = request.authority.for_stopping() if approval.verdict is Verdict.REJECT else request.authority
     refused = refused_person(needed, approval.by, approval.proof, starters)
     if refused is None and approval.stop:
@@ -107,6 +111,73 @@ def _refused_person(
             request.kind in DECIDES_CALLS or (vote.get("verdict"), vote.get("answer")) == said
         ):
             return DecisionRefused(f"by: {approval.by} has already decided; another approver must")
+    return None
+
+
+def parts_to_decide(request: ApprovalRequest, approval: Approval, starters: Collection[str]) -> frozenset[int]:
+    """Return the parts of a plan that a decision counts for: those still open that this person may decide."""
+    open_parts = () if request.proposal is None else (part for part in request.proposal.parts if not part.complete)
+    return frozenset(
+        part.part
+        for part in open_parts
+        if all(vote.get("by") != approval.by for vote in part.decided)
+        and refused_person(_needed(part.authority, approval), approval.by, approval.proof, starters) is None
+    )
+
+
+def _needed(authority: Authority, approval: Approval) -> Authority:
+    return authority.for_stopping() if approval.verdict is Verdict.REJECT else authority
+
+
+def _refused_for_plan(
+    request: ApprovalRequest, proposal: Proposal, approval: Approval, starters: Collection[str], run: Authority
+) -> BackstayError | None:
+    """Return why somebody may decide no part of a plan, or not what they say of it."""
+    mine = parts_to_decide(request, approval, starters)
+    if not mine:
+        left = [part for part in proposal.parts if not part.complete]
+        refused = [refused_person(_needed(p.authority, approval), approval.by, approval.proof, starters) for p in left]
+        already = DecisionRefused(f"by: {approval.by} has already decided; another approver must")
+        return already if None in refused else next(filter(None, refused), already)
+    if approval.stop:
+        # It ends the run and undoes what the run did.
+        stops = refused_person(run.for_stopping(), approval.by, approval.proof, starters)
+        if stops is not None:
+            return stops
+    own = {index for part in proposal.parts if part.part in mine for index in part.steps}
+    others = sorted((approval.calls or {}).keys() - own)
+    if others and approval.verdict is not Verdict.REJECT:
+        return DecisionRefused(f"calls.{others[0]}: other people decide this step; name only {sorted(own)}")
+    return _refused_option(request, approval)
+
+
+def _refused_option(request: ApprovalRequest, approval: Approval) -> DecisionRefused | None:
+    """Return why a plan is not approved in this way, or None."""
+    proposal = request.proposal
+    if proposal is None:
+        given = [name for name in ("option", "plan_id", "toggles") if getattr(approval, name) is not None]
+        return DecisionRefused(f"{given[0]}: only for a plan; leave it out") if given else None
+    if approval.plan_id is not None and approval.plan_id != proposal.plan_id:
+        return DecisionRefused(
+            f"plan_id: this request is about {proposal.plan_id}; decide the request of {approval.plan_id}"
+        )
+    if approval.option is not None and approval.option not in proposal.approve_options:
+        return DecisionRefused(f"option: {approval.option} is not one of {', '.join(proposal.approve_options)}")
+    if approval.option is not None and approval.verdict is not Verdict.APPROVE:
+        return DecisionRefused("option: only with verdict approve; leave it out")
+    left_out = any(named.verdict == "reject" for named in (approval.calls or {}).values())
+    if approval.verdict is Verdict.MODIFY and left_out:
+        return DecisionRefused("calls: a change makes a new plan; reject its steps when that is proposed")
+    if approval.option == "approve_all" and approval.calls:
+        return DecisionRefused("calls: approve_all leaves no step out; use approve_per_step, or leave calls out")
+    toggles, shown = approval.toggles, proposal.toggles
+    if toggles is None:
+        return None
+    if toggles.external_processes and shown.external_processes is False:
+        return DecisionRefused("toggles.external_processes: can only be narrowed; set it to false, or leave it out")
+    limit = None if shown.limits is None else shown.limits.timeout_s
+    if toggles.limits and limit and (toggles.limits.timeout_s or 0) > limit:
+        return DecisionRefused(f"toggles.limits.timeout_s: can only be narrowed; give at most {limit:g}")
     return None
 
 

@@ -30,12 +30,20 @@ class Usage(Frozen):
     """Count what counts against the budget, and apart from it what does not."""
 
     steps: int = 0
+    """Decisions of the model."""
+    plan_steps: int = 0
+    """Steps of plans, which no limit counts but that of their calls."""
     tool_calls: int = 0
     code_runs: int = 0
     free_calls: int = 0
     """Verifies, undos, searches, reads of stored results and the closing summary: never refused."""
     calls_by_tool: dict[str, int] = Field(default_factory=dict)
     models: dict[str, ModelUsage] = Field(default_factory=dict)
+
+    @property
+    def step(self) -> int:
+        """Return the number of the step under way: decisions of the model and steps of plans together."""
+        return self.steps + self.plan_steps
 
     @property
     def tokens(self) -> int:

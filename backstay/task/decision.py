@@ -6,7 +6,11 @@ from pydantic import Field
 
 from backstay.budgets.usage import ModelUsage
 from backstay.frozen import Frozen
+from backstay.provenance.source import Sources
+from backstay.task.plan import Plan
 from backstay.tools.tool import ToolCall
+
+MOST_ALTERNATIVES = 4
 
 
 class _Act(Frozen):
@@ -65,6 +69,28 @@ class AskPerson(_Act):
     question: str
 
 
+class ProposePlan(_Act):
+    """Propose a plan, and perhaps others to choose from."""
+
+    kind: Literal["propose_plan"] = "propose_plan"
+    call_id: str
+    plans: tuple[Plan, ...] = Field(min_length=1, max_length=MOST_ALTERNATIVES)
+    parent: str | None = None
+    """The plan that this one amends or corrects."""
+    sources: tuple[tuple[Sources | None, ...], ...] = ()
+    """Where the arguments of each step of each plan come from; empty where nobody needs to know."""
+
+
+class MarkStep(_Act):
+    """Say something of a step of the last plan; it changes nothing."""
+
+    kind: Literal["mark_step"] = "mark_step"
+    call_id: str
+    idx: int
+    status: str = ""
+    note: str = ""
+
+
 class Finish(_Act):
     """End the run."""
 
@@ -79,7 +105,10 @@ class Finish(_Act):
     success: bool = True
 
 
-Action = Annotated[SearchTools | ReadResult | CallTools | RunProgram | AskPerson | Finish, Field(discriminator="kind")]
+Action = Annotated[
+    SearchTools | ReadResult | MarkStep | CallTools | RunProgram | ProposePlan | AskPerson | Finish,
+    Field(discriminator="kind"),
+]
 
 
 class Decision(Frozen):

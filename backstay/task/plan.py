@@ -1,10 +1,11 @@
 """Plans: steps that run in order without a model, and may refer to the input and to earlier results."""
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
+from backstay.canonical import digest_of
 from backstay.errors import ArgumentsInvalid
 from backstay.frozen import Frozen
 from backstay.tools.tool import Safety
@@ -82,22 +83,78 @@ class PlanStep(Frozen):
     summary: str = ""
     safety: Safety | None = None
     """May only raise the tool's own safety."""
-    transactional: bool = False
-    """Refuse the plan when the tool declares no compensation."""
+    transactional: bool | Annotated[str, Field(min_length=1, max_length=100)] = False
+    """Refuse the plan when the tool declares no compensation. Steps of a group, which is named, are undone together."""
     timeout_s: float = Field(default=30, gt=0, le=600)
+    retries: int = Field(default=0, ge=0, le=10)
+    """How often a read, or a write of a tool that is declared idempotent, is made again after it failed."""
     continue_on_failure: bool = False
+
+    @property
+    def group(self) -> str:
+        """Return the name of the group that is undone together; empty when it belongs to none."""
+        return self.transactional if isinstance(self.transactional, str) else ""
+
+    @property
+    def undoable(self) -> bool:
+        """Return whether the plan is refused when this step cannot be undone."""
+        return bool(self.transactional)
+
+
+MOST_STEPS = 1000
 
 
 class Plan(Frozen):
     """Steps that run in order without a model."""
 
-    id: str = "plan"
+    id: str = Field(default="plan", min_length=1, max_length=100)
     title: str = ""
     author: str = ""
     summary: str = ""
     created_at: datetime | None = None
     dry_run: bool = False
-    steps: tuple[PlanStep, ...] = Field(min_length=1, max_length=20)
+    steps: tuple[PlanStep, ...] = Field(min_length=1, max_length=MOST_STEPS)
+    """The operator's setting `max_steps_per_plan` allows fewer."""
+    continue_on_failure: bool = False
+    """Whether a step that fails ends nothing but itself and what needs its result."""
+    allowed_side_effects: tuple[str, ...] = ()
+    """Globs of the tools whose writes go on after a failure, where the plan as a whole goes on; reads always do."""
     metadata: dict[str, Any] = Field(default_factory=dict)
     parent: str | None = None
     version: int = 1
+    hash: str = ""
+    """Set by the engine: what approvals bind to."""
+    state: str = ""
+    """Set by the engine where it shows a plan."""
+
+    @property
+    def digest(self) -> str:
+        """Return the sha256 over everything that an approval binds to."""
+        return digest_of(self.model_dump(mode="json", exclude={"hash", "state", "created_at"}))
+
+    def may_fail(self, index: int) -> bool:
+        """Return whether the plan goes on when that step fails."""
+        return self.continue_on_failure or self.steps[index].continue_on_failure
+
+
+def step_named(index: int, path: str) -> int:
+    """Return the step that a reference in step `index` names; raises ArgumentsInvalid unless it is an earlier one."""
+    parts = path.split(".")
+    if (
+        parts[0] != "steps"
+        or len(parts) < 3
+        or parts[2] != "result"
+        or not (parts[1].isdecimal() and len(parts[1]) < 10)
+    ):
+        raise ArgumentsInvalid(
+            f"plan.steps.{index}: ${{{path}}} is not a reference; write ${{input.x}} or ${{steps.0.result.x}}"
+        )
+    if int(parts[1]) >= index:
+        raise ArgumentsInvalid(f"plan.steps.{index}: ${{{path}}} refers to a step that has not run by then")
+    return int(parts[1])
+
+
+def steps_named(index: int, *arguments: dict[str, Any]) -> tuple[int, ...]:
+    """Return the numbers of the steps whose results the arguments of step `index` refer to, in order."""
+    named = (path for given in arguments for path in references_in(given) if not path.startswith("input."))
+    return tuple(sorted({step_named(index, path) for path in named}))

@@ -82,6 +82,7 @@ def usage_shown(usage: Usage, cost_micro: int) -> dict[str, Any]:
     }
     return {
         "steps": usage.steps,
+        "plan_steps": usage.plan_steps,
         "tool_calls": usage.tool_calls,
         "code_runs": usage.code_runs,
         "free_calls": usage.free_calls,

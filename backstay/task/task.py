@@ -84,7 +84,7 @@ class Task(Frozen):
     rehearse: bool = False
     model: str | None = None
 
-    later: ClassVar[tuple[str, ...]] = ("profile", "mode", "rehearse")
+    later: ClassVar[tuple[str, ...]] = ("profile", "rehearse")
     """Fields whose feature is not built yet: accepted at their default, refused otherwise."""
 
     @classmethod
@@ -98,6 +98,7 @@ class Task(Frozen):
                 raise TaskInvalid(f"not available in this version: {name}")
         if task.plan is not None and task.plan.dry_run:
             raise TaskInvalid("not available in this version: plan.dry_run")
+        _check_plan(task)
         if task.plan is not None and task.output_schema is not None:
             raise TaskInvalid("output_schema: no model answers in a plan, which reports raw_outputs; leave it out")
         _check_workspace(task)
@@ -109,6 +110,16 @@ class Task(Frozen):
     def builtin(self) -> tuple[str, ...]:
         """Return the providers that a workspace brings."""
         return tuple(name for name, wanted in (("fs", self.filesystem), ("shell", self.shell)) if wanted)
+
+
+def _check_plan(task: Task) -> None:
+    if task.plan is None:
+        return
+    for name in ("hash", "state"):
+        if getattr(task.plan, name):
+            raise TaskInvalid(f"plan.{name}: computed by the engine; leave it out")
+    if task.mode == "plan_first":
+        raise TaskInvalid("mode: no model plans in a run that is given its plan; leave mode, or plan, out")
 
 
 def _check_workspace(task: Task) -> None:

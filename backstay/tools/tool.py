@@ -63,6 +63,8 @@ class Tool(Frozen):
     """Whether the toolbox declares a read-only check of what happened."""
     verify_is_final: bool = False
     """Whether a negative check proves that nothing happened."""
+    idempotent: bool = False
+    """Whether the operator declares that the same effect id sent twice takes effect once."""
     serial: bool = False
     """Whether calls to this tool's provider run one after another."""
     parallel: bool = False

@@ -162,6 +162,19 @@ accepted_lines = Table(
     Index("accepted_lines_of_user", "user_id", "state"),
 )
 
+plans = Table(
+    "plans",
+    metadata,
+    Column("run", Words, primary_key=True),
+    Column("plan_id", Words, primary_key=True),
+    Column("state", Words, nullable=False),
+    Column("body", JSON, nullable=False),
+    Column("proposal", JSON, nullable=False),
+    Column("ended", JSON(none_as_null=True)),
+    Column("created_at", Double, nullable=False),
+    Column("updated_at", Double, nullable=False),
+)
+
 fingerprints = Table(
     "worker_fingerprints",
     metadata,

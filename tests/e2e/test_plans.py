@@ -71,7 +71,8 @@ async def test_a_plan_asks_once_for_all_its_writes_and_performs_its_steps_in_ord
     assert (request["kind"], [call["index"] for call in request["calls"]]) == ("plan", [1, 3, 4])
     assert request["calls"][0]["arguments"] == {"to": "b@x.example", "subject": "for Bo", "body": "hello"}
     assert request["calls"][1]["arguments"] == {"message_id": "${steps.1.result.message_id}"}
-    assert (await handle.query("plan"))["next_step"] == 0
+    plan = await handle.query("plan")
+    assert (plan["state"], {step["status"] for step in plan["steps"]}) == ("PROPOSED", {"pending"})
     assert requested(opened, handle) == []
     await handle.execute_update("decide", {"request_id": "r1", "verdict": "approve", "by": "ana"})
     result = await ended(handle)
@@ -82,10 +83,12 @@ async def test_a_plan_asks_once_for_all_its_writes_and_performs_its_steps_in_ord
     assert recalled == ("mail.recall_email".partition(".")[2], {"message_id": recalled[1]["message_id"]})
     assert opened.mailbox.rows("SELECT count(*) FROM sent WHERE effect_id LIKE ?", f"{handle.id}/%") == [(2,)]
     assert last[1]["body"] == "recalled: False, 1"
-    assert (result["usage"]["steps"], result["usage"]["tool_calls"]) == (5, 5)
+    usage = result["usage"]
+    assert (usage["steps"], usage["plan_steps"], usage["tool_calls"]) == (0, 5, 5)
     assert len([event for event in result["events"] if event["name"] == "approval.asked"]) == 1
     assert len(opened.model.requests) == asked_before
-    assert (await handle.query("plan"))["next_step"] == 5
+    plan = await handle.query("plan")
+    assert (plan["state"], {step["status"] for step in plan["steps"]}) == ("COMPLETED", {"success"})
 
 
 async def test_a_lone_reference_keeps_the_type_of_its_value(opened):
@@ -192,6 +195,11 @@ async def test_a_person_may_change_a_step_that_still_refers_to_another(opened):
         "decide",
         {"request_id": request["id"], "verdict": "modify", "calls": changes, "by": "ana"},
     )
+    (amended,) = await pending(handle)
+    assert amended["calls"][1]["arguments"]["subject"] == "${steps.0.result.to}"
+    assert (amended["proposal"]["version"], request["proposal"]["version"]) == (2, 1)
+    assert amended["proposal"]["hash"] == amended["args_digest"] != request["args_digest"]
+    await handle.execute_update("decide", {"request_id": amended["id"], "verdict": "approve", "by": "ana"})
     result = await ended(handle)
     assert result["outcome"] == "completed", result["error"]
     assert requested(opened, handle)[-1][1]["subject"] == FREE
@@ -231,7 +239,7 @@ async def test_a_transactional_step_that_cannot_be_undone_is_an_invalid_task(ope
         ({"plan": {"steps": [read(timeout_s=601)]}}, "plan.steps.0.timeout_s"),
         ({"plan": {"steps": [read(safety="harmless")]}}, "plan.steps.0.safety"),
         ({"plan": {"steps": [read()], "dry_run": True}}, "not available in this version: plan.dry_run"),
-        ({"plan": {"steps": [read()]}, "mode": "plan_first"}, "not available in this version: mode"),
+        ({"plan": {"steps": [read()]}, "mode": "plan_first"}, "mode: no model plans in a run that is given its plan"),
         ({"plan": "read"}, "plan"),
     ],
     ids=["empty", "21", "unknown", "missing", "short", "long", "safety", "dry_run", "mode", "text"],
@@ -285,7 +293,7 @@ async def test_a_plan_out_of_budget_may_ask_and_goes_on_where_it_stopped(opened)
 
 async def test_a_plan_of_more_steps_than_max_steps_runs_to_its_end(opened):
     result = await ended(await opened.start(task(read(), read(), read(), budget={"max_steps": 1})))
-    assert (result["outcome"], result["usage"]["steps"]) == ("completed", 3)
+    assert (result["outcome"], result["usage"]["plan_steps"]) == ("completed", 3)
 
 
 async def test_a_step_waits_no_longer_than_its_timeout(open_engine):

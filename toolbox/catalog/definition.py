@@ -143,6 +143,7 @@ def _facts(
         "undo": describe(undo.tool, undo.arguments) if undo else None,
         "verify": verify is not None,
         "verify_is_final": verify is not None and verify.verify_is_final,
+        "idempotent": declaration.idempotent,
         "previewed": listed.previewed,
         "content": declaration.content,
         "egress": listed.annotations.open_world is True if declaration.egress is None else declaration.egress,

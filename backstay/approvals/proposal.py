@@ -1,0 +1,127 @@
+"""What people are shown of a plan before they decide, and which part of it each of them decides."""
+
+from collections.abc import Collection
+from typing import Any, Literal
+
+from pydantic import Field
+
+from backstay.authority import Authority
+from backstay.frozen import Frozen
+from backstay.tools.tool import Safety
+
+ApproveOption = Literal["approve_all", "approve_per_step", "dry_run_only"]
+"""How a plan is approved: as it is, without the steps that are rejected, or not to be carried out at all."""
+PROCESSES = frozenset({"shell"})
+"""The providers whose calls start processes."""
+
+
+class PlanLimits(Frozen):
+    """Bound each step of a plan."""
+
+    timeout_s: float | None = Field(default=None, gt=0, le=600)
+
+
+class PlanToggles(Frozen):
+    """Say what a plan may do; whoever approves can only narrow it."""
+
+    external_processes: bool | None = None
+    """Whether it may start processes in its workspace; null leaves it as it is."""
+    limits: PlanLimits | None = None
+
+    def narrowed(self, other: "PlanToggles | None") -> "PlanToggles":
+        """Return what holds when another person narrows it, too."""
+        if other is None:
+            return self
+        both = [limits.timeout_s for t in (self, other) if (limits := t.limits) is not None and limits.timeout_s]
+        off = False in (self.external_processes, other.external_processes)
+        return PlanToggles(
+            external_processes=False if off else self.external_processes,
+            limits=PlanLimits(timeout_s=min(both)) if both else None,
+        )
+
+
+class ProposedStep(Frozen):
+    """Show one step of a plan; engine facts, text escaped."""
+
+    idx: int
+    action: str
+    """The tool, `provider.tool`."""
+    arguments: dict[str, Any]
+    safety: Safety
+    summary: str = ""
+    """What the author of the plan says of it."""
+    diff_preview: str | None = None
+    undoable: bool = False
+    undo_how: str | None = None
+    depends_on: tuple[int, ...] = ()
+    """The steps whose results it needs."""
+    needs_approval: bool = False
+    part: int | None = None
+    """The part that it is decided with; null when no rule asks about it."""
+
+
+class ProposalPart(Frozen):
+    """Name the steps that the same people decide."""
+
+    part: int
+    steps: tuple[int, ...]
+    approvers: tuple[str, ...] = ()
+    quorum: int = 1
+    no_self_approval: bool = False
+    rule: str = ""
+    decided: tuple[dict[str, Any], ...] = ()
+    """Who has approved it; with `rejected`, the steps that this person left out."""
+
+    @property
+    def authority(self) -> Authority:
+        """Return who may decide."""
+        return Authority(approvers=self.approvers, quorum=self.quorum, no_self_approval=self.no_self_approval)
+
+    @property
+    def complete(self) -> bool:
+        """Return whether enough people have approved it."""
+        return len(self.decided) >= self.quorum
+
+
+class Proposal(Frozen):
+    """Show a plan that waits for approval."""
+
+    plan_id: str
+    version: int
+    hash: str
+    """What approvals bind to."""
+    title: str = ""
+    summary: str = ""
+    steps: tuple[ProposedStep, ...]
+    estimated_side_effects: tuple[str, ...] = ()
+    estimated_cost_usd: float = 0
+    """What carrying it out costs at models; the tools' own prices are not known."""
+    approve_options: tuple[ApproveOption, ...] = ("approve_all", "approve_per_step")
+    toggles: PlanToggles = PlanToggles()
+    parts: tuple[ProposalPart, ...] = ()
+    per_step: bool = False
+    """Whether somebody approved it step by step, so that it goes on without the steps that were rejected."""
+    alternatives: tuple[str, ...] = ()
+    """The plans that are proposed beside this one, each in a request of its own; one of them is chosen."""
+
+    @property
+    def complete(self) -> bool:
+        """Return whether every part is approved."""
+        return all(part.complete for part in self.parts)
+
+    @property
+    def left_out(self) -> frozenset[int]:
+        """Return the steps that people rejected while they approved the rest."""
+        votes = (vote for part in self.parts for vote in part.decided)
+        return frozenset(index for vote in votes for index in vote.get("rejected", ()))
+
+    def with_vote(self, parts: Collection[int], vote: dict[str, Any], rejected: Collection[int]) -> "Proposal":
+        """Return the proposal with a person's approval of some parts, of which some steps are left out."""
+
+        def voted(part: ProposalPart) -> ProposalPart:
+            if part.part not in parts:
+                return part
+            out = sorted(set(part.steps) & set(rejected))
+            return part.model_copy(update={"decided": (*part.decided, vote | ({"rejected": out} if out else {}))})
+
+        return self.model_copy(update={"parts": tuple(map(voted, self.parts))})

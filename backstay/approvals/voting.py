@@ -1,0 +1,69 @@
+"""Count the votes of the people who decide about one request."""
+
+from collections.abc import Collection
+from typing import Any, NamedTuple
+
+from backstay.approvals import deciding
+from backstay.approvals.approval import Approval, ApprovalRequest, CallVerdict, Verdict
+from backstay.approvals.proposal import Proposal
+from backstay.errors import DecisionRefused
+
+
+class Voted(NamedTuple):
+    """Hold a request after a vote."""
+
+    request: ApprovalRequest
+    complete: bool
+    """Whether nothing is left to decide."""
+    calls: dict[int, CallVerdict]
+    """What was decided about single calls, by all votes together."""
+    vote: dict[str, Any]
+
+
+def voted(
+    request: ApprovalRequest,
+    approval: Approval,
+    changes: dict[int, CallVerdict],
+    starters: Collection[str],
+    at: str,
+) -> Voted:
+    """Return the request with one more vote that it accepts; raises DecisionRefused for changes under a quorum."""
+    vote = {"by": approval.by, "verdict": approval.verdict.value, "verified": approval.proof is not None}
+    if request.proposal is not None:
+        return _voted_on_plan(request, request.proposal, approval, changes, starters, vote | {"at": at})
+    if request.quorum > 1 and changes:
+        # With a quorum, a person must not add arguments that the other approvers have not seen.
+        raise DecisionRefused("calls: a request with a quorum is decided as a whole; reject it to have it changed")
+    answer = deciding.answer_digest(approval)
+    kept = {"at": at} | ({"answer": answer} if answer else {})
+    # Of several people who must agree, each may change what they said.
+    others = tuple(earlier for earlier in request.decided if earlier.get("by") != approval.by)
+    request = request.model_copy(update={"decided": (*others, vote | kept)})
+    agreeing = sum((v.get("verdict"), v.get("answer")) == (vote["verdict"], answer) for v in request.decided)
+    complete = approval.verdict is Verdict.REJECT or agreeing >= request.quorum
+    return Voted(request, complete, changes, vote)
+
+
+def _voted_on_plan(  # noqa: PLR0917  # called in one place, by what they are
+    request: ApprovalRequest,
+    proposal: Proposal,
+    approval: Approval,
+    changes: dict[int, CallVerdict],
+    starters: Collection[str],
+    vote: dict[str, Any],
+) -> Voted:
+    """Count an approval for every part that this person may decide; other verdicts are for the whole plan."""
+    said = {name: value for name, value in vote.items() if name != "at"}
+    decided = (*request.decided, vote)
+    if approval.verdict is not Verdict.APPROVE:
+        return Voted(request.model_copy(update={"decided": decided}), True, changes, said)
+    parts = deciding.parts_to_decide(request, approval, starters)
+    rejected = {index for index, verdict in changes.items() if verdict.verdict == "reject"}
+    proposal = proposal.with_vote(parts, vote, rejected)
+    toggles = proposal.toggles if approval.toggles is None else proposal.toggles.narrowed(approval.toggles)
+    proposal = proposal.model_copy(update={"toggles": toggles})
+    if approval.option == "approve_per_step":
+        proposal = proposal.model_copy(update={"per_step": True})
+    calls = {index: CallVerdict(verdict="reject") for index in proposal.left_out}
+    request = request.model_copy(update={"decided": decided, "proposal": proposal})
+    return Voted(request, proposal.complete, calls, said)

@@ -1,0 +1,244 @@
+"""The life of one plan: the states of the plan and of its steps, and the edges between them."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, Literal
+
+from backstay.frozen import Frozen
+from backstay.provenance.source import Sources
+from backstay.shown import shown_arguments
+from backstay.task.plan import Plan
+
+
+class PlanState(StrEnum):
+    """Name where a plan stands."""
+
+    DRAFT = "DRAFT"
+    PROPOSED = "PROPOSED"
+    APPROVED = "APPROVED"
+    EXECUTING = "EXECUTING"
+    REVIEWING = "REVIEWING"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    ROLLBACK_COMPLETED = "ROLLBACK_COMPLETED"
+    ROLLBACK_FAILED = "ROLLBACK_FAILED"
+
+
+class StepStatus(StrEnum):
+    """Name where a step of a plan stands."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    SUCCESS = "success"
+    FAILED = "failed"
+    ROLLED_BACK = "rolled_back"
+
+
+PlanReason = Literal[
+    "",
+    "invalid",
+    "rejected",
+    "expired",
+    "not_chosen",
+    "superseded",
+    "stale",
+    "cancelled",
+    "step_failed",
+    "review_failed",
+]
+"""Why a plan is FAILED."""
+StepReason = Literal["", "rejected", "dependency_failed", "stopped", "dry_run"]
+"""Why a step that never ran stays pending."""
+
+PLAN_EDGES: Mapping[PlanState, frozenset[PlanState]] = {
+    PlanState.DRAFT: frozenset({PlanState.PROPOSED, PlanState.FAILED}),
+    PlanState.PROPOSED: frozenset({PlanState.APPROVED, PlanState.FAILED}),
+    PlanState.APPROVED: frozenset({PlanState.EXECUTING, PlanState.FAILED}),
+    PlanState.EXECUTING: frozenset({PlanState.REVIEWING, PlanState.FAILED}),
+    PlanState.REVIEWING: frozenset({PlanState.COMPLETED, PlanState.FAILED}),
+    PlanState.COMPLETED: frozenset({PlanState.ROLLBACK_COMPLETED, PlanState.ROLLBACK_FAILED}),
+    PlanState.FAILED: frozenset({PlanState.ROLLBACK_COMPLETED, PlanState.ROLLBACK_FAILED}),
+    PlanState.ROLLBACK_COMPLETED: frozenset(),
+    PlanState.ROLLBACK_FAILED: frozenset({PlanState.ROLLBACK_COMPLETED}),
+}
+STEP_EDGES: Mapping[StepStatus, frozenset[StepStatus]] = {
+    StepStatus.PENDING: frozenset({StepStatus.RUNNING}),
+    StepStatus.RUNNING: frozenset({StepStatus.SUCCESS, StepStatus.FAILED}),
+    StepStatus.SUCCESS: frozenset({StepStatus.ROLLED_BACK}),
+    StepStatus.FAILED: frozenset({StepStatus.ROLLED_BACK}),
+    StepStatus.ROLLED_BACK: frozenset(),
+}
+ENDED = frozenset({PlanState.COMPLETED, PlanState.FAILED, PlanState.ROLLBACK_COMPLETED, PlanState.ROLLBACK_FAILED})
+"""From here on a plan does nothing any more; it can only be taken back."""
+
+
+SHOWN_CHARACTERS = 40_000
+"""How much of the arguments of a plan one answer holds; every query answer must stay under 128 KiB."""
+LEAST_SHOWN = 200
+
+
+class StepRun(Frozen):
+    """Tell how far one step came."""
+
+    status: StepStatus = StepStatus.PENDING
+    reason: StepReason = ""
+    attempt: int = 0
+    """How often it was made."""
+    ref: str | None = None
+    """The stored result."""
+    error: str | None = None
+    effect: int | None = None
+    """The number of the effect of the last attempt; None for a read."""
+    stands: bool = False
+    """Whether it may have changed something."""
+    undone: Literal["", "compensated", "kept", "parked"] = ""
+    """What became of the effect when it was to be taken back."""
+
+    def moved(self, status: StepStatus, **more: Any) -> "StepRun":
+        """Return the step in another state; raises ValueError where no edge leads there."""
+        if status not in STEP_EDGES[self.status]:
+            raise ValueError(f"a step goes from {self.status} to {status}, which no edge allows")
+        return self.model_copy(update={"status": status, **more})
+
+
+class PlanEnd(Frozen):
+    """Tell what became of one plan, without the plan itself."""
+
+    plan_id: str
+    state: PlanState
+    reason: PlanReason = ""
+    steps: tuple[StepRun, ...]
+    review: dict[str, Any] | None = None
+    children: tuple[str, ...] = ()
+
+
+class PlanRun(Frozen):
+    """Hold one plan of a run and how far it came."""
+
+    plan: Plan
+    """As it was checked, so that its hash says what people approve."""
+    state: PlanState = PlanState.DRAFT
+    reason: PlanReason = ""
+    steps: tuple[StepRun, ...]
+    review: dict[str, Any] | None = None
+    children: tuple[str, ...] = ()
+    """The plans that amend or correct this one."""
+    alternatives: tuple[str, ...] = ()
+    """The plans that were proposed beside this one."""
+    sources: tuple[Sources | None, ...] | None = None
+    """Where the arguments of each step come from, for a plan of a model; None for a plan of the task."""
+    of_task: bool = False
+    """Whether the task gave it, and no model."""
+
+    @classmethod
+    def of(cls, plan: Plan, **more: Any) -> "PlanRun":
+        """Return a plan at the beginning of its life."""
+        return cls(plan=plan, steps=tuple(StepRun() for _ in plan.steps), **more)
+
+    @property
+    def id(self) -> str:
+        """Return the plan's id."""
+        return self.plan.id
+
+    @property
+    def ended(self) -> bool:
+        """Return whether nothing of it is to be done any more."""
+        return self.state in ENDED
+
+    def moved(self, state: PlanState, reason: PlanReason = "") -> "PlanRun":
+        """Return the plan in another state; raises ValueError where no edge leads there."""
+        if state not in PLAN_EDGES[self.state]:
+            raise ValueError(f"plan {self.id} goes from {self.state} to {state}, which no edge allows")
+        return self.model_copy(update={"state": state, "reason": reason or self.reason})
+
+    def with_step(self, index: int, step: StepRun) -> "PlanRun":
+        """Return the plan with one step replaced."""
+        return self.model_copy(update={"steps": (*self.steps[:index], step, *self.steps[index + 1 :])})
+
+    def stopped(self, reason: StepReason = "stopped") -> "PlanRun":
+        """Return the plan with the reason at each step that never ran and has none yet."""
+        pending = StepStatus.PENDING
+        update = {"reason": reason}
+        steps = (s.model_copy(update=update) if s.status is pending and not s.reason else s for s in self.steps)
+        return self.model_copy(update={"steps": tuple(steps)})
+
+    def after_undo(self, effect: int, undone: str) -> "PlanRun":
+        """Return the plan after an effect was to be taken back, which may be none of its own."""
+        index = next((index for index, step in enumerate(self.steps) if step.effect == effect), None)
+        if index is None:
+            return self
+        step = self.steps[index].model_copy(update={"undone": undone})
+        if undone == "compensated" and StepStatus.ROLLED_BACK in STEP_EDGES[step.status]:
+            step = step.moved(StepStatus.ROLLED_BACK)
+        return self.with_step(index, step)
+
+    def after_rollback(self) -> "PlanRun":
+        """Return the plan in the state that a rollback left it in, when it took back all or some could not be.
+
+        A plan of which effects stand that nobody wanted taken back stays as it is.
+        """
+        touched = [step.undone for step in self.steps if step.undone]
+        if not touched or not self.ended or self.state is PlanState.ROLLBACK_COMPLETED:
+            return self
+        if "parked" in touched:
+            state = PlanState.ROLLBACK_FAILED
+        elif any(step.effect is not None and not step.undone and step.stands for step in self.steps):
+            return self
+        else:
+            state = PlanState.ROLLBACK_COMPLETED
+        return self if state is self.state else self.moved(state)
+
+    @property
+    def outputs(self) -> list[dict[str, Any]]:
+        """Return what each step came to, as results of runs report it."""
+        return [
+            {
+                "idx": index,
+                "tool": self.plan.steps[index].tool,
+                "status": step.status.value,
+                "success": step.status is StepStatus.SUCCESS,
+                "data": None,
+                "ref": step.ref,
+                "error": step.error,
+            }
+            for index, step in enumerate(self.steps)
+        ]
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """Return the plan as the query `plan` answers it; long arguments are cut, and of very many none is shown."""
+        most = SHOWN_CHARACTERS // len(self.steps)
+        plan = self.plan.model_copy(update={"state": self.state.value}).model_dump(mode="json")
+        for step in plan["steps"]:
+            step["arguments"] = shown_arguments(step["arguments"], most).arguments if most >= LEAST_SHOWN else {}
+        steps = [
+            {"idx": index, **step.model_dump(mode="json", include={"status", "reason", "attempt", "ref", "error"})}
+            for index, step in enumerate(self.steps)
+        ]
+        return {
+            "plan": plan,
+            "state": self.state.value,
+            "reason": self.reason,
+            "hash": self.plan.hash,
+            "steps": steps,
+            "review": self.review,
+            "children": list(self.children),
+            "alternatives": list(self.alternatives),
+        }
+
+    @property
+    def end(self) -> PlanEnd:
+        """Return what became of it."""
+        return PlanEnd(
+            plan_id=self.id,
+            state=self.state,
+            reason=self.reason,
+            steps=self.steps,
+            review=self.review,
+            children=self.children,
+        )
+
+    @property
+    def done(self) -> int:
+        """Return how many steps succeeded."""
+        return sum(step.status is StepStatus.SUCCESS for step in self.steps)

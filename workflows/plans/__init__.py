@@ -1,0 +1,4 @@
+"""Carry plans through their lives: check, propose, carry out, and keep what became of them.
+
+May import: backstay, workflows.
+"""

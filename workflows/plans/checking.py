@@ -1,0 +1,90 @@
+"""Check the steps of a plan against the catalog, before anybody is asked about it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from backstay.errors import ArgumentsInvalid, TaskInvalid, ToolNotFound
+from backstay.provenance.source import MODEL, Parts, Source, Sources, leaves
+from backstay.task.plan import Plan, PlanStep, references_in, resolve, step_named
+from backstay.tools.tool import Tool, ToolCall
+from workflows.run_context import RunContext
+
+
+class Checking:
+    """Turn the steps of one plan into calls."""
+
+    def __init__(self, context: RunContext, plan: Plan, sources: Sequence[Sources | None] | None = None) -> None:
+        """Check a plan of the task, or of a model; then `sources` say where the arguments of each step come from."""
+        self.context = context
+        self.plan = plan
+        self.sources = sources
+        self._tools: list[Tool] = []
+        """The tools of the steps that are checked."""
+
+    async def calls(self) -> list[ToolCall]:
+        """Return a call for each step; raises ToolNotFound, ArgumentsInvalid or TaskInvalid naming the step."""
+        checked: list[ToolCall] = []
+        for index, step in enumerate(self.plan.steps):
+            checked.append(await self._checked(index, step))
+            self._tools.append(checked[-1].tool)
+        return checked
+
+    async def _checked(self, index: int, step: PlanStep) -> ToolCall:
+        """Resolve references to the input, validate what is known, and find the tool's facts."""
+        arguments = resolve(step.arguments, {"input": self.context.state.task.input})
+        written = references_in(step.arguments)
+        for path in (pending := references_in(arguments)):
+            if path not in written:
+                # Who fills in the input may not reach for what other steps returned.
+                raise ArgumentsInvalid(f"plan.steps.{index}: the input holds ${{{path}}}; only the plan may refer")
+            step_named(index, path)
+        checked = await self.context.check_call(
+            step.tool, arguments, resolved=not pending, summary=f"check step {index}: {step.tool}"
+        )
+        if checked.tool is None or checked.error is not None:
+            kind = ToolNotFound if checked.error_type == "ToolNotFound" else ArgumentsInvalid
+            raise kind(f"plan.steps.{index}: {checked.error or step.tool}")
+        tool = checked.tool
+        if step.safety is not None and step.safety.level > tool.safety.level:
+            tool = tool.model_copy(update={"safety": step.safety})
+        if step.undoable and tool.undo is None:
+            raise TaskInvalid(
+                f"plan.steps.{index}.transactional: {step.tool} cannot be undone; declare its compensation"
+            )
+        if step.retries and tool.effectful and not tool.idempotent:
+            raise TaskInvalid(
+                f"plan.steps.{index}.retries: {step.tool} is a write that is not declared idempotent; leave it out"
+            )
+        call = ToolCall(id=f"s{index}", tool=tool, arguments=checked.arguments, reason=step.summary)
+        if (call.effectful and self.context.state.opened.policy.wants_sources) or tool.egress:
+            known = self._sources(arguments) if self.sources is None else self._by_model(self.sources[index], arguments)
+            call = call.model_copy(update={"sources": known})
+        return call
+
+    def _by_model(self, known: Sources | None, arguments: dict[str, Any]) -> Sources:
+        """Return what is known of a model's arguments; where they refer to a result, its tool counts, too."""
+        found = self._sources(arguments)
+        if known is None:
+            return found
+        referring = [pointer for pointer, value in leaves(arguments) if references_in(value)]
+        by = {**known.by, **{pointer: found.by[pointer] for pointer in referring}}
+        reaching = tuple(dict.fromkeys((*known.reaching, *(at for at in referring if at in found.reaching))))
+        return known.model_copy(update={"by": by, "reaching": reaching[:4]})
+
+    @property
+    def _author(self) -> str:
+        return "task" if self.sources is None else MODEL
+
+    def _sources(self, arguments: dict[str, Any]) -> Sources:
+        """Return where the arguments of a step come from: the task, and where they refer to a result, its tool."""
+        by: dict[str, Parts] = {}
+        for pointer, value in leaves(arguments):
+            named = [self._tools[int(path.split(".")[1])] for path in references_in(value)]
+            codes = [Source(kind="tool", tool=tool.name, content=tool.content).code for tool in named]
+            whole = named and isinstance(value, str) and value.startswith("${") and value.endswith("}")
+            parts = [(code,) for code in codes] if whole else [(self._author,), *((code,) for code in codes)]
+            by[pointer] = tuple(dict.fromkeys(parts))
+        reaching = [pointer for pointer, parts in by.items() if parts != ((self._author,),)]
+        if not reaching:
+            return Sources(by={"": ((self._author,),)})
+        return Sources(by=by, reaching=tuple(reaching[:4]))

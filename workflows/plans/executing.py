@@ -1,0 +1,250 @@
+"""Carry out an approved plan: its steps in order, reads that need nothing of each other together."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from temporalio import workflow
+
+from backstay.effects.effect import DOUBTFUL
+from backstay.errors import StepFailed
+from backstay.plans.plan_run import PlanRun, StepReason, StepRun, StepStatus
+from backstay.policies.glob import matches
+from backstay.task.plan import references_in, steps_named
+from backstay.tools.stages import Purpose
+from backstay.tools.tool import ToolCall, ToolResult
+from workflows.consent import Consented
+from workflows.reconcile import Performed
+from workflows.rollback import Rollback
+from workflows.run_context import RunContext
+from workflows.tool_calls import ToolCalls
+from workflows.work import PlanWork
+
+TOGETHER = "parallel-plan-reads"
+"""Since this change reads of a plan that need nothing of each other are made together."""
+UNCERTAIN = frozenset({"OutcomeUnknown", "EffectConflict", DOUBTFUL})
+"""After these a step may have taken effect, so it is never made again."""
+NEVER_AGAIN = UNCERTAIN | {
+    "OutcomeSettled",
+    "Rejected",
+    "Expired",
+    "Denied",
+    "ArgumentsInvalid",
+    "ToolNotFound",
+    "ToolChanged",
+}
+"""After these a step would fail in the same way again, or must not be made at all."""
+LONGEST_PAUSE_S = 30
+MOST_TOGETHER = 20
+"""How many reads are made together."""
+
+
+@dataclass(frozen=True)
+class Hindrance:
+    """Say why a step is not made."""
+
+    reason: StepReason
+    why: str
+    bearable: bool = False
+    """Whether the plan goes on all the same."""
+
+
+class Executing:
+    """Make the calls of one plan."""
+
+    def __init__(self, context: RunContext, tool_calls: ToolCalls, plan_id: str, work: PlanWork) -> None:
+        """Carry out a plan of the run, as far as people let it, through the run's one way to the world."""
+        self.context = context
+        self.tool_calls = tool_calls
+        self.plan_id = plan_id
+        self.work = work
+
+    @property
+    def run(self) -> PlanRun:
+        """Return the plan as it is now; while the run waits, a person may have steps taken back."""
+        return self.context.state.plan_run(self.plan_id)
+
+    def _set(self, index: int, step: StepRun) -> None:
+        self.context.state.keep_plan_run(self.run.with_step(index, step))
+
+    async def carry_out(self) -> None:
+        """Make all steps; raises StepFailed at the first failure that the plan cannot bear."""
+        while wave := self._wave():
+            await self.context.gate()
+            await self.context.turn()
+            if self.run.steps[wave[0]].status is StepStatus.PENDING and not await self._begun(wave):
+                continue
+            await self._made(wave)
+
+    def _wave(self) -> list[int]:
+        """Return the steps that are made next: one, or reads beside each other that need nothing of each other."""
+        run = self.run
+        running = [index for index, step in enumerate(run.steps) if step.status is StepStatus.RUNNING]
+        if running:
+            return running
+        waiting = [i for i, step in enumerate(run.steps) if step.status is StepStatus.PENDING and not step.reason]
+        if not waiting or not self._reads(waiting[0]) or not workflow.patched(TOGETHER):
+            return waiting[:1]
+        wave = waiting[:1]
+        for index in waiting[1:MOST_TOGETHER]:
+            same_time = run.plan.steps[index].timeout_s == run.plan.steps[wave[0]].timeout_s
+            if index != wave[-1] + 1 or not same_time or not self._reads(index) or set(self._needed(index)) & set(wave):
+                break
+            wave.append(index)
+        return wave
+
+    def _reads(self, index: int) -> bool:
+        answer = self.work.answered[index]
+        return isinstance(answer, ToolCall) and not answer.effectful
+
+    def _needed(self, index: int) -> tuple[int, ...]:
+        """Return the steps whose results a step needs."""
+        answer = self.work.answered[index]
+        given = answer.arguments if isinstance(answer, ToolCall) else {}
+        # A text so long that it is stored apart shows its references only in the plan as it was written.
+        return steps_named(index, self._written(index), given)
+
+    def _written(self, index: int) -> dict[str, Any]:
+        task = self.context.state.task
+        plan = task.plan if self.run.of_task and task.plan is not None else self.run.plan
+        return plan.steps[index].arguments
+
+    async def _begun(self, wave: Sequence[int]) -> bool:
+        """Begin steps, unless the first one cannot be made; then the plan says why. Raises StepFailed."""
+        first = wave[0]
+        hindrance = self._hindrance(first)
+        if hindrance is not None:
+            step = self.run.steps[first].model_copy(update={"reason": hindrance.reason, "error": hindrance.why})
+            self._set(first, step)
+            if not hindrance.bearable:
+                self._refuse(first, hindrance.why)
+            return False
+        await self.context.count_plan_steps(len(wave))
+        for index in wave:
+            self._set(index, self.run.steps[index].moved(StepStatus.RUNNING, attempt=1))
+        return True
+
+    def _hindrance(self, index: int) -> "Hindrance | None":
+        """Return why a step is not made, or None."""
+        answer, run = self.work.answered[index], self.run
+        if isinstance(answer, ToolResult):
+            return Hindrance("rejected", f"{answer.error_type}: {answer.error}", bearable=True)
+        for needed in self._needed(index):
+            if needed not in self.context.state.step_results:
+                fault = f"ArgumentsInvalid: it refers to step {needed}, which gave no result"
+                return Hindrance("dependency_failed", fault)
+        step = run.plan.steps[index]
+        if step.group and any(self._failed(other) for other in self._group(step.group)):
+            return Hindrance("dependency_failed", f"another step of {step.group} failed", bearable=True)
+        failed = [other for other in range(index) if self._failed(other)]
+        by_plan = any(not run.plan.steps[other].continue_on_failure for other in failed)
+        allowed = any(matches(glob, step.tool) for glob in run.plan.allowed_side_effects)
+        if by_plan and answer.effectful and not allowed:
+            why = "a step failed before, and allowed_side_effects does not name this tool"
+            return Hindrance("stopped", why, bearable=True)
+        return None
+
+    def _failed(self, index: int) -> bool:
+        step = self.run.steps[index]
+        return step.status is StepStatus.FAILED or step.reason == "dependency_failed"
+
+    def _group(self, group: str) -> list[int]:
+        return [index for index, step in enumerate(self.run.plan.steps) if step.group == group]
+
+    async def _made(self, wave: Sequence[int]) -> None:
+        """Make the calls of steps that are under way, each as often as it may be."""
+        left = list(wave)
+        while left:
+            answers = [await self._asked_again(index) for index in left]
+            for index, performed in zip(left, await self._performed(left, answers), strict=True):
+                self._note(index, performed)
+            left = [index for index in left if self.run.steps[index].status is StepStatus.RUNNING]
+            if left:
+                pause = min(LONGEST_PAUSE_S, 2 ** max(self.run.steps[index].attempt - 2 for index in left))
+                await workflow.sleep(timedelta(seconds=pause), summary=f"before step {left[0]} is made again")
+        for index in wave:
+            step = self.run.steps[index]
+            if step.status is StepStatus.FAILED:
+                await self._undo_group(index)
+                self._refuse(index, step.error or "")
+
+    async def _performed(self, wave: Sequence[int], answers: Sequence[Consented]) -> list[Performed]:
+        seconds = self.run.plan.steps[wave[0]].timeout_s
+        if self.work.toggles is not None and self.work.toggles.limits is not None:
+            seconds = min(seconds, self.work.toggles.limits.timeout_s or seconds)
+        batch = [self._whole(index) for index in wave]
+        return await self.tool_calls.perform(
+            Purpose.PLAN_STEP, batch, deadline_s=seconds, answered=dict(enumerate(answers))
+        )
+
+    def _whole(self, index: int) -> ToolCall:
+        answer = self.work.answered[index]
+        if not isinstance(answer, ToolCall):
+            raise TypeError(f"step {index} may not be made")
+        return answer
+
+    async def _asked_again(self, index: int) -> Consented:
+        """Ask once more about a step when what earlier steps returned says where it goes, and others wrote that."""
+        state, call = self.context.state, self._whole(index)
+        refers = any(path.startswith("steps.") for path in references_in(self._written(index)))
+        if not (refers and call.effectful and state.opened.policy.looks_at_sources):
+            return call
+        checked = await self.context.check_call(
+            call.tool.name,
+            call.arguments,
+            resolved=True,
+            results=state.step_results,
+            by_model=self.run.sources is not None,
+            summary=f"look where step {index} goes: {call.tool.name}",
+        )
+        if checked.error is not None:
+            return call
+        resolved = call.model_copy(update={"sources": checked.sources})
+        before, now = self.tool_calls.consent.ruling(call), self.tool_calls.consent.ruling(resolved)
+        if now.verdict == before.verdict and now.rule == before.rule:
+            return resolved
+        return (await self.tool_calls.consent.obtain([resolved], Purpose.PLAN_STEP))[0]
+
+    def _note(self, index: int, performed: Performed) -> None:
+        """Keep what came of one attempt of a step."""
+        step, result, effect = self.run.steps[index], performed.result, performed.effect
+        more = {"effect": effect} if effect is not None else {}
+        if result.success:
+            if result.ref is not None:
+                self.context.state.step_results[index] = result.ref
+            self._set(index, step.moved(StepStatus.SUCCESS, ref=result.ref, stands=effect is not None, **more))
+        elif step.attempt <= self.run.plan.steps[index].retries and _may_repeat(performed):
+            self._set(index, step.model_copy(update={"attempt": step.attempt + 1}))
+        else:
+            stands = effect is not None and result.error_type in UNCERTAIN
+            error = f"{result.error_type}: {result.error}"
+            self._set(index, step.moved(StepStatus.FAILED, ref=result.ref, error=error, stands=stands, **more))
+
+    async def _undo_group(self, index: int) -> None:
+        """Take back what the other steps of a step's group did."""
+        group = self.run.plan.steps[index].group
+        steps = [self.run.steps[other] for other in self._group(group)] if group else []
+        effects = {s.effect for s in steps if s.status is StepStatus.SUCCESS and s.effect is not None}
+        if effects:
+            await Rollback(self.context).undo_effects(effects)
+
+    def _refuse(self, index: int, why: str) -> None:
+        if not self.run.plan.may_fail(index):
+            raise StepFailed(f"step {index} ({self.run.plan.steps[index].tool}) failed: {why}")
+
+
+def _may_repeat(performed: Performed) -> bool:
+    """Return whether it is sure that making the call again does no harm."""
+    call = performed.call
+    return performed.result.error_type not in NEVER_AGAIN and (not call.effectful or call.tool.idempotent)
+
+
+def begun_before(run: PlanRun, outputs: Sequence[dict[str, object]], results: dict[int, str]) -> PlanRun:
+    """Return a plan that a version without a life of plans has begun, as far as it came."""
+    steps = list(run.steps)
+    for index, output in enumerate(outputs):
+        error = output.get("error")
+        status = StepStatus.SUCCESS if output.get("success") else StepStatus.FAILED
+        steps[index] = StepRun(status=status, attempt=1, ref=results.get(index), error=str(error) if error else None)
+    return run.model_copy(update={"steps": tuple(steps)})

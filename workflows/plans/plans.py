@@ -1,0 +1,337 @@
+"""The lives of the plans of one run: those that its task gives, and those that a model proposes."""
+
+import asyncio
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+
+from temporalio import workflow
+from temporalio.exceptions import ApplicationError
+
+from backstay import errors
+from backstay.approvals.approval import RequestKind, Verdict
+from backstay.plans.plan_run import PlanReason, PlanRun, PlanState, StepStatus
+from backstay.provenance.source import pointer_to
+from backstay.shown import one_line
+from backstay.task.decision import Finish, ProposePlan
+from backstay.task.plan import Plan
+from backstay.task.status import State
+from backstay.tools.stages import Purpose
+from backstay.tools.tool import ToolCall, ToolResult
+from workflows.consent import rejected
+from workflows.plans.checking import Checking
+from workflows.plans.executing import Executing, begun_before
+from workflows.plans.proposing import Agreed, Proposing
+from workflows.rollback import Rollback
+from workflows.run_context import RunContext
+from workflows.tool_calls import ToolCalls
+from workflows.work import Decided, PlanWork
+
+PROPOSALS = "plan-proposals"
+"""Since this change a plan is proposed as a whole, in one request with a part for each set of approvers."""
+ANSWERS = (errors.StepFailed, errors.ArgumentsInvalid, errors.ToolNotFound, errors.TaskInvalid, errors.Denied)
+"""What a model is told of its plan, so that it can decide anew; anything else ends the run."""
+_BEFORE = frozenset({PlanState.DRAFT, PlanState.PROPOSED})
+
+
+class Plans:
+    """Take plans through their lives."""
+
+    def __init__(self, context: RunContext, tool_calls: ToolCalls) -> None:
+        """Work at the run's context, through its one way to the world."""
+        self.context = context
+        self.tool_calls = tool_calls
+        self.proposing = Proposing(context, tool_calls.consent)
+        self.chosen = ""
+        """The plan that people approved, of those that are proposed together."""
+        self.broken = False
+        """Whether nothing needs to be chosen any more."""
+
+    async def run(self, plan: Plan) -> Finish:
+        """Carry out the plan of the task; raises StepFailed at the first failure that it cannot bear."""
+        state = self.context.state
+        if not state.plans:
+            run = PlanRun.of(plan, of_task=True)
+            if (before := state.work.plan) is not None:
+                # A version without a life of plans has begun it.
+                run = begun_before(run, before.outputs, state.step_results)
+                run = run.model_copy(update={"state": PlanState.EXECUTING})
+                state.work.plan = before.model_copy(update={"plan_id": run.id, "proposed": (run.id,)})
+            else:
+                state.work.plan = PlanWork(proposed=(run.id,))
+            state.keep_plan_run(run)
+        done = await self._lived()
+        outputs = {"steps": done.outputs}
+        return Finish(summary=f"{done.done} of {len(done.steps)} steps of the plan done", outputs=outputs)
+
+    async def propose(self, action: ProposePlan) -> tuple[bool, dict[str, Any]]:
+        """Take plans of the model through their lives; return whether one was carried out, and what it is told."""
+        state = self.context.state
+        if state.work.plan is None:
+            fault = self._refusal(action)
+            if fault:
+                return False, {"error": fault, "type": "ArgumentsInvalid"}
+            self._take_up(action)
+        try:
+            done = await self._lived()
+        except ANSWERS as error:
+            done = state.plan_run(self._last())
+            await self._undo_transaction(done)
+            told = self._told(state.plan_run(done.id)) | {"error": str(error), "type": type(error).__name__}
+            return False, told
+        finally:
+            if state.work.plan is not None and (state.plan_run(self._last())).ended:
+                state.work.plan, state.step_results, self.chosen, self.broken = None, {}, "", False
+        return True, self._told(done)
+
+    def mark_step(self, index: int, status: str, note: str) -> dict[str, Any]:
+        """Keep what the model says of a step of the last plan; it changes no state."""
+        plans = self.context.state.plans
+        if not plans or index >= len(plans[-1].steps):
+            return {"error": f"idx: there is no step {index} of a plan", "type": "ArgumentsInvalid"}
+        text = f"step {index} of {plans[-1].id}: {one_line(status, 60)}: {one_line(note, 300)}"
+        self.context.record("plan.noted", text, plan=plans[-1].id, idx=index)
+        return {"noted": True, "engine": plans[-1].steps[index].status.value}
+
+    def _refusal(self, action: ProposePlan) -> str:
+        if action.parent is None:
+            return ""
+        known = [run.id for run in self.context.state.plans]
+        if action.parent not in known:
+            return f"plan_id: there is no plan {one_line(action.parent, 60)!r}; known: {', '.join(known) or 'none'}"
+        return ""
+
+    def _take_up(self, action: ProposePlan) -> None:
+        """Number the plans of the model, and make them the ones under way."""
+        state = self.context.state
+        numbered = [state.take_plan_number() for _ in action.plans]
+        parent = None if action.parent is None else state.plan_run(action.parent)
+        for at, (plan, plan_id) in enumerate(zip(action.plans, numbered, strict=True)):
+            update: dict[str, Any] = {"id": plan_id, "author": plan.author or "model"}
+            if parent is not None:
+                update |= {"parent": parent.id, "version": parent.plan.version + 1}
+            others = tuple(other for other in numbered if other != plan_id)
+            sources = action.sources[at] if action.sources else (None,) * len(plan.steps)
+            state.keep_plan_run(PlanRun.of(plan.model_copy(update=update), alternatives=others, sources=sources))
+        if parent is not None:
+            children = (*parent.children, *numbered)
+            state.keep_plan_run(state.plan_run(parent.id).model_copy(update={"children": children}))
+        state.work.plan = PlanWork(proposed=tuple(numbered))
+
+    @property
+    def _work(self) -> PlanWork:
+        """Return what is known of the plans under way; there are some wherever this is asked."""
+        work = self.context.state.work.plan
+        if work is None:
+            raise RuntimeError("no plan is under way")
+        return work
+
+    def _last(self) -> str:
+        """Return the plan that stands for those under way: the approved one, else the first that was proposed."""
+        work = self._work
+        return work.plan_id or work.proposed[0]
+
+    async def _lived(self) -> PlanRun:
+        """Take the plans under way to the end of the one that people approve."""
+        state = self.context.state
+        if state.work.plan is None or not state.work.plan.plan_id:
+            await self._approved()
+        work = self._work
+        with self._failing(work.plan_id):
+            if state.plan_run(work.plan_id).state is PlanState.APPROVED:
+                self._move(work.plan_id, PlanState.EXECUTING)
+            if state.plan_run(work.plan_id).state is PlanState.EXECUTING:
+                await Executing(self.context, self.tool_calls, work.plan_id, work).carry_out()
+                self._move(work.plan_id, PlanState.REVIEWING)
+        self._move(work.plan_id, PlanState.COMPLETED)
+        return state.plan_run(work.plan_id)
+
+    async def _approved(self) -> None:
+        """Have one of the proposed plans approved; raises what the first of them failed with."""
+        work = self._work
+        with self.context.doing(State.WAITING):
+            if len(work.proposed) == 1:
+                await self._agreed(work.proposed[0])
+            else:
+                agreeing = [asyncio.ensure_future(self._agreed(plan_id)) for plan_id in work.proposed]
+                done = await asyncio.gather(*agreeing, return_exceptions=True)
+                faults = [error for error in done if isinstance(error, BaseException)]
+                ending = next((error for error in faults if not isinstance(error, ANSWERS)), None)
+                if ending is not None or not self.chosen:
+                    raise ending or faults[0]
+        self.context.forget_agreed()
+
+    async def _agreed(self, plan_id: str) -> None:
+        """Check and propose a plan, and each amendment of it, until it is approved or failed."""
+        waiting: str | None = plan_id
+        while waiting is not None:
+            with self._failing(waiting):
+                run = self.context.state.plan_run(waiting)
+                batch = await Checking(self.context, run.plan, run.sources).calls()
+                run = self._with_checked(run, batch)
+                if not workflow.patched(PROPOSALS):
+                    waiting = await self._agreed_before(run, batch)
+                else:
+                    agreed = await self.proposing.agree(run, batch, lambda run=run: self._opened(run), self._settled)
+                    waiting = self._concluded(run, batch, agreed)
+
+    def _settled(self) -> bool:
+        return bool(self.chosen) or self.broken
+
+    def _with_checked(self, run: PlanRun, batch: list[ToolCall]) -> PlanRun:
+        """Keep the plan as it was checked, under the hash that approvals bind to."""
+        steps = tuple(
+            step.model_copy(update={"arguments": call.arguments, "safety": call.tool.safety})
+            for step, call in zip(run.plan.steps, batch, strict=True)
+        )
+        plan = run.plan.model_copy(update={"steps": steps})
+        run = run.model_copy(update={"plan": plan.model_copy(update={"hash": plan.digest})})
+        self.context.state.keep_plan_run(run)
+        return run
+
+    def _opened(self, run: PlanRun) -> None:
+        # A request that the execution before opened goes on.
+        if self.context.state.plan_run(run.id).state is PlanState.DRAFT:
+            self._move(run.id, PlanState.PROPOSED)
+
+    async def _agreed_before(self, run: PlanRun, batch: list[ToolCall]) -> None:
+        """Ask about a plan as versions did that had no proposals: one request for each set of approvers."""
+        answered = await self.tool_calls.consent.obtain(batch, Purpose.PLAN_STEP, kind=RequestKind.PLAN)
+        self._opened(run)
+        self._refuse_left_out(run, answered, Decided(verdict=Verdict.APPROVE))
+        self._approve(run, answered, None)
+
+    def _concluded(self, run: PlanRun, batch: list[ToolCall], agreed: Agreed) -> str | None:
+        """Act on what people said; return the amended plan that is to be proposed next, if any."""
+        decided = agreed.decided
+        if self._settled():
+            self._move(run.id, PlanState.FAILED, "not_chosen")
+            return None
+        if decided is None:
+            self._approve(run, agreed.answered, None)
+            return None
+        if decided.verdict is Verdict.MODIFY:
+            return self._amended(run, batch, decided)
+        if decided.stop:
+            raise rejected(decided)
+        self._refuse_left_out(run, agreed.answered, decided)
+        self._approve(run, agreed.answered, decided)
+        return None
+
+    def _refuse_left_out(self, run: PlanRun, answered: dict[int, ToolCall | ToolResult], decided: Decided) -> None:
+        """Raise StepFailed when the plan cannot do without a step that may not be made."""
+        for index, answer in sorted(answered.items()):
+            if isinstance(answer, ToolCall):
+                continue
+            whole = decided.verdict is not Verdict.APPROVE
+            if whole or not (_lenient(decided) or run.plan.may_fail(index)):
+                tool, kind = run.plan.steps[index].tool, "expired" if decided.verdict is None else "rejected"
+                self._move(run.id, PlanState.FAILED, kind)
+                raise errors.StepFailed(f"step {index} ({tool}) failed: {answer.error_type}: {answer.error}")
+
+    def _approve(self, run: PlanRun, answered: dict[int, ToolCall | ToolResult], decided: Decided | None) -> None:
+        state, self.chosen = self.context.state, run.id
+        work = self._work
+        update: dict[str, Any] = {"plan_id": run.id, "answered": answered}
+        if decided is not None:
+            update |= {"lenient": _lenient(decided), "toggles": decided.toggles}
+        state.work.plan = work.model_copy(update={name: value for name, value in update.items() if value})
+        state.step_results, state.work.planned = {}, True
+        self._move(run.id, PlanState.APPROVED)
+
+    def _amended(self, run: PlanRun, batch: list[ToolCall], decided: Decided) -> str:
+        """Return the id of the plan that a person's changes make, which is proposed in place of this one."""
+        state = self.context.state
+        child_id, steps, sources = state.take_plan_number(), list(run.plan.steps), list(run.sources or ())
+        for index, verdict in decided.calls.items():
+            if verdict.arguments is None:
+                continue
+            steps[index] = steps[index].model_copy(update={"arguments": verdict.arguments})
+            known = sources[index] if sources else None
+            if known is not None:
+                before = batch[index].arguments
+                named = [pointer_to("", key) for key, given in verdict.arguments.items() if before.get(key) != given]
+                sources[index] = known.decided_by_person(named)
+        update = {"id": child_id, "parent": run.id, "version": run.plan.version + 1, "steps": tuple(steps), "hash": ""}
+        child = PlanRun.of(run.plan.model_copy(update=update), alternatives=run.alternatives, of_task=run.of_task)
+        if run.sources is not None:
+            child = child.model_copy(update={"sources": tuple(sources)})
+        state.keep_plan_run(run := state.plan_run(run.id).model_copy(update={"children": (*run.children, child_id)}))
+        self._move(run.id, PlanState.FAILED, "superseded")
+        state.keep_plan_run(child)
+        work = self._work
+        proposed = tuple(child_id if plan_id == run.id else plan_id for plan_id in work.proposed)
+        state.work.plan = work.model_copy(update={"proposed": proposed})
+        return child_id
+
+    async def _undo_transaction(self, run: PlanRun) -> None:
+        """Take back what the transactional steps of a failed plan did."""
+        steps = zip(run.plan.steps, run.steps, strict=True)
+        effects = {step.effect for planned, step in steps if planned.undoable and step.status is StepStatus.SUCCESS}
+        found = {effect for effect in effects if effect is not None}
+        if run.reason == "step_failed" and found:
+            await Rollback(self.context).undo_effects(found)
+
+    def _move(self, plan_id: str, state: PlanState, reason: PlanReason = "") -> None:
+        """Let a plan go on to another state, and say so."""
+        run = self.context.state.plan_run(plan_id).moved(state, reason)
+        if state is PlanState.FAILED:
+            run = run.stopped("rejected" if reason == "rejected" else "stopped")
+        self.context.state.keep_plan_run(run)
+        self.context.record_plan(run)
+
+    @contextmanager
+    def _failing(self, plan_id: str) -> Generator[None]:
+        """Let a plan fail with what ends it."""
+        try:
+            yield
+        except asyncio.CancelledError:
+            # The worker may evict the run, which then goes on elsewhere.
+            if workflow.cancellation_reason() is not None:
+                self._fail(plan_id, "cancelled", "the run was cancelled")
+            raise
+        except (errors.BackstayError, ApplicationError) as error:
+            self.broken = self.broken or not isinstance(error, ANSWERS)
+            self._fail(plan_id, self._reason(plan_id, error), f"{type(error).__name__}: {error}")
+            raise
+
+    def _reason(self, plan_id: str, error: Exception) -> PlanReason:
+        state = self.context.state.plan_run(plan_id).state
+        if state not in _BEFORE:
+            return "step_failed"
+        match error:
+            case errors.Rejected() | errors.Denied() | errors.StepFailed():
+                return "rejected"
+            case errors.Expired():
+                return "expired"
+            case errors.ArgumentsInvalid() | errors.ToolNotFound() | errors.TaskInvalid():
+                return "invalid"
+            case _:
+                return "cancelled"
+
+    def _fail(self, plan_id: str, reason: PlanReason, why: str) -> None:
+        state = self.context.state
+        run = state.plan_run(plan_id)
+        if run.ended:
+            return
+        for index, step in enumerate(run.steps):
+            if step.status is StepStatus.RUNNING:
+                slot = next((slot for slot in state.undo.slots if slot.step == state.usage.step), None)
+                more = {} if slot is None else {"effect": slot.effect, "stands": True}
+                run = run.with_step(index, step.moved(StepStatus.FAILED, error=one_line(why, 500), **more))
+        state.keep_plan_run(run)
+        self._move(plan_id, PlanState.FAILED, reason)
+
+    def _told(self, run: PlanRun) -> dict[str, Any]:
+        """Return what the model is told of a plan."""
+        steps = [
+            {name: value for name, value in output.items() if value is not None and name != "success"}
+            | ({"reason": step.reason} if step.reason else {})
+            for output, step in zip(run.outputs, run.steps, strict=True)
+        ]
+        return {"plan_id": run.id, "state": run.state.value, "reason": run.reason, "steps": steps}
+
+
+def _lenient(decided: Decided) -> bool:
+    """Return whether the plan goes on without the steps that people left out."""
+    return decided.per_step or (decided.toggles is not None and decided.toggles.external_processes is False)

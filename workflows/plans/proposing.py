@@ -1,0 +1,247 @@
+"""Propose a plan: rule on its steps, show it to the people whom the rules name, and wait for their word."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+from backstay import calls, errors
+from backstay.approvals import deciding
+from backstay.approvals.approval import ApprovalRequest, CallVerdict, RequestKind, Verdict
+from backstay.approvals.proposal import PROCESSES, PlanLimits, PlanToggles, Proposal, ProposalPart, ProposedStep
+from backstay.errors import DecisionRefused
+from backstay.plans.plan_run import PlanRun
+from backstay.policies.ruling import Ruling, stricter
+from backstay.shown import one_line
+from backstay.task.plan import PlanStep, references_in, steps_named
+from backstay.tools.stages import Purpose
+from backstay.tools.tool import ToolCall, ToolResult
+from workflows.consent import DECISIONS, SHOWN_CHARACTERS, Answered, Consent, Ruled, changed, refused, shown_call
+from workflows.run_context import RunContext
+from workflows.work import Decided
+
+SIDE_EFFECTS = 40
+"""How many of the estimated side effects are named."""
+
+
+@dataclass(frozen=True)
+class Agreed:
+    """Hold what people said of a plan."""
+
+    decided: Decided | None
+    """None when no rule asked."""
+    answered: Answered
+
+
+class Proposing:
+    """Ask about plans as a whole, each in one request."""
+
+    def __init__(self, context: RunContext, consent: Consent) -> None:
+        """Use the run's rulings."""
+        self.context = context
+        self.consent = consent
+
+    async def agree(
+        self, run: PlanRun, batch: Sequence[ToolCall], opened: Callable[[], None], unless: Callable[[], bool]
+    ) -> Agreed:
+        """Return what may be done of a plan; `opened` is called when it is proposed.
+
+        The request is withdrawn when `unless` becomes true. Raises Denied naming the step, Expired and Rejected as
+        single calls do, and BudgetExceeded.
+        """
+        ruled = [Ruled(index, call, self.consent.ruling(call, Purpose.PLAN_STEP)) for index, call in enumerate(batch)]
+        answered = self._allowed(run, ruled)
+        await self.consent.afford([call for call in answered.values() if isinstance(call, ToolCall)])
+        asks = [item for item in ruled if item.ruling.verdict == "ask"]
+        proposal = await self._proposal(run, ruled, asks)
+        opened()
+        if not asks:
+            return Agreed(None, answered)
+        decided = await self._decided(proposal, run, asks, unless)
+        if decided.verdict is None and decided.on_expiry == "fail":
+            raise errors.Expired(f"nobody decided about plan {run.id} in time")
+        return Agreed(decided, answered | self._said(asks, run.plan.steps, decided))
+
+    def _allowed(self, run: PlanRun, ruled: Sequence[Ruled]) -> Answered:
+        """Return the calls with those that the policy denies; raises Denied where the plan cannot do without one."""
+        answered: Answered = {}
+        for item in ruled:
+            answered[item.index] = item.call
+            if item.ruling.verdict == "deny":
+                denied = errors.Denied(f"denied by the policy: {item.ruling.rule}")
+                answered[item.index] = refused(denied)
+                if not run.plan.may_fail(item.index):
+                    raise errors.StepFailed(f"step {item.index} ({item.call.tool.name}) failed: Denied: {denied}")
+        return answered
+
+    async def _proposal(self, run: PlanRun, ruled: Sequence[Ruled], asks: Sequence[Ruled]) -> Proposal:
+        """Return what people are shown of a plan, after it was stored for later."""
+        diffs = await self.consent.diffs(ruled)
+        parts = _parts(asks)
+        part_of = {index: part.part for part in parts for index in part.steps}
+        most = max(200, min(2000, SHOWN_CHARACTERS // len(ruled)))
+        steps = [
+            _proposed(item.call, item.index, run.plan.steps[item.index], diffs.get(item.index), most)
+            for item in ruled
+            if item.ruling.verdict != "deny"
+        ]
+        steps = [step.model_copy(update=_asked(part_of.get(step.idx))) for step in steps]
+        proposal = Proposal(
+            plan_id=run.id,
+            version=run.plan.version,
+            hash=run.plan.hash,
+            title=one_line(run.plan.title, 200),
+            summary=one_line(run.plan.summary, 1000),
+            steps=tuple(steps),
+            estimated_side_effects=_side_effects(steps),
+            parts=parts,
+            toggles=_toggles(run.plan.steps, steps),
+            alternatives=run.alternatives,
+        )
+        ask = calls.KeepPlan(plan=run.plan, proposal=proposal)
+        await self.context.activities.execute(calls.keep_plan, ask, summary=f"keep plan {one_line(run.id, 60)}")
+        return proposal
+
+    async def _decided(
+        self, proposal: Proposal, run: PlanRun, asks: list[Ruled], unless: Callable[[], bool]
+    ) -> Decided:
+        most = max(200, min(2000, SHOWN_CHARACTERS // len(asks)))
+        diffs = {step.idx: step.diff_preview for step in proposal.steps}
+        shown = tuple(shown_call(item.call, item.index, most, diffs.get(item.index)) for item in asks)
+        names = list(dict.fromkeys(item.call.tool.name for item in asks))
+        listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+        people = tuple(sorted({person for part in proposal.parts for person in part.approvers}))
+        asks = [self.consent.with_default(item, Purpose.PLAN_STEP) for item in asks]
+        request = ApprovalRequest(
+            kind=RequestKind.PLAN,
+            question=f"May the run make the plan's calls of {one_line(listed, 300)}?",
+            calls=shown,
+            options=DECISIONS,
+            reason=one_line(run.plan.summary or run.plan.title, 500),
+            args_digest=run.plan.hash,
+            proposal=proposal,
+            may_remember=self.consent.may_remember(asks),
+        )
+        by_index = {item.index: item for item in asks}
+
+        async def check_changes(named: dict[int, CallVerdict]) -> dict[int, CallVerdict]:
+            return {
+                index: verdict if verdict.arguments is None else await self._changed(by_index[index], verdict, shown)
+                for index, verdict in named.items()
+            }
+
+        key = f"plan {run.id} {run.plan.hash}"
+        return self.context.agreed_before.pop(key, None) or await self.context.approvals.ask(
+            request,
+            _people_of(asks, proposal, people),
+            check_changes,
+            unless,
+            key=key,
+            lines=lambda approval: self.consent.lines(asks, approval),
+            calls={item.index: item.call for item in asks},
+        )
+
+    async def _changed(self, item: Ruled, verdict: CallVerdict, shown: tuple[Any, ...]) -> CallVerdict:
+        """Return a change as the amended plan will hold it; raises DecisionRefused for one that cannot be made."""
+        seen = next(call for call in shown if call.index == item.index).arguments
+        merged = {**item.call.arguments, **deciding.changes(seen, verdict.arguments or {})}
+        name, where = item.call.tool.name, f"calls.{item.index}.arguments"
+        try:
+            steps_named(item.index, merged)
+        except errors.ArgumentsInvalid as error:
+            raise DecisionRefused(f"{where}: {error}") from None
+        resolved = not references_in(merged)
+        checked = await self.context.check_call(
+            name, merged, resolved=resolved, summary=f"check changes to {name}", in_handler=True
+        )
+        if checked.error is not None:
+            raise DecisionRefused(f"{where}: {checked.error}")
+        anew = self.consent.ruling(changed(item.call, checked.arguments), Purpose.PLAN_STEP)
+        if anew.verdict == "deny":
+            raise DecisionRefused(f"{where}: the changed call is denied by {anew.rule}")
+        return CallVerdict(verdict="modify", arguments=checked.arguments)
+
+    def _said(self, asks: Sequence[Ruled], steps: Sequence[PlanStep], decided: Decided) -> Answered:
+        """Return why steps may not be made that people left out, or whose processes they did not allow."""
+        left_out: Answered = {}
+        no_processes = decided.toggles is not None and decided.toggles.external_processes is False
+        said = f": {one_line(decided.comment, 500)}" if decided.comment else ""
+        for item in asks:
+            named = decided.calls.get(item.index)
+            if decided.verdict is None:
+                left_out[item.index] = refused(errors.Expired(f"nobody decided about {item.call.tool.name} in time"))
+            elif decided.verdict is Verdict.REJECT or (named is not None and named.verdict == "reject"):
+                left_out[item.index] = refused(errors.Rejected(f"rejected by {decided.by}{said}"))
+        for index, step in enumerate(steps):
+            if no_processes and step.tool.partition(".")[0] in PROCESSES:
+                left_out[index] = refused(errors.Rejected(f"{decided.by} lets the plan start no processes"))
+        return left_out
+
+
+def _people_of(asks: Sequence[Ruled], proposal: Proposal, people: tuple[str, ...]) -> Ruling:
+    """Return what the request says of who decides and until when; what counts are the parts."""
+    together = reduce(stricter, (item.ruling.model_copy(update={"approvers": ()}) for item in asks))
+    if len(proposal.parts) == 1:
+        return together.model_copy(update={"approvers": people})
+    return together.model_copy(update={"approvers": people, "quorum": 1, "no_self_approval": False})
+
+
+def _parts(asks: Sequence[Ruled]) -> tuple[ProposalPart, ...]:
+    """Return the parts of a plan: the steps that the same people decide, in order of their first step."""
+    groups: dict[tuple[Any, ...], list[Ruled]] = {}
+    for item in asks:
+        groups.setdefault(deciding.constraint(item.ruling), []).append(item)
+    return tuple(
+        ProposalPart(
+            part=number,
+            steps=tuple(item.index for item in group),
+            approvers=group[0].ruling.approvers,
+            quorum=group[0].ruling.quorum,
+            no_self_approval=group[0].ruling.no_self_approval,
+            rule="; ".join(dict.fromkeys(item.ruling.rule for item in group))[:500],
+        )
+        for number, group in enumerate(groups.values())
+    )
+
+
+def _proposed(call: ToolCall, index: int, step: PlanStep, diff: str | None, most: int) -> ProposedStep:
+    shown = shown_call(call, index, most, diff)
+    return ProposedStep(
+        idx=index,
+        action=shown.tool,
+        arguments=shown.arguments,
+        safety=shown.safety,
+        summary=one_line(step.summary, 300),
+        diff_preview=diff,
+        undoable=shown.undoable,
+        undo_how=shown.undo_how,
+        depends_on=steps_named(index, step.arguments, call.arguments),
+    )
+
+
+def _asked(part: int | None) -> dict[str, Any]:
+    return {} if part is None else {"needs_approval": True, "part": part}
+
+
+def _side_effects(steps: Sequence[ProposedStep]) -> tuple[str, ...]:
+    """Return what carrying out the plan changes, in the order of its steps."""
+    found: list[str] = []
+    for step in steps:
+        if step.safety.level == 0:
+            continue
+        files = [line[4:].removeprefix("b/") for line in (step.diff_preview or "").split("\n") if line[:4] == "+++ "]
+        found += [f"{name} modified" for name in files] or [step.action]
+    named = list(dict.fromkeys(one_line(effect, 200) for effect in found))
+    more = len(named) - SIDE_EFFECTS
+    return tuple(named if more <= 0 else [*named[:SIDE_EFFECTS], f"and {more} more"])
+
+
+def _toggles(planned: Sequence[PlanStep], steps: Sequence[ProposedStep]) -> PlanToggles:
+    processes = any(step.action.partition(".")[0] in PROCESSES for step in steps)
+    longest = max(step.timeout_s for step in planned)
+    return PlanToggles(external_processes=processes or None, limits=PlanLimits(timeout_s=longest))
+
+
+def answered_failure(answer: ToolCall | ToolResult) -> str:
+    """Return why a step may not be made; empty when it may."""
+    return "" if isinstance(answer, ToolCall) else f"{answer.error_type}: {answer.error}"
