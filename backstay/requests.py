@@ -70,6 +70,8 @@ class AskModel(OfRun):
     """What is left, in one line for the model."""
     programs: bool = False
     """Whether programs can run, so that the model may write one."""
+    planning: bool = False
+    """Whether the model may only plan: nothing is done before people approve a plan."""
     sources: bool = False
     """Whether the run's policy, or the people it asks, need to know where the arguments of writes came from."""
     output_schema: str = ""

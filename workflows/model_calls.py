@@ -140,6 +140,8 @@ class ModelCalls:
             more["draft"] = state.take_draft_number()
             if state.opened.sandbox_queue:
                 more["programs"] = True
+            if state.planning:
+                more["planning"] = True
             if state.opened.output_schema:
                 more["output_schema"] = state.opened.output_schema
             if state.opened.policy.wants_sources:

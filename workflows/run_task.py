@@ -10,7 +10,7 @@ from backstay import calls
 from backstay.approvals.approval import RequestKind, Verdict
 from backstay.budgets.budget import MICRO, Ledger
 from backstay.canonical import canonical
-from backstay.errors import BackstayError, OutputInvalid, TaskInvalid
+from backstay.errors import BackstayError, Denied, OutputInvalid, TaskInvalid
 from backstay.shown import one_line
 from backstay.task.context import ContextItem
 from backstay.task.decision import (
@@ -30,7 +30,7 @@ from backstay.task.task import Task, too_long
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolResult
 from workflows.carrying import Carried, Carrying, carried_by, take_over
-from workflows.consent import rejected
+from workflows.consent import refused, rejected
 from workflows.ending import Ended, Ending, ended_before, ended_by, ended_with
 from workflows.handlers import as_application_error
 from workflows.messages import UNREAD, Messages
@@ -52,6 +52,8 @@ PATIENCE_S = 25.0
 """How long one search waits for servers that are starting; the next one waits on."""
 MOST_REPAIRS = 3
 """How many times the model is asked again for a value that fits the output schema."""
+READ_WHILE_PLANNING = frozenset({"fs", "shell"})
+"""The providers whose reads a model may make before people approve a plan."""
 FINALIZE_SHARE = 4
 """At most a quarter of the ceiling is kept back for the closing summary."""
 
@@ -198,6 +200,11 @@ class RunTask(Messages):
                 return await self._read(action)
             case AskPerson():
                 return await self._ask_person(action)
+            case CallTools() if self.context.state.planning and not _only_reads_files(action):
+                # The functions that the model is shown while it plans make no such calls.
+                fault = Denied("nothing is done before a plan is approved; propose one")
+                self._answer([(call.id, refused(fault)) for call in action.calls])
+                return False
             case CallTools():
                 performed = await self.tool_calls.perform(Purpose.CALL, action.calls)
                 self._answer([(made.call.id, made.result) for made in performed])
@@ -290,6 +297,10 @@ class RunTask(Messages):
             self.context.tell(note)
         else:
             self.context.state.append.append(ContextItem(kind="answer", call_id=finish.call_id, text=note))
+
+
+def _only_reads_files(action: CallTools) -> bool:
+    return all(call.tool.provider in READ_WHILE_PLANNING and not call.effectful for call in action.calls)
 
 
 async def open_context(context: RunContext) -> None:

@@ -113,6 +113,11 @@ class RunState(BaseModel):
     """What kept the last program from running; empty when it ran."""
 
     @property
+    def planning(self) -> bool:
+        """Return whether the model may only plan, until people approve a plan."""
+        return self.task.mode == "plan_first" and not self.work.planned
+
+    @property
     def programs_unavailable(self) -> str:
         """Return why programs cannot run; empty when they can, or when the run makes none."""
         if self.programs_fault or not self.opened.store or self.task.plan is not None or self.opened.sandbox_queue:

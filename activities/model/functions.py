@@ -3,6 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
+from activities.model.planning import FUNCTIONS as PLANNING
+from activities.model.planning import NAMES as PLANNING_NAMES
+from activities.model.planning import may_read
 from toolbox.catalog.catalog import Catalog
 
 
@@ -53,21 +56,31 @@ BUILT_IN: tuple[dict[str, Any], ...] = (
         _object(["summary"], summary=_TEXT, outputs={"type": "object"}, success={"type": "boolean"}),
     ),
 )
-NAMES = frozenset(function["function"]["name"] for function in BUILT_IN)
+NAMES = frozenset(function["function"]["name"] for function in BUILT_IN) | PLANNING_NAMES
 
 
 def functions_for(
-    catalog: Catalog, visible: Sequence[str], *, programs: bool = False, finish: dict[str, Any] | None = None
+    catalog: Catalog,
+    visible: Sequence[str],
+    *,
+    programs: bool = False,
+    planning: bool = False,
+    finish: dict[str, Any] | None = None,
 ) -> list[dict[str, Any]]:
     """Return the built-in functions and those of the visible tools, in a stable order.
 
-    `finish`: what is offered instead of the function of that name.
+    `finish`: what is offered instead of the function of that name. While a model only plans, the tools are those that
+    read its workspace.
     """
+    programs = programs and not planning
     built_in = [function for function in BUILT_IN if programs or function["function"]["name"] != "run_program"]
     if finish is not None:
         built_in = [finish if function["function"]["name"] == FINISH else function for function in built_in]
     tools = [catalog.definitions[name] for name in visible if name in catalog.definitions]
+    if planning:
+        tools = [definition for definition in catalog.definitions.values() if may_read(definition)]
     return [
         *built_in,
+        *PLANNING,
         *(_function(tool.function, tool.description[:1024], tool.parameters or _object()) for tool in tools),
     ]

@@ -179,7 +179,17 @@ class Model(Activities):
         store = partial(self._store_program, ask, transcript, catalog) if ask.programs else None
         trace = partial(self._sources, ask, transcript)
         cut = sent.completion.finish_reason == "length"
-        parser = CompletionParser(Arguments(self.records), catalog, ask.run, store, trace, loaded.wanted, cut)
+        parser = CompletionParser(
+            Arguments(self.records),
+            catalog,
+            ask.run,
+            store,
+            trace,
+            loaded.wanted,
+            planning=ask.planning,
+            most_steps=self.settings.max_steps_per_plan,
+            cut=cut,
+        )
         await parser.parse(message, started=transcript.started)
         if not message.get("tool_calls") and parser.finish is None and content:
             form = "text"

@@ -7,6 +7,7 @@ from typing import Any
 
 from activities.model.functions import FINISH, NAMES
 from activities.model.output import NamedTwice, WantedOutput, strict_json, value_in
+from activities.model.planning import PlanParser, marked, may_read
 from activities.model.transcript import Item
 from activities.offloading import CALLS_BYTES, offload, refuse_deep
 from activities.payloads import apart
@@ -17,7 +18,16 @@ from backstay.errors import ArgumentsInvalid
 from backstay.provenance.source import Sources
 from backstay.shown import one_line
 from backstay.strict_json import clean_text
-from backstay.task.decision import Action, AskPerson, CallTools, Finish, ReadResult, RunProgram, SearchTools
+from backstay.task.decision import (
+    Action,
+    AskPerson,
+    CallTools,
+    Finish,
+    ProposePlan,
+    ReadResult,
+    RunProgram,
+    SearchTools,
+)
 from backstay.tools.tool import Tool, ToolCall
 from toolbox.catalog.catalog import Catalog
 
@@ -40,13 +50,17 @@ class CompletionParser:
     """Returns where the arguments of a call came from, where somebody needs to know."""
     wanted: WantedOutput | None = None
     """The value that the task wants; None when it wants none."""
+    planning: bool = False
+    """Whether the model may only plan."""
+    most_steps: int = 20
+    """How many steps a plan may have."""
     cut: bool = False
     """Whether the endpoint says that it stopped the answer at its limit."""
     items: list[Item] = field(default_factory=list)
     """What is added to the transcript: the message itself and the refusals."""
     looks: list[Action] = field(default_factory=list)
     calls: list[ToolCall] = field(default_factory=list)
-    question: RunProgram | AskPerson | None = None
+    question: RunProgram | ProposePlan | AskPerson | None = None
     finish: Finish | None = None
     output_fault: str = ""
     """Why an answer was not taken that should have held the value which the task wants."""
@@ -192,6 +206,8 @@ class CompletionParser:
         definition = self.catalog.by_function.get(name) or self.catalog.definitions.get(name)
         if definition is None or definition.hidden:
             raise ArgumentsInvalid(f"there is no function {name!r}; search_tools finds what there is")
+        if self.planning and not may_read(definition):
+            raise ArgumentsInvalid(f"{name}: nothing is done before a plan is approved; put the call into propose_plan")
         shown = await self.arguments.show(self.run, definition.provider, arguments)
         folded = await self.arguments.fold_shown(self.run, shown)
         fault = await definition.check(arguments)
@@ -238,8 +254,15 @@ class CompletionParser:
                 offset, limit = _number(arguments.get("offset"), 0), _number(arguments.get("limit"), 20)
                 ref, path = _required(arguments, "ref")[:100], str(arguments.get("path") or "")[:500]
                 self.looks.append(ReadResult(call_id=call_id, ref=ref, path=path, offset=offset, limit=limit))
+            case "mark_step":
+                self.looks.append(marked(call_id, arguments))
+            case "run_program" if self.planning:
+                raise ArgumentsInvalid("run_program: nothing is done before a plan is approved; propose one")
             case "run_program" if self.question is None:
                 self.question = await self._program(call_id, arguments)
+            case "propose_plan" | "create_plan" | "update_plan" if self.question is None:
+                plans = PlanParser(self.arguments, self.catalog, self.run, self.most_steps, self.trace)
+                self.question = await plans.proposed(call_id, name, arguments)
             case "ask_person" if self.question is None:
                 self.question = AskPerson(call_id=call_id, question=_required(arguments, "question")[:4000])
             case "finish" if self.finish is None:
@@ -247,7 +270,7 @@ class CompletionParser:
             case "finish":
                 raise ArgumentsInvalid("finish: called twice in one answer; call it once")
             case _:
-                raise ArgumentsInvalid(f"{name}: only one at a time, of run_program and ask_person together")
+                raise ArgumentsInvalid(f"{name}: only one at a time, of run_program, propose_plan and ask_person")
 
     async def _program(self, call_id: str, arguments: dict[str, Any]) -> RunProgram:
         if self.store_program is None:

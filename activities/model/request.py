@@ -90,7 +90,8 @@ def request_for(
     if ask.budget:
         # Last, so that the prefix stays the same from step to step and can be cached.
         messages.append({"role": "user", "content": f"Left: {ask.budget}."})
-    functions = functions_for(catalog, transcript.visible(), programs=ask.programs, finish=finish)
+    offers: Any = {"programs": ask.programs, "planning": ask.planning, "finish": finish}
+    functions = functions_for(catalog, transcript.visible(), **offers)
     answer = _json_answer(messages, functions, role) if as_json else {"messages": messages, "tools": functions}
     return request | answer, dropped
 

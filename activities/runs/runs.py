@@ -227,7 +227,7 @@ class Runs(Activities):
         if view["input"]:
             text = f"{text}\n\nInput: {canonical(view['input'])}"
         items = [
-            {"kind": "system", "text": prompt("planner", extra_context=extra)},
+            {"kind": "system", "text": prompt("planner", extra_context=extra, planning=task.mode == "plan_first")},
             {"kind": "task", "text": text},
         ]
         # Texts stay apart from keys and from each other, which their JSON would not show.

@@ -135,10 +135,10 @@ def _refused_for_plan(
     """Return why somebody may decide no part of a plan, or not what they say of it."""
     mine = parts_to_decide(request, approval, starters)
     if not mine:
-        left = [part for part in proposal.parts if not part.complete]
-        refused = [refused_person(_needed(p.authority, approval), approval.by, approval.proof, starters) for p in left]
-        already = DecisionRefused(f"by: {approval.by} has already decided; another approver must")
-        return already if None in refused else next(filter(None, refused), already)
+        if any(vote.get("by") == approval.by for part in proposal.parts for vote in part.decided):
+            return DecisionRefused(f"by: {approval.by} has already decided; another approver must")
+        left = next(part for part in proposal.parts if not part.complete)
+        return refused_person(_needed(left.authority, approval), approval.by, approval.proof, starters)
     if approval.stop:
         # It ends the run and undoes what the run did.
         stops = refused_person(run.for_stopping(), approval.by, approval.proof, starters)

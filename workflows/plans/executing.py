@@ -137,7 +137,7 @@ class Executing:
         step = run.plan.steps[index]
         if step.group and any(self._failed(other) for other in self._group(step.group)):
             return Hindrance("dependency_failed", f"another step of {step.group} failed", bearable=True)
-        failed = [other for other in range(index) if self._failed(other)]
+        failed = [other for other in range(index) if run.steps[other].status is StepStatus.FAILED]
         by_plan = any(not run.plan.steps[other].continue_on_failure for other in failed)
         allowed = any(matches(glob, step.tool) for glob in run.plan.allowed_side_effects)
         if by_plan and answer.effectful and not allowed:

@@ -1,0 +1,167 @@
+"""The functions with which a model plans, and the plans that it proposes with them."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from activities.tools.arguments import Arguments
+from backstay.errors import ArgumentsInvalid, TaskInvalid
+from backstay.provenance.source import Sources
+from backstay.shown import one_line
+from backstay.task.decision import MOST_ALTERNATIVES, MarkStep, ProposePlan
+from backstay.task.plan import Plan, PlanStep, references_in
+from backstay.tools.tool import Tool
+from toolbox.catalog.catalog import Catalog
+from toolbox.catalog.definition import Definition
+from toolbox.configuration.load import BUILTIN
+
+PROPOSE, UPDATE, MARK = "propose_plan", "update_plan", "mark_step"
+ALIASES = {"create_plan": PROPOSE}
+"""Other names under which a model may call these functions."""
+_TEXT = {"type": "string"}
+_STEP = {
+    "type": "object",
+    "properties": {
+        "tool": _TEXT,
+        "arguments": {"type": "object"},
+        "summary": _TEXT,
+        "continue_on_failure": {"type": "boolean"},
+        "transactional": {"type": ["boolean", "string"]},
+        "retries": {"type": "integer", "minimum": 0, "maximum": 10},
+        "timeout_s": {"type": "number", "exclusiveMinimum": 0, "maximum": 600},
+    },
+    "required": ["tool", "arguments"],
+    "additionalProperties": False,
+}
+_PLAN = {
+    "type": "object",
+    "properties": {
+        "title": _TEXT,
+        "summary": _TEXT,
+        "steps": {"type": "array", "items": _STEP, "minItems": 1},
+        "continue_on_failure": {"type": "boolean"},
+        "allowed_side_effects": {"type": "array", "items": _TEXT},
+    },
+    "required": ["title", "steps"],
+    "additionalProperties": False,
+}
+
+
+_FIELDS = frozenset({"title", "summary", "steps", "continue_on_failure", "allowed_side_effects"})
+
+
+def _function(name: str, description: str, required: list[str], **properties: Any) -> dict[str, Any]:
+    parameters = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+    return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
+
+
+FUNCTIONS: tuple[dict[str, Any], ...] = (
+    _function(
+        PROPOSE,
+        "Propose a plan: people approve it as a whole, then its steps run in order and you get what they came to. "
+        "`tool` is `provider.tool`. Arguments may refer to `${input.x}` of the task and to earlier steps, from 0: "
+        "`${steps.0.result.id}`. A step that fails ends the plan unless `continue_on_failure`; steps with one name in "
+        "`transactional` are undone together. Give `alternatives` where people should choose.",
+        ["plan"],
+        plan=_PLAN,
+        alternatives={"type": "array", "items": {"type": "object"}, "maxItems": MOST_ALTERNATIVES - 1},
+    ),
+    _function(
+        UPDATE,
+        "Propose a new version of a plan, whole, to amend or correct it.",
+        ["plan_id", "plan"],
+        plan_id=_TEXT,
+        plan={"type": "object"},
+    ),
+    _function(
+        MARK,
+        "Note how a step of the last plan went; it changes nothing.",
+        ["idx", "status"],
+        idx={"type": "integer", "minimum": 0},
+        status=_TEXT,
+        note=_TEXT,
+    ),
+)
+NAMES = frozenset({*(function["function"]["name"] for function in FUNCTIONS), *ALIASES})
+Trace = Callable[[Tool, dict[str, Any]], Awaitable[Sources | None]]
+
+
+def may_read(definition: Definition) -> bool:
+    """Return whether a tool may be called while the model only plans: it reads the files of the workspace."""
+    return definition.provider in BUILTIN and not definition.tool.effectful
+
+
+class PlanParser:
+    """Take the plans of a model's answer, and replace their secrets and big leaves."""
+
+    def __init__(self, arguments: Arguments, catalog: Catalog, run: str, most_steps: int, trace: Trace | None) -> None:
+        """Check against the catalog; `trace` returns where arguments come from, where somebody needs to know."""
+        self.arguments = arguments
+        self.catalog = catalog
+        self.run = run
+        self.most_steps = most_steps
+        self.trace = trace
+
+    async def proposed(self, call_id: str, name: str, given: dict[str, Any]) -> ProposePlan:
+        """Return what the model proposes; raises ArgumentsInvalid naming the field."""
+        alternatives = given.get("alternatives") or []
+        if not isinstance(alternatives, list) or len(alternatives) >= MOST_ALTERNATIVES:
+            raise ArgumentsInvalid(f"alternatives: a list of at most {MOST_ALTERNATIVES - 1} plans")
+        parent = given.get("plan_id") if name == UPDATE else None
+        if name == UPDATE and not (isinstance(parent, str) and parent):
+            raise ArgumentsInvalid("plan_id: required; name the plan that this one amends")
+        plans: list[Plan] = []
+        sources: list[tuple[Sources | None, ...]] = []
+        for where, proposed_plan in (("plan", given.get("plan")), *_named(alternatives)):
+            plan, traced = await self._plan(where, proposed_plan)
+            plans.append(plan)
+            sources.append(traced)
+        known = tuple(sources) if any(found is not None for traced in sources for found in traced) else ()
+        proposed = ProposePlan(call_id=call_id, plans=tuple(plans))
+        more = {"parent": parent, "sources": known}
+        return proposed.model_copy(update={field: value for field, value in more.items() if value})
+
+    async def _plan(self, where: str, given: Any) -> tuple[Plan, tuple[Sources | None, ...]]:
+        if not isinstance(given, dict):
+            raise ArgumentsInvalid(f"{where}: required; an object with `title` and `steps`")
+        unknown = given.keys() - _FIELDS
+        if unknown:
+            raise ArgumentsInvalid(f"{where}.{one_line(min(unknown), 60)}: unknown field; remove it")
+        try:
+            plan = Plan.admit(given)
+        except TaskInvalid as error:
+            raise ArgumentsInvalid(f"{where}: {error}") from None
+        if len(plan.steps) > self.most_steps:
+            raise ArgumentsInvalid(f"{where}.steps: at most {self.most_steps}; make several plans")
+        steps: list[PlanStep] = []
+        sources: list[Sources | None] = []
+        for index, step in enumerate(plan.steps):
+            folded, traced = await self._step(f"{where}.steps.{index}", step)
+            steps.append(folded)
+            sources.append(traced)
+        return plan.model_copy(update={"steps": tuple(steps)}), tuple(sources)
+
+    async def _step(self, where: str, step: PlanStep) -> tuple[PlanStep, Sources | None]:
+        definition = self.catalog.by_function.get(step.tool) or self.catalog.definitions.get(step.tool)
+        if definition is None or definition.hidden:
+            raise ArgumentsInvalid(f"{where}.tool: there is no tool {one_line(step.tool, 80)!r}; search for it")
+        try:
+            folded = await self.arguments.fold(self.run, definition.provider, step.arguments)
+        except ArgumentsInvalid as error:
+            raise ArgumentsInvalid(f"{where}: {error}") from None
+        if references_in(folded) != references_in(step.arguments):
+            raise ArgumentsInvalid(f"{where}: a long text may not refer to other steps; put the reference apart")
+        traced = None if self.trace is None else await self.trace(definition.tool, step.arguments)
+        return step.model_copy(update={"tool": definition.name, "arguments": folded}), traced
+
+
+def marked(call_id: str, given: dict[str, Any]) -> MarkStep:
+    """Return what the model notes of a step; raises ArgumentsInvalid."""
+    idx = given.get("idx")
+    if not isinstance(idx, int) or isinstance(idx, bool) or idx < 0:
+        raise ArgumentsInvalid("idx: the number of a step, from 0")
+    status, note = (one_line(str(given.get(name) or ""), 300) for name in ("status", "note"))
+    return MarkStep(call_id=call_id, idx=idx, status=status, note=note)
+
+
+def _named(alternatives: list[Any]) -> list[tuple[str, Any]]:
+    return [(f"alternatives.{index}", plan) for index, plan in enumerate(alternatives)]

@@ -1,0 +1,300 @@
+"""Plans that a model proposes: shown whole, decided in parts, amended as child plans, taken back."""
+
+from contextlib import AsyncExitStack
+
+import pytest
+import pytest_asyncio
+from temporalio.client import WorkflowUpdateFailedError
+
+from backstay.testing import Reply
+from tests import signing
+from tests.engine import Scripts, ended, engine, pending, update
+
+KEY = "the key that workers and gateways share"
+POLICY = """
+ask:
+  - {tool: "mail.send_email", when: {to: {ends_with: "@one.example"}}, approvers: ["ana@example.com"]}
+  - {tool: "mail.send_email", when: {to: {ends_with: "@two.example"}}, approvers: ["bo@example.com"]}
+allow:
+  - {tool: "mail.send_email", when: {to: {ends_with: "@free.example"}}}
+  - {tool: "mail.send_email", when: {to: {equals: "nobody"}}}
+"""
+ANA, BO = "ana@example.com", "bo@example.com"
+FREE = "a@free.example"
+
+
+@pytest_asyncio.fixture(scope="module")
+async def shared(temporal, tmp_path_factory):
+    async with AsyncExitStack() as stack:
+        scripts = Scripts()
+        folder = tmp_path_factory.mktemp("proposals")
+        opened = await stack.enter_async_context(engine(temporal, folder, scripts, policy=POLICY, approver_key=KEY))
+        yield opened, scripts
+
+
+def send(to=FREE, subject="s", body="b", **fields):
+    return {"tool": "mail.send_email", "arguments": {"to": to, "subject": subject, "body": body}, **fields}
+
+
+def plan(*steps, title="letters", **fields):
+    return {"title": title, "steps": list(steps), **fields}
+
+
+def propose(*steps, **fields):
+    return Reply(calls=[("propose_plan", {"plan": plan(*steps), **fields})])
+
+
+async def decide(handle, request, by=ANA, **more):
+    given = {"request_id": request["id"], "verdict": "approve", "by": by, **more}
+    return await update(handle, "decide", await signing.signed(handle, given, key=KEY))
+
+
+async def refusal(awaited):
+    with pytest.raises(WorkflowUpdateFailedError) as caught:
+        await awaited
+    return f"{caught.value.cause.type}: {caught.value.cause.message}"
+
+
+def subjects(opened, handle):
+    query = "SELECT json_extract(arguments, '$.subject') FROM requests WHERE tool = 'send_email' AND effect_id LIKE ?"
+    return [row[0] for row in opened.mailbox.rows(f"{query} ORDER BY id", f"{handle.id}/%")]
+
+
+def told(opened, handle_task):
+    """Return everything that the model was last asked with for this task."""
+    asked = [request for request in opened.model.requests if handle_task["text"] in str(request["messages"][1])]
+    return str(asked[-1]["messages"])
+
+
+async def state_of(handle, plan_id=None):
+    shown = await handle.query("plan", *([{"plan_id": plan_id}] if plan_id else []))
+    return shown["state"], shown["reason"], [step["status"] for step in shown["steps"]]
+
+
+async def test_a_model_proposes_a_plan_that_people_see_whole_and_then_it_runs_step_by_step(shared):
+    opened, scripts = shared
+    reads = {"tool": "mail.list_sent", "arguments": {"to": "b@one.example"}}
+    refers = send(subject="third", body="${steps.0.result.message_id}")
+    task = scripts.task(propose(send("b@one.example", summary="tell b"), reads, refers))
+    handle = await opened.start(task)
+    (request,) = await pending(handle)
+    proposal = request["proposal"]
+    assert (request["kind"], proposal["plan_id"], proposal["version"]) == ("plan", "p1", 1)
+    assert [step["action"] for step in proposal["steps"]] == ["mail.send_email", "mail.list_sent", "mail.send_email"]
+    assert [step["needs_approval"] for step in proposal["steps"]] == [True, False, False]
+    assert [step["depends_on"] for step in proposal["steps"]] == [[], [], [0]]
+    assert (proposal["steps"][0]["summary"], proposal["steps"][0]["undoable"]) == ("tell b", True)
+    assert proposal["estimated_side_effects"] == ["mail.send_email"]
+    assert proposal["parts"][0] | {"rule": ""} == {
+        "part": 0,
+        "steps": [0],
+        "approvers": [ANA],
+        "quorum": 1,
+        "no_self_approval": False,
+        "rule": "",
+        "decided": [],
+    }
+    assert await state_of(handle) == ("PROPOSED", "", ["pending"] * 3)
+    assert subjects(opened, handle) == []
+    await decide(handle, request)
+    result = await ended(handle)
+    assert result["outcome"] == "completed"
+    assert (result["usage"]["steps"], result["usage"]["plan_steps"]) == (2, 3)
+    assert subjects(opened, handle) == ["s", "third"]
+    assert await state_of(handle) == ("COMPLETED", "", ["success"] * 3)
+    assert '"state":"COMPLETED"' in told(opened, task)
+
+
+async def test_of_two_alternatives_the_one_that_is_approved_runs_and_the_other_is_not_chosen(shared):
+    opened, scripts = shared
+    other = plan(send("c@one.example", subject="second way"))
+    handle = await opened.start(scripts.task(propose(send("b@one.example"), alternatives=[other])))
+    first, second = sorted(await pending(handle, 2), key=lambda request: request["proposal"]["plan_id"])
+    assert (first["proposal"]["alternatives"], second["proposal"]["alternatives"]) == (["p2"], ["p1"])
+    assert "plan_id: this request is about p1" in await refusal(decide(handle, first, plan_id="p2"))
+    await decide(handle, second, plan_id="p2")
+    assert (await ended(handle))["outcome"] == "completed"
+    assert subjects(opened, handle) == ["second way"]
+    assert await state_of(handle, "p1") == ("FAILED", "not_chosen", ["pending"])
+    assert await state_of(handle, "p2") == ("COMPLETED", "", ["success"])
+
+
+async def test_each_part_of_a_plan_is_decided_by_its_own_people_and_the_plan_waits_for_all(shared):
+    opened, scripts = shared
+    handle = await opened.start(scripts.task(propose(send("b@one.example"), send("c@two.example", subject="two"))))
+    (request,) = await pending(handle)
+    assert [part["approvers"] for part in request["proposal"]["parts"]] == [[ANA], [BO]]
+    stranger = {"request_id": request["id"], "verdict": "approve", "by": ANA}
+    assert "NotVerified" in await refusal(update(handle, "decide", stranger))
+    assert "is not an approver" in await refusal(decide(handle, request, by="cy@example.com"))
+    others = {"1": {"verdict": "reject"}}
+    assert "other people decide this step" in await refusal(decide(handle, request, calls=others))
+    assert (await decide(handle, request))["state"] == "recorded"
+    assert "already decided" in await refusal(decide(handle, request, by=ANA))
+    (waiting,) = await pending(handle)
+    assert [len(part["decided"]) for part in waiting["proposal"]["parts"]] == [1, 0]
+    assert subjects(opened, handle) == []
+    assert (await decide(handle, request, by=BO))["state"] == "decided"
+    assert (await ended(handle))["outcome"] == "completed"
+    assert subjects(opened, handle) == ["s", "two"]
+
+
+async def test_a_rejected_plan_is_an_answer_and_the_next_version_is_its_child(shared):
+    opened, scripts = shared
+    again = Reply(calls=[("update_plan", {"plan_id": "p1", "plan": plan(send("b@one.example", subject="shorter"))})])
+    task = scripts.task(propose(send("b@one.example")), again)
+    handle = await opened.start(task)
+    (request,) = await pending(handle)
+    await decide(handle, request, verdict="reject", comment="too long")
+    (request,) = await pending(handle)
+    assert (request["proposal"]["plan_id"], request["proposal"]["version"]) == ("p2", 2)
+    assert "too long" in told(opened, task)
+    shown = await handle.query("plan", {"plan_id": "p1"})
+    assert (shown["state"], shown["reason"], shown["children"]) == ("FAILED", "rejected", ["p2"])
+    await decide(handle, request)
+    assert (await ended(handle))["outcome"] == "completed"
+    assert subjects(opened, handle) == ["shorter"]
+
+
+async def test_a_step_that_a_person_changes_makes_a_child_plan_that_needs_approval_of_its_own_hash(shared):
+    opened, scripts = shared
+    handle = await opened.start(scripts.task(propose(send("b@one.example"), send("c@two.example"))))
+    (request,) = await pending(handle)
+    changes = {"0": {"verdict": "modify", "arguments": {"subject": "politer"}}}
+    await decide(handle, request, verdict="modify", calls=changes)
+    (child,) = await pending(handle)
+    assert child["proposal"]["hash"] == child["args_digest"] != request["args_digest"]
+    assert await state_of(handle, "p1") == ("FAILED", "superseded", ["pending"] * 2)
+    stale = decide(handle, child, args_digest=request["args_digest"])
+    assert "stale" in await refusal(stale)
+    await decide(handle, child, args_digest=child["args_digest"])
+    assert subjects(opened, handle) == []
+    await decide(handle, child, by=BO)
+    assert (await ended(handle))["outcome"] == "completed"
+    assert subjects(opened, handle) == ["politer", "s"]
+
+
+async def test_a_plan_that_is_approved_per_step_goes_on_without_the_steps_that_were_rejected(shared):
+    opened, scripts = shared
+    steps = [
+        send("b@one.example", subject="1"),
+        send("c@one.example", subject="2"),
+        send(subject="3", body="${steps.0.result.message_id}", continue_on_failure=True),
+    ]
+    handle = await opened.start(scripts.task(propose(*steps)))
+    (request,) = await pending(handle)
+    left_out = {"0": {"verdict": "reject"}}
+    assert "approve_all leaves no step out" in await refusal(
+        decide(handle, request, option="approve_all", calls=left_out)
+    )
+    await decide(handle, request, option="approve_per_step", calls=left_out)
+    assert (await ended(handle))["outcome"] == "completed"
+    assert subjects(opened, handle) == ["2"]
+    shown = await handle.query("plan")
+    assert [(step["status"], step["reason"]) for step in shown["steps"]] == [
+        ("pending", "rejected"),
+        ("success", ""),
+        ("pending", "dependency_failed"),
+    ]
+
+
+async def test_a_group_of_which_a_step_fails_is_taken_back_and_the_rest_of_the_plan_goes_on(shared):
+    opened, scripts = shared
+    steps = [
+        send(subject="alone"),
+        send(subject="grouped", transactional="pair"),
+        send("nobody", subject="fails", transactional="pair", continue_on_failure=True),
+        send(subject="never", transactional="pair"),
+        send(subject="last"),
+    ]
+    handle = await opened.start(scripts.task(propose(*steps)))
+    result = await ended(handle)
+    assert result["outcome"] == "completed"
+    assert subjects(opened, handle) == ["alone", "grouped", "fails", "last"]
+    assert [(undone["state"], undone["effect"]) for undone in result["undone"]] == [("compensated", 2)]
+    shown = await handle.query("plan")
+    assert [(step["status"], step["reason"]) for step in shown["steps"]] == [
+        ("success", ""),
+        ("rolled_back", ""),
+        ("failed", ""),
+        ("pending", "dependency_failed"),
+        ("success", ""),
+    ]
+    assert shown["state"] == "COMPLETED"
+
+
+async def test_a_plan_that_fails_takes_back_its_transactional_steps_and_the_model_goes_on(shared):
+    opened, scripts = shared
+    steps = [send(subject="back", transactional=True), send("nobody", subject="fails"), send(subject="never")]
+    task = scripts.task(propose(*steps), Reply(calls=[("mail__send_email", send(subject="after")["arguments"])]))
+    handle = await opened.start(task)
+    result = await ended(handle)
+    assert result["outcome"] == "completed"
+    assert await state_of(handle) == ("ROLLBACK_COMPLETED", "step_failed", ["rolled_back", "failed", "pending"])
+    assert subjects(opened, handle) == ["back", "fails", "after"]
+    assert "not an e-mail address" in told(opened, task)
+
+
+async def test_undoing_a_run_takes_its_plan_back(shared):
+    opened, scripts = shared
+    ask = Reply(calls=[("ask_person", {"question": "all right?"})])
+    handle = await opened.start(scripts.task(propose(send(subject="1"), send(subject="2")), ask))
+    (question,) = await pending(handle)
+    assert await state_of(handle) == ("COMPLETED", "", ["success"] * 2)
+    await update(handle, "undo", await signing.signed(handle, {"by": ANA}, update="undo", key=KEY))
+    assert await state_of(handle) == ("ROLLBACK_COMPLETED", "", ["rolled_back"] * 2)
+    await decide(handle, question, verdict="answer", answer="no")
+    result = await ended(handle)
+    names = [event["name"] for event in result["events"] if event["name"].startswith("plan.")]
+    assert names == [
+        *["plan.proposed", "plan.approved", "plan.executing", "plan.reviewing", "plan.completed"],
+        "plan.rollback_completed",
+    ]
+
+
+async def test_a_run_that_plans_first_does_nothing_before_a_plan_is_approved(shared):
+    opened, scripts = shared
+    writes = Reply(calls=[("mail__send_email", send(subject="sly")["arguments"])])
+    reads = Reply(calls=[("mail__list_customers", {"limit": 1})])
+    after = Reply(calls=[("mail__send_email", send(subject="after")["arguments"])])
+    note = Reply(calls=[("mark_step", {"idx": 0, "status": "done", "note": "sent"})])
+    task = scripts.task(writes, reads, propose(send("b@one.example", subject="planned")), note, after, mode="plan_first")
+    handle = await opened.start(task)
+    (request,) = await pending(handle)
+    assert subjects(opened, handle) == []
+    asked = [given for given in opened.model.requests if task["text"] in str(given["messages"][1])]
+    offered = {tool["function"]["name"] for tool in asked[0]["tools"]}
+    assert offered == {
+        *["search_tools", "read_result", "propose_plan", "update_plan", "mark_step", "ask_person", "finish"],
+    }
+    assert "nothing is done before a plan is approved" in told(opened, task)
+    await decide(handle, request)
+    result = await ended(handle)
+    assert result["outcome"] == "completed"
+    assert subjects(opened, handle) == ["planned", "after"]
+    assert "plan.noted" in [event["name"] for event in result["events"]]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"plan": {"title": "t", "steps": [send(), {**send(), "colour": "red"}]}}, "plan: steps.1.colour: unknown"),
+        ({"plan": {"title": "t", "steps": []}}, "plan: steps"),
+        ({"plan": {"title": "t", "steps": [send()], "hash": "x"}}, "plan.hash: unknown field"),
+        ({"plan": {"title": "t", "steps": [send()] * 21}}, "plan.steps: at most 20"),
+        ({"plan": {"title": "t", "steps": [{"tool": "mail.fly", "arguments": {}}]}}, "plan.steps.0.tool: there is no"),
+        ({"plan": "send it"}, "plan: required"),
+        ({"plan": plan(send()), "alternatives": [plan(send())] * 4}, "alternatives"),
+        ({"plan": plan(send(body="${steps.0.result.x}"))}, "has not run by then"),
+        ({"plan": plan(send(retries=2))}, "not declared idempotent"),
+    ],
+    ids=["unknown", "empty", "hash", "many", "tool", "text", "alternatives", "forward", "retries"],
+)
+async def test_a_malformed_proposal_is_refused_by_name_and_nobody_is_asked(shared, given, said):
+    opened, scripts = shared
+    task = scripts.task(Reply(calls=[("propose_plan", given)]))
+    handle = await opened.start(task)
+    result = await ended(handle)
+    assert said in told(opened, task)
+    assert "approval.asked" not in [event["name"] for event in result["events"]]
+    assert subjects(opened, handle) == []
