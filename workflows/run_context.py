@@ -73,7 +73,8 @@ class RunContext:
         """Add the event of a plan that has come to another state."""
         shown = f"{one_line(run.plan.title, 100)} " if run.plan.title else ""
         text = f"plan {one_line(run.id, 100)} {shown}-> {run.state.value}{f': {run.reason}' if run.reason else ''}"
-        self.record(f"plan.{run.state.value.lower()}", text, plan=run.id, hash=run.plan.hash, reason=run.reason)
+        about = {"plan": run.id, "hash": run.plan.hash, "state": run.state.value, "reason": run.reason}
+        self.record("plan.changed", text, **about)
 
     def settle_plans(self) -> None:
         """Let the plans whose effects were to be taken back come to the state that this led to."""

@@ -200,15 +200,8 @@ class RunTask(Messages):
                 return await self._read(action)
             case AskPerson():
                 return await self._ask_person(action)
-            case CallTools() if self.context.state.planning and not _only_reads_files(action):
-                # The functions that the model is shown while it plans make no such calls.
-                fault = Denied("nothing is done before a plan is approved; propose one")
-                self._answer([(call.id, refused(fault)) for call in action.calls])
-                return False
             case CallTools():
-                performed = await self.tool_calls.perform(Purpose.CALL, action.calls)
-                self._answer([(made.call.id, made.result) for made in performed])
-                return all(made.result.success for made in performed)
+                return await self._call(action)
             case ProposePlan():
                 return await self._propose(action)
             case MarkStep():
@@ -226,6 +219,16 @@ class RunTask(Messages):
                 return result.success
             case Finish():
                 return True
+
+    async def _call(self, action: CallTools) -> bool:
+        if self.context.state.planning and not _only_reads_files(action):
+            # The functions that the model is shown while it plans make no such calls.
+            fault = refused(Denied("nothing is done before a plan is approved; propose one"))
+            self._answer([(call.id, fault) for call in action.calls])
+            return False
+        performed = await self.tool_calls.perform(Purpose.CALL, action.calls)
+        self._answer([(made.call.id, made.result) for made in performed])
+        return all(made.result.success for made in performed)
 
     async def _propose(self, action: ProposePlan) -> bool:
         success, told = await self.plans.propose(action)

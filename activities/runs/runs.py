@@ -59,7 +59,6 @@ class Runs(Activities):
         policy = await asyncio.to_thread(_tightened, self.resources.policy, task)
         followed, policy = await self.following.admitted(ask.run, task, policy, more["started_by"])
         more["output_schema"] = await self._output_schema(ask)
-        self._check_plan(task)
         price = self._price(model, task)
         more["accepted"] = await self._accepted(task)
         builtin = await self._claim_workspace(ask)
@@ -138,6 +137,7 @@ class Runs(Activities):
 
         Raises SettingsInvalid when no model can be asked at all.
         """
+        self._check_plan(task)
         if task.plan is None and not self.settings.has_endpoint:
             raise SettingsInvalid(
                 "OPENAI_API_KEY: the worker has no key and no OPENAI_BASE_URL; set one and start it anew"

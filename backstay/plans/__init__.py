@@ -1,4 +1,4 @@
 """The life of a plan: its states, how it went, and how it is reviewed.
 
-May import: backstay.frozen, backstay.task.
+May import: backstay.frozen, backstay.provenance, backstay.shown, backstay.task.
 """

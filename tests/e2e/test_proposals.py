@@ -245,11 +245,8 @@ async def test_undoing_a_run_takes_its_plan_back(shared):
     assert await state_of(handle) == ("ROLLBACK_COMPLETED", "", ["rolled_back"] * 2)
     await decide(handle, question, verdict="answer", answer="no")
     result = await ended(handle)
-    names = [event["name"] for event in result["events"] if event["name"].startswith("plan.")]
-    assert names == [
-        *["plan.proposed", "plan.approved", "plan.executing", "plan.reviewing", "plan.completed"],
-        "plan.rollback_completed",
-    ]
+    states = [event["data"]["state"] for event in result["events"] if event["name"] == "plan.changed"]
+    assert states == ["PROPOSED", "APPROVED", "EXECUTING", "REVIEWING", "COMPLETED", "ROLLBACK_COMPLETED"]
 
 
 async def test_a_run_that_plans_first_does_nothing_before_a_plan_is_approved(shared):
@@ -258,7 +255,8 @@ async def test_a_run_that_plans_first_does_nothing_before_a_plan_is_approved(sha
     reads = Reply(calls=[("mail__list_customers", {"limit": 1})])
     after = Reply(calls=[("mail__send_email", send(subject="after")["arguments"])])
     note = Reply(calls=[("mark_step", {"idx": 0, "status": "done", "note": "sent"})])
-    task = scripts.task(writes, reads, propose(send("b@one.example", subject="planned")), note, after, mode="plan_first")
+    planned = propose(send("b@one.example", subject="planned"))
+    task = scripts.task(writes, reads, planned, note, after, mode="plan_first")
     handle = await opened.start(task)
     (request,) = await pending(handle)
     assert subjects(opened, handle) == []

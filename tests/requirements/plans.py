@@ -2,6 +2,12 @@
 
 from tests.requirements.requirement import PLANS, PROFILES, in_file, row
 
+
+def proposals(test):
+    """Return where a test of proposals stands."""
+    return in_file("e2e/test_proposals.py", test)
+
+
 ROWS = (
     row(
         "plan:order",
@@ -89,51 +95,75 @@ ROWS = (
         in_file("e2e/test_plans.py", "test_a_step_that_does_not_fit_the_catalog_ends_the_plan_before_anything_is_done"),
     ),
     row(
-        "plan:lifecycle",
-        "design 10",
-        "states, impact, amendments, review, confidence",
-        deferred=PLANS,
+        "plan:proposed",
+        "design 22; seed 002 §6",
+        "a model's plan is shown whole and runs after approval",
+        proposals("test_a_model_proposes_a_plan_that_people_see_whole_and_then_it_runs_step_by_step"),
     ),
     row(
-        "loop:plan-first",
-        "design 10",
-        "mode plan_first makes a plan before it acts",
-        deferred=PLANS,
+        "plan:alternatives",
+        "design 22",
+        "of two alternatives the approved one runs",
+        proposals("test_of_two_alternatives_the_one_that_is_approved_runs_and_the_other_is_not_chosen"),
     ),
     row(
-        "s001:planner-tools",
-        "seed 001 Tools",
-        "planning sees read-only files, execution all tools",
-        deferred=PLANS,
+        "plan:parts",
+        "design 22",
+        "each part of a plan is decided by its own people",
+        proposals("test_each_part_of_a_plan_is_decided_by_its_own_people_and_the_plan_waits_for_all"),
     ),
     row(
         "s001:create-plan",
-        "seed 001 Tools",
-        "create_plan, update_plan, mark_step",
-        deferred=PLANS,
+        "seed 001 Tools; design 22",
+        "a rejected plan is an answer, and update_plan makes its child",
+        proposals("test_a_rejected_plan_is_an_answer_and_the_next_version_is_its_child"),
+    ),
+    row(
+        "s002:immutable",
+        "seed 002 App. B; design 10",
+        "a changed step makes a child plan that needs approval of its own hash",
+        proposals("test_a_step_that_a_person_changes_makes_a_child_plan_that_needs_approval_of_its_own_hash"),
+    ),
+    row(
+        "plan:per-step",
+        "seed 002 §6",
+        "a plan approved per step goes on without the rejected ones",
+        proposals("test_a_plan_that_is_approved_per_step_goes_on_without_the_steps_that_were_rejected"),
+    ),
+    row(
+        "plan:groups",
+        "design 22; seed 002 §8",
+        "a group of which a step fails is taken back",
+        proposals("test_a_group_of_which_a_step_fails_is_taken_back_and_the_rest_of_the_plan_goes_on"),
+    ),
+    row(
+        "s002:transactions",
+        "seed 002 §8",
+        "a failed plan takes back its transactional steps",
+        proposals("test_a_plan_that_fails_takes_back_its_transactional_steps_and_the_model_goes_on"),
     ),
     row(
         "s002:states",
-        "seed 002 §3",
-        "the plan's state machine",
-        deferred=PLANS,
+        "seed 002 §3; design 22",
+        "undoing a run takes its plan back, and every state is told",
+        proposals("test_undoing_a_run_takes_its_plan_back"),
     ),
     row(
-        "s002:preview",
-        "seed 002 §6",
-        "a proposal shows steps, diffs, side effects and options",
-        deferred=PLANS,
+        "loop:plan-first",
+        "design 10; seed 001 Tools",
+        "mode plan_first does nothing before a plan is approved",
+        proposals("test_a_run_that_plans_first_does_nothing_before_a_plan_is_approved"),
+    ),
+    row(
+        "plan:malformed",
+        "design 22",
+        "a malformed proposal is refused by name",
+        proposals("test_a_malformed_proposal_is_refused_by_name_and_nobody_is_asked"),
     ),
     row(
         "s002:review",
         "seed 002 §7",
         "review: lint, types, smoke, tests, artifacts, confidence",
-        deferred=PLANS,
-    ),
-    row(
-        "s002:immutable",
-        "seed 002 App. B",
-        "an approved plan is immutable; amendments are new plans",
         deferred=PLANS,
     ),
     row(

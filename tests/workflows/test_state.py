@@ -9,6 +9,7 @@ from backstay.approvals.approval import ApprovalRequest, CallVerdict
 from backstay.budgets.budget import Budget, Ledger
 from backstay.budgets.usage import ModelUsage, Usage
 from backstay.effects.compensation import KEPT_UNDONE, Compensation, Undone, UndoStack
+from backstay.plans.plan_run import PlanRun
 from backstay.policies.accepted import AcceptedLine
 from backstay.policies.policy import Policy
 from backstay.program import Halt, ProgramAnswer
@@ -16,6 +17,7 @@ from backstay.responses import Opened
 from backstay.task.context import ContextItem
 from backstay.task.decision import CallTools, Decision, Finish
 from backstay.task.event import EventDraft
+from backstay.task.plan import Plan, PlanStep
 from backstay.task.result import Failure
 from backstay.task.status import State
 from backstay.task.task import Task
@@ -59,7 +61,8 @@ def states(draw):
         append=[ContextItem(kind="answer", call_id="c1", text=draw(TEXT))],
         next_effect=draw(st.integers(2, 99)),
         next_request=draw(st.integers(2, 99)),
-        position=draw(st.integers(1, 99)),
+        next_plan=draw(st.integers(2, 99)),
+        plans=[PlanRun.of(Plan(steps=(PlanStep(tool="mail.send_email"),)), state="PROPOSED", of_task=True)],
         step_results={draw(COUNT): "ref"},
         worst_micro=draw(st.integers(1, 99)),
         catalog="c2",
@@ -102,7 +105,8 @@ def work(text):
         agreed={"call": Decided(verdict="approve", calls=named, by=text)},
         batch=BegunBatch(refused={1: result}, calls=(BegunCall(call=call, effect=1, send=2, result=result),)),
         program=ProgramWork(halt=Halt(kind="waiting", calls=(call,)), made=1, answers=(ProgramAnswer(i=0),)),
-        plan=PlanWork(answered={0: call, 1: result}, outputs=({"success": True},)),
+        plan=PlanWork(answered={0: call, 1: result}, outputs=({"success": True},), proposed=("p1",), plan_id="p1"),
+        planned=True,
         ended=EndedWork(outcome="failed", error=Failure(type="Unfinished", message=text), undone={"parked": 1}),
         requests=(OpenRequest(key="call", request=request, escalated=True),),
         missing={"mail": "down"},

@@ -73,9 +73,9 @@ class Executing:
         while wave := self._wave():
             await self.context.gate()
             await self.context.turn()
-            if self.run.steps[wave[0]].status is StepStatus.PENDING and not await self._begun(wave):
+            if self.run.steps[wave[0]].status is StepStatus.PENDING and not await self._may_begin(wave):
                 continue
-            await self._made(wave)
+            await self._take(wave)
 
     def _wave(self) -> list[int]:
         """Return the steps that are made next: one, or reads beside each other that need nothing of each other."""
@@ -110,7 +110,7 @@ class Executing:
         plan = task.plan if self.run.of_task and task.plan is not None else self.run.plan
         return plan.steps[index].arguments
 
-    async def _begun(self, wave: Sequence[int]) -> bool:
+    async def _may_begin(self, wave: Sequence[int]) -> bool:
         """Begin steps, unless the first one cannot be made; then the plan says why. Raises StepFailed."""
         first = wave[0]
         hindrance = self._hindrance(first)
@@ -152,12 +152,12 @@ class Executing:
     def _group(self, group: str) -> list[int]:
         return [index for index, step in enumerate(self.run.plan.steps) if step.group == group]
 
-    async def _made(self, wave: Sequence[int]) -> None:
+    async def _take(self, wave: Sequence[int]) -> None:
         """Make the calls of steps that are under way, each as often as it may be."""
         left = list(wave)
         while left:
             answers = [await self._asked_again(index) for index in left]
-            for index, performed in zip(left, await self._performed(left, answers), strict=True):
+            for index, performed in zip(left, await self._answers(left, answers), strict=True):
                 self._note(index, performed)
             left = [index for index in left if self.run.steps[index].status is StepStatus.RUNNING]
             if left:
@@ -169,7 +169,7 @@ class Executing:
                 await self._undo_group(index)
                 self._refuse(index, step.error or "")
 
-    async def _performed(self, wave: Sequence[int], answers: Sequence[Consented]) -> list[Performed]:
+    async def _answers(self, wave: Sequence[int], answers: Sequence[Consented]) -> list[Performed]:
         seconds = self.run.plan.steps[wave[0]].timeout_s
         if self.work.toggles is not None and self.work.toggles.limits is not None:
             seconds = min(seconds, self.work.toggles.limits.timeout_s or seconds)

@@ -15,7 +15,7 @@ from backstay.policies.ruling import Ruling, stricter
 from backstay.shown import one_line
 from backstay.task.plan import PlanStep, references_in, steps_named
 from backstay.tools.stages import Purpose
-from backstay.tools.tool import ToolCall, ToolResult
+from backstay.tools.tool import ToolCall
 from workflows.consent import DECISIONS, SHOWN_CHARACTERS, Answered, Consent, Ruled, changed, refused, shown_call
 from workflows.run_context import RunContext
 from workflows.work import Decided
@@ -240,8 +240,3 @@ def _toggles(planned: Sequence[PlanStep], steps: Sequence[ProposedStep]) -> Plan
     processes = any(step.action.partition(".")[0] in PROCESSES for step in steps)
     longest = max(step.timeout_s for step in planned)
     return PlanToggles(external_processes=processes or None, limits=PlanLimits(timeout_s=longest))
-
-
-def answered_failure(answer: ToolCall | ToolResult) -> str:
-    """Return why a step may not be made; empty when it may."""
-    return "" if isinstance(answer, ToolCall) else f"{answer.error_type}: {answer.error}"
