@@ -102,6 +102,9 @@ class Ending:
             **_output(ended),
         )
         await self._roll_back(ended)
+        if ended.error is not None and (steps := _steps_of_plan(context.state)):
+            # Some of them may be taken back by now.
+            ended = replace(ended, outputs={"steps": steps})
         context.approvals.withdraw_unasked()
         result = self._result(ended, kept)
         context.record(
@@ -193,11 +196,15 @@ class Ending:
 
 def _so_far(state: RunState) -> dict[str, Any]:
     """Return what was there when a run ended early: of a plan its steps, else the newest calls."""
-    if state.plans and state.plans[-1].of_task:
-        steps = state.plans[-1].outputs
-    else:
+    steps = _steps_of_plan(state)
+    if not steps:
         steps = [_called(event) for event in state.events if event.name in {"action.called", "action.failed"}]
     return {"steps": steps} if steps else {}
+
+
+def _steps_of_plan(state: RunState) -> list[dict[str, Any]]:
+    """Return what the steps of the task's plan came to; nothing where the task gave none."""
+    return state.plans[-1].outputs if state.plans and state.plans[-1].of_task else []
 
 
 def _called(event: Event) -> dict[str, Any]:

@@ -196,7 +196,8 @@ class PlanRun(Frozen):
                 "idx": index,
                 "tool": self.plan.steps[index].tool,
                 "status": step.status.value,
-                "success": step.status is StepStatus.SUCCESS,
+                # What was taken back did succeed before.
+                "success": step.error is None and step.status in {StepStatus.SUCCESS, StepStatus.ROLLED_BACK},
                 "data": None,
                 "ref": step.ref,
                 "error": step.error,

@@ -176,7 +176,7 @@ async def test_a_plan_goes_on_where_it_stood(temporal, tmp_path):
         result = await finished(opened, run, executions=3)
         assert (result.outcome, opened.mailbox.sent()) == ("completed", ["a@ask.example", "b@free.example"])
         assert [step["success"] for step in result.raw_outputs["steps"]] == [True] * 3
-        assert (result.usage["steps"], result.usage["tool_calls"]) == (3, 3)
+        assert (result.usage["plan_steps"], result.usage["tool_calls"]) == (3, 3)
 
 
 async def test_a_program_goes_on_where_it_waits(temporal, tmp_path, sandbox):

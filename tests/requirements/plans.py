@@ -161,6 +161,12 @@ ROWS = (
         proposals("test_a_malformed_proposal_is_refused_by_name_and_nobody_is_asked"),
     ),
     row(
+        "plan:model",
+        "issue Plans; design 22",
+        "a hundred random plans come to what a simple model says",
+        in_file("e2e/test_plan_model.py", "test_a_hundred_random_plans_come_to_what_a_simple_model_says"),
+    ),
+    row(
         "s002:review",
         "seed 002 §7",
         "review: lint, types, smoke, tests, artifacts, confidence",

@@ -89,7 +89,8 @@ class Executing:
         wave = waiting[:1]
         for index in waiting[1:MOST_TOGETHER]:
             same_time = run.plan.steps[index].timeout_s == run.plan.steps[wave[0]].timeout_s
-            if index != wave[-1] + 1 or not same_time or not self._reads(index) or set(self._needed(index)) & set(wave):
+            beside = index == wave[-1] + 1 and same_time and self._reads(index)
+            if not beside or set(self._needed(index)) & set(wave) or self._hindrance(index) is not None:
                 break
             wave.append(index)
         return wave
