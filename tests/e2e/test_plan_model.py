@@ -116,7 +116,8 @@ class Model:
             wave = [index]
             while self.reads(wave[0]) and wave[-1] + 1 < len(self.steps) and self.joins(wave):
                 wave.append(wave[-1] + 1)
-            if not all([self.makes(step) for step in wave]):
+            going_on = [self.makes(step) for step in wave]
+            if not all(going_on):
                 return False
             index = wave[-1] + 1
         return True
