@@ -35,6 +35,7 @@ OBEYED: Mapping[str, str | None] = {
     "toolbox.json": "toolbox",
     "policy.yaml": "policy",
     "profiles.yaml": "profiles",
+    "definitions": "definitions",
     ".backstay": "home",
 }
 """What is obeyed when it is found in the current folder, and the setting that names another place for it, if any."""
@@ -140,6 +141,8 @@ class Settings(BaseSettings):
     policy: Path = Path("policy.yaml")
     """May be missing; then the default policy applies."""
     profiles: Path = Path("profiles.yaml")
+    definitions: Path = Path("definitions")
+    """A folder of plans; may be missing."""
     model: str = Field(default="gpt-5.4-mini", min_length=1)
     database_url: Secret = None
     """None: SQLite in `home`."""

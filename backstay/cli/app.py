@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from cyclopts import App, CycloptsError
 from pydantic import ValidationError
 
-from backstay.cli import control, decide, dev, doctor, init, policy, reading, servers, show, store, tools
+from backstay.cli import control, decide, definitions, dev, doctor, init, policy, reading, servers, show, store, tools
 from backstay.cli import run as runs
 from backstay.cli.exit_codes import DETACHED, FAILED, USAGE, code_of
 from backstay.errors import BackstayError
@@ -52,6 +52,7 @@ _TOOLS = {
     "accept": tools.accept,
 }
 _TOOLBOX = {"add": servers.add, "import": servers.take_from, "propose": servers.propose}
+_DEFINITIONS = {"list": definitions.list_definitions, "show": definitions.show, "validate": definitions.validate}
 _POLICY = {"list": policy.list_lines, "why": policy.why, "accept": policy.accept, "remove": policy.remove}
 
 
@@ -74,6 +75,7 @@ def build() -> App:
     )
     app.command(_add(App(name="toolbox", help="Add servers to toolbox.json, and class their tools."), _TOOLBOX))
     app.command(_add(App(name="policy", help="Explain rulings, and keep the decisions that are remembered."), _POLICY))
+    app.command(_add(App(name="definitions", help="Show and check the plans that are kept in files."), _DEFINITIONS))
     maintain = {"new-epoch": store.new_epoch, "adopt-settings": store.adopt_settings}
     app.command(_add(App(name="store", help="Maintain the worker's store."), maintain))
     app.command(_add(App(name="image", help="Build the image that programs run in."), {"build": dev.build_image}))

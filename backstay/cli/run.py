@@ -11,6 +11,7 @@ from cyclopts import Parameter
 
 from backstay.budgets.budget import Budget
 from backstay.cli.asking.prompt import Detached, Prompt
+from backstay.cli.definitions import task_of
 from backstay.cli.exit_codes import DETACHED, ENDED
 from backstay.cli.flags import By, Output, User, Workflow, Yes, json_object
 from backstay.cli.follow import Follower
@@ -45,6 +46,9 @@ Continue = Annotated[
         name="--continue", help="Go on from this run, which has ended: its workflow ID, its beginning, or `last`."
     ),
 ]
+Definition = Annotated[
+    str | None, Parameter(help="Plan to carry out, by its ID in the folder BACKSTAY_DEFINITIONS, instead of a text.")
+]
 Shell = Annotated[bool, Parameter(help="Let the run execute commands in its workspace.")]
 
 
@@ -53,6 +57,7 @@ async def run(
     *,
     budget: Limits = None,
     plan: PlanFile = None,
+    definition: Definition = None,
     output_schema: SchemaFile = None,
     input: Input = None,  # noqa: A002 - the field's name
     user: User | None = None,
@@ -77,10 +82,8 @@ async def run(
     } | {"model": model, "workspace": workspace, "filesystem": filesystem or None, "shell": shell or None}
     given |= {name.replace("-", "_"): _read(path, name) for name, path in files.items() if path is not None}
     settings, terminal = Settings.load(), Terminal()
-    # Where it can be signed: who has proved to have started a run may go on from it.
-    given |= {"user_id": user, "by": None if settings.approver_key is None else by or account_name()}
-    given |= {"text": text, "on_failure": on_failure}
-    Task.admit(task := {name: value for name, value in given.items() if value is not None})
+    given |= {"user_id": user, "by": by, "text": text, "on_failure": on_failure}
+    Task.admit(task := await _task(settings, definition, given))
     async with session(settings) as backstay:
         before = None if following is None else await find(backstay, following)
         started = await (backstay.start(task, id) if before is None else before.follow_up(**task, id=id))
@@ -88,6 +91,18 @@ async def run(
         if detach:
             return _left(terminal, started, output)
         return await follow(terminal, started, settings, yes=yes, by=by, output=output)
+
+
+async def _task(settings: Settings, definition: str | None, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of the task that are set, with those of a definition if one is named."""
+    # Where it can be signed: who has proved to have started a run may go on from it.
+    given["by"] = None if settings.approver_key is None else given["by"] or account_name()
+    if definition is not None:
+        if "plan" in given:
+            raise TaskInvalid("--definition: a definition is a plan; leave --plan out")
+        fields = await task_of(settings, definition, given["input"])
+        given |= fields | ({"text": given["text"]} if given["text"] else {})
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _left(terminal: Terminal, run: Run, output: Output) -> int:
