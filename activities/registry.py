@@ -11,6 +11,7 @@ from activities.runs.notifications import Notifications
 from activities.runs.pages import Pages
 from activities.runs.runs import Runs
 from activities.tools.outcomes import Outcomes
+from activities.tools.reviews import Reviews
 from activities.tools.searches import Searches
 from activities.tools.tools import Tools
 
@@ -39,6 +40,7 @@ def run_activities(resources: Resources) -> list[Callable[..., Any]]:
         notifications.check_proof,
         runs.remember_lines,
         searches.digest,
+        Reviews(resources, records).review,
         runs.carry_over,
         runs.load_carried,
         notifications.announce,

@@ -14,6 +14,7 @@ from temporalio.api.common.v1 import Payload
 from temporalio.contrib.pydantic import PydanticPayloadConverter, ToJsonOptions, pydantic_data_converter
 
 from backstay.effects.effect import Effect
+from backstay.plans.review import Review
 from backstay.program import Halt
 from backstay.requests import (
     Announce,
@@ -35,6 +36,7 @@ from backstay.requests import (
     ReadStored,
     RememberLines,
     ResumeProgram,
+    ReviewWork,
     SettleEffect,
     VerifyProgram,
 )
@@ -90,6 +92,7 @@ __all__ = [
     "RememberedLines",
     "Reproduced",
     "ResumeProgram",
+    "ReviewWork",
     "SettleEffect",
     "VerifyProgram",
 ]
@@ -232,6 +235,12 @@ async def forget_program(ask: ForgetProgram) -> int:
 @_entry
 async def digest(ask: DigestPayload) -> ToolResult:
     """Store a payload that is no tool's answer, as a digest."""
+    raise NotImplementedError
+
+
+@_entry
+async def review(ask: ReviewWork) -> Review:
+    """Check what a plan has done, and weigh the checks."""
     raise NotImplementedError
 
 

@@ -9,6 +9,7 @@ from backstay.approvals.proposal import Proposal
 from backstay.authority import Authority
 from backstay.frozen import Frozen
 from backstay.plans.plan_run import PlanEnd
+from backstay.plans.review import ReviewRules
 from backstay.policies.accepted import AcceptedLine
 from backstay.program import ProgramAnswer
 from backstay.provenance.source import Sources
@@ -226,6 +227,16 @@ class DigestPayload(OfRun):
     label: str
     payload: str
     """Ref of the payload."""
+
+
+class ReviewWork(OfRun):
+    """Check what a plan has done."""
+
+    rules: ReviewRules
+    answers: dict[int, ToolResult] = Field(default_factory=dict)
+    """How the calls of custom checks ended, by the place of their check."""
+    results: dict[int, str] = Field(default_factory=dict)
+    """Stored results by plan step: the files that they name are expected unless a check says otherwise."""
 
 
 class SettleEffect(OfRun):

@@ -39,3 +39,8 @@ def shell_limits() -> Limits:
     return Limits(
         memory_mb=2048, cpu_s=300, tmp_mb=256, tmp_inodes=16384, file_mb=1024, files=1024, processes=64, wall_s=300.0
     )
+
+
+def review_limits() -> Limits:
+    """Return the limits of a jail in which code is checked: a shell's, with room for a copy of the workspace."""
+    return shell_limits().model_copy(update={"tmp_mb": 512, "tmp_inodes": 65536, "time_limit_s": 900})

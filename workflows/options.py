@@ -85,6 +85,8 @@ TABLE: dict[str, Options] = {
     ),
     "forget_program": Options(heartbeat=HEARTBEAT, retry=ONCE, writes_events=False),
     "digest": Options(heartbeat=HEARTBEAT),
+    # Each check bounds itself, and there may be 20 of ten minutes.
+    "review": Options(start_to_close=timedelta(hours=4), heartbeat=HEARTBEAT),
     "carry_over": Options(heartbeat=HEARTBEAT),
     "load_carried": Options(heartbeat=HEARTBEAT),
     "announce": Options(heartbeat=HEARTBEAT, retry=RetryPolicy(maximum_attempts=3)),

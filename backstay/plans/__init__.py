@@ -1,4 +1,5 @@
-"""The life of a plan: its states, how it went, and how it is reviewed.
+"""The life of a plan: its states, how it went, how it is reviewed, and how it is kept in a file.
 
-May import: backstay.frozen, backstay.provenance, backstay.shown, backstay.task.
+May import: backstay.errors, backstay.frozen, backstay.policies, backstay.provenance, backstay.shown, backstay.task,
+backstay.tools.
 """

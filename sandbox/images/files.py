@@ -1,24 +1,27 @@
 """What goes into an image, and what stays out: the standard library without what a jail cannot do."""
 
 import importlib.machinery
-import importlib.metadata
 import importlib.util
 import os
 import re
 import sys
 import sysconfig
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
 from backstay.errors import ImageMissing
-from sandbox.images.elf import Libraries, is_elf, read_elf, system_folders
+from sandbox.images.elf import Libraries, read_elf, system_folders
+from sandbox.images.packages import ENDINGS_OUT, FOLDERS_OUT, plan_data, plan_review
 from sandbox.images.tools import Plan, plan_tools
 
-ImageKind = Literal["python", "data", "shell"]
-"""`python` is the interpreter and its library; `data` adds numpy and pandas, `shell` a shell and ordinary tools."""
+ImageKind = Literal["python", "data", "shell", "review"]
+"""`python` is the interpreter and its library; `data` adds numpy and pandas, `shell` a shell and ordinary tools.
+
+`review` has all of the standard library, ordinary tools, ruff, mypy and pytest.
+"""
 
 _REASONS = {
     "no network": (
@@ -46,11 +49,8 @@ _PRIVATE_NAMES = (
     " xxlimited_35 xxsubtype"
 )
 _PRIVATE = frozenset(_PRIVATE_NAMES.split())
-_FOLDERS_OUT = frozenset({"__pycache__", "site-packages", "dist-packages", "lib-dynload", "test", "tests", "idle_test"})
-_ENDINGS_OUT = frozenset({".a", ".c", ".cpp", ".h", ".o", ".pxd", ".pxi", ".pyc", ".pyi", ".pyx"})
-_PACKAGES: Mapping[ImageKind, tuple[str, ...]] = MappingProxyType(
-    {"python": (), "data": ("numpy", "pandas", "python-dateutil"), "shell": ()}
-)
+# What is reviewed may import all of the standard library but what needs a screen or installs something.
+_NEVER = frozenset({"antigravity", "ensurepip", "idlelib", "lib2to3", "turtle", "turtledemo", "tkinter", "_tkinter"})
 _SYSTEM_ZONES = Path("/usr/share/zoneinfo")
 _GUEST = Path(__file__).parents[1] / "guest"
 
@@ -78,17 +78,20 @@ def plan_image(kind: ImageKind) -> Plan:
     elf = read_elf(python)
     libraries = Libraries(elf.machine, (*system_folders(), *map(Path, loaded_folders())))
     plan: Plan = {"usr/bin/python3": python}
-    _need(libraries, python, python)
+    if missing := libraries.add(python):
+        raise ImageMissing(f"the image cannot be built: {python} needs {missing}, which is nowhere; install it")
     if elf.interpreter:
         plan[re.sub(r"^/(usr/)?lib(64)?/", "usr/lib/", elf.interpreter).lstrip("/")] = Path(elf.interpreter)
-    plan |= {f"{place}/{name}": path for name, path in _standard_library()}
-    plan |= {f"{place}/lib-dynload/{path.name}": path for path in _extensions(libraries)}
+    wanted = _reviewed if kind == "review" else _wanted
+    plan |= {f"{place}/{name}": path for name, path in _standard_library(wanted)}
+    plan |= {f"{place}/lib-dynload/{path.name}": path for path in _extensions(libraries, wanted)}
     plan |= {f"{place}/{path.name}": _configuration() for path in Path(os.__file__).parent.glob("_sysconfigdata*.py")}
     if kind == "data":
         plan[f"{place}/ctypes.py"] = _GUEST / "no_ctypes.py"
-    for package in _PACKAGES[kind]:
-        plan |= {f"{place}/{name}": path for name, path in _package(package, libraries)}
-    if kind == "shell":
+        plan |= plan_data(place, libraries)
+    if kind == "review":
+        plan |= plan_review(place, libraries)
+    if kind in ("shell", "review"):
         plan |= plan_tools(libraries)
     plan |= {f"usr/lib/{name}": path for name, path in libraries.found.items()}
     plan |= {f"usr/share/zoneinfo/{name}": path for name, path in _zones()}
@@ -100,17 +103,15 @@ def _wanted(name: str) -> bool:
     return kept and name not in _PRIVATE and not name.startswith(("_test", "_xxtest"))
 
 
+def _reviewed(name: str) -> bool:
+    return name not in _NEVER and not name.startswith(("_test", "_xxtest", "xxlimited"))
+
+
 def _is_here(name: str) -> bool:
     try:
         return importlib.util.find_spec(name) is not None
     except (ImportError, ValueError):
         return False
-
-
-def _need(libraries: Libraries, path: Path, name: str | Path, *, inside: tuple[Path, ...] = ()) -> None:
-    missing = libraries.add(path, inside=inside)
-    if missing:
-        raise ImageMissing(f"the image cannot be built: {name} needs {missing}, which is nowhere; install it")
 
 
 def loaded_folders(part: str = ".so") -> list[str]:
@@ -123,35 +124,33 @@ def loaded_folders(part: str = ".so") -> list[str]:
     return sorted({str(Path(path).parent) for path in paths if path.startswith("/") and part in path})
 
 
-def _standard_library() -> Iterator[tuple[str, Path]]:
+def _standard_library(wanted: Callable[[str], bool]) -> Iterator[tuple[str, Path]]:
     folder = Path(os.__file__).parent
     for entry in sorted(folder.iterdir()):
-        if entry.is_dir() and _wanted(entry.name) and entry.name not in _FOLDERS_OUT and "-" not in entry.name:
+        if entry.is_dir() and wanted(entry.name) and entry.name not in FOLDERS_OUT and "-" not in entry.name:
             yield from ((f"{entry.name}/{name}", path) for name, path in _tree(entry) if path.suffix == ".py")
         elif (
-            entry.suffix == ".py"
-            and _wanted(entry.stem)
-            and not entry.stem.startswith(("_sysconfigdata", "sitecustom"))
+            entry.suffix == ".py" and wanted(entry.stem) and not entry.stem.startswith(("_sysconfigdata", "sitecustom"))
         ):
             yield entry.name, entry
 
 
 def _tree(folder: Path) -> Iterator[tuple[str, Path]]:
     for root, folders, files in os.walk(folder):
-        folders[:] = sorted(set(folders) - _FOLDERS_OUT)
+        folders[:] = sorted(set(folders) - FOLDERS_OUT)
         for name in sorted(files):
             path = Path(root, name)
-            if path.suffix not in _ENDINGS_OUT:
+            if path.suffix not in ENDINGS_OUT:
                 yield path.relative_to(folder).as_posix(), path
 
 
-def _extensions(libraries: Libraries) -> Iterator[Path]:
+def _extensions(libraries: Libraries, wanted: Callable[[str], bool]) -> Iterator[Path]:
     """Yield the extension modules to keep; one whose own library is not on this machine stays out, as it does here."""
     hashes = {"_md5", "_sha1", "_sha2", "_sha256"} & (set(sys.builtin_module_names) | _dynamic().keys())
     for name, path in _dynamic().items():
         # Interpreters built without hashes of their own need OpenSSL for them.
-        wanted = _wanted(name) or (name == "_hashlib" and len(hashes) < 3)
-        if wanted and libraries.add(path) is None:
+        needed = wanted(name) or (name == "_hashlib" and len(hashes) < 3)
+        if needed and libraries.add(path) is None:
             yield path
 
 
@@ -170,30 +169,6 @@ def _configuration() -> bytes:
         for key in ("EXT_SUFFIX", "MULTIARCH", "SOABI", "Py_DEBUG", "Py_GIL_DISABLED")
     }
     return f"build_time_vars = {kept | {'TZPATH': str(_SYSTEM_ZONES)}!r}\n".encode()
-
-
-def _package(name: str, libraries: Libraries) -> Iterator[tuple[str, Path]]:
-    try:
-        files = importlib.metadata.files(name) or []
-    except importlib.metadata.PackageNotFoundError:
-        raise ImageMissing(f"the image cannot be built: {name} is not installed; install backstay[data]") from None
-    shipped = [file for file in files if _shipped(Path(str(file)))]
-    kept = sorted({str(file): Path(str(file.locate())).resolve() for file in shipped}.items())
-    inside = tuple({path.parents[len(Path(relative).parts) - 2] for relative, path in kept})
-    for relative, path in kept:
-        if is_elf(path):
-            _need(libraries, path, name, inside=inside)
-        yield relative, path
-
-
-def _shipped(file: Path) -> bool:
-    if file.is_absolute() or ".." in file.parts or len(file.parts) < 2:
-        return False
-    if file.parts[0].endswith(".dist-info"):
-        return file.name == "METADATA"
-    return file.suffix not in _ENDINGS_OUT and not set(file.parts) & (
-        _FOLDERS_OUT | {"distutils", "f2py", "_pyinstaller"}
-    )
 
 
 def _zones() -> Iterator[tuple[str, Path]]:

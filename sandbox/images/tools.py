@@ -21,7 +21,7 @@ TOOLS = tuple(_NAMES.split())
 """What is copied when this machine has it."""
 
 _FOLDERS = (Path("/usr/bin"), Path("/bin"), Path("/usr/local/bin"))
-_FILES = Path(__file__).parents[1] / "guest" / "files"
+_GUEST = Path(__file__).parents[1] / "guest"
 # Where older C libraries look for the locale that jails have; newer ones have it built in.
 _LOCALES = tuple(Path("/usr/lib/locale", name) for name in ("C.utf8", "C.UTF-8"))
 _ACCOUNTS: Plan = {
@@ -32,12 +32,13 @@ _ACCOUNTS: Plan = {
 
 
 def plan_tools(libraries: Libraries) -> Plan:
-    """List the tools that are here, and the program that does file work; what a tool needs is added to the libraries.
+    """List the tools that are here, and the programs of jails; what a tool needs is added to the libraries.
 
     A tool that misses a library stays out, as it would not run here either.
     """
     plan = dict(_ACCOUNTS)
-    plan |= {f"usr/lib/backstay/files/{path.name}": path for path in sorted(_FILES.glob("*.py"))}
+    for part in ("files", "review"):
+        plan |= {f"usr/lib/backstay/{part}/{path.name}": path for path in sorted((_GUEST / part).glob("*.py"))}
     for path in (path for folder in _LOCALES for path in sorted(folder.rglob("*")) if path.is_file()):
         plan[path.relative_to("/").as_posix()] = path
     for name in TOOLS:

@@ -13,6 +13,7 @@ from sandbox.programs.frames import strict_json
 from system.frames import unframed
 
 MOST_ANSWER = 8 << 20
+MOST_MEASURED = 1000
 
 Path_ = Annotated[str, Field(max_length=70_000)]
 Line = Annotated[str, Field(max_length=2000)]
@@ -81,6 +82,24 @@ class _Deleted(_Answer):
     deleted: Count
 
 
+class _Measured(_Answer):
+    path: Path_
+    size: Count | None = None
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
+    error: Line | None = None
+
+
+class _Sizes(_Answer):
+    files: Annotated[list[_Measured], Field(max_length=MOST_MEASURED)]
+
+
+class _Checked(_Answer):
+    counted: Count
+    failed: Count
+    lines: Annotated[list[Line], Field(max_length=50)]
+    printed: Annotated[str, Field(max_length=20_000)]
+
+
 class _Shown(_Answer):
     diff: Annotated[str, Field(max_length=100_000)]
 
@@ -90,6 +109,8 @@ _SHAPES: Mapping[str, type[_Answer]] = MappingProxyType(
         "read_file": _Read,
         "list_directory": _Listed,
         "search": _Searched,
+        "measure": _Sizes,
+        "check": _Checked,
         "write_file": _File,
         "edit_file": _File,
         "move": _Moved,

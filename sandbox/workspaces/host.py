@@ -13,11 +13,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from backstay.errors import BackstayError
-from sandbox.images.image import build_image
+from sandbox.images.image import Image, build_image
 from sandbox.isolation.cgroups import find_cgroups
 from sandbox.isolation.nsjail import Nsjail
 from sandbox.isolation.self_test import run_workspace_self_test
-from sandbox.limits import shell_limits
+from sandbox.limits import review_limits, shell_limits
 from sandbox.snapshots.snapshots import Snapshots
 from sandbox.workspaces.jails import WorkspaceJails
 from sandbox.workspaces.owner import prepare
@@ -44,8 +44,21 @@ async def open_workspaces(settings: WorkspaceSettings) -> Workspaces:
     await asyncio.to_thread(prepare, trial)
     limits = shell_limits()
     (await run_workspace_self_test(nsjail, image, folder, trial, limits=limits, cgroups=cgroups)).require_isolation()
+
+    async def open_review() -> Image:
+        made = await asyncio.to_thread(build_image, "review", home / "images")
+        tested = await run_workspace_self_test(nsjail, made, folder, trial, limits=review_limits(), cgroups=cgroups)
+        tested.require_isolation()
+        return made
+
     jails = WorkspaceJails(
-        nsjail, image, folder=folder, cgroups=cgroups, written_mb=settings.artifacts_mb, limits=limits
+        nsjail,
+        image,
+        folder=folder,
+        cgroups=cgroups,
+        written_mb=settings.artifacts_mb,
+        open_review=open_review,
+        limits=limits,
     )
     return Workspaces(
         settings.workspaces.absolute(), state, jails, lambda workspace: Snapshots(home / "snapshots" / workspace.key)

@@ -1,17 +1,17 @@
 """Run file tools and commands in jails over a workspace, and interpret how they end."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from backstay.errors import IsolationUnavailable
+from backstay.errors import IsolationUnavailable, SandboxLost
 from sandbox.images.image import Image
 from sandbox.isolation.cause import likely_cause
 from sandbox.isolation.cgroups import Cgroups
 from sandbox.isolation.nsjail import Nsjail
 from sandbox.isolation.profile import Profile, interpreter_arguments
-from sandbox.limits import Limits, shell_limits
+from sandbox.limits import Limits, review_limits, shell_limits
 from sandbox.workspaces.answers import MOST_ANSWER, read_answer
 from sandbox.workspaces.command import Bounds, Ended, Heard, run_jailed
 from sandbox.workspaces.watch import JailWatch
@@ -19,8 +19,11 @@ from sandbox.workspaces.workspace import Workspace
 from system.frames import json_frame
 
 FILES = "/usr/lib/backstay/files/main.py"
+REVIEW = "/usr/lib/backstay/review/main.py"
 _FILES_S = 20.0
 _BACKSTOP_S = 30
+_ANSWER_S = 10.0
+"""What a check gets beyond its time, so that it can still say how far it came."""
 _FAILED = 255
 
 
@@ -40,15 +43,19 @@ class WorkspaceJails:
         folder: Path,
         cgroups: Cgroups,
         written_mb: int,
+        open_review: Callable[[], Awaitable[Image]],
         limits: Limits | None = None,
     ) -> None:
-        """Keep the configuration files of jails in the folder."""
+        """Keep the configuration files of jails in the folder; `open_review` makes the image that checks need."""
         self.nsjail = nsjail
         self.image = image
         self.cgroups = cgroups
         self._folder = folder
         self._written_mb = written_mb
         self._limits = limits or shell_limits()
+        self._open_review = open_review
+        self._review: Image | None = None
+        self._reviewing = asyncio.Lock()
 
     async def files(
         self, workspace: Workspace, uid: int, tool: str, arguments: dict[str, Any], *, writable: bool, show: bool
@@ -90,10 +97,46 @@ class WorkspaceJails:
         self._require_jail(ended)
         return ended
 
-    def _command(self, workspace: Workspace, uid: int, limits: Limits, *, seconds: float, writable: bool) -> list[str]:
+    async def check(
+        self, workspace: Workspace, uid: int, arguments: dict[str, Any], *, seconds: float
+    ) -> dict[str, Any] | str:
+        """Return what a check of the workspace's code found, or one line that says why it could not be made.
+
+        Nothing is written to the workspace. Raises ImageMissing, SandboxLost and IsolationUnavailable.
+        """
+        async with self._reviewing:
+            if self._review is None:
+                self._review = await self._open_review()
+        limits = review_limits()
+        ended = await run_jailed(
+            self._command(workspace, uid, limits, seconds=seconds, writable=False, image=self._review),
+            ("/usr/bin/python3", "-s", "-P", "-B", "-X", "utf8", REVIEW),
+            Bounds(seconds=seconds + _ANSWER_S, kept=2 * MOST_ANSWER, output=MOST_ANSWER, watch=self._watch(limits)),
+            fed=json_frame(arguments | {"seconds": seconds}),
+        )
+        self._require_jail(ended)
+        if ended.reason or ended.exit_code:
+            why = ended.reason or f"it ended with {ended.exit_code}: {ended.stderr.text.strip()[-200:]}"
+            return f"the check was ended: {' '.join(why.split())}"
+        try:
+            return read_answer("check", ended.stdout.kept)
+        except SandboxLost as error:
+            # Unlike that of a file tool, this answer passes beside code that is run.
+            return f"the check gave no answer that can be read: {error}"
+
+    def _command(
+        self,
+        workspace: Workspace,
+        uid: int,
+        limits: Limits,
+        *,
+        seconds: float,
+        writable: bool,
+        image: Image | None = None,
+    ) -> list[str]:
         profile = Profile(
             self.nsjail,
-            self.image,
+            image or self.image,
             kind="shell",
             limits=limits.model_copy(update={"time_limit_s": round(seconds) + _BACKSTOP_S}),
             outside_uid=uid,

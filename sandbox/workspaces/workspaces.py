@@ -17,9 +17,11 @@ from sandbox.workspaces.owner import owner_of, prepare
 from sandbox.workspaces.workspace import Workspace, WorkspaceCall
 from system.locks import async_file_lock
 
-READING = frozenset({"read_file", "list_directory", "search"})
+READING = frozenset({"read_file", "list_directory", "search", "measure"})
 WRITING = frozenset({"write_file", "edit_file", "move", "delete"})
 SHELL = "run"
+CHECK = "check"
+"""Looks at the workspace's code, for a review; no tool of a model."""
 RESTORE, OUTCOME = "restore", "outcome"
 
 
@@ -56,10 +58,10 @@ class Workspaces:
                 return {"ok": effects.outcome(str(call.arguments.get("effect")))}
             if call.tool == RESTORE:
                 return await asyncio.to_thread(effects.restore, call.arguments)
-            if call.tool not in (*READING, *WRITING, SHELL):
+            if call.tool not in (*READING, *WRITING, SHELL, CHECK):
                 raise ArgumentsInvalid(f"there is no tool {call.tool[:80]!r} in workspaces")
             uid = await self._prepare(workspace)
-            if call.tool in READING or not call.writable:
+            if call.tool in (*READING, CHECK) or not call.writable:
                 return await self._run(call, workspace, uid, heard, writable=False)
             return await effects.write(call, partial(self._run, call, workspace, uid, heard, writable=True))
 
@@ -99,6 +101,8 @@ class Workspaces:
         self, call: WorkspaceCall, workspace: Workspace, uid: int, heard: Heard | None, *, writable: bool
     ) -> dict[str, Any]:
         """Run a tool in a jail, which may or may not write to the workspace."""
+        if call.tool == CHECK:
+            return _answered(await self._jails.check(workspace, uid, call.arguments, seconds=call.seconds))
         if call.tool != SHELL:
             answer = await self._jails.files(workspace, uid, call.tool, call.arguments, writable=writable, show=False)
             return _answered(answer)

@@ -9,6 +9,8 @@ import yaml
 from backstay.approvals.approval import Approval
 from backstay.client import Backstay
 from backstay.errors import BackstayError
+from backstay.plans.definition import PlanDefinition
+from backstay.plans.review import ReviewRules
 from backstay.policies.policy import Policy
 from backstay.requests import OfRun
 from backstay.task.plan import Plan
@@ -18,7 +20,14 @@ from tests.docs.blocks import blocks
 from toolbox.configuration.load import load
 
 BLOCKS = [block for block in blocks("json", "yaml") if not block.noun.startswith(("plugins", "tools"))]
-ADMIT: dict[str, Any] = {"Task": Task.admit, "Approval": Approval.admit, "policy": Policy.admit, "plan": Plan.admit}
+ADMIT: dict[str, Any] = {
+    "Task": Task.admit,
+    "Approval": Approval.admit,
+    "policy": Policy.admit,
+    "plan": Plan.admit,
+    "review": ReviewRules.admit,
+    "definition": PlanDefinition.admit,
+}
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda block: f"{block.place} {block.noun}")

@@ -14,6 +14,8 @@ from backstay.approvals.approval import Approval, ApprovalRequest
 from backstay.budgets.budget import Budget
 from backstay.cli.exit_codes import DETACHED, DONE, ENDED, FAILED, USAGE
 from backstay.errors import BackstayError, Final, Transient
+from backstay.plans.definition import PlanDefinition
+from backstay.plans.review import CheckResult, CheckRule, Review, ReviewRules
 from backstay.policies.operators import OPERATORS
 from backstay.policies.policy import Policy
 from backstay.policies.rule import Rule
@@ -44,6 +46,8 @@ def column(heading: str, number: int = 0) -> list[str]:
         ("## ApprovalRequest", ApprovalRequest),
         ("## Approval", Approval),
         ("## Plan", Plan),
+        ("## Definition", PlanDefinition),
+        ("## Review", ReviewRules),
     ],
 )
 def test_every_field_of_a_noun_is_in_its_table(heading, noun: type[BaseModel]):
@@ -61,10 +65,13 @@ def test_every_field_of_a_noun_is_in_its_table(heading, noun: type[BaseModel]):
         ("field of an entry of `python`", PythonEntry),
         ("field of a tool", Declaration),
         ("field of a rule", Rule),
+        ("field of a check", CheckRule),
+        ("field of a review", Review),
+        ("field of a check that was made", CheckResult),
     ],
 )
 def test_every_field_of_an_inner_noun_is_described(head, noun: type[BaseModel]):
-    assert sorted(described(f"| {head} |")) == sorted(noun.model_fields)
+    assert sorted(described(f"| {head} |")) == sorted(field.alias or name for name, field in noun.model_fields.items())
 
 
 def test_every_option_of_a_tool_in_python_is_described():

@@ -167,12 +167,6 @@ ROWS = (
         in_file("e2e/test_plan_model.py", "test_a_hundred_random_plans_come_to_what_a_simple_model_says"),
     ),
     row(
-        "s002:review",
-        "seed 002 §7",
-        "review: lint, types, smoke, tests, artifacts, confidence",
-        deferred=PLANS,
-    ),
-    row(
         "s002:retention",
         "seed 002 App. B",
         "plans and diffs are kept for three months",

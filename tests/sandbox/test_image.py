@@ -13,7 +13,7 @@ from sandbox.images.image import MISSING_MODULES, Image, build_image, content_ha
 from sandbox.isolation.nsjail import Nsjail
 from sandbox.isolation.profile import Profile, command, interpreter_arguments
 from sandbox.limits import Limits
-from tests.sandbox.places import HOUSE, as_nobody, image, shared
+from tests.sandbox.places import HOUSE, as_nobody, image, libraries, shared
 
 KINDS = ("python", "data")
 # asyncio and email import these, so they are there; a program that names them is told that they are not.
@@ -57,6 +57,27 @@ def test_a_second_build_finds_the_first_and_leaves_it_untouched(built, images):
     assert build_image("python", images) == built
     assert find_image(built.hash, images) == built
     assert built.path.parent.stat().st_ctime_ns == made
+
+
+def test_the_image_of_reviews_is_the_same_in_every_folder_and_holds_its_tools(tmp_path):
+    built = build_image("review", tmp_path / "images")
+    assert built.hash == image("review").hash == content_hash(built.path)
+    site = next(built.path.glob("usr/lib/python3.*/site-packages"))
+    assert (built.path / "usr/bin/ruff").stat().st_mode & 0o111
+    assert {"mypy", "pytest"} <= {place.name for place in site.iterdir()}
+    assert list(site.glob("mypy/typeshed/stdlib/builtins.pyi"))
+
+
+def test_without_the_extra_the_image_of_reviews_is_missing_and_says_what_to_install(tmp_path):
+    source = (
+        "import sys\nfrom pathlib import Path\nfrom backstay.errors import ImageMissing\n"
+        "from sandbox.images.image import build_image\n"
+        "try:\n    build_image('review', Path(sys.argv[1]))\nexcept ImageMissing as error:\n    print(error)\n"
+    )
+    environment = {"PYTHONPATH": f"{HOUSE}:{libraries()}", "PATH": "/usr/bin:/bin"}
+    command_ = (sys.executable, "-S", "-c", source, str(tmp_path / "images"))
+    done = subprocess.run(command_, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    assert "ruff is not installed; install backstay[review]" in done.stdout, done.stderr
 
 
 def test_what_a_killed_build_left_behind_is_removed_once_it_is_old(built, images):

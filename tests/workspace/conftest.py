@@ -1,5 +1,6 @@
 """What the tests of workspaces share: real jails over folders that every user can reach."""
 
+import asyncio
 import itertools
 import shutil
 import tempfile
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from sandbox.images.image import Image
 from sandbox.isolation.cgroups import find_cgroups, release_cgroups
 from sandbox.isolation.nsjail import Nsjail
 from sandbox.snapshots.snapshots import Snapshots
@@ -34,7 +36,18 @@ def area() -> Iterator[Path]:
 def workspaces(area) -> Iterator[Workspaces]:
     """Workspaces in this process, without a host."""
     cgroups = find_cgroups()
-    jails = WorkspaceJails(Nsjail.find(), image("shell"), folder=area / "jails", cgroups=cgroups, written_mb=50)
+
+    async def open_review() -> Image:
+        return await asyncio.to_thread(image, "review")
+
+    jails = WorkspaceJails(
+        Nsjail.find(),
+        image("shell"),
+        folder=area / "jails",
+        cgroups=cgroups,
+        written_mb=50,
+        open_review=open_review,
+    )
     yield Workspaces(
         area / "workspaces", area / "state", jails, lambda workspace: Snapshots(area / "snapshots" / workspace.key)
     )

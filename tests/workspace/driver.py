@@ -37,6 +37,10 @@ def left_behind(victim):
     return found
 
 
+async def no_review():
+    raise AssertionError("no code is reviewed here")
+
+
 async def main(asked):
     here = Path.cwd()
     (here / "outside").mkdir(mode=0o700)
@@ -53,6 +57,7 @@ async def main(asked):
         folder=here / "profiles",
         cgroups=cgroups,
         written_mb=WRITTEN_MB,
+        open_review=no_review,
         limits=shell_limits().model_copy(update={"memory_mb": 640}),
     )
     workspaces = Workspaces(

@@ -28,7 +28,8 @@ def _answered(asked: dict[str, Any]) -> dict[str, Any]:
     from sandbox.guest.files import reading, writing  # noqa: PLC0415 - found through the packages made above
     from sandbox.guest.files.places import Refused  # noqa: PLC0415 - the same
 
-    readers = {tool.__name__: tool for tool in (reading.read_file, reading.list_directory, reading.search)}
+    looking = (reading.read_file, reading.list_directory, reading.search, reading.measure)
+    readers: dict[str, Callable[..., dict[str, Any]]] = {tool.__name__: tool for tool in looking}
     changes = (writing.write_file, writing.edit_file, writing.move, writing.delete)
     writers: dict[str, Callable[..., writing.Change]] = {tool.__name__: tool for tool in changes}
     tool, arguments = asked["tool"], asked["arguments"]

@@ -3,6 +3,7 @@
 import base64
 import codecs
 import fnmatch
+import hashlib
 import os
 import re
 import stat
@@ -49,6 +50,24 @@ def read_file(path: str, offset: int = 0, limit: int = 64 << 10, encoding: str |
         "offset": offset,
         "next_offset": end if end < size and data else None,
     }
+
+
+def measure(paths: list[str]) -> dict[str, Any]:
+    """Return the size and the SHA-256 of each file, or why there is none."""
+    return {"files": [{"path": path} | _measured(path) for path in paths]}
+
+
+def _measured(path: str) -> dict[str, Any]:
+    try:
+        parts = parts_of(path)
+        with parent(parts) as (fd, name):
+            size = demand_file(fd, name, parts).st_size
+            with os.fdopen(open_file(fd, name), "rb") as opened:
+                return {"size": size, "sha256": hashlib.file_digest(opened, "sha256").hexdigest()}
+    except Refused as refused:
+        return {"error": str(refused)[:500]}
+    except OSError as error:
+        return {"error": f"{path[:200]}: {error.strerror or type(error).__name__}"}
 
 
 def content_of(fd: int, name: str, most: int) -> bytes:
