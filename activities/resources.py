@@ -16,6 +16,7 @@ from backstay.redaction.redactor import Redactor
 from backstay.requests import OfRun
 from backstay.settings import Settings
 from backstay.task.event import EventDraft
+from backstay.task.profile import Profiles
 from backstay.tools.tool import Tool
 from sandbox.workspaces.client import WorkspaceClient
 from store.store import Store
@@ -69,6 +70,7 @@ class Resources:
     store: Store
     toolbox: Toolbox
     policy: Policy
+    profiles: Profiles
     redactor: Redactor
     model: openai.AsyncOpenAI
     temporal: Client

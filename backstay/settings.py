@@ -140,6 +140,7 @@ class Settings(BaseSettings):
     policy: Path = Path("policy.yaml")
     """May be missing; then the default policy applies."""
     profiles: Path = Path("profiles.yaml")
+    """May be missing; then there are the built-in profiles."""
     model: str = Field(default="gpt-5.4-mini", min_length=1)
     database_url: Secret = None
     """None: SQLite in `home`."""

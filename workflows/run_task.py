@@ -8,7 +8,7 @@ from temporalio import workflow
 
 from backstay import calls
 from backstay.approvals.approval import RequestKind, Verdict
-from backstay.budgets.budget import MICRO, Ledger
+from backstay.budgets.budget import MICRO, Budget, Ledger
 from backstay.canonical import canonical
 from backstay.errors import BackstayError, Denied, OutputInvalid, TaskInvalid
 from backstay.shown import one_line
@@ -25,6 +25,7 @@ from backstay.task.decision import (
     RunProgram,
     SearchTools,
 )
+from backstay.task.profile import FINAL, FURTHER, behind_marker, marker_of
 from backstay.task.result import Outcome
 from backstay.task.task import Task, too_long
 from backstay.tools.stages import Purpose
@@ -33,11 +34,13 @@ from workflows.carrying import Carried, Carrying, carried_by, take_over
 from workflows.consent import refused, rejected
 from workflows.ending import Ended, Ending, ended_before, ended_by, ended_with
 from workflows.handlers import as_application_error
+from workflows.lifelines import count_failure
 from workflows.messages import UNREAD, Messages
 from workflows.model_calls import ModelCalls
 from workflows.plans.plans import Plans
-from workflows.programs import Programs
+from workflows.programs import RUN_PROGRAM, Programs
 from workflows.run_context import RunContext
+from workflows.state import RunState
 from workflows.tool_calls import ToolCalls
 from workflows.work import Work
 
@@ -154,6 +157,7 @@ class RunTask(Messages):
                 self.context.approvals.withdraw_unasked()
             if (finish := await self._carried_out(work, work.decision)) is not None:
                 return finish
+            count_failure(self.context, work.decision)
             work.next_decision()
 
     async def _carried_out(self, work: Work, decision: Decision) -> Finish | None:
@@ -162,7 +166,10 @@ class RunTask(Messages):
             await search(self.context, self.context.state.task.text, limit=FIRST_SEARCH_LIMIT)
         for action in decision.actions[work.action :]:
             if not isinstance(action, Finish):
-                work.failed = not await self._performed(action) or work.failed
+                succeeded = await self._performed(action)
+                work.failed, work.succeeded = work.failed or not succeeded, work.succeeded or succeeded
+                if (finish := self._said_by_program(work)) is not None:
+                    return finish
             elif work.failed:
                 self._drop(action, FAILED)
             elif self._puts_off():
@@ -172,6 +179,23 @@ class RunTask(Messages):
                 return action
             work.next_action()
             self.context.approvals.withdraw_unasked()
+        return None
+
+    def _said_by_program(self, work: Work) -> Finish | None:
+        """Return the end that a program has declared with a marker, or pass its instruction on to the model."""
+        said, work.said = work.said, ""
+        if marker_of(said) == FURTHER:
+            self.context.tell(behind_marker(said) or "Go on.")
+        if marker_of(said) != FINAL or self.context.state.task.output_schema is not None:
+            return None
+        finish = Finish(summary=said)
+        if work.failed:
+            self._drop(finish, FAILED)
+        elif self._puts_off():
+            self._drop(finish, UNREAD)
+        else:
+            self.heard_out = True
+            return finish
         return None
 
     def _ended(self, driving: "asyncio.Task[Finish | None]", *, cancelled: bool) -> Ended:
@@ -215,6 +239,7 @@ class RunTask(Messages):
                         # There is no answer to tell it with; whoever sums up the run is told.
                         self.context.tell(canonical({EFFECTS: effects}))
                     raise
+                self.context.state.record_progress(RUN_PROGRAM.name, success=result.success)
                 self._answer([(action.call_id, result)], self.programs.effects())
                 return result.success
             case Finish():
@@ -318,6 +343,7 @@ async def open_context(context: RunContext) -> None:
     )
     opened = await context.activities.execute(calls.open_run, ask, summary="open the run")
     state.opened, state.context, state.catalog = opened, opened.context, opened.catalog
+    state.budget = _budget_of(state)
     ceiling = state.budget.max_llm_cost_usd
     micro = None if ceiling is None else round(ceiling * MICRO)
     finalize = (
@@ -327,6 +353,12 @@ async def open_context(context: RunContext) -> None:
     )
     state.ledger = Ledger(ceiling=micro, finalize=finalize)
     context.changed()
+
+
+def _budget_of(state: RunState) -> Budget:
+    """Return the limits that the profile gives where the task sets none, with what a person has added meanwhile."""
+    budget, added = state.opened.profile.budget_of(state.task.budget), state.budget.added_since(state.task.budget)
+    return budget.raised(added) if added else budget
 
 
 async def search(

@@ -1,6 +1,7 @@
 """Every JSON and YAML block of the documents is accepted by the class that it names."""
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from backstay.errors import BackstayError
 from backstay.policies.policy import Policy
 from backstay.requests import OfRun
 from backstay.task.plan import Plan
+from backstay.task.profile import Profiles
 from backstay.task.task import Task
 from docs.generate_schemas import PLACE, schemas
 from tests.docs.blocks import blocks
@@ -19,6 +21,7 @@ from toolbox.configuration.load import load
 
 BLOCKS = [block for block in blocks("json", "yaml") if not block.noun.startswith(("plugins", "tools"))]
 ADMIT: dict[str, Any] = {"Task": Task.admit, "Approval": Approval.admit, "policy": Policy.admit, "plan": Plan.admit}
+ADMIT["profiles"] = partial(Profiles.admit, file="profiles.yaml")
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda block: f"{block.place} {block.noun}")
@@ -46,8 +49,8 @@ def test_what_is_misspelt_in_a_block_would_be_noticed():
                     "verdict": "approve",
                     "by": "a",
                 }
-                if noun != "policy"
-                else {"no_such_field": 1}
+                if noun not in {"policy", "profiles"}
+                else {"no_such_field": {"no_such_field": 1} if noun == "profiles" else 1}
             )
 
 
