@@ -54,6 +54,7 @@ class Programs:
         if state.work.program is None:
             refused = await self._begun(action)
             if refused is not None:
+                state.record_progress(RUN_PROGRAM.name, success=False)
                 return refused
         undos = self.context.undos
         halt = await self._to_its_end(action, lambda: self.context.undos != undos)
@@ -62,6 +63,7 @@ class Programs:
             # What the engine itself ended is no fault of the program.
             state.work.fault = f"{RUN_PROGRAM.name}: {halt.error}"
         state.work.said = result.marked
+        state.record_progress(RUN_PROGRAM.name, success=result.success)
         said = result.snippet or result.size
         text = halt.error or f"finished after {halt.rounds} rounds{f' -> {said}' if said else ''}"
         success, ref = halt.kind == "finished", {} if result.ref is None else {"summary_ref": result.ref}

@@ -38,7 +38,7 @@ from workflows.lifelines import count_failure
 from workflows.messages import UNREAD, Messages
 from workflows.model_calls import ModelCalls
 from workflows.plans.plans import Plans
-from workflows.programs import RUN_PROGRAM, Programs
+from workflows.programs import Programs
 from workflows.run_context import RunContext
 from workflows.state import RunState
 from workflows.tool_calls import ToolCalls
@@ -239,7 +239,6 @@ class RunTask(Messages):
                         # There is no answer to tell it with; whoever sums up the run is told.
                         self.context.tell(canonical({EFFECTS: effects}))
                     raise
-                self.context.state.record_progress(RUN_PROGRAM.name, success=result.success)
                 self._answer([(action.call_id, result)], self.programs.effects())
                 return result.success
             case Finish():

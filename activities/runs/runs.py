@@ -65,7 +65,6 @@ class Runs(Activities):
         builtin = await self._claim_workspace(ask)
         catalog = await self.toolbox.catalog(task.user_id, builtin=frozenset(builtin))
         context, size = await self._first_context(ask.run, task, followed, policy, profile)
-        most = self.settings.max_completion_tokens
         opened = calls.Opened(
             store=self.store.stamp,
             model=model,
@@ -74,7 +73,7 @@ class Runs(Activities):
             prompt_hash=prompt_hash(profile),
             catalog=catalog.version,
             context=context,
-            reserve_micro=0 if price is None else price.worst(size, most),
+            reserve_micro=0 if price is None else price.worst(size, self.settings.max_completion_tokens),
             finalize_micro=0
             if price is None
             else price.worst(int(CLOSING_TOKENS * BYTES_PER_TOKEN) + 2000, CLOSING_OUTPUT),
