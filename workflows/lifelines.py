@@ -33,7 +33,9 @@ def count_failure(context: RunContext, decision: Decision) -> None:
     usage = context.state.usage
     context.state.usage = usage.model_copy(update={"lifelines": usage.lifelines + 1})
     left, said = most - work.repeats, one_line(cause, 300)
-    context.record("lifeline.used", f"the step failed, {left} lifelines are left: {said}", left=left, cause=said)
+    context.record(
+        "lifeline.used", f"the step failed and is repeated (lifelines left: {left}): {said}", left=left, cause=said
+    )
 
 
 def progress_line(progress: Sequence[StepProgress]) -> str:

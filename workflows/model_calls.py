@@ -231,7 +231,8 @@ class ModelCalls:
         if state.budget.max_tokens is not None:
             left += f", {max(0, state.budget.max_tokens - state.usage.tokens)} tokens"
         if state.work.repeats:
-            left += f", {state.opened.profile.lifelines - state.work.repeats} lifelines for this step, which failed"
+            lifelines = state.opened.profile.lifelines - state.work.repeats
+            left += f", {lifelines} more {'try' if lifelines == 1 else 'tries'} of this step, which failed"
         money = state.ledger.left()
         return left if money is None else f"{left}, {money / MICRO:.4f} USD"
 

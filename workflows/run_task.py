@@ -49,6 +49,7 @@ BOUNDS = "task-bounds"
 """Since this change a run with a timeout of Temporal's own, or with a very long task, is refused."""
 EFFECTS = "done_and_stands_do_not_repeat"
 """Under which name a program's answer tells the model what it did: in the answer, since arguments are data."""
+NEXT = "Go on with the task. Your program says what comes next:"
 FAILED = "finish was dropped, because a call beside it did not succeed; look at the answers and decide again"
 FIRST_SEARCH_LIMIT = 40
 PATIENCE_S = 25.0
@@ -185,7 +186,8 @@ class RunTask(Messages):
         """Return the end that a program has declared with a marker, or pass its instruction on to the model."""
         said, work.said = work.said, ""
         if marker_of(said) == FURTHER:
-            self.context.tell(behind_marker(said) or "Go on.")
+            # It may hold what tools have answered: the model is told whose words these are.
+            self.context.tell(f"{NEXT} {behind_marker(said)}")
         if marker_of(said) != FINAL or self.context.state.task.output_schema is not None:
             return None
         finish = Finish(summary=said)

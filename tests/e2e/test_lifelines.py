@@ -133,7 +133,7 @@ async def test_the_fourth_failure_ends_the_run_and_every_lifeline_is_billed(open
     assert usage["models"]["scripted"]["calls"] == 4
     assert usage["models"]["scripted"]["input_new_tokens"] == 4000
     assert usage["llm_cost_usd"] == pytest.approx(4 * usage["models"]["scripted"]["cost_usd"] / 4)
-    assert "2 lifelines for this step" in asked[1]["messages"][-1]["content"]
+    assert "2 more tries of this step, which failed" in asked[1]["messages"][-1]["content"]
 
 
 async def test_a_step_that_succeeds_gives_the_next_one_all_its_lifelines_and_repeats_fill_no_limit(

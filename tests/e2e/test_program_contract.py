@@ -122,12 +122,16 @@ async def test_a_marker_at_the_start_of_the_models_words_ends_the_run_only_where
 
 async def test_further_processing_goes_on_with_the_text_as_the_next_instruction(open_engine, sandbox):
     said = "FURTHER_PROCESSING_REQUIRED: look at the second page"
-    for rules in (marked(said), marked(program=f"return {said!r}")):
+    by_program = "Go on with the task. Your program says what comes next: look at the second page"
+    for rules, note in (
+        (marked(said), "look at the second page"),
+        (marked(program=f"return {said!r}"), by_program),
+    ):
         async with open_engine(rules, profiles=MARKERS, sandbox=sandbox) as engine:
             result = await ended(await engine.start({"text": "how many?", "profile": "marked"}))
             told = [message["content"] for message in engine.model.requests[1]["messages"] if message["role"] == "user"]
         assert result["final_summary"] == "went on"
-        assert told[-2] == "look at the second page"
+        assert told[-2] == note
 
 
 @pytest.mark.parametrize(
