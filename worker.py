@@ -60,6 +60,7 @@ from backstay.client import connect
 from backstay.errors import BackstayError, SettingsInvalid, WorkerMisfit
 from backstay.logs import configure_logs
 from backstay.policies.policy import Policy
+from backstay.profile import Profiles
 from backstay.redaction.redactor import Redactor
 from backstay.settings import Settings
 from backstay.version import version
@@ -97,13 +98,21 @@ _EVERY_WORKER: dict[str, Any] = {"graceful_shutdown_timeout": DRAIN, "build_id":
 
 def read_policy(path: Path) -> Policy:
     """Return the operator's policy; without a file, the default one. Raises SettingsInvalid or PolicyInvalid."""
-    if not path.exists():
-        return Policy()
+    return Policy.admit(_yaml_of(path)) if path.exists() else Policy()
+
+
+def read_profiles(path: Path) -> Profiles:
+    """Return the operator's profiles; without a file, the built-in ones. Raises SettingsInvalid."""
+    return Profiles.admit(_yaml_of(path), str(path)) if path.exists() else Profiles()
+
+
+def _yaml_of(path: Path) -> Any:
     try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        return yaml.safe_load(path.read_text(encoding="utf-8"))
     except yaml.YAMLError as error:
         raise SettingsInvalid(f"{path}: not valid YAML: {' '.join(str(error).split())}") from error
-    return Policy.admit(data)
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsInvalid(f"{path}: cannot be read: {error}") from error
 
 
 def open_model(settings: Settings) -> "openai.AsyncOpenAI":
@@ -186,7 +195,7 @@ async def open_resources(
     """Open store, toolbox and model for one worker, and close them at the end; a store that is open is used."""
     from activities.resources import Resources
 
-    policy = read_policy(settings.policy)
+    policy, profiles = read_policy(settings.policy), read_profiles(settings.profiles)
     async with (
         open_store(settings) if opened is None else contextlib.nullcontext(opened) as store,
         open_workspaces(settings) as workspaces,
@@ -198,6 +207,7 @@ async def open_resources(
             store=store,
             toolbox=toolbox,
             policy=policy,
+            profiles=profiles,
             redactor=Redactor(settings.secrets() | toolbox.secrets),
             model=model,
             temporal=client,
@@ -358,6 +368,7 @@ async def serve(role: Role) -> int:
         from toolbox.configuration.load import load
 
         read_policy(settings.policy)
+        read_profiles(settings.profiles)
         load(settings.toolbox, settings.environment, optional=not settings.names_toolbox)
         if not settings.toolbox.exists():
             sys.stderr.write(f"backstay worker: there is no {settings.toolbox} here, so runs have no tools\n")

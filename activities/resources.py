@@ -12,6 +12,7 @@ from temporalio.client import Client
 from activities.run_secrets import RunSecrets
 from backstay.errors import ArgumentsInvalid, BackstayError
 from backstay.policies.policy import Policy
+from backstay.profile import Profiles
 from backstay.redaction.redactor import Redactor
 from backstay.requests import OfRun
 from backstay.settings import Settings
@@ -69,6 +70,7 @@ class Resources:
     store: Store
     toolbox: Toolbox
     policy: Policy
+    profiles: Profiles
     redactor: Redactor
     model: openai.AsyncOpenAI
     temporal: Client

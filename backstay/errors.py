@@ -12,6 +12,7 @@ BackstayError
 |   +-- IsolationUnavailable  ImageMissing         ProgramDiverged
 |   +-- WorkspaceInvalid      WorkspaceBusy
 |   +-- SnapshotRefused       SnapshotDamaged     OutputInvalid
+|   +-- LifelinesExhausted
 |   +-- InternalError
 +-- Transient                 trying again may help
     +-- ModelUnavailable      ToolUnavailable      StoreUnavailable    StoreMismatch
@@ -141,6 +142,10 @@ class Unfinished(Final):
 
 class OutputInvalid(Final):
     """The answer does not fit the output schema of the task."""
+
+
+class LifelinesExhausted(Final):
+    """A step failed, and so did every repeat of it."""
 
 
 class StepFailed(Final):

@@ -20,6 +20,10 @@ class Program(Frozen):
     """The JSON Schema of each declared tool's arguments."""
     seed: str
     """Where everything random in the program comes from."""
+    image: Literal["", "python", "data"] = ""
+    """What it may import, where the profile of its run says so."""
+    markers: bool = False
+    """Whether what it returns is normalised, and may begin with a marker."""
     traced: bool = False
     """Whether it is said of its calls where their arguments came from."""
     literals: tuple[tuple[str, tuple[str, ...]], ...] = ()
@@ -39,6 +43,10 @@ class ProgramAnswer(Frozen):
     error_type: str | None = None
     settled: Settled | None = None
     """Set when it took place and its answer is lost."""
+    effect: int | None = None
+    """The number of its effect, where the program wants to know how the call ended."""
+    undo: str | None = None
+    """How it would be undone, where the program wants to know."""
 
 
 class Halt(Frozen):
@@ -47,6 +55,8 @@ class Halt(Frozen):
     kind: Literal["waiting", "finished", "crashed"]
     calls: tuple[ToolCall, ...] = ()
     """What it waits for: one batch, ids are the calls' numbers in program order."""
+    whole: tuple[int, ...] = ()
+    """The numbers of those calls of which the program wants to know how they ended."""
     refused: dict[int, str] = Field(default_factory=dict)
     """By index in `calls`: what is wrong with the arguments; such a call is not made."""
     journal: str = ""
@@ -60,6 +70,13 @@ class Halt(Frozen):
     rounds: int = 0
     payload: str | None = None
     """Ref of what it returned and printed."""
+    marked: bool = False
+    """Whether it returned a text of its own that begins with a marker."""
     error: str | None = None
     """One line; None when it finished."""
     error_type: str | None = None
+
+
+def sandbox_error(said: str) -> str:
+    """Return what went wrong with a program as planners that know markers expect it."""
+    return f"[sandbox error: {said}]"

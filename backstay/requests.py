@@ -73,6 +73,12 @@ class AskModel(OfRun):
     """Whether programs can run, so that the model may write one."""
     planning: bool = False
     """Whether the model may only plan: nothing is done before people approve a plan."""
+    image: Literal["", "python", "data"] = ""
+    """What programs may import, where the profile says so; empty: as the settings say."""
+    markers: bool = False
+    """Whether the markers at the start of its words mean something."""
+    progress: str = ""
+    """What each of the last steps called and how that ended, in one line for the model."""
     sources: bool = False
     """Whether the run's policy, or the people it asks, need to know where the arguments of writes came from."""
     output_schema: str = ""
@@ -227,6 +233,8 @@ class DigestPayload(OfRun):
     label: str
     payload: str
     """Ref of the payload."""
+    marked: bool = False
+    """Whether what a program returned is a text of its own with a marker, which the workflow is to be told."""
 
 
 class ReviewWork(OfRun):

@@ -9,6 +9,7 @@ from backstay.effects.effect import Effect
 from backstay.frozen import Frozen
 from backstay.policies.accepted import AcceptedLine
 from backstay.policies.policy import Policy
+from backstay.profile import Profile
 from backstay.provenance.source import Sources
 from backstay.tools.tool import Tool
 
@@ -55,6 +56,8 @@ class Opened(Frozen):
     """Ref of the schema of the value that the task wants; empty when it wants none."""
     accepted: tuple[AcceptedLine, ...] = ()
     """The lines that people accepted before, for runs such as this one."""
+    profile: Profile = Profile()
+    """What the run has where its task says nothing."""
 
 
 NOT_OPENED = Opened(store="", model="", policy=Policy(), policy_hash="", prompt_hash="", catalog="", context="")

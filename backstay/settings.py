@@ -141,6 +141,7 @@ class Settings(BaseSettings):
     policy: Path = Path("policy.yaml")
     """May be missing; then the default policy applies."""
     profiles: Path = Path("profiles.yaml")
+    """May be missing; then there are the built-in profiles."""
     definitions: Path = Path("definitions")
     """A folder of plans; may be missing."""
     model: str = Field(default="gpt-5.4-mini", min_length=1)

@@ -7,6 +7,8 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 from backstay import calls, errors
+from backstay.budgets.budget import Limit
+from backstay.profile import OUT_OF_STEPS
 from backstay.task.context import answers_first
 from backstay.task.decision import Finish
 from backstay.task.event import Event
@@ -124,6 +126,15 @@ class Ending:
         parts = ([f"{ended.error}{missing}"] if ended.error else []) + ([WITHHELD] if self._withheld(ended) else [])
         return "; ".join(parts)
 
+    def _final_summary(self, ended: Ended) -> str:
+        """Return the summary; planners that know markers are told in their words that the steps are used up."""
+        summary, error = ended.summary or self._summary(ended), ended.error
+        out_of_steps = isinstance(error, errors.LifelinesExhausted) or (
+            isinstance(error, errors.BudgetExceeded) and Limit.STEPS.value in str(error).partition("(")[0]
+        )
+        marked = self.context.state.opened.profile.markers and out_of_steps
+        return f"{summary}\n\n{OUT_OF_STEPS}" if marked else summary
+
     def _without_output(self) -> str:
         """Say that there is no value, where the task wants one and the budget ended before."""
         state = self.context.state
@@ -161,7 +172,7 @@ class Ending:
         return Result(
             outcome=outcome,
             success=outcome is Outcome.COMPLETED,
-            final_summary=ended.summary or self._summary(ended),
+            final_summary=self._final_summary(ended),
             raw_outputs=ended.outputs,
             usage=usage_shown(state.usage, state.ledger.spent),
             budget=state.budget,

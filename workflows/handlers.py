@@ -94,6 +94,7 @@ class Handlers:
             paused=None if state.paused is None else one_line(state.paused, 500),
             state=State.WAITING if self.context.approvals.pending and state.state is not State.PAUSED else state.state,
             step=state.usage.step,
+            task_progress=tuple(state.progress),
             pending=self.context.approvals.requests,
             usage=usage_shown(state.usage, state.ledger.spent),
             last_events=tuple(state.events[-10:]),

@@ -13,6 +13,7 @@ from backstay.task.context import answers_first
 from backstay.task.decision import Decision, Finish
 from backstay.task.status import State
 from workflows.activity_calls import BUG, BUGS_WAIT, LOST, error_of
+from workflows.lifelines import progress_line
 from workflows.run_context import RunContext
 
 TRIES = 3
@@ -138,10 +139,12 @@ class ModelCalls:
             more["closing"] = True
         else:
             more["draft"] = state.take_draft_number()
+            profile = state.opened.profile
             if state.opened.sandbox_queue:
                 more["programs"] = True
-            if state.planning:
-                more["planning"] = True
+                more |= {} if profile.image is None else {"image": profile.image}
+            given = {"markers": profile.markers, "progress": progress_line(state.progress), "planning": state.planning}
+            more |= {name: value for name, value in given.items() if value}
             if state.opened.output_schema:
                 more["output_schema"] = state.opened.output_schema
             if state.opened.policy.wants_sources:
@@ -221,12 +224,15 @@ class ModelCalls:
 
     def _left(self) -> str:
         state = self.context.state
-        steps = state.budget.max_steps - state.usage.steps
+        steps = state.budget.max_steps - state.usage.steps_taken
         left = f"{steps} steps, {state.budget.max_tool_calls - state.usage.tool_calls} calls"
         if state.opened.sandbox_queue:
             left += f", {max(0, state.budget.max_code_runs - state.usage.code_runs)} programs"
         if state.budget.max_tokens is not None:
             left += f", {max(0, state.budget.max_tokens - state.usage.tokens)} tokens"
+        if state.work.repeats:
+            lifelines = state.opened.profile.lifelines - state.work.repeats
+            left += f", {lifelines} more {'try' if lifelines == 1 else 'tries'} of this step, which failed"
         money = state.ledger.left()
         return left if money is None else f"{left}, {money / MICRO:.4f} USD"
 

@@ -12,7 +12,7 @@ from backstay.approvals.approval import RequestKind
 from backstay.budgets.budget import code_runs_refused, first_limit_hit, program_calls_refused
 from backstay.effects.compensation import standing
 from backstay.errors import ProgramCancelled
-from backstay.program import Halt, ProgramAnswer
+from backstay.program import Halt, ProgramAnswer, sandbox_error
 from backstay.shown import one_line
 from backstay.task.decision import RunProgram
 from backstay.task.event import summary_drafts
@@ -54,10 +54,16 @@ class Programs:
         if state.work.program is None:
             refused = await self._begun(action)
             if refused is not None:
+                state.record_progress(RUN_PROGRAM.name, success=False)
                 return refused
         undos = self.context.undos
         halt = await self._to_its_end(action, lambda: self.context.undos != undos)
         result = await self._stored(halt)
+        if halt.kind == "crashed" and halt.payload is not None:
+            # What the engine itself ended is no fault of the program.
+            state.work.fault = f"{RUN_PROGRAM.name}: {halt.error}"
+        state.work.said = result.marked
+        state.record_progress(RUN_PROGRAM.name, success=result.success)
         said = result.snippet or result.size
         text = halt.error or f"finished after {halt.rounds} rounds{f' -> {said}' if said else ''}"
         success, ref = halt.kind == "finished", {} if result.ref is None else {"summary_ref": result.ref}
@@ -70,7 +76,8 @@ class Programs:
     async def _begun(self, action: RunProgram) -> ToolResult | None:
         """Count a program that may run, or return why it may not."""
         state = self.context.state
-        await self.context.afford(lambda: code_runs_refused(state.budget, state.usage))
+        if not state.work.ran:
+            await self.context.afford(lambda: code_runs_refused(state.budget, state.usage))
         # What a policy and a person see and approve is the whole source.
         shown = {"source": action.source, **({"begins_with": action.begins} if action.begins else {})}
         call = ToolCall(id=action.call_id, tool=RUN_PROGRAM, arguments=shown, reason=action.reason)
@@ -78,7 +85,9 @@ class Programs:
         if isinstance(consent, ToolResult):
             self.tool_calls.tell(CallInFlight(Purpose.PROGRAM, call, 0), consent)
             return consent
-        state.usage = state.usage.model_copy(update={"code_runs": state.usage.code_runs + 1})
+        if not state.work.ran:
+            state.usage = state.usage.model_copy(update={"code_runs": state.usage.code_runs + 1})
+            state.work.ran = True
         why = one_line(action.reason or action.begins or str(action.source), 120)
         self.context.record("program.started", why, program=action.program)
         self.context.forget_agreed()
@@ -200,18 +209,26 @@ class Programs:
             else:
                 answers[int(call.id)] = ProgramAnswer(i=int(call.id), error=refusal, error_type=kind)
         if going:
-            for call, result, _ in await self.tool_calls.perform(Purpose.PROGRAM, going, unless=withdrawn):
-                answers[int(call.id)] = _answer(int(call.id), call.tool.name, result)
+            for call, result, effect in await self.tool_calls.perform(Purpose.PROGRAM, going, unless=withdrawn):
+                answer = _answer(int(call.id), call.tool.name, result)
+                if answer.i in halt.whole:
+                    known = {"effect": effect, "undo": result.undo}
+                    answer = answer.model_copy(update={name: value for name, value in known.items() if value})
+                answers[answer.i] = answer
         return tuple(answers[int(call.id)] for call in halt.calls)
 
     async def _stored(self, halt: Halt) -> ToolResult:
         if halt.payload is None:
             return ToolResult(success=False, error=halt.error, error_type=halt.error_type)
         ask = calls.DigestPayload(label="program", payload=halt.payload)
+        if halt.marked:
+            ask = ask.model_copy(update={"marked": True})
         kept = await self.context.activities.execute(calls.digest, ask, summary="keep what the program returned")
         if halt.kind == "finished":
             return kept
-        return kept.model_copy(update={"success": False, "error": halt.error, "error_type": halt.error_type})
+        error = halt.error or ""
+        error = sandbox_error(error) if self.context.state.opened.profile.markers else error
+        return kept.model_copy(update={"success": False, "error": error, "error_type": halt.error_type})
 
 
 def _answer(i: int, tool: str, result: ToolResult) -> ProgramAnswer:

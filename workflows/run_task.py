@@ -8,9 +8,10 @@ from temporalio import workflow
 
 from backstay import calls
 from backstay.approvals.approval import RequestKind, Verdict
-from backstay.budgets.budget import MICRO, Ledger
+from backstay.budgets.budget import MICRO, Budget, Ledger
 from backstay.canonical import canonical
 from backstay.errors import BackstayError, Denied, OutputInvalid, TaskInvalid
+from backstay.profile import FINAL, FURTHER, behind_marker, marker_of
 from backstay.shown import one_line
 from backstay.task.context import ContextItem
 from backstay.task.decision import (
@@ -33,11 +34,13 @@ from workflows.carrying import Carried, Carrying, carried_by, take_over
 from workflows.consent import refused, rejected
 from workflows.ending import Ended, Ending, ended_before, ended_by, ended_with
 from workflows.handlers import as_application_error
+from workflows.lifelines import count_failure
 from workflows.messages import UNREAD, Messages
 from workflows.model_calls import ModelCalls
 from workflows.plans.plans import Plans
 from workflows.programs import Programs
 from workflows.run_context import RunContext
+from workflows.state import RunState
 from workflows.tool_calls import ToolCalls
 from workflows.work import Work
 
@@ -46,6 +49,7 @@ BOUNDS = "task-bounds"
 """Since this change a run with a timeout of Temporal's own, or with a very long task, is refused."""
 EFFECTS = "done_and_stands_do_not_repeat"
 """Under which name a program's answer tells the model what it did: in the answer, since arguments are data."""
+NEXT = "Go on with the task. Your program says what comes next:"
 FAILED = "finish was dropped, because a call beside it did not succeed; look at the answers and decide again"
 FIRST_SEARCH_LIMIT = 40
 PATIENCE_S = 25.0
@@ -154,6 +158,7 @@ class RunTask(Messages):
                 self.context.approvals.withdraw_unasked()
             if (finish := await self._carried_out(work, work.decision)) is not None:
                 return finish
+            count_failure(self.context, work.decision)
             work.next_decision()
 
     async def _carried_out(self, work: Work, decision: Decision) -> Finish | None:
@@ -162,7 +167,10 @@ class RunTask(Messages):
             await search(self.context, self.context.state.task.text, limit=FIRST_SEARCH_LIMIT)
         for action in decision.actions[work.action :]:
             if not isinstance(action, Finish):
-                work.failed = not await self._performed(action) or work.failed
+                succeeded = await self._performed(action)
+                work.failed, work.succeeded = work.failed or not succeeded, work.succeeded or succeeded
+                if (finish := self._said_by_program(work)) is not None:
+                    return finish
             elif work.failed:
                 self._drop(action, FAILED)
             elif self._puts_off():
@@ -172,6 +180,24 @@ class RunTask(Messages):
                 return action
             work.next_action()
             self.context.approvals.withdraw_unasked()
+        return None
+
+    def _said_by_program(self, work: Work) -> Finish | None:
+        """Return the end that a program has declared with a marker, or pass its instruction on to the model."""
+        said, work.said = work.said, ""
+        if marker_of(said) == FURTHER:
+            # It may hold what tools have answered: the model is told whose words these are.
+            self.context.tell(f"{NEXT} {behind_marker(said)}")
+        if marker_of(said) != FINAL or self.context.state.task.output_schema is not None:
+            return None
+        finish = Finish(summary=said)
+        if work.failed:
+            self._drop(finish, FAILED)
+        elif self._puts_off():
+            self._drop(finish, UNREAD)
+        else:
+            self.heard_out = True
+            return finish
         return None
 
     def _ended(self, driving: "asyncio.Task[Finish | None]", *, cancelled: bool) -> Ended:
@@ -318,6 +344,7 @@ async def open_context(context: RunContext) -> None:
     )
     opened = await context.activities.execute(calls.open_run, ask, summary="open the run")
     state.opened, state.context, state.catalog = opened, opened.context, opened.catalog
+    state.budget = _budget_of(state)
     ceiling = state.budget.max_llm_cost_usd
     micro = None if ceiling is None else round(ceiling * MICRO)
     finalize = (
@@ -327,6 +354,12 @@ async def open_context(context: RunContext) -> None:
     )
     state.ledger = Ledger(ceiling=micro, finalize=finalize)
     context.changed()
+
+
+def _budget_of(state: RunState) -> Budget:
+    """Return the limits that the profile gives where the task sets none, with what a person has added meanwhile."""
+    budget, added = state.opened.profile.budget_of(state.task.budget), state.budget.added_since(state.task.budget)
+    return budget.raised(added) if added else budget
 
 
 async def search(

@@ -16,9 +16,10 @@ from backstay.frozen import Frozen
 from backstay.plans.plan_run import PlanRun
 from backstay.policies.accepted import MOST_LINES, AcceptedLine
 from backstay.requests import OfRun
+from backstay.shown import one_line
 from backstay.task.context import ContextItem
 from backstay.task.event import MOST_DRAFTS, Event, EventDraft, NumberedDraft, milliseconds, moment
-from backstay.task.status import State
+from backstay.task.status import State, StepProgress
 from backstay.task.task import Task
 from backstay.tools.tool import ToolCall
 from workflows.work import Work
@@ -29,6 +30,7 @@ KEPT_ANSWERS = 500
 KEPT_WRITES = 300
 KEPT_PLANS = 20
 KEPT_REFUSALS = 20
+KEPT_PROGRESS = 20
 SAMPLED_REFUSALS = 1000
 
 
@@ -109,6 +111,8 @@ class RunState(BaseModel):
     work: Work = Field(default_factory=Work)
     lines: tuple[AcceptedLine, ...] = ()
     """What people had remembered in this run."""
+    progress: list[StepProgress] = Field(default_factory=list)
+    """What the model's steps have called so far, the last 20 calls."""
     programs_fault: str = ""
     """What kept the last program from running; empty when it ran."""
 
@@ -137,6 +141,11 @@ class RunState(BaseModel):
             self.numbered.append(NumberedDraft(event.n, kept_as, milliseconds(at)))
         else:
             self.unwritten = [*self.unwritten, event][-MOST_UNWRITTEN:]
+
+    def record_progress(self, tool: str, *, success: bool) -> None:
+        """Remember how a call of the model ended."""
+        progress = StepProgress(step=self.usage.step, tool=one_line(tool, 80), status="ok" if success else "failed")
+        self.progress = [*self.progress, progress][-KEPT_PROGRESS:]
 
     def take_draft_number(self) -> int:
         """Return the first number under which an activity may leave its events in the store."""

@@ -227,6 +227,8 @@ class ToolCalls:
         if not applies(flight.purpose, Stage.EVENT):
             return
         call, step = flight.call, self.context.state.usage.step
+        if flight.purpose is not Purpose.PROGRAM:
+            self.context.state.record_progress(call.tool.name, success=result.success)
         if flight.told is not None and flight.told[1] is result and not result.untold:
             ask = flight.told[0]
             self.context.record_drafts(ask.happened(result), kept_as=ask.draft)

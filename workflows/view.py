@@ -66,7 +66,7 @@ def _limits(state: RunState) -> str:
 def _steps(state: RunState) -> tuple[str, str, str]:
     """Return how many steps were made: decisions of the model or, in a run that is given its plan, steps of that."""
     if state.task.plan is None:
-        return "steps", str(state.usage.steps), str(state.budget.max_steps)
+        return "steps", str(state.usage.steps_taken), str(state.budget.max_steps)
     return "steps of the plan", str(state.usage.plan_steps), str(len(state.task.plan.steps))
 
 

@@ -127,6 +127,16 @@ class Work(BaseModel):
     """How many of its actions are done."""
     failed: bool = False
     """Whether one of them failed."""
+    repeats: int = 0
+    """How many steps before this one failed and are repeated by it."""
+    ran: bool = False
+    """Whether a program of this step, or of one that it repeats, was counted."""
+    fault: str = ""
+    """What the program of this decision failed with."""
+    said: str = ""
+    """What its program said with a marker, and nobody has looked at yet."""
+    succeeded: bool = False
+    """Whether any action of this decision succeeded."""
     output_faults: int = 0
     """How many of the model's answers were not taken as the value that the task wants."""
     output_fault: str = ""
@@ -169,3 +179,8 @@ class Work(BaseModel):
     def next_decision(self) -> None:
         """Forget the decision that is carried out."""
         self.decision, self.action, self.failed = None, 0, False
+        self.fault, self.succeeded = "", False
+
+    def next_step(self) -> None:
+        """Let the next decision be one of a new step, and not a repeat of this one."""
+        self.repeats, self.ran = 0, False

@@ -20,7 +20,7 @@ def _object(required: Sequence[str] = (), **properties: Any) -> dict[str, Any]:
 _TEXT = {"type": "string"}
 _COUNT = {"type": "integer", "minimum": 0}
 
-FINISH = "finish"
+FINISH, PROGRAM = "finish", "run_program"
 BUILT_IN: tuple[dict[str, Any], ...] = (
     _function(
         "search_tools",
@@ -38,7 +38,7 @@ BUILT_IN: tuple[dict[str, Any], ...] = (
         _object(["ref"], ref=_TEXT, path=_TEXT, offset=_COUNT, limit=_COUNT),
     ),
     _function(
-        "run_program",
+        PROGRAM,
         "Run a Python program that calls tools: for loops, many calls, filters and sums. `code` is the body of "
         "`async def main()`; what it returns is the answer, as JSON. The tool function `mail__send_email` is "
         "`await mail.send_email(to=..., subject=...)` there, with keywords only. It returns the tool's whole answer, "
@@ -73,7 +73,7 @@ def functions_for(
     read its workspace.
     """
     programs = programs and not planning
-    built_in = [function for function in BUILT_IN if programs or function["function"]["name"] != "run_program"]
+    built_in = [function for function in BUILT_IN if programs or function["function"]["name"] != PROGRAM]
     if finish is not None:
         built_in = [finish if function["function"]["name"] == FINISH else function for function in built_in]
     tools = [catalog.definitions[name] for name in visible if name in catalog.definitions]

@@ -154,7 +154,7 @@ class Model(Activities):
         extended = await self.transcripts.extend(ask.run, loaded.transcript, parser.items)
         reason = next((item["text"] for item in parser.items if item["kind"] == "said"), "")
         more: dict[str, Any] = {"reason": one_line(reason, 200), "refused": parser.refused, "dropped": sent.dropped}
-        more["output_fault"] = one_line(parser.output_fault, 300)
+        more |= {"fault": one_line(parser.fault, 300), "output_fault": one_line(parser.output_fault, 300)}
         decision = Decision(
             actions=parser.actions,
             context=extended.ref,
@@ -189,6 +189,7 @@ class Model(Activities):
             planning=ask.planning,
             most_steps=self.settings.max_steps_per_plan,
             cut=cut,
+            markers=ask.markers,
         )
         await parser.parse(message, started=transcript.started)
         if not message.get("tool_calls") and parser.finish is None and content:
@@ -219,7 +220,9 @@ class Model(Activities):
             catalog,
             transcript.visible(),
             source,
-            image=self.settings.image,
+            image=ask.image or self.settings.image,
+            chosen=ask.image,
+            markers=ask.markers,
             seed=digest_of([ask.run, call_id, source])[:32],
             now=activity.info().scheduled_time.timestamp(),
             lookup=lookup,

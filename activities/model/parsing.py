@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from activities.model.functions import FINISH, NAMES
+from activities.model.functions import FINISH, NAMES, PROGRAM
 from activities.model.output import NamedTwice, WantedOutput, strict_json, value_in
 from activities.model.planning import PlanParser, marked, may_read
 from activities.model.transcript import Item
@@ -14,7 +14,9 @@ from activities.payloads import apart
 from activities.resources import facts_of
 from activities.tools.arguments import Arguments
 from backstay.canonical import canonical
-from backstay.errors import ArgumentsInvalid
+from backstay.errors import ArgumentsInvalid, Denied, ToolNotFound
+from backstay.profile import FINAL, FURTHER, behind_marker, marker_of
+from backstay.program import sandbox_error
 from backstay.provenance.source import Sources
 from backstay.shown import one_line
 from backstay.strict_json import clean_text
@@ -56,6 +58,8 @@ class CompletionParser:
     """How many steps a plan may have."""
     cut: bool = False
     """Whether the endpoint says that it stopped the answer at its limit."""
+    markers: bool = False
+    """Whether a marker at the start of its words means something."""
     items: list[Item] = field(default_factory=list)
     """What is added to the transcript: the message itself and the refusals."""
     looks: list[Action] = field(default_factory=list)
@@ -65,6 +69,8 @@ class CompletionParser:
     output_fault: str = ""
     """Why an answer was not taken that should have held the value which the task wants."""
     refused: int = 0
+    fault: str = ""
+    """What is wrong with the arguments, or the program, of the first call that was refused for that."""
     size: int = 0
     """Bytes of the arguments of `calls`, as history will hold them."""
 
@@ -80,12 +86,13 @@ class CompletionParser:
         text = str(shown.payload)
         raw = message.get("tool_calls")
         calls = [call for call in raw if isinstance(call, dict)] if isinstance(raw, list) else []
+        marker = marker_of(text) if self.markers else ""
         if not calls:
-            if self.wanted is None or not await self._value_in_text(self.wanted, message.get("content"), text):
-                self._plain_text(text, started=started)
+            await self._text_alone(marker, message.get("content"), text, started=started)
             return
         if len(calls) > MOST_CALLS:
             self.refused = len(calls)
+            self.fault = f"{len(calls)} calls in one answer, at most {MOST_CALLS} are made"
             note = f"Your last answer held {len(calls)} calls and none was made; make at most {MOST_CALLS} at once."
             self.items.append({"kind": "note", "text": note})
             return
@@ -94,10 +101,26 @@ class CompletionParser:
         for index, call in enumerate(calls):
             await self._call(made, call, index, reason=one_line(text, 300))
         self.items[0]["tools_called"] = [call.tool.name for call in self.calls]
+        if marker == FINAL and self.finish is None and self.wanted is None:
+            self.finish = Finish(summary=text[:SUMMARY])
         if self.finish is not None and self.refused:
-            why = "finish was dropped, because a call beside it was refused; decide again"
-            self._refuse(self.finish.call_id or "", why)
+            if self.finish.call_id is not None:
+                why = "finish was dropped, because a call beside it was refused; decide again"
+                self._refuse(self.finish.call_id, why)
             self.finish = None
+
+    async def _text_alone(self, marker: str, content: Any, text: str, *, started: bool) -> None:
+        """Take an answer that is a text without calls."""
+        if marker == FURTHER:
+            said = behind_marker(text) or "Go on."
+            self.items += [{"kind": "said", "text": text}, {"kind": "note", "text": said}]
+        elif marker == FINAL and self.wanted is None:
+            self.items.append({"kind": "said", "text": text})
+            self.finish = Finish(summary=text[:SUMMARY])
+        else:
+            value = behind_marker(content) if marker and isinstance(content, str) else content
+            if self.wanted is None or not await self._value_in_text(self.wanted, value, text):
+                self._plain_text(text, started=started)
 
     async def _value_in_text(self, wanted: WantedOutput, content: Any, text: str) -> bool:
         """Take a text that is the wanted value as a finish; return whether it was one."""
@@ -168,12 +191,14 @@ class CompletionParser:
             called["arguments"] = _kept(shown) if name == FINISH else canonical(shown)
             if name == FINISH:
                 await self._finish_with_output(arguments, shown)
-        except ArgumentsInvalid as error:
+        except (ArgumentsInvalid, Denied, ToolNotFound) as error:
             # It may name what the model has written.
             why = await self.arguments.records.text(self.run, str(error))
             if name == FINISH and self.wanted is not None:
                 self.output_fault = why
-            self._refuse(call_id, why)
+            elif isinstance(error, ArgumentsInvalid):
+                self.fault = self.fault or why
+            self._refuse(call_id, sandbox_error(why[:480]) if self.markers and name == PROGRAM else why)
 
     async def _finish_with_output(self, given: dict[str, Any], shown: dict[str, Any]) -> None:
         """Take the value from the arguments of finish; raises ArgumentsInvalid, and then nothing is finished."""
@@ -205,9 +230,9 @@ class CompletionParser:
             return shown
         definition = self.catalog.by_function.get(name) or self.catalog.definitions.get(name)
         if definition is None or definition.hidden:
-            raise ArgumentsInvalid(f"there is no function {name!r}; search_tools finds what there is")
+            raise ToolNotFound(f"there is no function {name!r}; search_tools finds what there is")
         if self.planning and not may_read(definition):
-            raise ArgumentsInvalid(f"{name}: nothing is done before a plan is approved; put the call into propose_plan")
+            raise Denied(f"{name}: nothing is done before a plan is approved; put the call into propose_plan")
         shown = await self.arguments.show(self.run, definition.provider, arguments)
         folded = await self.arguments.fold_shown(self.run, shown)
         fault = await definition.check(arguments)
@@ -231,7 +256,7 @@ class CompletionParser:
             # The arguments of finish only reach the Result, so they may have any form.
             refuse_deep(arguments)
             return (await self.arguments.records.show(self.run, arguments, "model")).payload
-        if name != "run_program" or not isinstance(code := arguments.get("code"), str):
+        if name != PROGRAM or not isinstance(code := arguments.get("code"), str):
             return await self.arguments.show(self.run, "model", arguments)
         # A program runs as it was written or not at all.
         known = await self.arguments.records.secrets.of(self.run)

@@ -12,6 +12,7 @@ from jinja2.sandbox import SandboxedEnvironment
 from activities.model.functions import functions_for
 from activities.model.transcript import Item, Transcript
 from backstay.canonical import canonical
+from backstay.profile import Profile
 from backstay.requests import AskModel
 from backstay.settings import Settings
 from backstay.task.context import trim
@@ -31,9 +32,11 @@ def prompt(name: str, **variables: Any) -> str:
     return _ENVIRONMENT.from_string(_source(name)).render(**variables).strip()
 
 
-def prompt_hash() -> str:
-    """Return the first 16 hex digits of the hash over all prompt files."""
+def prompt_hash(profile: Profile) -> str:
+    """Return the first 16 hex digits of the hash over all prompt files and what a profile adds to them."""
     together = "\0".join(_source(name) for name in ("planner", "closing", "actions", "following", "ended"))
+    added = profile.model_dump(mode="json", include={"strategy", "persona", "markers"}, exclude_defaults=True)
+    together += canonical(added) if added else ""
     return hashlib.sha256(together.encode()).hexdigest()[:16]
 
 
@@ -89,7 +92,8 @@ def request_for(
     messages = messages_of(items, role)
     if ask.budget:
         # Last, so that the prefix stays the same from step to step and can be cached.
-        messages.append({"role": "user", "content": f"Left: {ask.budget}."})
+        progress = f"\nLast steps: {ask.progress}." if ask.progress else ""
+        messages.append({"role": "user", "content": f"Left: {ask.budget}.{progress}"})
     offers: Any = {"programs": ask.programs, "planning": ask.planning, "finish": finish}
     functions = functions_for(catalog, transcript.visible(), **offers)
     answer = _json_answer(messages, functions, role) if as_json else {"messages": messages, "tools": functions}

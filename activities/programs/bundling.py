@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from typing import Literal
 
 from activities.programs.tracing import literals_of
 from activities.resources import facts_of
@@ -28,21 +29,18 @@ async def store_program(
     image: str,
     seed: str,
     now: float,
+    chosen: Literal["", "python", "data"] = "",
+    markers: bool = False,
     lookup: Lookup | None = None,
 ) -> str:
     """Store a program that may call the visible tools and their neighbours, and return its ref.
 
     The catalog is taken as it is now; a tool that changes later is noticed when it is called. Raises ArgumentsInvalid
-    for a program that cannot work. With a `lookup`, it is said of its calls where their arguments came from.
+    for a program that cannot work. With a `lookup`, it is said of its calls where their arguments came from; `chosen`
+    is the image that a profile names.
     """
-    if len(source.encode()) > MOST_SOURCE_BYTES:
-        raise ArgumentsInvalid(f"code: longer than {MOST_SOURCE_BYTES} bytes; split the work")
     definitions = _callable(catalog, visible)
-    faults = await asyncio.to_thread(
-        check_program, source, functions=signatures_of(definitions), importable=importable(image)
-    )
-    if faults:
-        raise ArgumentsInvalid("code: " + "; ".join(faults))
+    await _demand_sound(source, definitions, image)
     program = Program(
         source=source,
         bindings=await asyncio.to_thread(bindings_of, definitions),
@@ -51,10 +49,26 @@ async def store_program(
         seed=seed,
         now=now,
     )
+    program = program.model_copy(update={"image": chosen, "markers": markers})
     if lookup is not None:
         literals = await asyncio.to_thread(literals_of, source, lookup)
         program = program.model_copy(update={"traced": True, "literals": literals})
     return await blobs.put_json(program.model_dump(mode="json", exclude_unset=True))
+
+
+async def _demand_sound(source: str, definitions: list[Definition], image: str) -> None:
+    """Raise ArgumentsInvalid for a program that cannot work."""
+    if len(source.encode()) > MOST_SOURCE_BYTES:
+        raise ArgumentsInvalid(f"code: longer than {MOST_SOURCE_BYTES} bytes; split the work")
+    faults = await asyncio.to_thread(
+        check_program,
+        source,
+        functions=signatures_of(definitions),
+        importable=importable(image),
+        tools=[tool.name for tool in definitions],
+    )
+    if faults:
+        raise ArgumentsInvalid("code: " + "; ".join(faults))
 
 
 def _callable(catalog: Catalog, visible: Sequence[str]) -> list[Definition]:

@@ -18,6 +18,7 @@ from activities.retrying import implements
 from backstay import calls
 from backstay.canonical import canonical
 from backstay.errors import ArgumentsInvalid, ProgramDiverged
+from backstay.profile import marker_of
 from backstay.program import Halt, Program, ProgramAnswer
 from backstay.provenance.lookup import Lookup
 from backstay.provenance.source import Sources
@@ -25,7 +26,7 @@ from backstay.redaction.redactor import Redactor
 from backstay.tools.tool import Tool, ToolCall
 from sandbox.programs.frames import RESULT
 from sandbox.programs.sandbox import RoundOutcome, Sandbox
-from sandbox.programs.types import ProgramCall, Round
+from sandbox.programs.types import ProgramCall, Round, names_of, tool_result
 from store.blobs.shown import ShownBlobStore
 from toolbox.schema import compile_schema, fault_of
 
@@ -74,7 +75,7 @@ class Programs:
         """Run a program in a jail until it waits for calls or ends."""
         program, journal = await self._loaded(ask)
         answers = {answer.i: answer for answer in ask.append}
-        image = ask.image or self.resources.sandbox.image_hash
+        image = ask.image or await self.resources.sandbox.image_named(program.image)
         begun = time.monotonic()
         while True:
             if journal.computed_s > LONGEST_S:
@@ -144,10 +145,11 @@ class Programs:
         for call in asked:
             answer = _encoded(await self._result(run, call, answers))
             if len(answer) > left:
-                message = (
-                    f"the answers of one batch may have {ANSWERS_BYTES} bytes, and this one {len(answer)}; read less"
+                most = f"the answers of one batch may have {ANSWERS_BYTES} bytes"
+                large = ProgramAnswer(
+                    i=call["i"], error=f"{most}, and this one {len(answer)}; read less", error_type="AnswerTooLarge"
                 )
-                answer = _encoded({"i": call["i"], "error": {"type": "AnswerTooLarge", "message": message}})
+                answer = _encoded(_told(call, large, None))
             left -= len(answer)
             results.append(answer)
         ordered = round(activity.info().scheduled_time.astimezone(UTC).timestamp(), 3)
@@ -163,10 +165,8 @@ class Programs:
         answer = answers.get(i)
         if answer is None:
             raise ArgumentsInvalid(f"append: call {i} of the program has no answer")
-        if answer.error is not None:
-            known = {} if answer.settled is None else answer.settled.plain()
-            return {"i": i, "error": {"type": answer.error_type or "ToolError", "message": answer.error, **known}}
-        return {"i": i, "ok": None if answer.ref is None else await self.payloads.shown(run, answer.ref)}
+        shown = answer.error is None and answer.ref is not None
+        return _told(call, answer, await self.payloads.shown(run, answer.ref or "") if shown else None)
 
     async def _waiting(
         self, ask: calls.ResumeProgram, program: Program, halted: RoundOutcome, journal: Journal, image: str
@@ -195,7 +195,9 @@ class Programs:
             if fault is None and lookup is not None and _is_traced(program, call):
                 asked = asked.model_copy(update={"sources": await _sources(lookup, asked.tool, call.arguments)})
             made.append(asked)
-        more: dict[str, Any] = _position(journal, image) | ({"refused": refused} if refused else {})
+        whole = tuple(call.i for call in halted.calls if call.whole)
+        rest = {name: value for name, value in {"refused": refused, "whole": whole}.items() if value}
+        more: dict[str, Any] = _position(journal, image) | rest
         return Halt(kind="waiting", calls=tuple(made), queue=self.resources.queue, **more)
 
     async def _arguments(
@@ -225,12 +227,23 @@ class Programs:
             # Not shown to the model: whose words its result may hold.
             printed[READ] = read
         if halted.kind == "finished":
-            payload = await self.resources.blobs.of(run).put_json({"result": halted.result, **printed})
-            return Halt(kind="finished", payload=payload, **_position(journal, image))
+            result = normalised(halted.result) if program.markers else halted.result
+            payload = await self.resources.blobs.of(run).put_json({"result": result, **printed})
+            marked = program.markers and isinstance(result, str) and await self._marked(run, program, journal, result)
+            more = _position(journal, image) | dict[str, Any]({"marked": True} if marked else {})
+            return Halt(kind="finished", payload=payload, **more)
         error = halted.error or {"type": "InternalError", "message": "the program ended without a word"}
         line = self.resources.redactor.text(f"{error['type']}: {error['message']}")[:500]
         payload = await self.resources.blobs.of(run).put_json({"error": line, **printed})
         return Halt(kind="crashed", payload=payload, error=line, error_type=error["type"], **_position(journal, image))
+
+    async def _marked(self, run: str, program: Program, journal: Journal, result: str) -> bool:
+        """Return whether a text begins with a marker that the program wrote itself, and no answer that it was given."""
+        marker = marker_of(result)
+        if not marker or marker not in program.source:
+            return False
+        rounds = await self.journals.rounds(run, journal.ref)
+        return not any(marker.encode() in a_round.sent for a_round in rounds)
 
 
 def sandbox_activities(resources: SandboxResources) -> list[Callable[..., Any]]:
@@ -239,14 +252,42 @@ def sandbox_activities(resources: SandboxResources) -> list[Callable[..., Any]]:
     return [programs.resume_program, programs.verify_program, programs.forget_program]
 
 
+def normalised(result: Any) -> Any:
+    """Return what a program returned as planners that know markers mean it."""
+    match result:
+        case {"result": inner}:
+            return inner
+        case [_, *_] if all(isinstance(part, str) for part in result):
+            return " ".join(result)
+        case _:
+            return result
+
+
 def _position(journal: Journal, image: str) -> dict[str, Any]:
     """Return the fields of a Halt that say how far the program has come."""
     return {"journal": journal.ref, "image": image, "rounds": journal.rounds}
 
 
+def _told(call: dict[str, Any], answer: ProgramAnswer, shown: Any) -> dict[str, Any]:
+    """Return the answer to a call as the program is given it."""
+    i, kind, settled = answer.i, answer.error_type or "ToolError", answer.settled
+    if call.get("whole"):
+        context = {"effect": answer.effect, "ref": answer.ref, "undo": answer.undo}
+        happened = settled is not None
+        return {
+            "i": i,
+            "ok": tool_result(call["tool"], shown, error=answer.error, kind=kind, happened=happened, **context),
+        }
+    if answer.error is None:
+        return {"i": i, "ok": shown}
+    return {"i": i, "error": {"type": kind, "message": answer.error, **({} if settled is None else settled.plain())}}
+
+
 def _first_frame(program: Program) -> bytes:
     fields = program.model_dump(include={"source", "bindings", "seed", "now"})
-    return _encoded(fields | {"calls_from": 0})
+    # A program that calls no tool by its name has no use for all their names.
+    names = {"tools": names_of(program.tools)} if "call_tool" in program.source else {}
+    return _encoded(fields | {"calls_from": 0} | names)
 
 
 def _is_traced(program: Program, call: ProgramCall) -> bool:

@@ -25,6 +25,7 @@ from backstay.canonical import canonical
 from backstay.errors import BackstayError, PolicyInvalid, SettingsInvalid, TaskInvalid
 from backstay.policies.accepted import AcceptedLine
 from backstay.policies.policy import Policy
+from backstay.profile import Profile
 from backstay.provenance.index import texts_in
 from backstay.shown import one_line
 from backstay.task.context import BYTES_PER_TOKEN
@@ -53,27 +54,26 @@ class Runs(Activities):
     @implements(calls.open_run)
     async def open_run(self, ask: calls.OpenRun) -> calls.Opened:
         """Resolve once what the run must not re-read later."""
-        task = ask.task
-        more: dict[str, Any] = {"started_by": await self._starter(ask)}
-        model = task.model or self.settings.model
+        task, profile = ask.task, self._profile(ask.task)
+        more: dict[str, Any] = {"started_by": await self._starter(ask), "profile": profile}
+        model = task.model or profile.model or self.settings.model
         policy = await asyncio.to_thread(_tightened, self.resources.policy, task)
         followed, policy = await self.following.admitted(ask.run, task, policy, more["started_by"])
         more["output_schema"] = await self._output_schema(ask)
-        price = self._price(model, task)
+        price = self._price(model, task, profile)
         more["accepted"] = await self._accepted(task)
         builtin = await self._claim_workspace(ask)
         catalog = await self.toolbox.catalog(task.user_id, builtin=frozenset(builtin))
-        context, size = await self._first_context(ask.run, task, followed, policy)
-        most = self.settings.max_completion_tokens
+        context, size = await self._first_context(ask.run, task, followed, policy, profile)
         opened = calls.Opened(
             store=self.store.stamp,
             model=model,
             policy=policy,
             policy_hash=policy.policy_hash,
-            prompt_hash=prompt_hash(),
+            prompt_hash=prompt_hash(profile),
             catalog=catalog.version,
             context=context,
-            reserve_micro=0 if price is None else price.worst(size, most),
+            reserve_micro=0 if price is None else price.worst(size, self.settings.max_completion_tokens),
             finalize_micro=0
             if price is None
             else price.worst(int(CLOSING_TOKENS * BYTES_PER_TOKEN) + 2000, CLOSING_OUTPUT),
@@ -84,7 +84,7 @@ class Runs(Activities):
             wait_notices=bool(self.settings.notify_urls),
         )
         more |= await self._told_to_people(ask)
-        opened = opened.model_copy(update={name: value for name, value in more.items() if value})
+        opened = opened.model_copy(update={name: value for name, value in more.items() if value and value != Profile()})
         if task.workspace is not None:
             opened = opened.model_copy(update={"workspace": task.workspace, "builtin": builtin})
         if task.plan is None and (queue := await self.resources.find_sandbox()):
@@ -132,7 +132,16 @@ class Runs(Activities):
             raise TaskInvalid(str(error)) from None
         return tuple(line.bare for line in lines)
 
-    def _price(self, model: str, task: Task) -> Price | None:
+    def _profile(self, task: Task) -> Profile:
+        """Return the profile of a task; raises TaskInvalid for an unknown one, SettingsInvalid for a secret in it."""
+        profile = self.resources.profiles.named(task.profile)
+        if (found := self.resources.redactor.secret_in(profile.persona)) is not None:
+            raise SettingsInvalid(
+                f"{self.settings.profiles}: {task.profile}: persona: a secret ({found[2]}) stands in it; take it out"
+            )
+        return profile
+
+    def _price(self, model: str, task: Task, profile: Profile) -> Price | None:
         """Return the price of the model; raises TaskInvalid when a limit in USD needs one that nobody knows.
 
         Raises SettingsInvalid when no model can be asked at all.
@@ -143,7 +152,8 @@ class Runs(Activities):
                 "OPENAI_API_KEY: the worker has no key and no OPENAI_BASE_URL; set one and start it anew"
             )
         price = price_of(self.settings, model)
-        if price is None and task.budget.max_llm_cost_usd is not None and task.plan is None:
+        ceiling = profile.budget_of(task.budget).max_llm_cost_usd
+        if price is None and ceiling is not None and task.plan is None:
             raise TaskInvalid(
                 f"model: no price is known for {one_line(model, 80)!r}, so max_llm_cost_usd cannot be kept; "
                 "set BACKSTAY_PRICES for it, or budget.max_llm_cost_usd to null"
@@ -207,27 +217,30 @@ class Runs(Activities):
         )
         await self.begin(ask)
 
-    async def _first_context(self, run: str, task: Task, followed: RunRow | None, policy: Policy) -> tuple[str, int]:
+    async def _first_context(
+        self, run: str, task: Task, followed: RunRow | None, policy: Policy, profile: Profile
+    ) -> tuple[str, int]:
         """Store what the model is told first; return its ref, and how many bytes the first request may have."""
         if followed is not None:
             # Only now, when nothing is left that could refuse the task: what is taken over is pruned with the run.
             await self.following.take_over(run, followed)
-        items, said = await self._first_items(run, task)
+        items, said = await self._first_items(run, task, profile)
         size = len(canonical([*items, task.output_schema]).encode("utf-8", "replace")) + FIRST_REQUEST_BYTES
         if followed is None:
             return await self.transcripts.begin(run, items, said), size
         context = await self.following.first_context(run, followed, items, said, proven=policy.vouches_by_name)
         return context, size + await self.following.weight(run, context)
 
-    async def _first_items(self, run: str, task: Task) -> tuple[list[dict[str, Any]], list[Said]]:
+    async def _first_items(self, run: str, task: Task, profile: Profile) -> tuple[list[dict[str, Any]], list[Said]]:
         given = {"text": task.text, "input": task.input, "extra": task.extra_context}
         view = (await self.records.show(run, given, "task")).payload
         extra = canonical(view["extra"]) if view["extra"] else ""
         text = str(view["text"])
         if view["input"]:
             text = f"{text}\n\nInput: {canonical(view['input'])}"
+        system = prompt("planner", extra_context=extra, planning=task.mode == "plan_first", profile=profile)
         items = [
-            {"kind": "system", "text": prompt("planner", extra_context=extra, planning=task.mode == "plan_first")},
+            {"kind": "system", "text": system},
             {"kind": "task", "text": text},
         ]
         # Texts stay apart from keys and from each other, which their JSON would not show.

@@ -13,6 +13,8 @@ from backstay.tools.tool import ToolResult
 
 PART_BYTES = 8192
 PART_TEXT = 6000
+MARKED = 8000
+"""The most characters of a marked text that the workflow is told."""
 
 
 class Searches(Activities):
@@ -77,7 +79,11 @@ class Searches(Activities):
         payload = await self.store.blobs.of(ask.run).get_json(ask.payload)
         read = payload.pop(READ, ()) if isinstance(payload, dict) else ()
         kept = await self.records.keep(ask.run, ask.label, payload, ask.label, read=read)
-        return ToolResult(success=True, **kept.facts)
+        marked: dict[str, Any] = {}
+        if ask.marked:
+            shown = await self.records.show(ask.run, str(payload.get("result")), ask.label)
+            marked["marked"] = str(shown.payload)[:MARKED]
+        return ToolResult(success=True, **kept.facts, **marked)
 
 
 def at_path(value: Any, path: str) -> Any:

@@ -67,6 +67,14 @@ class Budget(Frozen):
         }
         return Budget.admit({**self.model_dump(), **added, "quotas": quotas})
 
+    def added_since(self, before: "Budget") -> dict[str, Any]:
+        """Return what was added to the limits of an earlier state of this budget, as `raised` takes it."""
+        names = (name for name in TopUp.model_fields if getattr(self, name) != getattr(before, name))
+        added = {name: getattr(self, name) - getattr(before, name) for name in names if name != "quotas"}
+        quotas = {tool: most - before.quotas.get(tool, 0) for tool, most in self.quotas.items()}
+        raised = {tool: more for tool, more in quotas.items() if more}
+        return added | ({"quotas": raised} if raised else {})
+
 
 class TopUp(Frozen):
     """Amounts to add to the limits of a budget."""
@@ -165,7 +173,7 @@ def first_limit_hit(budget: Budget, usage: Usage, wall_seconds: float, *, decisi
     A step is one decision of the model: the steps of an explicit plan are bounded by the plan itself.
     """
     bounds: tuple[tuple[Limit, float, float | None], ...] = (
-        (Limit.STEPS, usage.steps, budget.max_steps if decisions else None),
+        (Limit.STEPS, usage.steps_taken, budget.max_steps if decisions else None),
         (Limit.TOKENS, usage.tokens, budget.max_tokens),
         (Limit.WALL, wall_seconds, budget.max_wall_seconds),
     )

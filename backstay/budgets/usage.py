@@ -35,6 +35,8 @@ class Usage(Frozen):
     """Steps of plans, which no limit counts but that of their calls."""
     tool_calls: int = 0
     code_runs: int = 0
+    lifelines: int = 0
+    """Steps that repeated a failed one: they are billed, and do not count against `max_steps`."""
     free_calls: int = 0
     """Verifies, undos, searches, reads of stored results and the closing summary: never refused."""
     calls_by_tool: dict[str, int] = Field(default_factory=dict)
@@ -49,6 +51,11 @@ class Usage(Frozen):
     def tokens(self) -> int:
         """Return the tokens of all models."""
         return sum(model.tokens for model in self.models.values())
+
+    @property
+    def steps_taken(self) -> int:
+        """Return how many steps count against the limit: all but the repeats of failed ones."""
+        return self.steps - self.lifelines
 
     def called(self, tool: str) -> "Usage":
         """Count one dispatched call."""

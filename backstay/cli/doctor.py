@@ -44,7 +44,7 @@ async def doctor(*, every: Annotated[bool, Parameter(name="--all", negative="")]
 
 
 async def _findings(settings: Settings) -> AsyncGenerator[Finding]:
-    for check in (_temporal, _store, _policy, _toolbox, _model, _price, _jails, _workspaces):
+    for check in (_temporal, _store, _policy, _profiles, _toolbox, _model, _price, _jails, _workspaces):
         try:
             async for finding in check(settings):
                 yield finding
@@ -96,6 +96,13 @@ async def _policy(settings: Settings) -> AsyncGenerator[Finding]:
             "policy",
             f"{settings.policy} is missing; the default rules apply: reads are allowed, writes ask",
         )
+
+
+async def _profiles(settings: Settings) -> AsyncGenerator[Finding]:
+    profiles = await asyncio.to_thread(room("worker").read_profiles, settings.profiles)
+    known = ", ".join(profiles)
+    missing = "" if settings.profiles.exists() else f"{settings.profiles} is missing; built in: "
+    yield "ok", "profiles", f"{missing}{known}"
 
 
 async def _toolbox(settings: Settings) -> AsyncGenerator[Finding]:

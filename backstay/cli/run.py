@@ -35,6 +35,7 @@ SchemaFile = Annotated[
 Input = Annotated[str | None, Parameter(help="JSON object that the task and its plan may refer to.")]
 WorkflowId = Annotated[str | None, Parameter(help="Workflow ID; if a run with this ID is open, follow that one.")]
 ModelName = Annotated[str | None, Parameter(help="Model to use instead of BACKSTAY_MODEL.")]
+ProfileName = Annotated[str | None, Parameter(help="Profile that says what the task does not.")]
 PolicyFile = Annotated[Path | None, Parameter(help="YAML file with rules that tighten the operator's policy.")]
 OnFailure = Annotated[Literal["rollback", "keep"], Parameter(help="Undo what the run did when it fails, or keep it.")]
 Workspace = Annotated[str | None, Parameter(help="Folder that the run works in, inside BACKSTAY_WORKSPACES.")]
@@ -64,6 +65,7 @@ async def run(
     following: Continue = None,
     id: WorkflowId = None,  # noqa: A002 - Temporal's word
     model: ModelName = None,
+    profile: ProfileName = None,
     policy: PolicyFile = None,
     on_failure: OnFailure = "rollback",
     workspace: Workspace = None,
@@ -76,13 +78,13 @@ async def run(
 ) -> int:
     """Start a run and follow it; Ctrl-C detaches, and the run continues."""
     files = {"plan": plan, "output-schema": output_schema, "policy": policy}
-    given: dict[str, Any] = {
-        "budget": None if budget is None else budget.model_dump(mode="json", exclude_unset=True),
-        "input": None if input is None else json_object(input, "--input", '{"days": 60}'),
-    } | {"model": model, "workspace": workspace, "filesystem": filesystem or None, "shell": shell or None}
+    given: dict[str, Any] = {"text": text, "on_failure": on_failure, "model": model, "profile": profile}
+    given |= {"workspace": workspace, "filesystem": filesystem or None, "shell": shell or None}
+    given |= {"budget": None if budget is None else budget.model_dump(mode="json", exclude_unset=True)}
+    given |= {"input": None if input is None else json_object(input, "--input", '{"days": 60}')}
     given |= {name.replace("-", "_"): _read(path, name) for name, path in files.items() if path is not None}
     settings, terminal = Settings.load(), Terminal()
-    given |= {"user_id": user, "by": by, "text": text, "on_failure": on_failure}
+    given |= {"user_id": user, "by": by}
     Task.admit(task := await _task(settings, definition, given))
     async with session(settings) as backstay:
         before = None if following is None else await find(backstay, following)

@@ -122,6 +122,8 @@ class Decision(Frozen):
     """Ref of the context that includes this answer and the refusals."""
     refused: int = 0
     """Calls answered with an error inside the activity: malformed, unknown, against their schema."""
+    fault: str = ""
+    """What is wrong with the arguments, or the program, of the first of these that was refused for that."""
     output_fault: str = ""
     """Why the model's last word was not taken as the value that the task wants; empty when it was, or gave none."""
     catalog: str = ""

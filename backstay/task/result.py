@@ -85,6 +85,7 @@ def usage_shown(usage: Usage, cost_micro: int) -> dict[str, Any]:
         "plan_steps": usage.plan_steps,
         "tool_calls": usage.tool_calls,
         "code_runs": usage.code_runs,
+        "lifelines": usage.lifelines,
         "free_calls": usage.free_calls,
         "calls_by_tool": dict(usage.calls_by_tool),
         "llm_cost_usd": round(cost_micro / MICRO, 6),

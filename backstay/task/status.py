@@ -1,7 +1,7 @@
 """What a run is doing now."""
 
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -23,6 +23,14 @@ class State(StrEnum):
     DONE = "done"
 
 
+class StepProgress(Frozen):
+    """Say what a step of the model called, and how that ended."""
+
+    step: int
+    tool: str
+    status: Literal["ok", "failed"]
+
+
 class Status(Frozen):
     """Answer the `status` query."""
 
@@ -34,6 +42,8 @@ class Status(Frozen):
     run_id: str = ""
     """The run id of the first execution; a proof names it, as it does the namespace."""
     step: int = 0
+    task_progress: tuple[StepProgress, ...] = ()
+    """What the model's steps have called so far, the last 20 calls."""
     pending: tuple[ApprovalRequest, ...] = ()
     usage: dict[str, Any] = Field(default_factory=dict)
     last_events: tuple[Event, ...] = ()

@@ -67,7 +67,8 @@ class Task(Frozen):
     budget: Budget = Budget()
     policy: dict[str, Any] | None = None
     """May only tighten the operator's policy."""
-    profile: str = "default"
+    profile: str = Field(default="default", min_length=1, max_length=200)
+    """Which of the operator's profiles says what this task does not."""
     mode: Literal["act", "plan_first"] = "act"
     plan: Plan | None = None
     output_schema: OutputSchema = None
@@ -84,7 +85,7 @@ class Task(Frozen):
     rehearse: bool = False
     model: str | None = None
 
-    later: ClassVar[tuple[str, ...]] = ("profile", "rehearse")
+    later: ClassVar[tuple[str, ...]] = ("rehearse",)
     """Fields whose feature is not built yet: accepted at their default, refused otherwise."""
 
     @classmethod

@@ -141,6 +141,8 @@ class ToolResult(Frozen):
     """What was sent, on one line, where references stood in the arguments."""
     untold: bool = False
     """Whether the event of the call could not be left in the store."""
+    marked: str = ""
+    """Of a program whose own text begins with a marker: that text, without secrets."""
     size: str = ""
     """In words, the size of an answer that is so large that the model is shown a digest; there is no snippet then."""
 

@@ -4,23 +4,29 @@ import ast
 import builtins
 import difflib
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from inspect import Parameter, Signature
 from typing import NamedTuple
 
 from backstay.shown import message_line
-from sandbox.guest.programs.source import Prepared, prepare
+from sandbox.guest.programs.source import ENTRIES, Prepared, prepare
 from sandbox.images.files import MISSING_MODULES
 from sandbox.programs.syntax import ProgramSyntax, Used
+from sandbox.programs.types import names_of
 
 MOST_FAULTS = 10
 _CLIENT = frozenset({"OutcomeSettled", "ToolError", "UNSET", "call", "result"})
-_GIVEN = _CLIENT - {"UNSET", "call"} | {"asyncio"}
+_GIVEN = _CLIENT - {"UNSET", "call"} | {"asyncio", "json", "mcp", "re"}
 _SURPRISING = frozenset({"eval", "exec", "globals", "locals", "setattr", "vars"})
 # Only the module `site` adds these; the sandbox starts without it.
 _OF_SITE = frozenset({"copyright", "credits", "exit", "help", "license", "quit"})
 _BUILTIN = frozenset(dir(builtins)) - _OF_SITE
 _LONGEST_NAME = 80
+_HARMLESS = (
+    *(ast.Pass, ast.Continue, ast.Assign, ast.AugAssign, ast.Expr, ast.If, ast.Compare, ast.BoolOp, ast.Constant),
+    *(ast.Name, ast.Add, ast.Sub, ast.Mult, ast.expr_context, ast.cmpop, ast.boolop),
+)
+"""What a loop may hold of which it is certain that it does not leave it."""
 
 Functions = Mapping[str, Mapping[str, Signature]]
 """By provider and function, as a program writes them."""
@@ -45,14 +51,21 @@ class Fault(NamedTuple):
         return f"line {self.line}: {self.text}{more}"
 
 
-def check_program(source: str, *, functions: Functions, importable: frozenset[str]) -> list[str]:
-    """Return what is wrong with a program, one line each with its line number, at most ten; nothing is executed."""
+def check_program(
+    source: str, *, functions: Functions, importable: frozenset[str], tools: Collection[str] = ()
+) -> list[str]:
+    """Return what is wrong with a program, one line each with its line number, at most ten; nothing is executed.
+
+    `tools`: those that it may call by their names.
+    """
     try:
-        syntax = ProgramSyntax(_prepared(source).tree)
+        prepared = _prepared(source)
+        syntax = ProgramSyntax(prepared.tree)
     except SyntaxError as error:
         where = f"line {error.lineno}: " if error.lineno else ""
         return [where + message_line(str(error.msg), 300)]
     faults = {*_imports(syntax, functions, importable), *_names(syntax, functions), *_uses(syntax, functions)}
+    faults |= {*_idle(prepared), *_endless(prepared.tree), *_named_calls(syntax, names_of(tools))}
     return [fault.said() for fault in sorted(faults)[:MOST_FAULTS]]
 
 
@@ -62,6 +75,42 @@ def _prepared(source: str) -> Prepared:
         return prepare(source)
     except SystemError:
         return prepare(source)
+
+
+def _idle(prepared: Prepared) -> Iterator[Fault]:
+    """Yield the fault of a program that defines functions of which nothing would run."""
+    body = prepared.tree.body
+    defined = [node for node in body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    if defined and not prepared.is_module and all(map(_runs_nothing, body)):
+        names = [node.name for node in defined]
+        entry = next((name for name in ENTRIES if name in names), None)
+        text = f"nothing runs {_cut(names[-1])}: there is no main or solve; name it main, or await it at the end"
+        if entry is not None:
+            text = f"nothing runs {entry}: it cannot be called without arguments; let it take none"
+        yield Fault(defined[-1 if entry is None else names.index(entry)].lineno, text)
+
+
+def _runs_nothing(node: ast.stmt) -> bool:
+    match node:
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() | ast.Import() | ast.ImportFrom() | ast.Pass():
+            return True
+        case ast.Expr(value=ast.Constant()) | ast.Assign(value=ast.Constant()) | ast.AnnAssign(value=ast.Constant()):
+            return True
+        case _:
+            return False
+
+
+def _endless(tree: ast.Module) -> Iterator[Fault]:
+    """Yield loops that can never end, whatever happens: nothing in them leaves, waits, calls or could fail."""
+    for loop in ast.walk(tree):
+        match loop:
+            case ast.While(test=ast.Constant(value=value), body=body) if value:
+                if all(isinstance(node, _HARMLESS) for statement in body for node in ast.walk(statement)):
+                    yield Fault(
+                        loop.lineno, "this loop never ends: nothing in it leaves it; add a condition or a break"
+                    )
+            case _:
+                pass
 
 
 def _imports(syntax: ProgramSyntax, functions: Functions, importable: frozenset[str]) -> Iterator[Fault]:
@@ -148,6 +197,23 @@ def _uses(syntax: ProgramSyntax, functions: Functions) -> Iterator[Fault]:
                 )
             case _:
                 pass
+
+
+def _named_calls(syntax: ProgramSyntax, names: Mapping[str, str]) -> Iterator[Fault]:
+    """Yield what is wrong with calls of `mcp.call_tool`."""
+    for used in syntax.used:
+        if used.root != "mcp" or used.root in syntax.bound or used.root in syntax.origins:
+            continue
+        if used.parts[:1] != ("call_tool",):
+            yield Fault(used.line, "mcp has only call_tool; write await mcp.call_tool('mail.search', {...})")
+        elif used.call is not None:
+            match used.call.args:
+                case [ast.Constant(value=str(name)), *_] if name not in names:
+                    yield Fault(used.line, f"there is no tool {_cut(name)}", name, tuple(sorted(set(names.values()))))
+                case _:
+                    pass
+            if used.wasted and not used.awaited:
+                yield _not_awaited(used, "mcp.call_tool")
 
 
 def _call(used: Used, call: ast.Call, name: str, signature: Signature) -> Iterator[Fault]:

@@ -20,6 +20,8 @@ MOST_DIGITS = 300
 # With fewer digits and an exponent of at most two, a number is finite. Looking behind keeps the search linear.
 _LONG_NUMBER = re.compile(rb"(?<![0-9])[0-9]{200}|[eE]\+?[0-9]{3}")
 _WORDS = 1000
+_FORMS = ({}, {"whole": True})
+"""What a call may say besides: that the program wants to know how it ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ def strict_json(data: bytes) -> Any:
 
 def _call(call: Any, number: int, tools: AbstractSet[str]) -> ProgramCall:
     match call:
-        case {"i": i, "tool": str(tool), "args": dict(arguments), **rest} if not rest and type(i) is int:
+        case {"i": i, "tool": str(tool), "args": dict(arguments), **rest} if rest in _FORMS and type(i) is int:
             pass
         case _:
             raise protocol_broken("a call must have i, tool and args and nothing else")
@@ -92,7 +94,7 @@ def _call(call: Any, number: int, tools: AbstractSet[str]) -> ProgramCall:
             raise protocol_broken("a result is read by its ref, a text")
     elif tool not in tools:
         raise ProgramCrashed("ToolNotFound", f"tools: {message_line(tool, 80)!r} is not one of the program's tools")
-    return ProgramCall(i, tool, arguments)
+    return ProgramCall(i, tool, arguments, whole=bool(rest))
 
 
 def _error(error: dict[str, Any], limits: Limits) -> dict[str, str]:
@@ -101,9 +103,10 @@ def _error(error: dict[str, Any], limits: Limits) -> dict[str, str]:
             pass
         case _:
             raise protocol_broken("an error must have type, message and line and nothing else")
-    if kind == "MemoryError":
-        return memory_reached(limits).plain()
     where = "" if line is None else f" (line {line})"
+    if kind == "MemoryError":
+        reached = memory_reached(limits)
+        return {"type": reached.kind, "message": reached.message + where}
     return {"type": message_line(kind, 100) or "Exception", "message": message_line(message, _WORDS) + where}
 
 

@@ -82,6 +82,7 @@ class Sandbox:
         self.limits = limits or Limits()
         self._nsjail = nsjail
         self._image = image
+        self._built: dict[str, str] = {}
         self._images = images
         self._folder = folder
         self._cgroups = cgroups or Cgroups()
@@ -99,6 +100,14 @@ class Sandbox:
     def image_hash(self) -> str:
         """Name the image that new programs begin in."""
         return self._image.hash
+
+    async def image_named(self, kind: ImageKind | Literal[""]) -> str:
+        """Return the hash of the image of a kind; empty is that in which new programs begin. Raises ImageMissing."""
+        if kind in ("", self._image.kind):
+            return self._image.hash
+        if kind not in self._built:
+            self._built[kind] = (await asyncio.to_thread(build_image, kind, self._images)).hash
+        return self._built[kind]
 
     @property
     def ready(self) -> int:

@@ -18,7 +18,7 @@ from backstay.frozen import Frozen
 from backstay.shown import message_line
 from sandbox.limits import Limits
 from sandbox.programs.sandbox import RoundOutcome, Sandbox, open_sandbox
-from sandbox.programs.types import ProgramCall, Round
+from sandbox.programs.types import ProgramCall, Round, names_of, tool_result
 
 
 class SandboxResult(Frozen):
@@ -60,7 +60,14 @@ async def run_python_plan(
         tool for functions in bindings.values() for source in functions.values() for tool in _tools(source)
     )
     seed = digest_of([user_id, code_body])[:32]
-    start = {"source": code_body, "bindings": bindings, "seed": seed, "now": round(time.time(), 3), "calls_from": 0}
+    start: dict[str, Any] = {
+        "source": code_body,
+        "bindings": bindings,
+        "seed": seed,
+        "now": round(time.time(), 3),
+        "calls_from": 0,
+    }
+    start["tools"] = names_of(tools)
     seconds = math.ceil(timeout_sec)
     limits = Limits(cpu_s=max(Limits().cpu_s, seconds), wall_s=max(Limits().wall_s, timeout_sec))
     async with open_sandbox(
@@ -96,6 +103,15 @@ async def _run(sandbox: Sandbox, start: bytes, tools: frozenset[str], user_id: s
 
 
 async def _answer(call: ProgramCall, user_id: str) -> dict[str, Any]:
+    answer = await _answered(call, user_id)
+    if not call.whole:
+        return answer
+    fault = answer.get("error", {"message": None, "type": ""})
+    told = tool_result(call.tool, answer.get("ok"), error=fault["message"], kind=fault["type"])
+    return {"i": call.i, "ok": told}
+
+
+async def _answered(call: ProgramCall, user_id: str) -> dict[str, Any]:
     if not _registered:
         fault = {"type": "ToolError", "message": "no tools are available here; register some with register_tool_caller"}
         return {"i": call.i, "error": fault}

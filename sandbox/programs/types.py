@@ -1,5 +1,7 @@
 """What passes between a program and its host: calls, and the rounds that carry them."""
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +13,8 @@ class ProgramCall:
     i: int
     tool: str
     arguments: dict[str, Any]
+    whole: bool = False
+    """Whether the program wants to know how the call ended, and not only the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,3 +28,23 @@ class Round:
     cpu_s: float
     wall_s: float
     """How long the program computed; time spent paused does not count."""
+
+
+def names_of(tools: Iterable[str]) -> dict[str, str]:
+    """Return the tool that each name stands for in a program: `mail.search`, `mail__search`, and `search` alone."""
+    every = sorted(tools)
+    bare = Counter(tool.partition(".")[2] for tool in every)
+    alone = {tool.partition(".")[2]: tool for tool in every if bare[tool.partition(".")[2]] == 1}
+    return alone | {tool.replace(".", "__", 1): tool for tool in every} | {tool: tool for tool in every}
+
+
+def tool_result(
+    tool: str, data: Any, *, error: str | None = None, kind: str = "", happened: bool = False, **context: Any
+) -> dict[str, Any]:
+    """Return how a call ended, as a program is told; with `happened`, it took place and its answer is lost."""
+    success = error is None or happened
+    ended = "took place, and its answer is lost" if happened else "succeeded" if success else f"failed: {kind}"
+    effect = context.get("effect")
+    trace = [f"called {tool}", *([] if effect is None else [f"as effect {effect}"]), ended]
+    known = {"tool": tool, "effect": None, "ref": None, "undo": None, "cached": False, "simulated": False, **context}
+    return {"success": success, "data": data, "context": known, "error": error, "trace": trace}

@@ -1,6 +1,7 @@
 """Every JSON and YAML block of the documents is accepted by the class that it names."""
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from backstay.errors import BackstayError
 from backstay.plans.definition import PlanDefinition
 from backstay.plans.review import ReviewRules
 from backstay.policies.policy import Policy
+from backstay.profile import Profiles
 from backstay.requests import OfRun
 from backstay.task.plan import Plan
 from backstay.task.task import Task
@@ -28,6 +30,7 @@ ADMIT: dict[str, Any] = {
     "review": ReviewRules.admit,
     "definition": PlanDefinition.admit,
 }
+ADMIT["profiles"] = partial(Profiles.admit, file="profiles.yaml")
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda block: f"{block.place} {block.noun}")
@@ -55,8 +58,8 @@ def test_what_is_misspelt_in_a_block_would_be_noticed():
                     "verdict": "approve",
                     "by": "a",
                 }
-                if noun != "policy"
-                else {"no_such_field": 1}
+                if noun not in {"policy", "profiles"}
+                else {"no_such_field": {"no_such_field": 1} if noun == "profiles" else 1}
             )
 
 

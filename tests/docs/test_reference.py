@@ -19,6 +19,7 @@ from backstay.plans.review import CheckResult, CheckRule, Review, ReviewRules
 from backstay.policies.operators import OPERATORS
 from backstay.policies.policy import Policy
 from backstay.policies.rule import Rule
+from backstay.profile import Profile
 from backstay.python_tools.tool import ToolOptions
 from backstay.settings import Settings
 from backstay.task.plan import Plan, PlanStep
@@ -79,7 +80,12 @@ def test_every_option_of_a_tool_in_python_is_described():
 
 
 @pytest.mark.parametrize(
-    ("heading", "noun", "inner"), [("## toolbox.json", Configuration, set()), ("## policy.yaml", Policy, {"floor"})]
+    ("heading", "noun", "inner"),
+    [
+        ("## toolbox.json", Configuration, set()),
+        ("## profiles.yaml", Profile, set()),
+        ("## policy.yaml", Policy, {"floor"}),
+    ],
 )
 def test_every_field_of_an_operators_file_is_described(heading, noun: type[BaseModel], inner: set[str]):
     fields = {field.alias or name for name, field in noun.model_fields.items()}

@@ -13,6 +13,7 @@ from temporalio.common import RetryPolicy
 from activities.model.request import prompt_hash
 from backstay.client import Backstay
 from backstay.errors import TaskInvalid
+from backstay.profile import Profile
 from backstay.testing import Reply
 from examples.mailbox.seed import seed
 from tests.e2e.scripted_server import ScriptedServer, toolbox_of_servers, writes
@@ -89,7 +90,7 @@ async def test_what_a_run_must_not_read_again_is_resolved_once_and_recorded(open
 
     assert made[0][0] == "open_run"
     assert set(resolved) >= {"store", "model", "policy", "policy_hash", "prompt_hash", "catalog", "context"}
-    assert resolved["prompt_hash"] == prompt_hash()
+    assert resolved["prompt_hash"] == prompt_hash(Profile())
     assert {given["model"] for name, given, _ in made if name == "ask_model"} == {resolved["model"]}
 
 

@@ -4,7 +4,7 @@ import asyncio
 
 from backstay.testing import Conversation, Reply
 from tests.engine import Engine, pending
-from tests.replay import continued, lost_answers, meaning, programs, steered
+from tests.replay import continued, lost_answers, meaning, programs, repeated_steps, steered
 from tests.replay.steps import FINISH, READ, SEND, Handle, Play, Script, decided, find
 
 OTHER = ("mail__send_email", {"to": "b@example.com", "subject": "s", "body": "b"})
@@ -24,6 +24,7 @@ def rules(talk: Conversation) -> Reply:
         **meaning.SCRIPTS,
         **steered.SCRIPTS,
         **programs.SCRIPTS,
+        **repeated_steps.SCRIPTS,
         **continued.SCRIPTS,
     }
     name = talk.task.partition("\n")[0]
@@ -102,5 +103,6 @@ SHAPES: dict[str, Play] = {
     **meaning.SHAPES,
     **steered.SHAPES,
     **programs.SHAPES,
+    **repeated_steps.SHAPES,
     **continued.SHAPES,
 }

@@ -55,6 +55,11 @@ HOLDS = {
     "undo-run-lost": ["load_effects", "settle_effect look", "call_tool undo", UNKNOWN],
     "program-fed": ["resume_program", "update decide", "resume_program", "timed out", "resume_program", "digest"],
     "program-asked-back": ["resume_program", "call_tool", "update decide", "call_tool answering", "resume_program"],
+    "lifelines": [
+        *["ask_model", "patched lifelines", "ask_model", "resume_program", "digest", "ask_model", "resume_program"],
+        *["call_tool", "resume_program", "ask_model", "call_tool", "ask_model", "close_run"],
+    ],
+    "lifelines-exhausted": ["patched lifelines", *["ask_model"] * 3, "close_run"],
     "continued": ["update decide", "check_proof", "patched continue-as-new", "carry_over"],
     "continued-2": ["load_carried", "update decide", "check_proof", "call_tool", "ask_model", "carry_over"],
     "continued-program": ["resume_program", "patched continue-as-new", "carry_over"],

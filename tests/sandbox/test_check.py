@@ -292,3 +292,68 @@ def test_what_the_collector_does_during_the_parsing_is_no_fault_of_the_program(m
 
     monkeypatch.setattr(checking, "prepare", parsing)
     assert check_program("return 1", functions={}, importable=frozenset()) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "fault"),
+    [
+        ("async def work():\n    return 1", "line 1: nothing runs work: there is no main or solve"),
+        ("import json\nN = 3\n\ndef a():\n    pass\n\nasync def b():\n    pass", "line 7: nothing runs b"),
+        ("x = 1\nasync def main(count):\n    return count", "line 2: nothing runs main: it cannot be called without"),
+        ("async def work():\n    return 1\n\nreturn await work()", None),
+        ("def work():\n    return 1\n\nprint(work())", None),
+        ("def helper(n):\n    return n\n\ndef solve():\n    return helper(1)", None),
+        ("async def main(count):\n    return count\n\nreturn await main(3)", None),
+        ("class A:\n    def __init__(self):\n        pass", None),
+    ],
+)
+def test_a_program_of_which_nothing_would_run_is_refused_with_its_line(source, fault):
+    assert [said[: len(fault or "")] for said in check(source)] == ([] if fault is None else [fault])
+
+
+@pytest.mark.parametrize(
+    ("loop", "ends"),
+    [
+        ("while True:\n    pass", False),
+        ("while 1:\n    n += 1\n    if n > 3:\n        continue", False),
+        ("while True:\n    while True:\n        break", True),
+        ("while True:\n    n += 1\n    if n > 3:\n        break", True),
+        ("while True:\n    return n", True),
+        ("while True:\n    await mail.search(query='x')", True),
+        ("while True:\n    n = next(found)", True),
+        ("while True:\n    n = rows[n]", True),
+        ("while True:\n    n /= 2", True),
+        ("while n:\n    pass", True),
+        ("while 0:\n    pass", True),
+    ],
+)
+def test_a_loop_that_cannot_end_is_refused_and_one_that_may_is_not(loop, ends):
+    faults = check(f"n, rows = 0, []\nfound = iter(rows)\n{loop}")
+
+    assert [fault[: len("line 3: this loop never ends")] for fault in faults] == (
+        [] if ends else ["line 3: this loop never ends"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "fault"),
+    [
+        ("return await mcp.call_tool('mail.search', {'query': 'x'})", None),
+        ("return await mcp.call_tool('mail__search', {'query': 'x'})", None),
+        ("return await mcp.call_tool('send_email', {})", None),
+        ("name = 'mail.serch'\nreturn await mcp.call_tool(name, {})", None),
+        ("mcp = {}\nreturn mcp.call_tool('x')", None),
+        (
+            "return await mcp.call_tool('mail.serch', {})",
+            "line 1: there is no tool mail.serch; did you mean mail.search?",
+        ),
+        ("return await mcp.call_tool('now', {})", "line 1: there is no tool now"),
+        ("x = 1\nmcp.call_tool('mail.search', {})", "line 2: mcp.call_tool(...) is not awaited"),
+        ("return await mcp.list_tools()", "line 1: mcp has only call_tool"),
+    ],
+)
+def test_calls_by_name_are_checked_where_the_name_is_written(source, fault):
+    tools = ["mail.search", "mail.send_email", "time.now", "clock.now"]
+    faults = check_program(source, functions=FUNCTIONS, importable=STANDARD, tools=tools)
+
+    assert [said[: len(fault or "")] for said in faults] == ([] if fault is None else [fault])

@@ -87,3 +87,20 @@ async def test_what_a_program_says_of_time_is_not_taken_for_a_timeout(toolbox):
     done = await run_python_plan("raise ValueError('wall: no such wallet')", user_id="ann", toolbox_root=toolbox)
 
     assert (done.success, done.timed_out) == (False, False), done
+
+
+async def test_a_host_programs_tools_can_be_called_by_their_names_too(toolbox):
+    async def caller(tool, arguments, user_id):
+        if arguments["a"] < 0:
+            raise ValueError("only what is positive")
+        return {"sum": arguments["a"] + arguments["b"]}
+
+    register_tool_caller(caller)
+    body = """
+good = await mcp.call_tool("sums.add", {"a": 1, "b": 2})
+bad = await mcp.call_tool("add", {"a": -1, "b": 2})
+return [good.data["sum"], good.trace, bad.success, bad.error, bad["context"]["tool"]]
+"""
+    done = await run_python_plan(body, user_id="ann", toolbox_root=toolbox)
+
+    assert done.result == [3, ["called sums.add", "succeeded"], False, "only what is positive", "sums.add"], done

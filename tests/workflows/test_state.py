@@ -19,7 +19,7 @@ from backstay.task.decision import CallTools, Decision, Finish
 from backstay.task.event import EventDraft
 from backstay.task.plan import Plan, PlanStep
 from backstay.task.result import Failure
-from backstay.task.status import State
+from backstay.task.status import State, StepProgress
 from backstay.task.task import Task
 from backstay.tools.tool import Tool, ToolCall, ToolResult
 from workflows.carrying import packed, unpacked
@@ -69,6 +69,7 @@ def states(draw):
         first_event=2,
         active_seconds=draw(st.floats(0.5, 1e6)),
         paused=draw(TEXT),
+        progress=[StepProgress(step=draw(COUNT), tool="mail.send_email", status="failed")],
         programs_fault="no worker",
     )
     state.record_undone(Undone(effect=1, tool="mail.send_email", state="parked", detail=draw(TEXT)))
@@ -110,6 +111,11 @@ def work(text):
         ended=EndedWork(outcome="failed", error=Failure(type="Unfinished", message=text), undone={"parked": 1}),
         requests=(OpenRequest(key="call", request=request, escalated=True),),
         missing={"mail": "down"},
+        repeats=2,
+        ran=True,
+        fault="line 1",
+        said="FINAL_ANSWER: 1",
+        succeeded=True,
         output_faults=1,
         output_fault="no number",
         message_bytes=7,

@@ -14,7 +14,7 @@ _GUESSED = re.compile(r"[^A-Za-z0-9_]+")
 _TAKEN_EVERYWHERE = frozenset({"__debug__", *keyword.kwlist})
 IN_BINDINGS = frozenset({"UNSET", "call", "Any", "Literal", "NotRequired", "TypedDict"})
 """Names that the source of a binding uses; no tool and no parameter may have them."""
-IN_PROGRAMS = frozenset({"ToolError", "main", "result", "solve", *dir(builtins)})
+IN_PROGRAMS = frozenset({"ToolError", "asyncio", "json", "main", "mcp", "re", "result", "solve", *dir(builtins)})
 """Names with another meaning in programs; no provider may have them."""
 
 

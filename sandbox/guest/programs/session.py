@@ -18,7 +18,7 @@ from sandbox.guest.programs.imports import ModuleChanges
 from sandbox.guest.programs.randomness import SeededRandomness
 from sandbox.guest.programs.source import FILENAME, Prepared, own, prepare
 from sandbox.guest.programs.strict_json import encode
-from sandbox.guest.programs.tool_calls import ToolCalls
+from sandbox.guest.programs.tool_calls import Mcp, ToolCalls
 from sandbox.guest.programs.unawaited import settle, waits, watch
 from sandbox.guest.programs.warm_up import END, START, WarmUpPipe
 
@@ -105,7 +105,9 @@ class Session:
         self._changes.add("linecache", lambda module: _show(module, start["source"]))
         module = ModuleType("__main__")
         ready = install(start["bindings"], self._tool_calls)
-        vars(module).update(__file__=FILENAME, asyncio=sys.modules["asyncio"], **ready)
+        given = {name: sys.modules[name] for name in ("asyncio", "json", "re")}
+        mcp = Mcp(self._tool_calls, start.get("tools", {}))
+        vars(module).update(__file__=FILENAME, mcp=mcp, **given, **ready)
         sys.modules["__main__"] = module
         sys.argv = ["program"]
         try:

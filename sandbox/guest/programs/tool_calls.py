@@ -10,6 +10,8 @@ from sandbox.guest.programs.host_pipe import HostPipe
 from sandbox.guest.programs.strict_json import encode
 
 RESULT = "engine.result"
+_WHOLE = ',"whole":true'
+_SHOWN = 20
 
 
 class ToolCalls:
@@ -20,7 +22,7 @@ class ToolCalls:
         self._pipe = pipe
         self._clock = clock
         self._next = 0
-        self._waiting: list[tuple[str, str, Any]] = []
+        self._waiting: list[tuple[str, str, Any, bool]] = []
         self.forgotten: list[str] = []
         """What was called and thrown away without being awaited, in words."""
 
@@ -28,8 +30,8 @@ class ToolCalls:
         """Give the next call this number."""
         self._next = first
 
-    def call(self, tool: str, arguments: dict[str, Any]) -> Awaitable[Any]:
-        """Call a tool with these arguments, as they are now; await its answer.
+    def call(self, tool: str, arguments: dict[str, Any], *, whole: bool = False) -> Awaitable[Any]:
+        """Call a tool with these arguments, as they are now; await its answer, or with `whole` how the call ended.
 
         Raises ToolError when awaited and the tool fails, OutcomeSettled when it took place and its answer is lost.
         """
@@ -39,7 +41,7 @@ class ToolCalls:
             raise TypeError(f"{tool}: arguments are a dict, not {type(arguments).__name__}")
         text = encode(arguments, f"{tool}: arguments")
         future = events.get_running_loop().create_future()
-        self._waiting.append((tool, text, future))
+        self._waiting.append((tool, text, future, whole))
         return future
 
     async def result(self, ref: str) -> Any:
@@ -48,7 +50,7 @@ class ToolCalls:
 
     def waiting(self) -> list[str]:
         """Return the tools of calls that have not been made."""
-        return [tool for tool, _, future in self._waiting if not future.done()]
+        return [tool for tool, _, future, _ in self._waiting if not future.done()]
 
     def make_calls(self) -> bool:
         """Make the waiting calls in one batch and hand out the answers in the order in which they came.
@@ -57,26 +59,57 @@ class ToolCalls:
         """
         if self.forgotten:
             raise NeverAwaited("; ".join(self.forgotten))
-        batch = [(tool, text, future) for tool, text, future in self._waiting if not future.done()]
+        batch = [waiting for waiting in self._waiting if not waiting[2].done()]
         self._waiting.clear()
         if not batch:
             return False
         first = self._next
         self._next += len(batch)
         calls = (
-            f'{{"i":{number},"tool":{encode(tool, "a tool")},"args":{text}}}'
-            for number, (tool, text, _) in enumerate(batch, first)
+            f'{{"i":{number},"tool":{encode(tool, "a tool")},"args":{text}{_WHOLE if whole else ""}}}'
+            for number, (tool, text, _, whole) in enumerate(batch, first)
         )
         self._pipe.send(f'{{"calls":[{",".join(calls)}]}}')
         answer = self._pipe.receive()
         self._clock.move(answer["now"])
         for result in answer["results"]:
-            tool, _, future = batch[result["i"] - first]
+            tool, _, future, _ = batch[result["i"] - first]
             if "ok" in result:
                 future.set_result(result["ok"])
             else:
                 future.set_exception(_error(result["error"], tool))
         return True
+
+
+class ToolResult(dict[str, Any]):
+    """Hold how a call ended: `success`, `data`, `context`, `error` and `trace`, as keys and as attributes."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Return the value of a key."""
+        if name not in self:
+            raise AttributeError(f"a result has no {name!r}; it has {', '.join(self)}")
+        value = self[name]
+        return ToolResult(value) if name == "context" else value
+
+
+class Mcp:
+    """Call tools by their names; a call that fails is a result, not an error."""
+
+    def __init__(self, tool_calls: ToolCalls, names: dict[str, str]) -> None:
+        """Know the tools of a program by every name that may stand for one."""
+        self._tool_calls = tool_calls
+        self._names = names
+
+    async def call_tool(self, name: str, arguments: dict[str, Any] | None = None) -> ToolResult:
+        """Call a tool, such as `mail.search`, and return how that ended; raises LookupError for an unknown one."""
+        if name not in self._names:
+            known = sorted(set(self._names.values()))
+            more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
+            raise LookupError(f"there is no tool {name!r}; there is {', '.join(known[:_SHOWN])}{more}")
+        return ToolResult(await self._tool_calls.call(self._names[name], arguments or {}, whole=True))
+
+
+Mcp.call_tool.__qualname__ = "mcp.call_tool"
 
 
 def _error(error: dict[str, Any], tool: str) -> Exception:

@@ -1,0 +1,22 @@
+"""`backstay run --profile`."""
+
+import json
+
+from backstay.testing import Reply
+from tests.cli.commands import environment_of, forked
+
+
+async def test_run_takes_the_name_of_a_profile_and_names_those_there_are(opened, scripts, nursery, tmp_path):
+    task = scripts.task(Reply(calls=[("mail__list_customers", {"limit": 1})]))
+    arguments = ("run", task["text"], "--output", "json", "--profile")
+
+    async def run(profile):
+        return await forked(nursery, *arguments, profile, environment=environment_of(opened), folder=tmp_path)
+
+    done = await run("conservative")
+    assert (done.code, json.loads(done.out)["outcome"]) == (0, "completed")
+    assert "Be conservative" in opened.model.requests[-1]["messages"][0]["content"]
+
+    done = await run("reckless")
+    assert done.code == 2
+    assert "profile: no profile 'reckless'; use one of conservative, default, exploratory" in done.err
