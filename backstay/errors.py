@@ -152,6 +152,10 @@ class StepFailed(Final):
     """A step of the plan failed."""
 
 
+class ReviewFailed(Final):
+    """The review of the plan found too much."""
+
+
 class Cancelled(Final):
     """The run was cancelled."""
 

@@ -90,6 +90,7 @@ class Ending:
         context.ending = True
         await workflow.wait_condition(lambda: not context.undoing)
         before = context.state.work.ended
+        context.fail_open_plans()
         if ended.error is not None and not ended.outputs:
             ended = replace(ended, outputs=_so_far(context.state))
         summarised = ended.outcome is Outcome.BUDGET_EXCEEDED and context.state.budget.on_exhausted == "finalize"
@@ -147,7 +148,7 @@ class Ending:
         due = ended.outcome in {Outcome.FAILED, Outcome.REJECTED, Outcome.CANCELLED} or (
             ended.outcome is Outcome.BUDGET_EXCEEDED and self.context.state.budget.on_exhausted == "fail"
         )
-        keep = self.context.state.task.on_failure == "keep"
+        keep = self.context.state.task.on_failure == "keep" or self.context.state.work.keeps
         if not due or keep or not self.context.state.opened.store:
             return
         if self._withheld(ended):

@@ -11,7 +11,7 @@ from backstay.approvals.approval import ApprovalRequest, RequestKind, Verdict
 from backstay.authority import Authority
 from backstay.budgets.budget import MICRO, first_limit_hit
 from backstay.errors import BudgetExceeded, Rejected, TaskInvalid
-from backstay.plans.plan_run import PlanRun
+from backstay.plans.plan_run import PlanRun, PlanState
 from backstay.policies.ruling import Ruling
 from backstay.shown import one_line
 from backstay.task.context import ContextItem
@@ -75,6 +75,13 @@ class RunContext:
         text = f"plan {one_line(run.id, 100)} {shown}-> {run.state.value}{f': {run.reason}' if run.reason else ''}"
         about = {"plan": run.id, "hash": run.plan.hash, "state": run.state.value, "reason": run.reason}
         self.record("plan.changed", text, **about)
+
+    def fail_open_plans(self) -> None:
+        """Let the plans fail that the run leaves behind as it ends."""
+        for run in [run for run in self.state.plans if not run.ended]:
+            ended = run.moved(PlanState.FAILED, "review_failed" if run.review else "cancelled").stopped()
+            self.state.keep_plan_run(ended)
+            self.record_plan(ended)
 
     def settle_plans(self) -> None:
         """Let the plans whose effects were to be taken back come to the state that this led to."""

@@ -51,6 +51,7 @@ EFFECTS = "done_and_stands_do_not_repeat"
 """Under which name a program's answer tells the model what it did: in the answer, since arguments are data."""
 NEXT = "Go on with the task. Your program says what comes next:"
 FAILED = "finish was dropped, because a call beside it did not succeed; look at the answers and decide again"
+REVIEWED = "finish was dropped, because a person has decided about a plan whose review found too much; decide again"
 FIRST_SEARCH_LIMIT = 40
 PATIENCE_S = 25.0
 """How long one search waits for servers that are starting; the next one waits on."""
@@ -173,6 +174,8 @@ class RunTask(Messages):
                     return finish
             elif work.failed:
                 self._drop(action, FAILED)
+            elif await self.plans.conclude():
+                self._drop(action, REVIEWED)
             elif self._puts_off():
                 self._drop(action, UNREAD)
             else:

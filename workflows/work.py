@@ -146,6 +146,8 @@ class Work(BaseModel):
     batch: BegunBatch | None = None
     program: ProgramWork | None = None
     plan: PlanWork | None = None
+    keeps: bool = False
+    """Whether a person said that what the task's plan did is kept, though its review found too much."""
     planned: bool = False
     """Whether people have approved a plan, so that the run does more than plan."""
     ended: EndedWork | None = None

@@ -108,6 +108,7 @@ def work(text):
         program=ProgramWork(halt=Halt(kind="waiting", calls=(call,)), made=1, answers=(ProgramAnswer(i=0),)),
         plan=PlanWork(answered={0: call, 1: result}, outputs=({"success": True},), proposed=("p1",), plan_id="p1"),
         planned=True,
+        keeps=True,
         ended=EndedWork(outcome="failed", error=Failure(type="Unfinished", message=text), undone={"parked": 1}),
         requests=(OpenRequest(key="call", request=request, escalated=True),),
         missing={"mail": "down"},

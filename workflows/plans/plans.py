@@ -11,6 +11,7 @@ from temporalio.exceptions import ApplicationError
 from backstay import errors
 from backstay.approvals.approval import RequestKind, Verdict
 from backstay.plans.plan_run import PlanReason, PlanRun, PlanState, StepStatus
+from backstay.plans.review import Review
 from backstay.provenance.source import pointer_to
 from backstay.shown import one_line
 from backstay.task.decision import Finish, ProposePlan
@@ -22,6 +23,7 @@ from workflows.consent import rejected
 from workflows.plans.checking import Checking
 from workflows.plans.executing import Executing, begun_before
 from workflows.plans.proposing import Agreed, Proposing
+from workflows.plans.reviewing import Reviewing, corrections, told_of, waiting_above
 from workflows.rollback import Rollback
 from workflows.run_context import RunContext
 from workflows.tool_calls import ToolCalls
@@ -42,6 +44,7 @@ class Plans:
         self.context = context
         self.tool_calls = tool_calls
         self.proposing = Proposing(context, tool_calls.consent)
+        self.reviewing = Reviewing(context, tool_calls)
         self.chosen = ""
         """The plan that people approved, of those that are proposed together."""
         self.broken = False
@@ -80,9 +83,14 @@ class Plans:
             told = self._told(state.plan_run(done.id)) | {"error": str(error), "type": type(error).__name__}
             return False, told
         finally:
-            if state.work.plan is not None and (state.plan_run(self._last())).ended:
+            if state.work.plan is not None and self._is_over(state.plan_run(self._last())):
                 state.work.plan, state.step_results, self.chosen, self.broken = None, {}, "", False
-        return True, self._told(done)
+        return done.state is PlanState.COMPLETED, self._told(done)
+
+    @staticmethod
+    def _is_over(run: PlanRun) -> bool:
+        """Return whether the plan is out of the model's way; it may still wait for a correction."""
+        return run.ended or (run.state is PlanState.REVIEWING and run.review is not None)
 
     def mark_step(self, index: int, status: str, note: str) -> dict[str, Any]:
         """Keep what the model says of a step of the last plan; it changes no state."""
@@ -143,8 +151,46 @@ class Plans:
             if state.plan_run(work.plan_id).state is PlanState.EXECUTING:
                 await Executing(self.context, self.tool_calls, work.plan_id, work).carry_out()
                 self._move(work.plan_id, PlanState.REVIEWING)
-        self._move(work.plan_id, PlanState.COMPLETED)
+            await self._reviewed(work.plan_id)
         return state.plan_run(work.plan_id)
+
+    async def _reviewed(self, plan_id: str) -> None:
+        """Complete a plan, and those that it corrects, when its review finds it good."""
+        state, rules = self.context.state, self.reviewing.rules
+        review = None if rules is None else await self.reviewing.review(rules)
+        if rules is not None and review is not None:
+            state.keep_plan_run(state.plan_run(plan_id).model_copy(update={"review": review.plain()}))
+            if not review.passed:
+                run = state.plan_run(plan_id)
+                if run.of_task or corrections(state.plans, run) >= rules.max_corrections:
+                    await self._given_up(run, review)
+                return
+        waiting = waiting_above(state.plans, state.plan_run(plan_id))
+        for done in (plan_id, *(above.id for above in waiting)):
+            self._move(done, PlanState.COMPLETED)
+
+    async def _given_up(self, run: PlanRun, review: Review) -> None:
+        """Ask whether a plan, and those that it corrects, are taken back; raises ReviewFailed for the task's own."""
+        undo, by = await self.reviewing.ask_whether_to_undo(run, review)
+        failed = [run, *waiting_above(self.context.state.plans, run)]
+        for plan in failed:
+            self._move(plan.id, PlanState.FAILED, "review_failed")
+        said = f"{by} wants it {'taken back' if undo else 'kept'}"
+        if run.of_task:
+            self.context.state.work.keeps = not undo
+            raise errors.ReviewFailed(f"plan {run.id}: confidence {review.confidence:g} ({told_of(review)}); {said}")
+        if undo:
+            effects = {step.effect for plan in failed for step in self.context.state.plan_run(plan.id).steps}
+            await Rollback(self.context).undo_effects({effect for effect in effects if effect is not None})
+        self.context.tell(f"The review of plan {run.id} found too much; {said}.", fact=True)
+
+    async def conclude(self) -> bool:
+        """Give up the plans that wait for a correction; return whether there were any."""
+        plans = [run for run in self.context.state.plans if run.state is PlanState.REVIEWING and run.review]
+        if not plans:
+            return False
+        await self._given_up(plans[-1], Review.model_validate(plans[-1].review))
+        return True
 
     async def _approved(self) -> None:
         """Have one of the proposed plans approved; raises what the first of them failed with."""
@@ -298,7 +344,7 @@ class Plans:
     def _reason(self, plan_id: str, error: Exception) -> PlanReason:
         state = self.context.state.plan_run(plan_id).state
         if state not in _BEFORE:
-            return "step_failed"
+            return "review_failed" if state is PlanState.REVIEWING else "step_failed"
         match error:
             case errors.Rejected() | errors.Denied() | errors.StepFailed():
                 return "rejected"
@@ -329,7 +375,12 @@ class Plans:
             | ({"reason": step.reason} if step.reason else {})
             for output, step in zip(run.outputs, run.steps, strict=True)
         ]
-        return {"plan_id": run.id, "state": run.state.value, "reason": run.reason, "steps": steps}
+        told: dict[str, Any] = {"plan_id": run.id, "state": run.state.value, "reason": run.reason, "steps": steps}
+        if run.review is not None:
+            told["review"] = run.review
+        if run.state is PlanState.REVIEWING:
+            told["note"] = "the review found too much; correct it with update_plan, or people decide about it"
+        return told
 
 
 def _lenient(decided: Decided) -> bool:

@@ -1,0 +1,98 @@
+"""Review what a plan has done, and ask a person where too little of it is as it should be."""
+
+from typing import Any
+
+from backstay import calls
+from backstay.approvals.approval import RequestKind, Verdict
+from backstay.plans.plan_run import PlanRun, PlanState
+from backstay.plans.review import Review, ReviewRules
+from backstay.shown import one_line
+from backstay.tools.stages import Purpose
+from backstay.tools.tool import ToolCall, ToolResult
+from workflows.run_context import RunContext
+from workflows.tool_calls import ToolCalls
+
+
+class Reviewing:
+    """Check plans by the rules of the run's profile."""
+
+    def __init__(self, context: RunContext, tool_calls: ToolCalls) -> None:
+        """Work at the run's context, through its one way to the world."""
+        self.context = context
+        self.tool_calls = tool_calls
+
+    @property
+    def rules(self) -> ReviewRules | None:
+        """Return the rules of the run's profile, if it has any."""
+        return self.context.state.opened.profile.review
+
+    async def review(self, rules: ReviewRules) -> Review:
+        """Return how much confidence the plan under way deserves."""
+        answers = {place: await self._answer(place, call.tool, call.arguments) for place, call in rules.calls.items()}
+        ask = calls.ReviewWork(rules=rules)
+        more = {"answers": answers, "results": self.context.state.step_results}
+        ask = ask.model_copy(update={name: value for name, value in more.items() if value})
+        review = await self.context.activities.execute(calls.review, ask, summary="review what the plan has done")
+        text = f"confidence {review.confidence:g}, {review.threshold:g} is enough: {told_of(review)}"
+        self.context.record("plan.reviewed", text, confidence=review.confidence)
+        return review
+
+    async def _answer(self, place: int, tool: str, arguments: dict[str, Any]) -> ToolResult:
+        """Make the read-only call of a custom check, as any other call is made."""
+        checked = await self.context.check_call(
+            tool, arguments, resolved=True, summary=f"look at check {place}: {tool}"
+        )
+        if checked.tool is None or checked.error is not None:
+            return ToolResult(success=False, error=checked.error, error_type=checked.error_type)
+        if checked.tool.effectful:
+            fault = f"{tool} may change something, and a check only reads"
+            return ToolResult(success=False, error=fault, error_type="ArgumentsInvalid")
+        call = ToolCall(id=f"review-{place}", tool=checked.tool, arguments=checked.arguments)
+        (made,) = await self.tool_calls.perform(Purpose.PLAN_STEP, [call])
+        return made.result
+
+    async def ask_whether_to_undo(self, run: PlanRun, review: Review) -> tuple[bool, str]:
+        """Return whether a person wants the plan taken back, and who said so."""
+        question = (
+            f"The review of plan {one_line(run.id, 100)} gives a confidence of {review.confidence:g}, and "
+            f"{review.threshold:g} is needed: {told_of(review)}. Approve to take back what it did, reject to keep it."
+        )
+        decided = await self.context.ask(
+            RequestKind.OUTCOME,
+            one_line(question, 2000),
+            Verdict.APPROVE,
+            Verdict.REJECT,
+            rule="engine: the review found too much",
+            authority=self.context.approvals.authority,
+            key=f"review {run.id}",
+        )
+        return decided.verdict is Verdict.APPROVE, decided.by
+
+
+def told_of(review: Review) -> str:
+    """Return the checks of a review that are not all right, in one line."""
+    below = [check for check in review.checks if check.score < 1]
+    told = [
+        f"{check.name} {check.score:g}{f' ({one_line(check.error, 100)})' if check.error else ''}" for check in below
+    ]
+    return ", ".join(told) or "all checks are good"
+
+
+def waiting_above(plans: list[PlanRun], run: PlanRun) -> list[PlanRun]:
+    """Return the plans that wait in REVIEWING for this one, the nearest first."""
+    by_id, found, above = {other.id: other for other in plans}, list[PlanRun](), run.plan.parent
+    while above in by_id and by_id[above].state is PlanState.REVIEWING:
+        found.append(by_id[above])
+        above = by_id[above].plan.parent
+    return found
+
+
+def corrections(plans: list[PlanRun], run: PlanRun) -> int:
+    """Return how many plans were made to correct this one, and those that it corrects itself."""
+    root = (waiting_above(plans, run) or [run])[-1]
+    known, found = {root.id}, 0
+    for other in plans:
+        if other.plan.parent in known:
+            known.add(other.id)
+            found += 1
+    return found
