@@ -161,6 +161,39 @@ ROWS = (
         proposals("test_a_malformed_proposal_is_refused_by_name_and_nobody_is_asked"),
     ),
     row(
+        "plan:corrected",
+        "design 10, 22; seed 002 §7",
+        "a review that finds too much leads to a corrective child plan",
+        in_file(
+            "e2e/test_reviewed_plans.py",
+            "test_a_review_that_finds_a_type_error_leads_to_a_corrective_plan_and_both_are_completed",
+        ),
+    ),
+    row(
+        "plan:not-corrected",
+        "seed 002 §7",
+        "a plan that is not corrected is decided about by a person",
+        in_file("e2e/test_reviewed_plans.py", "test_a_plan_that_is_not_corrected_is_decided_about_by_a_person"),
+    ),
+    row(
+        "plan:corrections",
+        "issue Review",
+        "corrections are bounded",
+        in_file(
+            "e2e/test_reviewed_plans.py",
+            "test_after_as_many_corrections_as_the_profile_allows_a_person_decides_about_all_of_them",
+        ),
+    ),
+    row(
+        "plan:review-of-task",
+        "seed 002 §3, §7",
+        "a task's own plan is taken back only when a person says so",
+        in_file(
+            "e2e/test_reviewed_plans.py",
+            "test_a_plan_of_a_task_that_its_review_finds_bad_is_taken_back_only_when_a_person_says_so",
+        ),
+    ),
+    row(
         "plan:model",
         "issue Plans; design 22",
         "a hundred random plans come to what a simple model says",

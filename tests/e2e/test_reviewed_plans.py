@@ -1,0 +1,127 @@
+"""Plans whose review finds too much: corrected by a child plan, or decided about by a person."""
+
+import tempfile
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from backstay.testing import Reply
+from tests.engine import Scripts, ended, engine, pending, share_images
+
+POLICY = "default: {read_only: allow, write_safe: allow, restricted_write: allow}\n"
+PROFILES = """
+checked: {review: {threshold: 0.8, max_corrections: 1, checks: [{name: types, critical: true}, {name: lint}]}}
+"""
+BAD = 'def total(prices: list[int]) -> int:\n    return "many"\n'
+GOOD = "def total(prices: list[int]) -> int:\n    return sum(prices)\n"
+
+
+@pytest.fixture(scope="module")
+def rooms():
+    """A folder that the users of jails can reach."""
+    with tempfile.TemporaryDirectory(prefix="backstay-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder) / "rooms"
+
+
+@pytest_asyncio.fixture(scope="module")
+async def opened(temporal, tmp_path_factory, rooms):
+    folder, scripts = tmp_path_factory.mktemp("reviewed"), Scripts()
+    share_images(folder / "home")
+    toolbox = folder / "toolbox.json"
+    toolbox.write_text("{}", encoding="utf-8")
+    async with engine(
+        temporal, folder, scripts, policy=POLICY, profiles=PROFILES, workspaces=rooms, toolbox=toolbox
+    ) as found:
+        yield found, scripts, rooms
+
+
+def write(text):
+    return {"title": "shop", "steps": [{"tool": "fs.write_file", "arguments": {"path": "shop.py", "content": text}}]}
+
+
+def propose(text):
+    return Reply(calls=[("propose_plan", {"plan": write(text)})])
+
+
+def correct(plan_id, text):
+    return Reply(calls=[("update_plan", {"plan_id": plan_id, "plan": write(text)})])
+
+
+def fields(workspace):
+    return {"workspace": workspace, "filesystem": True, "profile": "checked"}
+
+
+async def states(handle, *plan_ids):
+    shown = [await handle.query("plan", {"plan_id": plan_id}) for plan_id in plan_ids]
+    return [(plan["state"], plan["reason"]) for plan in shown]
+
+
+async def test_a_review_that_finds_a_type_error_leads_to_a_corrective_plan_and_both_are_completed(opened):
+    found, scripts, rooms = opened
+    handle = await found.start(scripts.task(propose(BAD), correct("p1", GOOD), **fields("corrected")))
+    result = await ended(handle, 120)
+    assert result["outcome"] == "completed", result["error"]
+    assert await states(handle, "p1", "p2") == [("COMPLETED", "")] * 2
+    first, second = [(await handle.query("plan", {"plan_id": plan_id}))["review"] for plan_id in ("p1", "p2")]
+    assert (first["confidence"], second["confidence"]) == (0, 1)
+    assert {check["name"]: check["score"] for check in first["checks"]} == {"types": 0.9, "lint": 1}
+    assert (rooms / "corrected" / "shop.py").read_text() == GOOD
+    moves = [event["data"] for event in result["events"] if event["name"] == "plan.changed"]
+    assert [(move["plan"], move["state"]) for move in moves if move["state"] in {"REVIEWING", "COMPLETED"}] == [
+        ("p1", "REVIEWING"),
+        ("p2", "REVIEWING"),
+        ("p2", "COMPLETED"),
+        ("p1", "COMPLETED"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "state", "left"),
+    [("approve", "ROLLBACK_COMPLETED", False), ("reject", "FAILED", True)],
+    ids=["taken back", "kept"],
+)
+async def test_a_plan_that_is_not_corrected_is_decided_about_by_a_person(opened, verdict, state, left):
+    found, scripts, rooms = opened
+    finish = Reply(calls=[("finish", {"summary": "done", "success": True})])
+    handle = await found.start(scripts.task(propose(BAD), finish, **fields(f"given-up-{verdict}")))
+    (request,) = await pending(handle)
+    assert (request["kind"], request["options"]) == ("outcome", ["approve", "reject"])
+    assert "confidence of 0" in request["question"]
+    assert "types 0.9" in request["question"]
+    await handle.execute_update("decide", {"request_id": request["id"], "verdict": verdict, "by": "ana"})
+    result = await ended(handle, 120)
+    assert await states(handle, "p1") == [(state, "review_failed")]
+    assert (rooms / f"given-up-{verdict}" / "shop.py").exists() is left
+    assert "finish.dropped" in [event["name"] for event in result["events"]]
+
+
+async def test_after_as_many_corrections_as_the_profile_allows_a_person_decides_about_all_of_them(opened):
+    found, scripts, rooms = opened
+    handle = await found.start(scripts.task(propose(BAD), correct("p1", BAD + "\n"), **fields("exhausted")))
+    (request,) = await pending(handle)
+    assert "plan p2" in request["question"]
+    await handle.execute_update("decide", {"request_id": request["id"], "verdict": "approve", "by": "ana"})
+    assert (await ended(handle, 120))["outcome"] == "completed"
+    assert await states(handle, "p1", "p2") == [("ROLLBACK_COMPLETED", "review_failed")] * 2
+    assert not (rooms / "exhausted" / "shop.py").exists()
+
+
+@pytest.mark.parametrize(
+    ("verdict", "outcome", "state"),
+    [("approve", "rolled_back", "ROLLBACK_COMPLETED"), ("reject", "failed", "FAILED")],
+    ids=["taken back", "kept"],
+)
+async def test_a_plan_of_a_task_that_its_review_finds_bad_is_taken_back_only_when_a_person_says_so(
+    opened, verdict, outcome, state
+):
+    found, _, rooms = opened
+    room = f"own-{verdict}"
+    handle = await found.start({"plan": write(BAD), **fields(room)})
+    (request,) = await pending(handle)
+    await handle.execute_update("decide", {"request_id": request["id"], "verdict": verdict, "by": "ana"})
+    result = await ended(handle, 120)
+    assert (result["outcome"], result["error"]["type"]) == (outcome, "ReviewFailed")
+    assert await states(handle, "plan") == [(state, "review_failed")]
+    assert (rooms / room / "shop.py").exists() is (verdict == "reject")
