@@ -31,8 +31,7 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 if TYPE_CHECKING:
-    import openai
-
+    from activities.endpoints.endpoints import Endpoints
     from activities.resources import Resources
     from sandbox.workspaces.client import WorkspaceClient
     from store.fitness import Belongings
@@ -115,19 +114,11 @@ def _yaml_of(path: Path) -> Any:
         raise SettingsInvalid(f"{path}: cannot be read: {error}") from error
 
 
-def open_model(settings: Settings) -> "openai.AsyncOpenAI":
-    """Return the one model client of this process; retries are the workflow's, so that they are visible and charged."""
-    import openai
+def open_endpoints(settings: Settings) -> AbstractAsyncContextManager["Endpoints"]:
+    """Open the model endpoints that the settings and models.yaml name."""
+    from activities.endpoints.endpoints import open_endpoints
 
-    from activities.model.completion import open_http
-
-    key = settings.openai_api_key
-    return openai.AsyncOpenAI(
-        api_key=key.get_secret_value() if key is not None else "none",
-        base_url=settings.openai_base_url,
-        max_retries=0,
-        http_client=open_http(),
-    )
+    return open_endpoints(settings)
 
 
 def open_store(settings: Settings) -> AbstractAsyncContextManager["Store"]:
@@ -200,7 +191,7 @@ async def open_resources(
         open_store(settings) if opened is None else contextlib.nullcontext(opened) as store,
         open_workspaces(settings) as workspaces,
         open_toolbox(settings, workspaces) as toolbox,
-        open_model(settings) as model,
+        open_endpoints(settings) as endpoints,
     ):
         yield Resources(
             settings=settings,
@@ -208,8 +199,8 @@ async def open_resources(
             toolbox=toolbox,
             policy=policy,
             profiles=profiles,
-            redactor=Redactor(settings.secrets() | toolbox.secrets),
-            model=model,
+            redactor=Redactor(settings.secrets() | toolbox.secrets | endpoints.models.secrets),
+            endpoints=endpoints,
             temporal=client,
             search_attributes=await register_search_attributes(client),
             find_sandbox=lambda: find_sandbox(client, settings, store.identity.id),
@@ -365,10 +356,12 @@ async def serve(role: Role) -> int:
     configure_logs(Redactor(settings.secrets()))
     if role != "sandbox":
         # What is wrong with the operator's files is said first: it needs no server to be seen.
+        from activities.endpoints.models_file import read_models
         from toolbox.configuration.load import load
 
         read_policy(settings.policy)
         read_profiles(settings.profiles)
+        read_models(settings)
         load(settings.toolbox, settings.environment, optional=not settings.names_toolbox)
         if not settings.toolbox.exists():
             sys.stderr.write(f"backstay worker: there is no {settings.toolbox} here, so runs have no tools\n")

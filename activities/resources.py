@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-import openai
 import structlog
 from temporalio.client import Client
 
+from activities.endpoints.endpoints import Endpoints
 from activities.run_secrets import RunSecrets
 from backstay.errors import ArgumentsInvalid, BackstayError
 from backstay.policies.policy import Policy
@@ -72,7 +72,7 @@ class Resources:
     policy: Policy
     profiles: Profiles
     redactor: Redactor
-    model: openai.AsyncOpenAI
+    endpoints: Endpoints
     temporal: Client
     search_attributes: frozenset[str]
     find_sandbox: Callable[[], Awaitable[str]]

@@ -60,8 +60,12 @@ class AskModel(OfRun):
     append: tuple[ContextItem, ...] = ()
     micro: int | None = None
     """The reservation: the call is refused before sending when it may cost more. None: no USD limit."""
+    listed: bool = False
+    """Whether the model is an entry of models.yaml; then it is asked nowhere else."""
     closing: bool = False
     """Ask for a closing summary instead of actions."""
+    perception: bool = False
+    """Ask what the task is about instead of for actions."""
     draft: int = 0
     """The first number under which the events of this call are left in the store; 0 leaves none."""
     step: int = 0
@@ -100,6 +104,8 @@ class FindTools(OfRun):
     step: int = 0
     patience_s: float = 0
     """How long servers that are starting are waited for."""
+    servers: tuple[str, ...] = ()
+    """Only tools of these servers are looked for, where they have any; empty: those of all."""
 
     def happened(self, hits: int, catalog: str) -> tuple[EventDraft, ...]:
         """Return the event of this search."""

@@ -14,6 +14,16 @@ from backstay.provenance.source import Sources
 from backstay.tools.tool import Tool
 
 
+class ModelChoice(Frozen):
+    """Name a model that may be asked, and what its first call may cost."""
+
+    name: str
+    reserve_micro: int = 0
+    """What to reserve for its first call."""
+    listed: bool = False
+    """Whether it is an entry of models.yaml; then it is asked nowhere else."""
+
+
 class Opened(Frozen):
     """Hold what was resolved when the run began."""
 
@@ -56,6 +66,14 @@ class Opened(Frozen):
     """Ref of the schema of the value that the task wants; empty when it wants none."""
     accepted: tuple[AcceptedLine, ...] = ()
     """The lines that people accepted before, for runs such as this one."""
+    listed: bool = False
+    """Whether `model` is an entry of models.yaml."""
+    fallbacks: tuple[ModelChoice, ...] = ()
+    """Who is asked in turn when that model fails."""
+    closing: tuple[ModelChoice, ...] = ()
+    """Who is asked in turn for a closing summary; empty: the models of the run."""
+    perception: tuple[ModelChoice, ...] = ()
+    """Who is asked in turn what the task is about, before the first search; empty: nobody."""
     profile: Profile = Profile()
     """What the run has where its task says nothing."""
 

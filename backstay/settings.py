@@ -36,6 +36,8 @@ OBEYED: Mapping[str, str | None] = {
     "policy.yaml": "policy",
     "profiles.yaml": "profiles",
     "definitions": "definitions",
+    "models.yaml": "models",
+    "models.json": "models",
     ".backstay": "home",
 }
 """What is obeyed when it is found in the current folder, and the setting that names another place for it, if any."""
@@ -144,6 +146,8 @@ class Settings(BaseSettings):
     """May be missing; then there are the built-in profiles."""
     definitions: Path = Path("definitions")
     """A folder of plans; may be missing."""
+    models: Path = Path("models.yaml")
+    """May be missing where no setting names it; then all models are at the endpoint of OPENAI_BASE_URL."""
     model: str = Field(default="gpt-5.4-mini", min_length=1)
     database_url: Secret = None
     """None: SQLite in `home`."""

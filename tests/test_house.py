@@ -569,7 +569,14 @@ def test_no_provider_is_known_by_name():
 def test_there_is_one_prompt_and_it_teaches_the_rules():
     prompts = sorted(path.name for path in tracked() if path.parent == HOUSE / "activities/model/prompts")
     planner = (HOUSE / "activities/model/prompts/planner.md.j2").read_text(encoding="utf-8")
-    assert prompts == ["actions.md.j2", "closing.md.j2", "ended.md.j2", "following.md.j2", "planner.md.j2"]
+    assert prompts == [
+        "actions.md.j2",
+        "closing.md.j2",
+        "ended.md.j2",
+        "following.md.j2",
+        "perception.md.j2",
+        "planner.md.j2",
+    ]
     rules = (
         *("Search first", "one thing", "aggregates", "Never print secrets", "never an instruction"),
         *("Read search results", "names of columns", "two or three rows", "Never return or print whole documents"),

@@ -1,7 +1,8 @@
 """Ask the model for the next decision, and reserve money for each try before it is spent."""
 
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
@@ -9,8 +10,9 @@ from temporalio.exceptions import ApplicationError
 from backstay import calls
 from backstay.budgets.budget import MICRO, Limit, Reservation, cost_exceeded, exceeded
 from backstay.errors import BudgetExceeded
+from backstay.shown import one_line
 from backstay.task.context import answers_first
-from backstay.task.decision import Decision, Finish
+from backstay.task.decision import Decision, Finish, Perception
 from backstay.task.status import State
 from workflows.activity_calls import BUG, BUGS_WAIT, LOST, error_of
 from workflows.lifelines import progress_line
@@ -20,14 +22,45 @@ TRIES = 3
 WAITS = 10
 """How many times in a row an endpoint may ask the run to wait before a person is asked."""
 LONGEST_WAIT_S = 3600
+LONGEST_PATIENCE_S = 30
+"""How long an endpoint may ask the run to wait before another model is asked instead, where there is one."""
 OVERSHOT = "overshot"
 """The patch id; since this change a bill above its reservation is an event, and the run stops as its budget says."""
 WAIT_FROM_FAILURE = "patience-counts-from-the-first-failure"
 TRIED_AGAIN = frozenset({"ModelUnavailable", LOST, BUG})
+OF_ENDPOINTS = frozenset({"ModelUnavailable", "ModelRefused"})
+"""Faults that another model may not have."""
 OF_ONE_WORKER = frozenset({"StoreMismatch", "WorkerMisfit"})
 """Faults of which another worker may be free."""
 ASKS = TRIED_AGAIN | OF_ONE_WORKER | {"ModelRefused", "StoreUnavailable"}
 """Faults about which a person is asked; by then the run has already waited for a locked store."""
+
+
+Purpose = Literal["step", "closing", "perception"]
+
+
+@dataclass
+class Asking:
+    """Hold how far one call has come."""
+
+    purpose: Purpose
+    choices: list[calls.ModelChoice]
+    """Who is asked, and those that may be asked instead, in their order."""
+    tries: int = 0
+    since: datetime = field(default_factory=workflow.now)
+    failed: datetime | None = None
+    """When it failed first."""
+    needed: int | None = None
+    """What the call costs at most, where a reservation was too small for it."""
+
+    @property
+    def closing(self) -> bool:
+        """Return whether it is paid from what was kept back."""
+        return self.purpose == "closing"
+
+    def begin_again(self, choices: list[calls.ModelChoice]) -> None:
+        """Count tries from zero."""
+        self.choices, self.tries, self.since, self.failed = choices, 0, workflow.now(), None
 
 
 class ModelCalls:
@@ -49,7 +82,7 @@ class ModelCalls:
         self.tried = False
         try:
             with self.context.doing(State.DECIDING):
-                decision = await self._asked(closing=False)
+                decision = await self._asked("step")
         except BudgetExceeded:
             if not self.tried:
                 self.context.uncount_step()
@@ -66,77 +99,152 @@ class ModelCalls:
         if not self.context.state.opened.store:
             return None
         try:
-            decision = await self._asked(closing=True)
+            decision = await self._asked("closing")
         except (ApplicationError, BudgetExceeded):
             return None
         self.context.state.count_free_call()
         self.context.record("summary.created", "a closing summary was written")
         return decision.reason or None
 
-    async def _asked(self, *, closing: bool) -> Decision:
-        tries, since = 0, workflow.now()
-        failed: datetime | None = None
-        needed: int | None = None
+    async def perceive(self) -> Perception | None:
+        """Return what a model makes of the task before the first search; None where nobody is asked, or in vain."""
+        state = self.context.state
+        if not state.opened.perception:
+            return None
+        try:
+            with self.context.doing(State.DECIDING):
+                decision = await self._asked("perception")
+        except (ApplicationError, BudgetExceeded) as error:
+            self.context.record("perception.skipped", f"the first search is not narrowed: {error}")
+            return None
+        found, by = decision.perception, decision.usage
+        spent: dict[str, Any] = {"input_cached_tokens": by.input_cached_tokens, "input_new_tokens": by.input_new_tokens}
+        spent |= {"output_tokens": by.output_tokens, "cost_usd": by.cost_micro / MICRO}
+        if found is None:
+            text = f"the first search is not narrowed: the answer cannot be read: {decision.reason}"
+            self.context.record("perception.skipped", text, **spent)
+            return None
+        text = one_line(
+            f"the task is about: {found.intent}; servers: {', '.join(found.selected_servers) or 'any'}", 300
+        )
+        self.context.record("perception.made", text, **found.plain(), **spent)
+        return found
+
+    def _choices(self, purpose: Purpose) -> list[calls.ModelChoice]:
+        """Return who is asked in turn; a step goes on with the fallback that the last one has ended with."""
+        state = self.context.state
+        opened = state.opened
+        if purpose == "perception":
+            return list(opened.perception)
+        if purpose == "closing" and opened.closing:
+            return list(opened.closing)
+        first = calls.ModelChoice(name=opened.model, reserve_micro=opened.reserve_micro, listed=opened.listed)
+        every = [first, *opened.fallbacks]
+        place = next((place for place, choice in enumerate(every) if choice.name == state.model), 0)
+        return [*every[place:], *every[:place]]
+
+    async def _asked(self, purpose: Purpose) -> Decision:
+        asking = Asking(purpose, self._choices(purpose))
         while True:
-            held = await self._reserved(needed, closing=closing)
-            ask = self._ask(held, closing)
+            held = await self._reserved(asking)
+            ask = self._ask(held, asking)
             try:
                 decision = await self.context.activities.execute_once(
-                    calls.ask_model, ask, summary=self._summary(tries)
+                    calls.ask_model, ask, summary=self._summary(asking)
                 )
             except ApplicationError as error:
                 facts = _facts(error)
-                if error.type == "ReservationTooSmall" and needed is None:
+                if error.type == "ReservationTooSmall" and asking.needed is None:
                     # Nothing was sent, so this does not count as a try; the amount that is needed is now known.
                     self._settle_failed(held, {"unbilled": True})
-                    needed = int(facts.get("needed", 0))
+                    asking.needed = int(facts.get("needed", 0))
                     continue
-                needed, self.tried = None, True
+                asking.needed, self.tried = None, True
                 self._settle_failed(held, facts)
-                tries += 1
-                if closing and (tries >= TRIES or error.type not in TRIED_AGAIN or facts.get("retry_after")):
-                    raise
-                failed = failed or workflow.now()
-                if await self._after(error, facts, tries, failed if _counts_from_failure(error) else since):
-                    tries, since, failed = 0, workflow.now(), None
+                await self._failed(asking, error, facts)
                 continue
             except BaseException:
                 # Cancelled: the request may have been billed.
                 self._settle_failed(held, {})
                 raise
-            if not closing:
+            if purpose == "step":
                 self.context.record_drafts(ask.happened(decision), kept_as=ask.draft)
-            self._settle(held, decision)
+            self._settle(held, decision, asking)
             return decision
 
-    async def _reserved(self, needed: int | None, *, closing: bool) -> Reservation | None:
+    async def _failed(self, asking: Asking, error: ApplicationError, facts: dict[str, Any]) -> None:
+        """Wait, or turn to another model, before the next try; raises what there is no next try for."""
+        asking.tries += 1
+        if self._falls_back(asking, error, facts):
+            return
+        hurried = asking.purpose != "step"
+        if hurried and (asking.tries >= TRIES or error.type not in TRIED_AGAIN or facts.get("retry_after")):
+            raise error
+        asking.failed = asking.failed or workflow.now()
+        since = asking.failed if _counts_from_failure(error) else asking.since
+        if await self._after(error, facts, asking.tries, since):
+            self._use("")
+            asking.begin_again(self._choices(asking.purpose))
+
+    def _falls_back(self, asking: Asking, error: ApplicationError, facts: dict[str, Any]) -> bool:
+        """Turn to the next model when this one refuses, or has had its tries; return whether there is one."""
+        if len(asking.choices) < 2 or error.type not in OF_ENDPOINTS:
+            return False
+        patience = LONGEST_PATIENCE_S if asking.purpose == "step" else 0
+        waits = (facts.get("retry_after") or 0) > patience
+        if error.type == "ModelUnavailable" and asking.tries < TRIES and not waits:
+            return False
+        failed, *others = asking.choices
+        self.context.record("model.failed", f"try {asking.tries}: {error.message}", type=error.type)
+        data = {"from": failed.name, "to": others[0].name, "why": error.message}
+        text = f"{failed.name} failed, so {others[0].name} is asked: {error.message}"
+        self.context.record("model.fallback", one_line(text, 300), **data)
+        if asking.purpose == "step":
+            self._use(others[0].name)
+        asking.begin_again(others)
+        return True
+
+    def _use(self, model: str) -> None:
+        """Ask this model from now on; what the last call of another one could cost says nothing of it."""
         state = self.context.state
+        if state.model != model:
+            state.model, state.worst_micro = model, 0
+
+    def _figure(self, asking: Asking) -> int:
+        """Return what the next call is expected to cost at most; 0 when nobody knows."""
+        state = self.context.state
+        own = asking.purpose == "perception" or (asking.closing and state.opened.closing)
+        return asking.choices[0].reserve_micro if own else 2 * state.worst_micro or asking.choices[0].reserve_micro
+
+    async def _reserved(self, asking: Asking) -> Reservation | None:
+        state, needed, closing = self.context.state, asking.needed, asking.closing
         if state.ledger.ceiling is None:
             return None
+        figure = self._figure(asking)
 
         def refusal() -> str | None:
             left = state.ledger.left(closing=closing)
             short = left is not None and (left <= 0 or (needed is not None and needed > left))
-            expected = needed or state.worst_micro or state.opened.reserve_micro
+            expected = needed or state.worst_micro or figure
             return cost_exceeded(state.ledger.spent, state.ledger.ceiling or 0, expected) if short else None
 
-        if closing:
-            if (message := refusal()) is not None:
-                raise BudgetExceeded(message)
-        else:
+        if asking.purpose == "step":
             await self.context.afford(refusal)
+        elif (message := refusal()) is not None:
+            raise BudgetExceeded(message)
         left = state.ledger.left(closing=closing) or 0
-        figure = 2 * state.worst_micro or state.opened.reserve_micro
         state.ledger, held = state.ledger.reserve(needed or min(left, figure or left), closing=closing)
         return held
 
-    def _ask(self, held: Reservation | None, closing: bool) -> calls.AskModel:  # noqa: FBT001  # carried through
-        state = self.context.state
+    def _ask(self, held: Reservation | None, asking: Asking) -> calls.AskModel:
+        state, choice = self.context.state, asking.choices[0]
         more: dict[str, Any] = {}
         if held is not None:
             more["micro"] = held.micro
-        if closing:
-            more["closing"] = True
+        if choice.listed:
+            more["listed"] = True
+        if asking.purpose != "step":
+            more[asking.purpose] = True
         else:
             more["draft"] = state.take_draft_number()
             profile = state.opened.profile
@@ -156,7 +264,7 @@ class ModelCalls:
             more["max_completion_tokens"] = max(1, state.budget.max_tokens - state.usage.tokens)
         return calls.AskModel(
             user_id=state.task.user_id,
-            model=state.opened.model,
+            model=choice.name,
             context=state.context,
             step=state.usage.step,
             budget=self._left(),
@@ -189,11 +297,12 @@ class ModelCalls:
             return workflow.now() + pause < since + timedelta(seconds=self.context.state.opened.transient_s)
         return kind in TRIED_AGAIN and tries < TRIES
 
-    def _settle(self, held: Reservation | None, decision: Decision) -> None:
-        state = self.context.state
+    def _settle(self, held: Reservation | None, decision: Decision, asking: Asking) -> None:
+        state, model = self.context.state, asking.choices[0].name
         billed = decision.usage.cost_micro
-        state.usage = state.usage.asked(state.opened.model, decision.usage)
-        state.worst_micro = decision.worst_case_micro
+        state.usage = state.usage.asked(model, decision.usage)
+        if asking.purpose != "perception":
+            state.worst_micro = decision.worst_case_micro
         if held is not None:
             state.ledger = state.ledger.settle(held, billed)
         else:
@@ -203,7 +312,7 @@ class ModelCalls:
         if self.overshot:
             text = f"billed {billed / MICRO:g} USD for a call that may cost {reserved / MICRO:g} USD at most"
             usd: dict[str, Any] = {"billed_usd": billed / MICRO, "reserved_usd": reserved / MICRO}
-            self.context.record("budget.overshot", f"{state.opened.model} {text}", **usd)
+            self.context.record("budget.overshot", f"{model} {text}", **usd)
         self.context.changed()
 
     def _overspent(self) -> str | None:
@@ -218,9 +327,11 @@ class ModelCalls:
         ledger = self.context.state.ledger
         self.context.state.ledger = ledger.release(held) if facts.get("unbilled") is True else ledger.charge(held)
 
-    def _summary(self, tries: int) -> str:
-        state = self.context.state
-        return f"step {state.usage.step}: ask {state.opened.model}" + (f", try {tries + 1}" if tries else "")
+    def _summary(self, asking: Asking) -> str:
+        asked = f"step {self.context.state.usage.step}: ask {asking.choices[0].name}"
+        if asking.purpose == "perception":
+            asked = f"ask {asking.choices[0].name} what the task is about"
+        return asked + (f", try {asking.tries + 1}" if asking.tries else "")
 
     def _left(self) -> str:
         state = self.context.state

@@ -21,6 +21,7 @@ from backstay.task.decision import (
     Decision,
     Finish,
     MarkStep,
+    Perception,
     ProposePlan,
     ReadResult,
     RunProgram,
@@ -148,7 +149,7 @@ class RunTask(Messages):
         if task.plan is not None:
             return await self.plans.run(task.plan)
         if not work.searched:
-            await search(self.context, task.text, limit=FIRST_SEARCH_LIMIT, patience_s=PATIENCE_S)
+            await first_search(self.context, await self.model_calls.perceive())
             work.searched = True
         while True:
             if work.decision is None:
@@ -365,6 +366,14 @@ def _budget_of(state: RunState) -> Budget:
     return budget.raised(added) if added else budget
 
 
+async def first_search(context: RunContext, perceived: Perception | None) -> None:
+    """Search by the task, and by what was perceived of it."""
+    query, servers = context.state.task.text, ()
+    if perceived is not None:
+        query, servers = f"{perceived.tool_hint} {query}".strip(), perceived.selected_servers
+    await search(context, query, limit=FIRST_SEARCH_LIMIT, patience_s=PATIENCE_S, servers=servers)
+
+
 async def search(
     context: RunContext,
     query: str,
@@ -373,6 +382,7 @@ async def search(
     detail_level: str = "summary",
     call_id: str | None = None,
     patience_s: float = 0,
+    servers: tuple[str, ...] = (),
 ) -> None:
     """Search the catalog; what is found becomes visible to the model at its next step.
 
@@ -391,6 +401,8 @@ async def search(
         ask = ask.model_copy(update={"detail_level": detail_level})
     if patience_s:
         ask = ask.model_copy(update={"patience_s": patience_s})
+    if servers:
+        ask = ask.model_copy(update={"servers": servers})
     found = await context.activities.execute(calls.search_tools, ask, summary=f"search tools: {shown}")
     while patience_s and found.starting:
         found = await context.activities.execute(calls.search_tools, ask, summary="wait for servers that start")

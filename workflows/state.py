@@ -81,6 +81,8 @@ class RunState(BaseModel):
     next_plan: int = 1
     worst_micro: int = 0
     """Worst case of the last model call."""
+    model: str = ""
+    """Which fallback is asked since the models before it have failed; empty: the model of the run."""
     catalog: str = ""
     events: list[Event] = Field(default_factory=list)
     unwritten: list[Event] = Field(default_factory=list)

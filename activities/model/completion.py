@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -11,15 +10,12 @@ from typing import Any
 import httpx2
 import openai
 
+from activities.endpoints.endpoints import ANSWER_S, BodyRefused
 from backstay.budgets.usage import ModelUsage
 from backstay.canonical import canonical
 from backstay.errors import ModelRefused, ModelUnavailable
 
 MOST_TOKENS = 10**9
-ANSWER_S = 240.0
-"""How long an answer may take in all, however it drips."""
-ANSWER_BYTES = 8 << 20
-"""How long an answer may be, whatever its status; a longer one is not read to its end."""
 # What is not compressed does not grow while it is read.
 HEADERS: Any = {"headers": {"Content-Type": "application/json", "Accept-Encoding": "identity"}}
 
@@ -30,41 +26,6 @@ class ContextTooLong(ModelRefused):
 
 class RequestRefused(ModelRefused):
     """The endpoint does not take the request as it is."""
-
-
-class BodyRefused(httpx2.ReadError):
-    """The body of an answer is not read; the text says why."""
-
-
-class _Bounded(httpx2.AsyncByteStream):
-    """Read at most so many bytes of a body."""
-
-    def __init__(self, body: Any) -> None:
-        self._body = body
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        left = ANSWER_BYTES
-        async for part in self._body:
-            left -= len(part)
-            if left < 0:
-                raise BodyRefused(f"it answers with more than {ANSWER_BYTES} bytes")
-            yield part
-
-    async def aclose(self) -> None:
-        await self._body.aclose()
-
-
-async def _bound(response: httpx2.Response) -> None:
-    """Bound the body of a response before it is read, that of an error too."""
-    if response.headers.get("content-encoding", "identity").lower() not in {"", "identity"}:
-        raise BodyRefused("it compresses its answers, though it was asked not to")
-    response.stream = _Bounded(response.stream)
-
-
-def open_http() -> httpx2.AsyncClient:
-    """Return the HTTP client for a model endpoint: the SDK's own, with bounded answers."""
-    timeout = httpx2.Timeout(ANSWER_S, connect=5)
-    return openai.DefaultAsyncHttpxClient(timeout=timeout, event_hooks={"response": [_bound]})
 
 
 @dataclass(frozen=True)
@@ -84,9 +45,12 @@ def written(request: dict[str, Any]) -> bytes:
     return canonical(request).encode("utf-8", "replace")
 
 
-async def complete(client: openai.AsyncOpenAI, request: bytes, *, within_s: float = ANSWER_S) -> Completion:
+async def complete(
+    client: openai.AsyncOpenAI, request: bytes, *, listed: bool = False, within_s: float = ANSWER_S
+) -> Completion:
     """Send a written request once, and wait so long for the whole answer.
 
+    `listed`: models.yaml says where, so that is what a fault there is mended in.
     Raises ModelUnavailable or ModelRefused; the fact `unbilled` is True only where that is proven.
     """
     try:
@@ -100,17 +64,25 @@ async def complete(client: openai.AsyncOpenAI, request: bytes, *, within_s: floa
         unsent = isinstance(error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout)
         raise ModelUnavailable(f"the model endpoint does not answer: {error}", unbilled=unsent) from error
     except openai.APIStatusError as error:
-        raise _refusal(error) from error
+        raise _refusal(error, listed=listed) from error
     try:
         return _parsed(json.loads(response.content))
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
         kind = response.headers.get("content-type", "nothing")[:60]
-        raise ModelUnavailable(
-            f"the endpoint answered {kind}, not a chat completion; check OPENAI_BASE_URL", unbilled=False
-        ) from error
+        fix = f"check {'its base_url in models.yaml' if listed else 'OPENAI_BASE_URL'}"
+        text = f"the endpoint answered {kind}, not a chat completion; {fix}"
+        raise ModelUnavailable(text, unbilled=False) from error
 
 
-def _refusal(error: openai.APIStatusError) -> ModelUnavailable | ModelRefused:
+_FIXES = {401: "check OPENAI_API_KEY", 403: "check the key's rights", 404: "check BACKSTAY_MODEL and OPENAI_BASE_URL"}
+_FIXES_OF_LISTED = {
+    401: "check the key of its endpoint in models.yaml",
+    403: "check the rights of that key",
+    404: "check its model and the base_url in models.yaml",
+}
+
+
+def _refusal(error: openai.APIStatusError, *, listed: bool) -> ModelUnavailable | ModelRefused:
     status = error.status_code
     code = _code(error)
     unbilled = 400 <= status < 500 and status != 408
@@ -119,7 +91,7 @@ def _refusal(error: openai.APIStatusError) -> ModelUnavailable | ModelRefused:
         return ContextTooLong(f"{said}: the request is longer than the model takes", unbilled=unbilled)
     if status in {408, 409} or status >= 500 or (status == 429 and code != "insufficient_quota"):
         return ModelUnavailable(f"the model endpoint says {said}", unbilled=unbilled, retry_after=_retry_after(error))
-    fix = {401: "check OPENAI_API_KEY", 403: "check the key's rights", 404: "check BACKSTAY_MODEL and OPENAI_BASE_URL"}
+    fix = _FIXES_OF_LISTED if listed else _FIXES
     hint = "raise the quota" if status == 429 else fix.get(status, "check the model's settings")
     kind = RequestRefused if status in {400, 422} else ModelRefused
     return kind(f"the model endpoint says {said}; {hint}", unbilled=unbilled)

@@ -5,13 +5,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from pydantic import ValidationError
 from temporalio import activity
 
+from activities.endpoints.endpoints import Target
+from activities.endpoints.pricing import Price
 from activities.model.completion import Completion, ContextTooLong, RequestRefused, complete, written
-from activities.model.observations import Form, Observations
-from activities.model.output import WantedOutput, WantedOutputs
+from activities.model.observations import Form, Observations, Way
+from activities.model.output import WantedOutput, WantedOutputs, value_in
 from activities.model.parsing import CompletionParser, calls_of_json
-from activities.model.pricing import Price, price_of
 from activities.model.request import request_for
 from activities.model.tracing import Tracing, said_by
 from activities.model.transcript import Transcript, Transcripts
@@ -25,16 +27,17 @@ from activities.tools.arguments import Arguments
 from backstay import calls
 from backstay.budgets.usage import ModelUsage
 from backstay.canonical import digest_of
-from backstay.errors import BackstayError, Pruned, ReservationTooSmall
+from backstay.errors import BackstayError, Pruned, ReservationTooSmall, WorkerMisfit
 from backstay.provenance.source import Sources
 from backstay.shown import one_line
 from backstay.task.context import BYTES_PER_TOKEN, weight
-from backstay.task.decision import Decision
+from backstay.task.decision import Decision, Perception
 from backstay.tools.tool import Tool
 from store.blobs.shown import Missing
 from toolbox.catalog.catalog import Catalog
 
 HALVINGS = 3
+PATIENCE_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,9 @@ class Sent:
     completion: Completion
     worst: int
     """What it may cost at most, by what is known of the endpoint."""
-    as_json: bool
+    way: Way
+    refused: tuple[Way, ...]
+    """The ways of asking that the endpoint has refused before."""
     dropped: int
     """How many items trimming left out."""
 
@@ -75,15 +80,25 @@ class Model(Activities):
     async def ask_model(self, ask: calls.AskModel) -> Decision:
         """Render the context, call the model once, price the answer and parse it into a Decision."""
         try:
+            target = self._target(ask)
             loaded = await retry_while_unavailable(lambda: self._load(ask), for_s=self.transient_s)
         except BackstayError as error:
             fault = await self._pruned(ask.run) if isinstance(error, Missing) else None
             (fault or error).facts["unbilled"] = True
             raise fault or error from error
-        price = price_of(self.settings, ask.model)
-        sent = await self._send(ask, loaded, price)
+        sent = await self._send(ask, loaded, target)
         # What was paid for is not lost because the store is locked for a while.
-        return await retry_while_unavailable(lambda: self._decision(ask, loaded, price, sent), for_s=self.transient_s)
+        return await retry_while_unavailable(lambda: self._decision(ask, loaded, target, sent), for_s=self.transient_s)
+
+    def _target(self, ask: calls.AskModel) -> Target:
+        """Return whom to ask; raises WorkerMisfit where this worker cannot keep to what the run began with."""
+        target = self.resources.endpoints.target(ask.model, listed=ask.listed)
+        if ask.micro is not None and target.price is None:
+            name = one_line(ask.model, 80)
+            raise WorkerMisfit(
+                f"this worker knows no price for {name!r}, and the run has a limit in USD; set one again"
+            )
+        return target
 
     async def _pruned(self, run: str) -> Pruned | None:
         """Return why a run finds nothing of its own any longer, when it was pruned and then reset."""
@@ -96,20 +111,20 @@ class Model(Activities):
 
     async def _load(self, ask: calls.AskModel) -> Loaded:
         await self.admit(ask)
-        catalog = await self.catalog(ask, ask.user_id)
+        # Servers that are starting are waited for where the answer depends on which there are.
+        catalog = await self.catalog(ask, ask.user_id, patience_s=PATIENCE_S if ask.perception else 0)
         transcript = await self.transcripts.load(ask.run, ask.context)
         items = await self.transcripts.items_of(ask.run, ask.append)
         transcript = transcript.with_items(items, said_by(transcript, ask.append, items, catalog))
         wanted = await self.outputs.of(ask.run, ask.output_schema)
         return Loaded(transcript, catalog, await self.records.secrets.of(ask.run), wanted)
 
-    async def _send(self, ask: calls.AskModel, loaded: Loaded, price: Price | None) -> Sent:
-        """Send once; only a request that was refused as too long, and so not billed, is sent again, shorter."""
-        cap = self.settings.context_tokens
-        seen = self.observations.of(ask.model)
-        as_json = not ask.closing and self.observations.asks_as_json(ask.model, loaded.transcript)
-        for halving in range(HALVINGS + 1):
-            request, dropped = self._request(ask, loaded, cap, as_json=as_json)
+    async def _send(self, ask: calls.AskModel, loaded: Loaded, target: Target) -> Sent:
+        """Send once; only what was refused, and so not billed, is sent again: shorter, or in another way."""
+        cap, price, halvings = self.settings.context_tokens, target.price, 0
+        ways, refused = self._ways(ask, loaded, target), list[Way]()
+        while True:
+            request, dropped = self._request(ask, loaded, target, cap, ways[0])
             held = loaded.held
             # What servers say of their tools is no answer, and can be made to carry a secret all the same.
             content = written(held.redactor.without_known(request) if held.handles else request)
@@ -119,38 +134,52 @@ class Model(Activities):
                 needed = f"{worst / 1e6:.6f}"
                 raise ReservationTooSmall(f"the call may cost {needed} USD; reserve that much", needed=worst)
             try:
-                completion = await complete(self.resources.model, content)
+                completion = await complete(target.client, content, listed=target.listed)
             except RequestRefused:
-                if not as_json or halving == HALVINGS:
+                if len(ways) == 1:
                     raise
-                # The endpoint does not take a JSON Schema; nothing was billed, and functions are asked for instead.
-                as_json, seen.takes_no_json = False, True
+                # The endpoint does not take this; nothing was billed, and it is asked in the next way instead.
+                refused.append(ways.pop(0))
                 continue
             except ContextTooLong:
-                if halving == HALVINGS:
+                if halvings == HALVINGS:
                     raise
                 # The cap itself may lie far above what there is to cut.
-                cap = min(cap, int(weight(request["messages"]) / BYTES_PER_TOKEN)) // 2
+                cap, halvings = min(cap, int(weight(request["messages"]) / BYTES_PER_TOKEN)) // 2, halvings + 1
                 continue
+            for way in refused:
+                self.observations.note_refused(ask.model, way)
             if price is not None and completion.reported:
                 self.observations.note_bill(ask.model, price.micro(completion.usage), honest)
-            return Sent(completion, worst, as_json, dropped)
-        raise AssertionError
+            return Sent(completion, worst, ways[0], tuple(refused), dropped)
 
-    def _request(self, ask: calls.AskModel, loaded: Loaded, cap: int, *, as_json: bool) -> tuple[dict[str, Any], int]:
+    def _ways(self, ask: calls.AskModel, loaded: Loaded, target: Target) -> list[Way]:
+        if ask.closing:
+            return ["free"]
+        return self.observations.ways(target, loaded.transcript, perceives=ask.perception)
+
+    def _request(
+        self, ask: calls.AskModel, loaded: Loaded, target: Target, cap: int, way: Way
+    ) -> tuple[dict[str, Any], int]:
         finish = loaded.wanted.function() if loaded.wanted else None
-        options: Any = {"cap_tokens": cap, "as_json": as_json, "finish": finish}
+        options: Any = {"target": target, "cap_tokens": cap, "way": way, "finish": finish}
         return request_for(ask, loaded.transcript, loaded.catalog, self.settings, **options)
 
-    async def _decision(self, ask: calls.AskModel, loaded: Loaded, price: Price | None, sent: Sent) -> Decision:
+    async def _decision(self, ask: calls.AskModel, loaded: Loaded, target: Target, sent: Sent) -> Decision:
         completion, worst = sent.completion, sent.worst
-        usage = _priced(completion, price, worst)
+        usage = _priced(completion, target.price, worst)
+        billed = Decision(context=ask.context, usage=usage, worst_case_micro=worst)
         if ask.closing:
             shown = await self.records.show(ask.run, completion.message.get("content") or "", "model")
             await self.tell(ask)
-            text = str(shown.payload)[:4000]
-            return Decision(context=ask.context, reason=text, usage=usage, worst_case_micro=worst)
-        parser = await self._parse(ask, loaded, sent)
+            return billed.model_copy(update={"reason": str(shown.payload)[:4000]})
+        if ask.perception:
+            found = await self._perceived(ask.run, completion.message.get("content"), loaded.catalog)
+            await self.tell(ask)
+            return billed.model_copy(
+                update={"perception": found} if isinstance(found, Perception) else {"reason": found}
+            )
+        parser = await self._parse(ask, loaded, target, sent)
         extended = await self.transcripts.extend(ask.run, loaded.transcript, parser.items)
         reason = next((item["text"] for item in parser.items if item["kind"] == "said"), "")
         more: dict[str, Any] = {"reason": one_line(reason, 200), "refused": parser.refused, "dropped": sent.dropped}
@@ -167,12 +196,29 @@ class Model(Activities):
         await self.tell(ask, ask.happened(decision), ask.draft)
         return decision
 
-    async def _parse(self, ask: calls.AskModel, loaded: Loaded, sent: Sent) -> CompletionParser:
+    async def _perceived(self, run: str, content: Any, catalog: Catalog) -> Perception | str:
+        """Return what the task is about, without its secrets, or why the answer cannot be read."""
+        try:
+            value = await apart(content, lambda: value_in(content if isinstance(content, str) else ""))
+            given = Perception.model_validate(value, extra="forbid", strict=False)
+            found = Perception.model_validate((await self.records.show(run, given.plain(), "model")).payload)
+        except ValidationError as error:
+            fault = error.errors()[0]
+            # It may name what the model has written.
+            said = f"{'.'.join(map(str, fault['loc'])) or 'the answer'}: {fault['msg']}"
+            return one_line(await self.records.text(run, said), 200)
+        except ValueError:
+            return "the answer is no JSON object"
+        known = {definition.provider for definition in catalog.definitions.values() if not definition.hidden}
+        servers = tuple(name for name in dict.fromkeys(found.selected_servers) if name in known)
+        return found.model_copy(update={"selected_servers": servers})
+
+    async def _parse(self, ask: calls.AskModel, loaded: Loaded, target: Target, sent: Sent) -> CompletionParser:
         transcript, catalog = loaded.transcript, loaded.catalog
         message = sent.completion.message
         content = message.get("content")
         form: Form | None = None
-        found = calls_of_json(content) if sent.as_json and isinstance(content, str) else None
+        found = calls_of_json(content) if sent.way != "functions" and isinstance(content, str) else None
         if found is not None:
             named = [{**call, "id": f"s{ask.step}-{call['id']}"} for call in found]
             message, form = {"content": None, "tool_calls": named}, "json"
@@ -196,9 +242,11 @@ class Model(Activities):
             form = "text"
         if form is not None or message.get("tool_calls"):
             self.observations.note_form(ask.model, ask.run, form)
-        if form is not None:
-            for item in parser.items[:1]:
-                item["form"] = form
+        seen = (transcript.last_said(target.by) or {}).get("refuses", ())
+        notes = {"form": form, "by": target.by, "refuses": sorted({*seen, *sent.refused} - {sent.way})}
+        for item in parser.items[:1]:
+            if item["kind"] == "said":
+                item |= {name: note for name, note in notes.items() if note}
         return parser
 
     async def _sources(

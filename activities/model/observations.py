@@ -1,12 +1,13 @@
 """What the answers of the endpoint have shown of its models, for as long as the worker lives."""
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import structlog
 
+from activities.endpoints.endpoints import Target
 from activities.model.transcript import Transcript
 from system.clock import uptime
 
@@ -17,11 +18,21 @@ CHATTY = 3
 PROBE_EVERY = 20
 """One in this many runs begins with functions all the same, to find out whether they work by now."""
 DOUBTED_S = 3600
-"""How long a bill above what was asked for is held against a model that cannot show that it is honest."""
+"""How long a refusal is held against an endpoint, and a bill above what was asked for against its model, where it
+cannot show that it is honest."""
 MOST_MODELS = 1000
 """Tasks name models, so there could be any number of them."""
+Way = Literal["functions", "strict", "loose", "free"]
+"""How a model is asked: for function calls, or for JSON by a strict schema, by a loose one, or by the prompt alone."""
 Form = Literal["text", "json"]
 """How a model answered that was to call functions: in plain text, or, when asked for that, in JSON."""
+
+_SCHEMAS: dict[bool | Literal["auto"], tuple[Way, ...]] = {
+    "auto": ("strict", "loose"),
+    True: ("strict",),
+    False: ("loose",),
+}
+"""The ways of asking by a schema, by what models.yaml says of strict ones."""
 
 log = structlog.get_logger("backstay.model")
 
@@ -31,7 +42,8 @@ class Observed:
     """Hold what is known of one model."""
 
     calls_functions: bool = False
-    takes_no_json: bool = False
+    refuses: dict[Way, float] = field(default_factory=dict)
+    """The ways of asking that the endpoint has refused, and until when that is held against it."""
     texts: int = 0
     """How many first answers have been text since the model last called a function."""
     json_runs: set[str] = field(default_factory=set)
@@ -58,18 +70,45 @@ class Observations:
             self._models.popitem(last=False)
         return self._models[model]
 
-    def asks_as_json(self, model: str, transcript: Transcript) -> bool:
+    def ways(self, target: Target, transcript: Transcript, *, perceives: bool = False) -> list[Way]:
+        """Return how to ask a model, what is tried first first; a way that is refused, unbilled, leads to the next.
+
+        What a run has found out stands in its transcript too, where it survives the worker.
+        """
+        last = transcript.last_said(target.by) or {}
+        refused = self._refused(target.name) | set(last.get("refuses", ()))
+        schemas: list[Way] = [way for way in _SCHEMAS[target.strict] if way not in refused]
+        if perceives or target.tools is False:
+            return [*schemas, "free"]
+        if target.tools is True:
+            return ["functions"]
+        if schemas and self._asks_as_json(target.name, last):
+            return [*schemas, "free" if "functions" in refused else "functions"]
+        if self.of(target.name).calls_functions or (last and "form" not in last):
+            return ["functions"]
+        # Some endpoints do not ignore functions, but refuse them.
+        first: list[Way] = [] if "functions" in refused else ["functions"]
+        return [*first, *schemas, "free"]
+
+    def note_refused(self, model: str, way: Way) -> None:
+        """Note that the endpoint has refused to be asked so."""
+        log.info("model.refuses", model=model, way=way)
+        self.of(model).refuses[way] = self._clock() + DOUBTED_S
+
+    def _refused(self, model: str) -> set[Way]:
+        return {way for way, until in self.of(model).refuses.items() if self._clock() < until}
+
+    def _asks_as_json(self, model: str, last: Mapping[str, Any]) -> bool:
         """Return whether a run asks for actions as JSON, instead of offering functions.
 
         A run whose model wrote text asks for JSON at its next step. Other runs begin so only where this has worked in
         several of them, and the model has never called a function.
         """
         seen = self.of(model)
-        if seen.takes_no_json or (seen.calls_functions and seen.texts < CHATTY):
+        if seen.calls_functions and seen.texts < CHATTY:
             return False
-        last = next((item for item in reversed(transcript.items) if item["kind"] == "said"), None)
-        if last is not None:
-            return last.get("form") is not None
+        if last:
+            return "form" in last
         if len(seen.json_runs) < RUNS:
             return False
         seen.begun += 1
@@ -81,11 +120,13 @@ class Observations:
         match form:
             case None:
                 seen.calls_functions, seen.texts = True, 0
+                seen.refuses.pop("functions", None)
                 seen.json_runs.clear()
             case "text":
                 seen.texts += 1
-                # What refused JSON once may take it by now.
-                seen.takes_no_json = seen.takes_no_json and seen.texts % CHATTY != 0
+                if seen.texts % CHATTY == 0:
+                    # What refused JSON once may take it by now.
+                    seen.refuses.clear()
             case "json":
                 if len(seen.json_runs) < RUNS:
                     seen.json_runs.add(run)

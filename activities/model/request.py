@@ -9,13 +9,17 @@ from typing import Any
 from jinja2 import StrictUndefined
 from jinja2.sandbox import SandboxedEnvironment
 
+from activities.endpoints.endpoints import Target
 from activities.model.functions import functions_for
+from activities.model.observations import Way
 from activities.model.transcript import Item, Transcript
 from backstay.canonical import canonical
 from backstay.profile import Profile
 from backstay.requests import AskModel
 from backstay.settings import Settings
-from backstay.task.context import trim
+from backstay.shown import one_line
+from backstay.task.context import BYTES_PER_TOKEN, trim, weight
+from backstay.task.decision import Perception
 from toolbox.catalog.catalog import Catalog
 
 FOLDER = Path(__file__).parent / "prompts"
@@ -34,7 +38,8 @@ def prompt(name: str, **variables: Any) -> str:
 
 def prompt_hash(profile: Profile) -> str:
     """Return the first 16 hex digits of the hash over all prompt files and what a profile adds to them."""
-    together = "\0".join(_source(name) for name in ("planner", "closing", "actions", "following", "ended"))
+    names = ("planner", "closing", "actions", "following", "ended", "perception")
+    together = "\0".join(_source(name) for name in names)
     added = profile.model_dump(mode="json", include={"strategy", "persona", "markers"}, exclude_defaults=True)
     together += canonical(added) if added else ""
     return hashlib.sha256(together.encode()).hexdigest()[:16]
@@ -42,6 +47,10 @@ def prompt_hash(profile: Profile) -> str:
 
 CLOSING_TOKENS = 6000
 CLOSING_OUTPUT = 400
+PERCEPTION_OUTPUT = 1500
+MOST_SERVERS = 100
+NAMED_TOOLS = 12
+_LISTS = frozenset({"entities", "tags", "selected_servers"})
 Message = dict[str, Any]
 
 
@@ -73,36 +82,75 @@ def request_for(
     catalog: Catalog,
     settings: Settings,
     *,
+    target: Target,
     cap_tokens: int,
-    as_json: bool,
+    way: Way,
     finish: dict[str, Any] | None = None,
 ) -> tuple[dict[str, Any], int]:
-    """Return the request for the next decision or the closing summary, and how many items trimming left out.
+    """Return the request for the next decision or for something else, and how many items trimming left out.
 
     `finish`: the function of that name, for a task that wants a value of a certain form.
-    With `as_json` it suits an endpoint that takes no functions: the answer is one JSON object that holds the calls.
+    Asked for functions or not, the answer says the same: without them it is one JSON object that holds the calls.
     """
-    role = settings.system_role
+    role, room = settings.system_role, target.context_tokens
     most = min(settings.max_completion_tokens, ask.max_completion_tokens or settings.max_completion_tokens)
-    request = {"model": ask.model, "max_completion_tokens": most}
+    # Half of what the model takes is left for what it is told.
+    most = most if room is None else min(most, room // 2)
+    request = {"model": target.model, "max_completion_tokens": most}
     if ask.closing:
-        most = min(most, CLOSING_OUTPUT)
-        return request | {"messages": _closing(transcript, role), "max_completion_tokens": most}, 0
+        most, cap = min(most, CLOSING_OUTPUT), CLOSING_TOKENS if room is None else min(CLOSING_TOKENS, room // 2)
+        return request | {"messages": _closing(transcript, role, cap), "max_completion_tokens": most}, 0
+    if ask.perception:
+        most = min(most, PERCEPTION_OUTPUT)
+        return request | _perceiving(transcript, catalog, role, way) | {"max_completion_tokens": most}, 0
+    offers: Any = {"programs": ask.programs, "planning": ask.planning, "finish": finish}
+    functions = functions_for(catalog, transcript.visible(), **offers)
+    if room is not None:
+        left = room - most - int(weight(functions) / BYTES_PER_TOKEN)
+        cap_tokens = min(cap_tokens, max(left, room // 8))
     items, dropped = trim(list(transcript.items), cap_tokens, total=transcript.weight, forgotten=transcript.forgotten)
     messages = messages_of(items, role)
     if ask.budget:
         # Last, so that the prefix stays the same from step to step and can be cached.
         progress = f"\nLast steps: {ask.progress}." if ask.progress else ""
         messages.append({"role": "user", "content": f"Left: {ask.budget}.{progress}"})
-    offers: Any = {"programs": ask.programs, "planning": ask.planning, "finish": finish}
-    functions = functions_for(catalog, transcript.visible(), **offers)
-    answer = _json_answer(messages, functions, role) if as_json else {"messages": messages, "tools": functions}
-    return request | answer, dropped
+    if way == "functions":
+        return request | {"messages": messages, "tools": functions}, dropped
+    return request | _json_answer(messages, functions, role, way), dropped
 
 
-def _closing(transcript: Transcript, system_role: str) -> list[Message]:
+def _perceiving(transcript: Transcript, catalog: Catalog, system_role: str, way: Way) -> dict[str, Any]:
+    """Return the part of a request that asks what the task is about, and which servers are needed."""
+    named: dict[str, list[str]] = {}
+    for definition in catalog.definitions.values():
+        if not definition.hidden:
+            named.setdefault(definition.provider, []).append(definition.name.partition(".")[2])
+    servers = [
+        f"{one_line(provider, 60)}: {one_line(', '.join(names[:NAMED_TOOLS]), 400)} ({len(names)} tools)"
+        for provider, names in sorted(named.items())[:MOST_SERVERS]
+    ]
+    task = next((item["text"] for item in reversed(transcript.items) if item["kind"] == "task"), "")
+    messages = [
+        {"role": system_role, "content": prompt("perception", servers=servers)},
+        {"role": "user", "content": task},
+    ]
+    texts = {"type": "array", "items": {"type": "string"}}
+    fields = {name: texts if name in _LISTS else {"type": "string"} for name in Perception.model_fields}
+    schema = {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
+    return {"messages": messages} | _by_schema(schema, "perception", way)
+
+
+def _by_schema(schema: dict[str, Any], name: str, way: Way) -> dict[str, Any]:
+    """Return the field of a request that asks for JSON by a schema, if the endpoint may be given one."""
+    if way == "free":
+        return {}
+    asked = {"name": name, "schema": schema} | ({"strict": True} if way == "strict" else {})
+    return {"response_format": {"type": "json_schema", "json_schema": asked}}
+
+
+def _closing(transcript: Transcript, system_role: str, cap_tokens: int) -> list[Message]:
     """Return the messages that ask for a closing summary: everything as plain text, no functions."""
-    items, _ = trim([item for item in transcript.items if item["kind"] != "tools"], CLOSING_TOKENS)
+    items, _ = trim([item for item in transcript.items if item["kind"] != "tools"], cap_tokens)
     lines = [_line(item) for item in items if item["kind"] not in {"system", "tools"}]
     return [
         {"role": system_role, "content": prompt("closing")},
@@ -117,7 +165,7 @@ def _line(item: Item) -> str:
     return f"agent: {item['text'] or ''} {' '.join(calls)}".strip()
 
 
-def _json_answer(messages: list[Message], tools: list[dict[str, Any]], system_role: str) -> dict[str, Any]:
+def _json_answer(messages: list[Message], tools: list[dict[str, Any]], system_role: str, way: Way) -> dict[str, Any]:
     """Return the part of a request that asks for the calls as one JSON object."""
     functions = [tool["function"] for tool in tools]
     text = prompt("actions", functions="\n".join(canonical(function) for function in functions))
@@ -137,13 +185,7 @@ def _json_answer(messages: list[Message], tools: list[dict[str, Any]], system_ro
         "required": ["reason", "calls"],
         "additionalProperties": False,
     }
-    return {
-        "messages": [first, {"role": system_role, "content": text}, *rest],
-        "response_format": {
-            "type": "json_schema",
-            "json_schema": {"name": "decision", "strict": True, "schema": schema},
-        },
-    }
+    return {"messages": [first, {"role": system_role, "content": text}, *rest]} | _by_schema(schema, "decision", way)
 
 
 def _flat(message: Message) -> Message:

@@ -103,6 +103,10 @@ class Transcript:
         """Return whether the model has answered before; plain text then counts as a finish."""
         return any(item["kind"] == "said" for item in self.items)
 
+    def last_said(self, by: str | None) -> Item | None:
+        """Return what a model said last; None when it said nothing. Only entries of models.yaml sign what they say."""
+        return next((item for item in reversed(self.items) if item["kind"] == "said" and item.get("by") == by), None)
+
     def visible(self) -> list[str]:
         """Return the tools the model sees: only appended to; when full, the oldest never-called one goes."""
         called = {name for item in self.items for name in item.get("tools_called", ())}

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import hmac
+from dataclasses import dataclass
 from typing import Any
 
 import structlog
@@ -10,9 +11,9 @@ from temporalio import activity
 from temporalio.client import WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
 
+from activities.endpoints.endpoints import Target
 from activities.model.output import require_usable
-from activities.model.pricing import Price, price_of
-from activities.model.request import CLOSING_OUTPUT, CLOSING_TOKENS, prompt, prompt_hash
+from activities.model.request import CLOSING_OUTPUT, CLOSING_TOKENS, PERCEPTION_OUTPUT, prompt, prompt_hash
 from activities.model.transcript import Said, Transcripts
 from activities.records import Records
 from activities.resources import Activities, Resources
@@ -56,33 +57,29 @@ class Runs(Activities):
         """Resolve once what the run must not re-read later."""
         task, profile = ask.task, self._profile(ask.task)
         more: dict[str, Any] = {"started_by": await self._starter(ask), "profile": profile}
-        model = task.model or profile.model or self.settings.model
         policy = await asyncio.to_thread(_tightened, self.resources.policy, task)
         followed, policy = await self.following.admitted(ask.run, task, policy, more["started_by"])
         more["output_schema"] = await self._output_schema(ask)
-        price = self._price(model, task, profile)
+        chosen = self._chosen(task, profile)
         more["accepted"] = await self._accepted(task)
         builtin = await self._claim_workspace(ask)
         catalog = await self.toolbox.catalog(task.user_id, builtin=frozenset(builtin))
         context, size = await self._first_context(ask.run, task, followed, policy, profile)
         opened = calls.Opened(
             store=self.store.stamp,
-            model=model,
+            model=chosen.act[0].name,
             policy=policy,
             policy_hash=policy.policy_hash,
             prompt_hash=prompt_hash(profile),
             catalog=catalog.version,
             context=context,
-            reserve_micro=0 if price is None else price.worst(size, self.settings.max_completion_tokens),
-            finalize_micro=0
-            if price is None
-            else price.worst(int(CLOSING_TOKENS * BYTES_PER_TOKEN) + 2000, CLOSING_OUTPUT),
             search_attributes=self.resources.search_attributes >= _SEARCHED,
             settle_after_s=self.settings.settle_after_seconds,
             deadline_s=self.settings.request_deadline_seconds,
             transient_s=self.transient_s,
             wait_notices=bool(self.settings.notify_urls),
         )
+        more |= chosen.opened(size, self.settings.max_completion_tokens)
         more |= await self._told_to_people(ask)
         opened = opened.model_copy(update={name: value for name, value in more.items() if value and value != Profile()})
         if task.workspace is not None:
@@ -141,24 +138,20 @@ class Runs(Activities):
             )
         return profile
 
-    def _price(self, model: str, task: Task, profile: Profile) -> Price | None:
-        """Return the price of the model; raises TaskInvalid when a limit in USD needs one that nobody knows.
+    def _chosen(self, task: Task, profile: Profile) -> "_Chosen":
+        """Return which models may be asked; raises TaskInvalid when a limit in USD needs a price that nobody knows.
 
-        Raises SettingsInvalid when no model can be asked at all.
+        Raises SettingsInvalid when one of them cannot be asked at all.
         """
         self._check_plan(task)
-        if task.plan is None and not self.settings.has_endpoint:
-            raise SettingsInvalid(
-                "OPENAI_API_KEY: the worker has no key and no OPENAI_BASE_URL; set one and start it anew"
-            )
-        price = price_of(self.settings, model)
-        ceiling = profile.budget_of(task.budget).max_llm_cost_usd
-        if price is None and ceiling is not None and task.plan is None:
-            raise TaskInvalid(
-                f"model: no price is known for {one_line(model, 80)!r}, so max_llm_cost_usd cannot be kept; "
-                "set BACKSTAY_PRICES for it, or budget.max_llm_cost_usd to null"
-            )
-        return price
+        endpoints = self.resources.endpoints
+        act = endpoints.chain(endpoints.main(task.model, profile.model))
+        closing = endpoints.chain_for("closing")
+        perception = (endpoints.chain_for("perception") or act) if profile.perception and task.plan is None else ()
+        if task.plan is None:
+            usd = profile.budget_of(task.budget).max_llm_cost_usd is not None
+            endpoints.require_usable((*act, *closing, *perception), usd=usd)
+        return _Chosen(act, closing, perception)
 
     async def _starter(self, ask: calls.OpenRun) -> str:
         """Return who proved to have started the run; raises TaskInvalid when a proof does not hold."""
@@ -309,6 +302,34 @@ class Runs(Activities):
         await self.store.runs.closed(ask.run, ask.result.model_copy(update=update).plain(), context=context)
         await self._release_workspace(ask)
         return calls.Closed(effects=tuple(effects[-100:]), effects_ref=effects_ref, events_ref=events_ref)
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """Hold the models that a run may ask, each purpose in turn."""
+
+    act: tuple[Target, ...]
+    closing: tuple[Target, ...]
+    perception: tuple[Target, ...]
+
+    def opened(self, first_bytes: int, most_tokens: int) -> dict[str, Any]:
+        """Return the fields that say so, and what first calls may cost."""
+        closing_bytes = int(CLOSING_TOKENS * BYTES_PER_TOKEN) + 2000
+        last = [_choice(target, closing_bytes, CLOSING_OUTPUT) for target in self.closing or self.act]
+        return {
+            "listed": self.act[0].listed,
+            "reserve_micro": _choice(self.act[0], first_bytes, most_tokens).reserve_micro,
+            "finalize_micro": max(choice.reserve_micro for choice in last),
+            "fallbacks": tuple(_choice(target, first_bytes, most_tokens) for target in self.act[1:]),
+            "closing": tuple(last) if self.closing else (),
+            "perception": tuple(_choice(target, first_bytes, PERCEPTION_OUTPUT) for target in self.perception),
+        }
+
+
+def _choice(target: Target, request_bytes: int, most_tokens: int) -> calls.ModelChoice:
+    reserve = 0 if target.price is None else target.price.worst(request_bytes, most_tokens)
+    given: dict[str, Any] = {"name": target.name, "reserve_micro": reserve, "listed": target.listed}
+    return calls.ModelChoice(**{name: value for name, value in given.items() if value})
 
 
 def _tightened(policy: Policy, task: Task) -> Policy:

@@ -9,7 +9,8 @@ from activities.retrying import implements
 from backstay import calls
 from backstay.errors import ArgumentsInvalid
 from backstay.shown import one_line
-from backstay.tools.tool import ToolResult
+from backstay.tools.tool import Hit, ToolResult
+from toolbox.catalog.catalog import Catalog
 
 PART_BYTES = 8192
 PART_TEXT = 6000
@@ -30,12 +31,8 @@ class Searches(Activities):
         """Search the catalog of the run's user and store the hits."""
         await self.admit(ask)
         catalog = await self.catalog(ask, ask.user_id, patience_s=ask.patience_s)
-        hits = catalog.search(ask.query, ask.detail_level, ask.limit)
-        if len(hits) < len(catalog.definitions) <= ask.limit:
-            # So few tools need no choice: all of them are shown, the matching ones first.
-            found = {hit.tool for hit in hits}
-            every = catalog.search("", ask.detail_level, ask.limit)
-            hits = [*hits, *(hit for hit in every if hit.tool not in found)]
+        # Where the servers that are to be searched have nothing, all of them are searched.
+        hits = _hits(catalog, ask, ask.servers) or _hits(catalog, ask, ())
         if ask.builtin and not ask.step:
             # Whoever was given a workspace is shown what it can do there, whatever the task's own words.
             found = {hit.tool for hit in hits}
@@ -84,6 +81,17 @@ class Searches(Activities):
             shown = await self.records.show(ask.run, str(payload.get("result")), ask.label)
             marked["marked"] = str(shown.payload)[:MARKED]
         return ToolResult(success=True, **kept.facts, **marked)
+
+
+def _hits(catalog: Catalog, ask: calls.FindTools, servers: tuple[str, ...]) -> list[Hit]:
+    hits = catalog.search(ask.query, ask.detail_level, ask.limit, servers)
+    among = sum(not servers or known.provider in servers for known in catalog.definitions.values())
+    if len(hits) < among <= ask.limit:
+        # So few tools need no choice: all of them are shown, the matching ones first.
+        found = {hit.tool for hit in hits}
+        every = catalog.search("", ask.detail_level, ask.limit, servers)
+        hits = [*hits, *(hit for hit in every if hit.tool not in found)]
+    return hits
 
 
 def at_path(value: Any, path: str) -> Any:

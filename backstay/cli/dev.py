@@ -177,7 +177,8 @@ async def _serve(
 
 def _say_missing(terminal: Terminal, settings: Settings, *, has_model: bool) -> None:
     """Say what a first run lacks, a line each, and how to get it."""
-    if not has_model and not settings.has_endpoint:
+    lists_models = room("activities.endpoints.models_file").place_of(settings) is not None
+    if not has_model and not settings.has_endpoint and not lists_models:
         terminal.say(
             "no key      set OPENAI_API_KEY, or OPENAI_BASE_URL for another endpoint; "
             "without an account: backstay dev --scripted",
@@ -194,19 +195,22 @@ def _say_missing(terminal: Terminal, settings: Settings, *, has_model: bool) -> 
 
 async def _ask_model(terminal: Terminal, settings: Settings, *, has_model: bool) -> None:
     """Ask the model for one token, so that a wrong key is a line here and not a question of the first run."""
-    if has_model or not settings.has_endpoint:
+    if has_model:
         return
     completion = room("activities.model.completion")
-    ask = {"model": settings.model, "messages": [{"role": "user", "content": "Hi"}], "max_completion_tokens": 1}
-    try:
-        async with room("worker").open_model(settings) as model:
-            await completion.complete(model, completion.written(ask), within_s=_MODEL_S)
-    except BackstayError as error:
-        # What the endpoint does not take in this shape, it has read: the key and the model are known.
-        if not isinstance(error, completion.RequestRefused):
-            terminal.say(f"model       {settings.model} does not answer: {error}", "red")
-    else:
-        terminal.say(f"model       {settings.model} answers")
+    async with room("worker").open_endpoints(settings) as endpoints:
+        target = endpoints.main()
+        if not target.listed and not settings.has_endpoint:
+            return
+        ask = {"model": target.model, "messages": [{"role": "user", "content": "Hi"}], "max_completion_tokens": 1}
+        try:
+            await completion.complete(target.client, completion.written(ask), within_s=_MODEL_S)
+        except BackstayError as error:
+            # What the endpoint does not take in this shape, it has read: the key and the model are known.
+            if not isinstance(error, completion.RequestRefused):
+                terminal.say(f"model       {target.name} does not answer: {error}", "red")
+        else:
+            terminal.say(f"model       {target.name} answers")
 
 
 async def _keep_working(terminal: Terminal, home: Path, environment: Mapping[str, str]) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 from temporalio.service import RPCError
@@ -44,7 +44,7 @@ async def doctor(*, every: Annotated[bool, Parameter(name="--all", negative="")]
 
 
 async def _findings(settings: Settings) -> AsyncGenerator[Finding]:
-    for check in (_temporal, _store, _policy, _profiles, _toolbox, _model, _price, _jails, _workspaces):
+    for check in (_temporal, _store, _policy, _profiles, _toolbox, _models, _jails, _workspaces):
         try:
             async for finding in check(settings):
                 yield finding
@@ -119,37 +119,47 @@ async def _toolbox(settings: Settings) -> AsyncGenerator[Finding]:
         yield "note", "toolbox", f"{settings.toolbox} names no server that user 'singleton' may use; {how}"
 
 
-async def _model(settings: Settings) -> AsyncGenerator[Finding]:
-    if not settings.has_endpoint:
-        yield "missing", "model", "set OPENAI_API_KEY, or OPENAI_BASE_URL for another endpoint; plans need no model"
+async def _models(settings: Settings) -> AsyncGenerator[Finding]:
+    """Check the models that runs are driven by, one after another, and those that are asked for something else."""
+    async with room("worker").open_endpoints(settings) as endpoints:
+        main = endpoints.main()
+        targets = [*endpoints.chain(main), *endpoints.chain_for("perception"), *endpoints.chain_for("closing")]
+        for target in {target.name: target for target in targets}.values():
+            what = "model" if target is main else f"model {target.name}"
+            async for finding in _model(settings, target, what):
+                yield finding
+            if target.price is None:
+                fix = "give it a price in models.yaml" if target.listed else "set BACKSTAY_PRICES"
+                yield "missing", "price", f"no price is known for {target.name}; {fix}"
+            else:
+                yield "ok", "price", f"known for {target.name}"
+
+
+async def _model(settings: Settings, target: Any, what: str) -> AsyncGenerator[Finding]:
+    if not target.listed and not settings.has_endpoint:
+        yield "missing", what, "set OPENAI_API_KEY, or OPENAI_BASE_URL for another endpoint; plans need no model"
         return
-    if settings.withheld_key:
+    if settings.withheld_key and not target.listed:
         yield (
             "note",
-            "model",
+            what,
             "OPENAI_API_KEY of the environment is not sent to OPENAI_BASE_URL of .env; write the key beside it",
         )
-    where = settings.openai_base_url or "the default endpoint of OpenAI"
+    where = target.where
     try:
-        async with room("worker").open_model(settings) as model, asyncio.timeout(_MODEL_S):
-            listed = {found.id async for found in await model.models.list()}
+        async with asyncio.timeout(_MODEL_S):
+            known = {found.id async for found in await target.client.models.list()}
     except TimeoutError:
-        yield "missing", "model", f"{where} does not answer within {_MODEL_S:g} s"
+        yield "missing", what, f"{where} does not answer within {_MODEL_S:g} s"
     except Exception as error:  # the client raises many kinds; each is a finding here
         line = one_line(str(error), 200)
-        yield "missing", "model", f"{where}: {type(error).__name__}: {line}; check OPENAI_BASE_URL and OPENAI_API_KEY"
+        fix = "check the endpoint in models.yaml" if target.listed else "check OPENAI_BASE_URL and OPENAI_API_KEY"
+        yield "missing", what, f"{where}: {type(error).__name__}: {line}; {fix}"
     else:
-        if settings.model in listed or not listed:
-            yield "ok", "model", f"{where} answers"
+        if target.model in known or not known:
+            yield "ok", what, f"{where} answers"
         else:
-            yield "note", "model", f"{where} answers, but does not list {settings.model}"
-
-
-async def _price(settings: Settings) -> AsyncGenerator[Finding]:
-    if room("activities.model.pricing").price_of(settings, settings.model) is None:
-        yield "missing", "price", f"no price is known for {settings.model}; set BACKSTAY_PRICES"
-    else:
-        yield "ok", "price", f"known for {settings.model}"
+            yield "note", what, f"{where} answers, but does not list {target.model}"
 
 
 async def _jails(settings: Settings) -> AsyncGenerator[Finding]:

@@ -111,6 +111,19 @@ Action = Annotated[
 ]
 
 
+class Perception(Frozen):
+    """Hold what a model makes of a task before tools are searched; a hint, never a fact."""
+
+    intent: str = Field(max_length=500)
+    entities: tuple[Annotated[str, Field(max_length=100)], ...] = Field(max_length=20)
+    """Names, addresses, amounts and dates that the task speaks of."""
+    tool_hint: str = Field(max_length=300)
+    """Words that the tools to look for could be described with."""
+    tags: tuple[Annotated[str, Field(max_length=50)], ...] = Field(max_length=20)
+    selected_servers: tuple[Annotated[str, Field(max_length=100)], ...] = Field(max_length=100)
+    """The servers whose tools are needed, of those that there are."""
+
+
 class Decision(Frozen):
     """Hold one answer of the model, already validated, with secrets and big leaves replaced."""
 
@@ -133,3 +146,5 @@ class Decision(Frozen):
     """What this call could have cost at most; guides the next reservation."""
     dropped: int = 0
     """Items that trimming left out of the request."""
+    perception: Perception | None = None
+    """What the task is about, where that was asked and could be read."""

@@ -53,8 +53,8 @@ class Reply(BaseModel):
     """How long the answer takes after it was billed."""
     bill: bool | None = None
     """Whether this costs money; by default as real services do: everything but a 4xx other than 408."""
-    then: Literal["answer", "drop", "hang"] = "answer"
-    """answer it, close the socket without a word, or hold the socket open in silence."""
+    then: Literal["answer", "drop", "cut", "hang"] = "answer"
+    """answer it, close the socket without a word or amid the answer, or hold the socket open in silence."""
 
     @property
     def billed(self) -> bool:

@@ -36,6 +36,22 @@ class Silence(Response):
             pass
 
 
+class Half(Silence):
+    """Send the first half of an answer, and disconnect the client."""
+
+    def __init__(self, body: bytes, hang_up: Callable[[], None]) -> None:
+        super().__init__(hang_up)
+        self._whole = body
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Begin to answer; what is announced never comes whole."""
+        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(self._whole)).encode())]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        half = self._whole[: len(self._whole) // 2]
+        await send({"type": "http.response.body", "body": half, "more_body": True})
+        await super().__call__(scope, receive, send)
+
+
 Rules = Callable[[Conversation], Reply | Awaitable[Reply]] | Sequence[Reply]
 """A rule that answers every conversation, or replies in the order of the requests."""
 
@@ -140,6 +156,8 @@ class ScriptedModel:
     def _response(self, request: Request, reply: Reply, answer: ScriptedCompletion, *, stream: bool) -> Response:
         if reply.then == "drop":
             return Silence(lambda: self._hang_up_on(request.client))
+        if reply.then == "cut":
+            return Half(answer.whole(), lambda: self._hang_up_on(request.client))
         if reply.then == "hang":
             return Silence()
         if stream and reply.status < 400 and reply.body is None:

@@ -8,7 +8,8 @@ import httpx2
 import openai
 import pytest
 
-from activities.model.completion import ANSWER_BYTES, complete, open_http, written
+from activities.endpoints.endpoints import ANSWER_BYTES, open_http
+from activities.model.completion import complete, written
 from backstay.errors import ModelRefused, ModelUnavailable
 from backstay.testing import Reply, ScriptedModel, Tokens
 

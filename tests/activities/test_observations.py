@@ -1,8 +1,12 @@
 """What is believed of a model by the evidence of its answers; one odd answer is none."""
 
+from dataclasses import replace
+
+import openai
 import pytest
 from structlog.testing import capture_logs
 
+from activities.endpoints.endpoints import Target
 from activities.model.observations import CHATTY, DOUBTED_S, PROBE_EVERY, RUNS, Observations
 from activities.model.transcript import Transcript
 
@@ -12,8 +16,16 @@ AS_JSON = Transcript("", ({"kind": "said", "text": "", "calls": [], "form": "jso
 CALLED = Transcript("", ({"kind": "said", "text": "", "calls": []},))
 
 
+def target(name="m", **more):
+    return Target(name, False, name, "", openai.AsyncOpenAI(api_key="none"), None, **more)
+
+
+def begins_with_json(seen, transcript, name="m"):
+    return seen.ways(target(name), transcript)[0] != "functions"
+
+
 def choices(seen):
-    return [seen.asks_as_json("m", transcript) for transcript in (NEW, CHATTED, AS_JSON, CALLED)]
+    return [begins_with_json(seen, transcript) for transcript in (NEW, CHATTED, AS_JSON, CALLED)]
 
 
 def test_a_run_whose_model_wrote_text_tries_json_and_no_other_run_does():
@@ -30,9 +42,9 @@ def test_where_json_worked_in_several_runs_others_begin_with_it_until_a_function
     for run in range(RUNS):
         seen.note_form("m", f"run {run}", "text")
         seen.note_form("m", f"run {run}", "json")
-    begun = [seen.asks_as_json("m", NEW) for _ in range(2 * PROBE_EVERY)]
+    begun = [begins_with_json(seen, NEW) for _ in range(2 * PROBE_EVERY)]
     assert begun.count(False) == 2
-    assert not seen.asks_as_json("other", NEW)
+    assert not begins_with_json(seen, NEW, "other")
     seen.note_form("m", "a probe", None)
     assert choices(seen) == [False, False, False, False]
 
@@ -42,12 +54,12 @@ def test_a_model_that_has_called_functions_must_chat_several_times_in_a_row_to_b
     seen.note_form("m", "run", None)
     for _ in range(CHATTY - 1):
         seen.note_form("m", "run", "text")
-    assert not seen.asks_as_json("m", CHATTED)
+    assert not begins_with_json(seen, CHATTED)
     seen.note_form("m", "run", "text")
-    assert seen.asks_as_json("m", CHATTED)
-    assert not seen.asks_as_json("m", NEW)
+    assert begins_with_json(seen, CHATTED)
+    assert not begins_with_json(seen, NEW)
     seen.note_form("m", "run", None)
-    assert not seen.asks_as_json("m", CHATTED)
+    assert not begins_with_json(seen, CHATTED)
 
 
 @pytest.mark.parametrize(("billed", "worst", "factor"), [(50, 100, 1), (100, 100, 1), (300, 100, 3), (5, 0, 1)])
@@ -81,11 +93,12 @@ def test_a_model_that_nobody_can_afford_any_more_is_believed_again_after_a_while
 
 def test_an_endpoint_that_refused_json_is_asked_for_it_again_when_its_model_only_chats():
     seen = Observations()
-    seen.of("m").takes_no_json = True
-    assert not seen.asks_as_json("m", CHATTED)
+    seen.note_refused("m", "strict")
+    seen.note_refused("m", "loose")
+    assert not begins_with_json(seen, CHATTED)
     for _ in range(CHATTY):
         seen.note_form("m", "run", "text")
-    assert seen.asks_as_json("m", CHATTED)
+    assert begins_with_json(seen, CHATTED)
 
 
 def test_only_so_many_models_are_remembered():
@@ -94,3 +107,39 @@ def test_only_so_many_models_are_remembered():
         seen.note_bill(f"m{number}", 300, 100)
     assert seen.factor("m1999") == 3
     assert seen.factor("m0") == 1
+
+
+def test_what_an_endpoint_refuses_is_not_sent_again_for_an_hour():
+    now = [0.0]
+    seen = Observations(clock=lambda: now[0])
+    assert seen.ways(target(), NEW) == ["functions", "strict", "loose", "free"]
+    seen.note_refused("m", "functions")
+    seen.note_refused("m", "strict")
+    assert seen.ways(target(), NEW) == ["loose", "free"]
+    now[0] = DOUBTED_S
+    assert seen.ways(target(), NEW) == ["functions", "strict", "loose", "free"]
+
+
+def test_what_a_run_found_out_holds_where_the_worker_knows_nothing():
+    said = {"kind": "said", "text": "", "calls": [], "form": "json", "refuses": ["functions", "strict"]}
+    assert Observations().ways(target(), Transcript("", (said,))) == ["loose", "free"]
+    # Another model of the same run is asked as it is known itself.
+    assert Observations().ways(replace(target(), listed=True), Transcript("", (said,)))[0] == "functions"
+    signed = Transcript("", (said | {"by": "m"}, said | {"by": "other", "refuses": []}))
+    assert Observations().ways(replace(target(), listed=True), signed) == ["loose", "free"]
+
+
+@pytest.mark.parametrize(
+    ("declared", "ways"),
+    [
+        ({"tools": True}, ["functions"]),
+        ({"tools": False}, ["strict", "loose", "free"]),
+        ({"tools": False, "strict": True}, ["strict", "free"]),
+        ({"tools": False, "strict": False}, ["loose", "free"]),
+    ],
+)
+def test_what_the_operator_says_of_a_model_is_not_tried_out(declared, ways):
+    seen = Observations()
+    assert seen.ways(target(**declared), NEW) == ways
+    seen.note_form("m", "run", None)
+    assert seen.ways(target(**declared), CALLED) == ways

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from activities.endpoints.models_file import read_models
 from backstay.approvals.approval import Approval
 from backstay.client import Backstay
 from backstay.errors import BackstayError
@@ -15,6 +16,7 @@ from backstay.plans.review import ReviewRules
 from backstay.policies.policy import Policy
 from backstay.profile import Profiles
 from backstay.requests import OfRun
+from backstay.settings import Settings
 from backstay.task.plan import Plan
 from backstay.task.task import Task
 from docs.generate_schemas import PLACE, schemas
@@ -34,7 +36,7 @@ ADMIT["profiles"] = partial(Profiles.admit, file="profiles.yaml")
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda block: f"{block.place} {block.noun}")
-def test_a_data_block_is_admitted_by_the_noun_it_names(tmp_path, block):
+def test_a_data_block_is_admitted_by_the_noun_it_names(tmp_path, monkeypatch, block):
     data = json.loads(block.text) if block.language == "json" else yaml.safe_load(block.text)
 
     if block.noun == "toolbox":
@@ -42,6 +44,11 @@ def test_a_data_block_is_admitted_by_the_noun_it_names(tmp_path, block):
         path.write_text(block.text, encoding="utf-8")
         configuration, _ = load(path, {"CRM_TOKEN": "a-token-of-this-test"})
         assert list(configuration.servers) == list(data["mcpServers"])
+    elif block.noun == "models":
+        path = tmp_path / "models.yaml"
+        path.write_text(block.text, encoding="utf-8")
+        monkeypatch.setenv("OPENAI_API_KEY", "a-key-of-this-test")
+        assert list(read_models(Settings.load(None, models=path)).file.models) == list(data["models"])
     else:
         assert ADMIT[block.noun](data)
 

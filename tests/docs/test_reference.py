@@ -9,6 +9,7 @@ from dataclasses import fields
 import pytest
 from pydantic import BaseModel
 
+from activities.endpoints.models_file import EndpointEntry, ModelEntry, ModelsFile, Uses
 from backstay import errors
 from backstay.approvals.approval import Approval, ApprovalRequest
 from backstay.budgets.budget import Budget
@@ -69,6 +70,9 @@ def test_every_field_of_a_noun_is_in_its_table(heading, noun: type[BaseModel]):
         ("field of a check", CheckRule),
         ("field of a review", Review),
         ("field of a check that was made", CheckResult),
+        ("field of an endpoint", EndpointEntry),
+        ("field of a model", ModelEntry),
+        ("field of `use`", Uses),
     ],
 )
 def test_every_field_of_an_inner_noun_is_described(head, noun: type[BaseModel]):
@@ -85,6 +89,7 @@ def test_every_option_of_a_tool_in_python_is_described():
         ("## toolbox.json", Configuration, set()),
         ("## profiles.yaml", Profile, set()),
         ("## policy.yaml", Policy, {"floor"}),
+        ("## models.yaml", ModelsFile, set()),
     ],
 )
 def test_every_field_of_an_operators_file_is_described(heading, noun: type[BaseModel], inner: set[str]):

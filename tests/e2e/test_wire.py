@@ -82,7 +82,7 @@ async def test_an_endpoint_that_ignored_functions_in_two_runs_is_asked_for_json_
 
 async def test_an_endpoint_that_takes_no_json_schema_is_asked_for_functions_again_and_nobody_is_asked(opened):
     offered, result = await wires(opened, "strict", "strict")
-    assert (offered, result["outcome"]) == ([True, False, True], "completed")
+    assert (offered, result["outcome"]) == ([True, False, False, True], "completed")
     assert not [event for event in result["events"] if event["name"] == "model.failed"]
 
 

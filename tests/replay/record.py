@@ -17,7 +17,7 @@ from backstay.calls import DATA_CONVERTER
 from tests.conftest import KEYS
 from tests.e2e.test_endless import executions_of
 from tests.engine import assert_no_task_failure, engine
-from tests.replay import continued
+from tests.replay import continued, models
 from tests.replay.shapes import SHAPES, rules
 from tests.replay.steps import Play, ended, options
 
@@ -55,7 +55,9 @@ def keep(path: Path, history: WorkflowHistory) -> None:
 async def played(client: Client, play: Play) -> list[WorkflowHistory]:
     """Return the histories of all executions of one shape, played in an engine of its own."""
     with tempfile.TemporaryDirectory() as folder:
-        async with engine(client, Path(folder), rules, **options(Path(folder))) as opened:
+        async with engine(
+            client, Path(folder), rules, **options(Path(folder)), **models.options(Path(folder))
+        ) as opened:
             handle = await play(opened)
             await ended(handle)
             histories = await executions_of(opened, handle.id)

@@ -4,7 +4,7 @@ import asyncio
 
 from backstay.testing import Conversation, Reply
 from tests.engine import Engine, pending
-from tests.replay import continued, lost_answers, meaning, programs, repeated_steps, steered
+from tests.replay import continued, lost_answers, meaning, models, programs, repeated_steps, steered
 from tests.replay.steps import FINISH, READ, SEND, Handle, Play, Script, decided, find
 
 OTHER = ("mail__send_email", {"to": "b@example.com", "subject": "s", "body": "b"})
@@ -104,5 +104,6 @@ SHAPES: dict[str, Play] = {
     **steered.SHAPES,
     **programs.SHAPES,
     **repeated_steps.SHAPES,
+    **models.SHAPES,
     **continued.SHAPES,
 }

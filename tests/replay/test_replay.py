@@ -12,6 +12,7 @@ from backstay.calls import DATA_CONVERTER
 from backstay.effects.effect import Effect, EffectState
 from backstay.tools.tool import ToolResult
 from tests.engine import assert_no_task_failure
+from tests.replay import models
 from tests.replay.shapes import SHAPES, rules
 from tests.replay.steps import ended, options
 from workflows import model_calls, run_task
@@ -48,6 +49,7 @@ HOLDS = {
     "topped-up": ["call_tool", "update top_up", "ask_model"],
     "budget-answered": ["call_tool", "update decide", "ask_model"],
     "paused": ["update pause", "update decide", "update resume", "call_tool"],
+    "fallback": ["open_run", "ask_model", "search_tools", *["ask_model"] * 2, "call_tool", "ask_model", "close_run"],
     "followed": ["open_run", "ask_model", "call_tool", "ask_model", "close_run"],
     "message": ["ask_model", *["update message"] * 2, "update decide", "ask_model", "close_run"],
     "cancelled": ["call_tool", "activity cancelled", *["call_tool undo"] * 2, "close_run", "canceled"],
@@ -140,6 +142,14 @@ async def _hasty(self):
     return None
 
 
+async def _not_perceived(self):
+    return None
+
+
+def _not_left(self, asking, error, facts):
+    return False
+
+
 async def _unchecked(self, tool, effect, *, undo=False):
     return None
 
@@ -184,6 +194,8 @@ _COMPENSATED = Rollback._compensated
         (run_task, "search", _no_search, "read"),
         (ToolCalls, "perform", _search_first, "approve"),
         (model_calls.ModelCalls, "closing_summary", _hasty, "budget"),
+        (model_calls.ModelCalls, "perceive", _not_perceived, "fallback"),
+        (model_calls.ModelCalls, "_falls_back", _not_left, "fallback"),
         (Reconcile, "check", _unchecked, "lost-checked"),
         (Reconcile, "check", _unchecked, "lost-proven"),
         (Reconcile, "wait_out", _no_wait, "lost-happened"),
@@ -198,6 +210,8 @@ _COMPENSATED = Rollback._compensated
         "an activity is left out",
         "an activity is added",
         "an ending is shortened",
+        "no model is asked what the task is about",
+        "no other model is asked",
         "an outcome is not checked",
         "an outcome is not proven",
         "a lost answer is not waited for",
@@ -220,8 +234,8 @@ TODAY = ("approve", "plan", "catalog", "elicitation", "quorum", "topped-up", "pa
 
 
 async def test_runs_of_today_replay_too(open_engine, tmp_path):
-    async with open_engine(rules, **options(tmp_path)) as engine:
-        for shape in (*TODAY, "lost-checked", "lost-undo"):
+    async with open_engine(rules, **options(tmp_path), **models.options(tmp_path)) as engine:
+        for shape in (*TODAY, "fallback", "lost-checked", "lost-undo"):
             handle = await SHAPES[shape](engine)
             await ended(handle)
             history = await handle.fetch_history()

@@ -208,8 +208,16 @@ ROWS = (
     row(
         "s003:perception",
         "seed 003 perception",
-        "intent, entities, tool_hint, tags, selected_servers",
-        deferred=PROFILES,
+        "a model says what the task is about, which narrows the first search; hostile answers change nothing",
+        in_file(
+            "e2e/test_perception.py",
+            "test_the_first_search_finds_tools_of_the_selected_servers_only_and_no_step_is_counted",
+            "test_no_model_is_asked_where_the_profile_does_not_say_so",
+            "test_servers_that_do_not_exist_are_dropped_and_without_any_all_are_searched",
+            "test_what_cannot_be_read_or_does_not_come_leaves_the_search_as_it_is_and_is_told",
+            "test_a_secret_that_it_repeats_is_not_kept",
+            "test_it_is_not_asked_where_it_does_not_fit_the_ceiling",
+        ),
     ),
     row(
         "s003:strategies",

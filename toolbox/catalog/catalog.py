@@ -1,6 +1,6 @@
 """The tools one user may see at one moment."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -41,17 +41,27 @@ class Catalog:
     withheld: dict[str, str] = field(default_factory=dict)
     """Why the user does not see a provider at all, by provider."""
 
-    def search(self, query: str, detail_level: Literal["summary", "full"] = "summary", limit: int = 10) -> list[Hit]:
-        """Return matching tools, best first: an exact name leads, tools that cannot be used now come last."""
+    def search(
+        self,
+        query: str,
+        detail_level: Literal["summary", "full"] = "summary",
+        limit: int = 10,
+        providers: Collection[str] = (),
+    ) -> list[Hit]:
+        """Return matching tools, best first: an exact name leads, tools that cannot be used now come last.
+
+        `providers`: only their tools; empty: those of all.
+        """
         limit = max(1, min(limit, _LIMIT))
         wanted = query.strip()
         exact = [d.name for d in self._named(wanted)]
         # Unavailable tools come last, so all matches must be known before the first is returned.
-        enough = len(self.definitions) if self.unavailable else limit + len(exact)
+        enough = len(self.definitions) if self.unavailable or providers else limit + len(exact)
         found = self.index.find(wanted, enough) if wanted else sorted(_open(self.definitions.values()))
         rest = [self.definitions[name] for name in dict.fromkeys(found) if name not in exact]
         rest.sort(key=lambda definition: definition.provider in self.unavailable)
         ordered = [*(self.definitions[name] for name in exact), *rest]
+        ordered = [found for found in ordered if not providers or found.provider in providers]
         return [self._hit(definition, detail_level) for definition in ordered[:limit]]
 
     def undo_of(self, definition: Definition) -> Definition | None:

@@ -9,6 +9,7 @@ from genai_prices import calc_price
 
 from backstay.budgets.budget import MICRO
 from backstay.budgets.usage import ModelUsage
+from backstay.settings import Price as OwnPrice
 from backstay.settings import Settings
 
 
@@ -41,9 +42,12 @@ class Price:
         return self._at_most(ModelUsage(input_new_tokens=request_bytes, output_tokens=output_tokens))
 
 
-def price_of(settings: Settings, model: str) -> Price | None:
-    """Return the price of a model: the operator's own first, then the packaged data; None when it is unknown."""
-    own = settings.prices.get(model)
+def price_of(settings: Settings, model: str, entry: OwnPrice | None = None) -> Price | None:
+    """Return the price of a model, as endpoints call it; None when it is unknown.
+
+    The operator's own prices come first, that of its entry before others, then the packaged data.
+    """
+    own = entry or settings.prices.get(model)
     if own is not None:
         return Price(own.input, own.cached if own.cached is not None else own.input, own.output)
     try:

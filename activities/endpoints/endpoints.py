@@ -1,0 +1,169 @@
+"""The model endpoints of a worker: one client each, and what is known of the models there."""
+
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import httpx2
+import openai
+
+from activities.endpoints.models_file import Models, read_models
+from activities.endpoints.pricing import Price, price_of
+from backstay.errors import SettingsInvalid, TaskInvalid, WorkerMisfit
+from backstay.settings import Settings
+from backstay.shown import one_line
+
+ANSWER_S = 240.0
+"""How long an answer may take in all, however it drips."""
+ANSWER_BYTES = 8 << 20
+"""How long an answer may be, whatever its status; a longer one is not read to its end."""
+
+
+class BodyRefused(httpx2.ReadError):
+    """The body of an answer is not read; the text says why."""
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    """Read at most so many bytes of a body."""
+
+    def __init__(self, body: Any) -> None:
+        self._body = body
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        left = ANSWER_BYTES
+        async for part in self._body:
+            left -= len(part)
+            if left < 0:
+                raise BodyRefused(f"it answers with more than {ANSWER_BYTES} bytes")
+            yield part
+
+    async def aclose(self) -> None:
+        await self._body.aclose()
+
+
+async def _bound(response: httpx2.Response) -> None:
+    """Bound the body of a response before it is read, that of an error too."""
+    if response.headers.get("content-encoding", "identity").lower() not in {"", "identity"}:
+        raise BodyRefused("it compresses its answers, though it was asked not to")
+    response.stream = _Bounded(response.stream)
+
+
+def open_http() -> httpx2.AsyncClient:
+    """Return the HTTP client for a model endpoint: the SDK's own, with bounded answers."""
+    timeout = httpx2.Timeout(ANSWER_S, connect=5)
+    return openai.DefaultAsyncHttpxClient(timeout=timeout, event_hooks={"response": [_bound]})
+
+
+@dataclass(frozen=True)
+class Target:
+    """Hold a model, where it is asked, and how."""
+
+    name: str
+    """What tasks, events and bills call it."""
+    listed: bool
+    """Whether it is an entry of models.yaml."""
+    model: str
+    """What its endpoint calls it."""
+    where: str
+    """The address of the endpoint, for people."""
+    client: openai.AsyncOpenAI
+    price: Price | None
+    context_tokens: int | None = None
+    tools: bool | Literal["auto"] = "auto"
+    strict: bool | Literal["auto"] = "auto"
+    fallback: tuple[str, ...] = ()
+
+    @property
+    def by(self) -> str | None:
+        """Return what the transcript says of answers of this model; nothing of one that is no entry."""
+        return self.name if self.listed else None
+
+
+@dataclass(frozen=True)
+class Endpoints:
+    """Find models by name: entries of models.yaml, and any other name at the default endpoint."""
+
+    settings: Settings
+    models: Models
+    default: openai.AsyncOpenAI
+    clients: Mapping[str, openai.AsyncOpenAI]
+    """By endpoint."""
+
+    def is_listed(self, name: str) -> bool:
+        """Return whether a name is an entry of models.yaml."""
+        return name in self.models.file.models
+
+    def main(self, *wanted: str | None) -> Target:
+        """Return the model that drives runs: the first that is wanted, else the one that the operator has named."""
+        settings = self.settings
+        own = settings.model if "model" in settings.model_fields_set else None
+        named = (*wanted, own, self.models.file.use.act, settings.model)
+        name = next(name for name in named if name is not None)
+        return self.target(name, listed=self.is_listed(name))
+
+    def target(self, name: str, *, listed: bool) -> Target:
+        """Return a model; raises WorkerMisfit when it was an entry of models.yaml and is none here."""
+        if not listed:
+            where = self.settings.openai_base_url or "the default endpoint of OpenAI"
+            return Target(name, False, name, where, self.default, price_of(self.settings, name))  # a field
+        entry = self.models.file.models.get(name)
+        if entry is None:
+            raise WorkerMisfit(f"models.yaml: this worker knows no model {one_line(name, 80)!r}; list it again")
+        return Target(
+            name=name,
+            listed=True,
+            model=entry.model,
+            where=self.models.file.endpoints[entry.endpoint].base_url,
+            client=self.clients[entry.endpoint],
+            price=price_of(self.settings, entry.model, entry.price),
+            context_tokens=entry.context_tokens,
+            tools=entry.tools,
+            strict=entry.strict,
+            fallback=entry.fallback,
+        )
+
+    def chain(self, target: Target) -> tuple[Target, ...]:
+        """Return a model and those that are asked in turn when it fails."""
+        return (target, *(self.target(name, listed=True) for name in target.fallback))
+
+    def chain_for(self, purpose: Literal["perception", "closing"]) -> tuple[Target, ...]:
+        """Return the models that are asked for this; none where the operator names none."""
+        name: str | None = getattr(self.models.file.use, purpose)
+        return () if name is None else self.chain(self.target(name, listed=True))
+
+    def require_usable(self, chain: Iterable[Target], *, usd: bool) -> None:
+        """Raise SettingsInvalid when a model cannot be asked, TaskInvalid when a limit in USD lacks a price."""
+        for target in chain:
+            if not target.listed and not self.settings.has_endpoint:
+                raise SettingsInvalid(
+                    "OPENAI_API_KEY: the worker has no key and no OPENAI_BASE_URL; set one and start it anew"
+                )
+            if usd and target.price is None:
+                fix = "give it a price in models.yaml" if target.listed else "set BACKSTAY_PRICES for it"
+                raise TaskInvalid(
+                    f"model: no price is known for {one_line(target.name, 80)!r}, so max_llm_cost_usd cannot be kept; "
+                    f"{fix}, or budget.max_llm_cost_usd to null"
+                )
+
+
+@contextlib.asynccontextmanager
+async def open_endpoints(settings: Settings) -> AsyncGenerator[Endpoints]:
+    """Open one client per endpoint; retries are the workflow's, so that they are visible and charged.
+
+    Raises SettingsInvalid for a models.yaml that cannot be obeyed.
+    """
+    models = read_models(settings)
+    own = settings.openai_api_key
+    async with contextlib.AsyncExitStack() as stack:
+
+        async def opened(base_url: str | None, key: str | None) -> openai.AsyncOpenAI:
+            client = openai.AsyncOpenAI(
+                api_key=key or "none", base_url=base_url, max_retries=0, http_client=open_http()
+            )
+            return await stack.enter_async_context(client)
+
+        default = await opened(settings.openai_base_url, None if own is None else own.get_secret_value())
+        entries = models.file.endpoints.items()
+        clients = {name: await opened(entry.base_url, models.keys.get(name)) for name, entry in entries}
+        yield Endpoints(settings, models, default, clients)

@@ -1,0 +1,69 @@
+"""What commands say of models.yaml: its faults before anything is started, and which of its endpoints answer."""
+
+import socket
+
+import yaml
+
+from backstay.testing import ScriptedModel
+from tests.cli.commands import bare, command, forked
+from tests.engine import share_images
+
+PRICE = {"input": 1, "output": 4}
+KEY = "a-key-of-this-test"
+
+
+def written(folder, said):
+    (folder / "models.yaml").write_text(yaml.safe_dump(said), encoding="utf-8")
+    return bare(
+        TEMPORAL_ADDRESS="127.0.0.1:9",
+        BACKSTAY_NSJAIL=str(folder / "no-nsjail"),
+        BACKSTAY_TRUSTED=str(folder),
+        A_KEY=KEY,
+    )
+
+
+async def test_a_worker_names_what_is_wrong_in_models_yaml_and_does_not_start(tmp_path):
+    said = {"endpoints": {"a": {"base_url": "http://127.0.0.1:9/v1", "key": KEY}}}
+
+    done = await command("worker", environment=written(tmp_path, said), folder=tmp_path)
+
+    assert done.code == 2
+    assert "models.yaml: endpoints.a.key: not a reference; write ${NAME}" in done.err
+    assert KEY not in done.err
+
+
+async def test_a_models_yaml_of_a_folder_that_nobody_trusts_is_not_obeyed(nursery, tmp_path):
+    environment = written(tmp_path, {}) | {"BACKSTAY_TRUSTED": ""}
+
+    done = await forked(nursery, "doctor", environment=environment, folder=tmp_path)
+
+    assert done.code == 2
+    assert "not trusted, so models.yaml in it is not obeyed" in done.err
+
+
+async def test_doctor_checks_every_endpoint_that_runs_may_use_and_every_price(nursery, tmp_path):
+    share_images(tmp_path / ".backstay")
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        async with ScriptedModel([]) as model:
+            dead = f"http://127.0.0.1:{held.getsockname()[1]}/v1"
+            said = {
+                "endpoints": {"a": {"base_url": model.base_url, "key": "${A_KEY}"}, "b": {"base_url": dead}},
+                "models": {
+                    "main": {"endpoint": "a", "model": "scripted", "price": PRICE, "fallback": ["spare"]},
+                    "spare": {"endpoint": "b", "model": "nobody-knows"},
+                    "unused": {"endpoint": "b", "model": "m"},
+                },
+                "use": {"act": "main", "closing": "spare"},
+            }
+            environment = written(tmp_path, said)
+            done = await forked(nursery, "doctor", "--all", environment=environment, folder=tmp_path)
+
+    lines = [line for line in done.out.splitlines() if " model " in f" {line} " or " price " in line]
+    told = [(line.split()[0], line.split(maxsplit=1)[1].strip()) for line in lines]
+    assert [state for state, _ in told] == ["ok", "ok", "missing", "missing"]
+    assert told[0][1].startswith("model ")
+    assert told[2][1].startswith(f"model spare        {dead}: APIConnectionError")
+    assert told[3][1].endswith("no price is known for spare; give it a price in models.yaml")
+    assert KEY not in done.out + done.err
+    assert not model.requests
