@@ -92,10 +92,7 @@ def request_for(
     `finish`: the function of that name, for a task that wants a value of a certain form.
     Asked for functions or not, the answer says the same: without them it is one JSON object that holds the calls.
     """
-    role, room = settings.system_role, target.context_tokens
-    most = min(settings.max_completion_tokens, ask.max_completion_tokens or settings.max_completion_tokens)
-    # Half of what the model takes is left for what it is told.
-    most = most if room is None else min(most, room // 2)
+    role, room, most = settings.system_role, target.context_tokens, _most_tokens(ask, target, settings)
     request = {"model": target.model, "max_completion_tokens": most}
     if ask.closing:
         most, cap = min(most, CLOSING_OUTPUT), CLOSING_TOKENS if room is None else min(CLOSING_TOKENS, room // 2)
@@ -117,6 +114,13 @@ def request_for(
     if way == "functions":
         return request | {"messages": messages, "tools": functions}, dropped
     return request | _json_answer(messages, functions, role, way), dropped
+
+
+def _most_tokens(ask: AskModel, target: Target, settings: Settings) -> int:
+    """Return how long the answer may be; half of what the model takes is left for what it is told."""
+    half = None if target.context_tokens is None else target.context_tokens // 2
+    bounds = (settings.max_completion_tokens, ask.max_completion_tokens, half)
+    return min(bound for bound in bounds if bound)
 
 
 def _perceiving(transcript: Transcript, catalog: Catalog, system_role: str, way: Way) -> dict[str, Any]:
