@@ -101,3 +101,27 @@ async def test_what_a_run_has_found_out_of_its_endpoint_outlives_the_worker(temp
     assert before == ["functions", "strict", "loose", "loose"]
     assert [way(request) for request in model.requests[len(before) :]] == ["loose"]
     assert result["outcome"] == "completed"
+
+
+async def test_a_model_that_is_listed_no_more_is_asked_nowhere_else(temporal, tmp_path):
+    async with ScriptedModel(answers(script=[ASK, FINISH])) as model:
+        shared = listed(tmp_path, model) | {"task_queue": "queue-unlisted", "transient_seconds": 1}
+        async with engine(temporal, tmp_path, [], **shared) as opened:
+            handle = await opened.start({"text": "look", "model": "main"})
+            (request,) = await pending(handle)
+        listing = shared["models"].read_text(encoding="utf-8")
+        shared["models"].write_text(listing.replace("main:", "other:"), encoding="utf-8")
+        async with engine(temporal, tmp_path, [], **shared) as opened:
+            decision = {"request_id": request["id"], "verdict": "answer", "answer": "yes", "by": "ana"}
+            await handle.execute_update("decide", decision)
+            async with asyncio.timeout(45):
+                while (await handle.query("pending") or [request])[0]["kind"] != "outcome":
+                    await asyncio.sleep(0.1)
+            (fault,) = await pending(handle)
+            assert "this worker knows no model 'main'" in fault["question"]
+            assert (opened.model.requests, len(model.requests)) == ([], 1)
+        shared["models"].write_text(listing, encoding="utf-8")
+        async with engine(temporal, tmp_path, [], **shared):
+            await handle.execute_update("decide", {"request_id": fault["id"], "verdict": "retry", "by": "ana"})
+            result = await asyncio.wait_for(handle.result(), 60)
+    assert (result["outcome"], len(model.requests)) == ("completed", 2)

@@ -236,6 +236,7 @@ ROWS = (
             "e2e/test_capabilities.py",
             "test_an_endpoint_is_driven_by_what_it_takes_and_nobody_is_asked",
             "test_what_a_run_has_found_out_of_its_endpoint_outlives_the_worker",
+            "test_a_model_that_is_listed_no_more_is_asked_nowhere_else",
         ),
         in_file(
             "activities/test_observations.py",
