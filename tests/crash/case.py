@@ -62,9 +62,9 @@ class Case:
         queue = self.environment["BACKSTAY_TASK_QUEUE"]
         return await self.client.start_workflow("RunTask", task, id=f"task-{uuid.uuid4()}", task_queue=queue)
 
-    async def start_undo(self, workflow_id: str) -> WorkflowHandle[Any, Any]:
+    async def start_undo(self, workflow_id: str, **more: str) -> WorkflowHandle[Any, Any]:
         queue = self.environment["BACKSTAY_TASK_QUEUE"]
-        ask = {"workflow_id": workflow_id}
+        ask = {"workflow_id": workflow_id, **more}
         return await self.client.start_workflow("UndoRun", ask, id=f"undo-{workflow_id}", task_queue=queue)
 
     async def drive(self) -> list[tuple[WorkflowHandle[Any, Any], dict[str, Any]]]:

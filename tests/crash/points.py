@@ -19,6 +19,8 @@ PLACES = {
     "call_tool.undo": "activities.tools.tools:Tools.call_tool",
     "settle_effect": "activities.tools.outcomes:Outcomes.settle_effect",
     "load_effects": "activities.tools.outcomes:Outcomes.load_effects",
+    "keep_plan": "activities.runs.runs:Runs.keep_plan",
+    "review": "activities.tools.reviews:Reviews.review",
     "announce": "activities.runs.notifications:Notifications.announce",
     "remember_lines": "activities.runs.runs:Runs.remember_lines",
     "close_run": "activities.runs.runs:Runs.close_run",

@@ -194,6 +194,12 @@ ROWS = (
         ),
     ),
     row(
+        "plan:survives",
+        "issue Plans; design 10, 22",
+        "a plan with alternatives, parts, an edit and a correction survives a death in each state, and is undone whole",
+        in_file("crash/test_plan_life.py", "test_a_plan_survives_the_death_of_the_worker_in_each_of_its_states"),
+    ),
+    row(
         "plan:model",
         "issue Plans; design 22",
         "a hundred random plans come to what a simple model says",

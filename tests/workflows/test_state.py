@@ -62,6 +62,7 @@ def states(draw):
         next_effect=draw(st.integers(2, 99)),
         next_request=draw(st.integers(2, 99)),
         next_plan=draw(st.integers(2, 99)),
+        model="small",
         plans=[PlanRun.of(Plan(steps=(PlanStep(tool="mail.send_email"),)), state="PROPOSED", of_task=True)],
         step_results={draw(COUNT): "ref"},
         worst_micro=draw(st.integers(1, 99)),
