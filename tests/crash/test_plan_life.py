@@ -81,7 +81,7 @@ async def test_a_plan_survives_the_death_of_the_worker_in_each_of_its_states(tem
     for name, text in (("policy.yaml", POLICY), ("profiles.yaml", PROFILES), ("toolbox.json", "{}")):
         (tmp_path / name).write_text(text, encoding="utf-8")
     with tempfile.TemporaryDirectory(prefix="backstay-") as rooms:
-        Path(rooms).chmod(0o755)
+        await asyncio.to_thread(Path(rooms).chmod, 0o755)
         settings = {
             "BACKSTAY_TOOLBOX": str(tmp_path / "toolbox.json"),
             "BACKSTAY_POLICY": str(tmp_path / "policy.yaml"),
