@@ -50,6 +50,11 @@ HOLDS = {
     "budget-answered": ["call_tool", "update decide", "ask_model"],
     "paused": ["update pause", "update decide", "update resume", "call_tool"],
     "fallback": ["open_run", "ask_model", "search_tools", *["ask_model"] * 2, "call_tool", "ask_model", "close_run"],
+    "proposed": [
+        *["patched plan-proposals", *["keep_plan"] * 2, "update decide", "keep_plan", "update decide"],
+        *["patched parallel-plan-reads", *["call_tool"] * 4, "ask_model"],
+    ],
+    "grouped": ["keep_plan", "update decide", "patched parallel-plan-reads", *["call_tool"] * 4, "call_tool undo"],
     "followed": ["open_run", "ask_model", "call_tool", "ask_model", "close_run"],
     "message": ["ask_model", *["update message"] * 2, "update decide", "ask_model", "close_run"],
     "cancelled": ["call_tool", "activity cancelled", *["call_tool undo"] * 2, "close_run", "canceled"],

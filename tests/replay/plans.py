@@ -1,0 +1,48 @@
+"""Plans that a model proposes, and a plan of which a group is taken back."""
+
+from tests.engine import Engine, pending
+from tests.replay.steps import FINISH, Handle, Play, Script, decided
+
+
+def send(subject: str, to: str = "a@example.com", **fields: object) -> dict[str, object]:
+    return {"tool": "mail.send_email", "arguments": {"to": to, "subject": subject, "body": "b"}, **fields}
+
+
+READ = {"tool": "mail.list_customers", "arguments": {"offset": 0, "limit": 1}}
+FIRST = {"title": "first", "steps": [send("1"), READ]}
+RECALL = {"tool": "mail.recall_email", "arguments": {"message_id": "${steps.2.result.message_id}"}}
+SECOND = {"title": "second", "steps": [READ, READ, send("2"), RECALL]}
+SCRIPTS: dict[str, Script] = {"proposed": [[("propose_plan", {"plan": FIRST, "alternatives": [SECOND]})], [FINISH]]}
+
+
+async def proposed(engine: Engine) -> Handle:
+    """Change a step of the second of two alternatives, and approve the changed plan."""
+    handle = await engine.start({"text": "proposed", "mode": "plan_first"}, "golden-proposed")
+    requests = await pending(handle, 2)
+    (second,) = [request for request in requests if request["proposal"]["plan_id"] == "p2"]
+    changes = {"2": {"verdict": "modify", "arguments": {"subject": "changed"}}}
+    said = {"request_id": second["id"], "verdict": "modify", "calls": changes, "by": "ana"}
+    await handle.execute_update("decide", said)
+    while True:
+        (child, *_) = [r for r in await pending(handle, 2) if r["proposal"]["plan_id"] == "p3"] or [None]
+        if child is not None:
+            break
+    await handle.execute_update("decide", {"request_id": child["id"], "verdict": "approve", "by": "ana"})
+    return handle
+
+
+async def grouped(engine: Engine) -> Handle:
+    """Read twice at once, and take back a group of which a step fails."""
+    steps = [
+        READ,
+        READ,
+        send("1", transactional="pair"),
+        send("2", to="nobody", transactional="pair", continue_on_failure=True),
+        send("3", continue_on_failure=True),
+    ]
+    handle = await engine.start({"plan": {"steps": steps}}, "golden-grouped")
+    await decided(handle, "approve")
+    return handle
+
+
+SHAPES: dict[str, Play] = {"proposed": proposed, "grouped": grouped}
