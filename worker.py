@@ -31,6 +31,7 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 if TYPE_CHECKING:
+    from activities.definitions import Definitions
     from activities.endpoints.endpoints import Endpoints
     from activities.resources import Resources
     from sandbox.workspaces.client import WorkspaceClient
@@ -98,6 +99,16 @@ _EVERY_WORKER: dict[str, Any] = {"graceful_shutdown_timeout": DRAIN, "build_id":
 def read_policy(path: Path) -> Policy:
     """Return the operator's policy; without a file, the default one. Raises SettingsInvalid or PolicyInvalid."""
     return Policy.admit(_yaml_of(path)) if path.exists() else Policy()
+
+
+def read_offered(settings: Settings) -> "Definitions":
+    """Return the operator's definitions; raises SettingsInvalid for a file that cannot be used."""
+    from activities.definitions import read_definitions
+
+    found = read_definitions(settings.definitions)
+    if found.faults:
+        raise SettingsInvalid(f"{settings.definitions}: {'; '.join(found.faults.values())}")
+    return found
 
 
 def read_profiles(path: Path) -> Profiles:
@@ -187,6 +198,7 @@ async def open_resources(
     from activities.resources import Resources
 
     policy, profiles = read_policy(settings.policy), read_profiles(settings.profiles)
+    definitions = read_offered(settings)
     async with (
         open_store(settings) if opened is None else contextlib.nullcontext(opened) as store,
         open_workspaces(settings) as workspaces,
@@ -199,6 +211,7 @@ async def open_resources(
             toolbox=toolbox,
             policy=policy,
             profiles=profiles,
+            definitions=definitions,
             redactor=Redactor(settings.secrets() | toolbox.secrets | endpoints.models.secrets),
             endpoints=endpoints,
             temporal=client,
@@ -362,6 +375,7 @@ async def serve(role: Role) -> int:
         read_policy(settings.policy)
         read_profiles(settings.profiles)
         read_models(settings)
+        read_offered(settings)
         load(settings.toolbox, settings.environment, optional=not settings.names_toolbox)
         if not settings.toolbox.exists():
             sys.stderr.write(f"backstay worker: there is no {settings.toolbox} here, so runs have no tools\n")

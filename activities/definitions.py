@@ -9,8 +9,9 @@ import yaml
 
 from backstay.canonical import deeper_than
 from backstay.errors import TaskInvalid
-from backstay.plans.definition import PlanDefinition
+from backstay.plans.definition import PROVIDER, PlanDefinition
 from backstay.shown import one_line
+from toolbox.catalog.naming import function_name
 from toolbox.schema import Bounds, compile_schema, fault_of, reference_fault
 
 _ENDINGS = frozenset({".yaml", ".yml", ".json"})
@@ -30,6 +31,11 @@ class Definitions:
     """The file of each definition."""
     faults: dict[str, str] = field(default_factory=dict)
     """What is wrong, by file."""
+
+    @property
+    def offered(self) -> dict[str, PlanDefinition]:
+        """Return the definitions that models are offered, by the name of their function."""
+        return {function_name(PROVIDER, name): kept for name, kept in self.by_id.items() if kept.offer}
 
     def named(self, name: str) -> PlanDefinition:
         """Return the definition with this id. Raises TaskInvalid naming those that there are."""

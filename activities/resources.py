@@ -8,6 +8,7 @@ from typing import Any
 import structlog
 from temporalio.client import Client
 
+from activities.definitions import Definitions
 from activities.endpoints.endpoints import Endpoints
 from activities.run_secrets import RunSecrets
 from backstay.errors import ArgumentsInvalid, BackstayError
@@ -71,6 +72,7 @@ class Resources:
     toolbox: Toolbox
     policy: Policy
     profiles: Profiles
+    definitions: Definitions
     redactor: Redactor
     endpoints: Endpoints
     temporal: Client

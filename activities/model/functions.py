@@ -1,11 +1,12 @@
 """The functions that a model may call, as Chat Completions describes them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from activities.model.planning import FUNCTIONS as PLANNING
 from activities.model.planning import NAMES as PLANNING_NAMES
 from activities.model.planning import may_read
+from backstay.plans.definition import PlanDefinition
 from toolbox.catalog.catalog import Catalog
 
 
@@ -65,6 +66,7 @@ def functions_for(
     *,
     programs: bool = False,
     planning: bool = False,
+    offered: Mapping[str, PlanDefinition] | None = None,
     finish: dict[str, Any] | None = None,
 ) -> list[dict[str, Any]]:
     """Return the built-in functions and those of the visible tools, in a stable order.
@@ -82,5 +84,10 @@ def functions_for(
     return [
         *built_in,
         *PLANNING,
+        *(
+            _function(name, about.description, about.parameters)
+            for name, definition in (offered or {}).items()
+            if (about := definition.offered()) is not None
+        ),
         *(_function(tool.function, tool.description[:1024], tool.parameters or _object()) for tool in tools),
     ]

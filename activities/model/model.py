@@ -163,6 +163,7 @@ class Model(Activities):
     ) -> tuple[dict[str, Any], int]:
         finish = loaded.wanted.function() if loaded.wanted else None
         options: Any = {"target": target, "cap_tokens": cap, "way": way, "finish": finish}
+        options["offered"] = self.resources.definitions.offered
         return request_for(ask, loaded.transcript, loaded.catalog, self.settings, **options)
 
     async def _decision(self, ask: calls.AskModel, loaded: Loaded, target: Target, sent: Sent) -> Decision:
@@ -233,6 +234,7 @@ class Model(Activities):
             trace,
             loaded.wanted,
             planning=ask.planning,
+            offered=self.resources.definitions.offered,
             most_steps=self.settings.max_steps_per_plan,
             cut=cut,
             markers=ask.markers,

@@ -1,10 +1,12 @@
 """Parse what the model answered: actions that may be performed, and errors that go straight back to it."""
 
+import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from activities.definitions import input_fault
 from activities.model.functions import FINISH, NAMES, PROGRAM
 from activities.model.output import NamedTwice, WantedOutput, strict_json, value_in
 from activities.model.planning import PlanParser, marked, may_read
@@ -15,6 +17,7 @@ from activities.resources import facts_of
 from activities.tools.arguments import Arguments
 from backstay.canonical import canonical
 from backstay.errors import ArgumentsInvalid, Denied, ToolNotFound
+from backstay.plans.definition import PlanDefinition
 from backstay.profile import FINAL, FURTHER, behind_marker, marker_of
 from backstay.program import sandbox_error
 from backstay.provenance.source import Sources
@@ -54,6 +57,8 @@ class CompletionParser:
     """The value that the task wants; None when it wants none."""
     planning: bool = False
     """Whether the model may only plan."""
+    offered: Mapping[str, PlanDefinition] = field(default_factory=dict)
+    """The definitions of plans that are offered, by function."""
     most_steps: int = 20
     """How many steps a plan may have."""
     cut: bool = False
@@ -228,6 +233,8 @@ class CompletionParser:
             shown = await self._shown(name, arguments)
             await self._add_built_in(call_id, name, shown)
             return shown
+        if (kept := self.offered.get(name)) is not None:
+            return await self._add_defined(call_id, kept, arguments)
         definition = self.catalog.by_function.get(name) or self.catalog.definitions.get(name)
         if definition is None or definition.hidden:
             raise ToolNotFound(f"there is no function {name!r}; search_tools finds what there is")
@@ -249,6 +256,19 @@ class CompletionParser:
         sources = None if self.trace is None else await self.trace(facts, shown)
         self.calls.append(call if sources is None else call.model_copy(update={"sources": sources}))
         return folded
+
+    async def _add_defined(self, call_id: str, kept: PlanDefinition, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Take a call of a definition as a plan that the model proposes."""
+        if self.question is not None:
+            raise ArgumentsInvalid(f"{kept.id}: it is a plan; only one at a time, of programs, plans and questions")
+        shown = await self.arguments.show(self.run, "model", arguments)
+        if (fault := await asyncio.to_thread(input_fault, kept, shown)) is not None:
+            raise ArgumentsInvalid(f"{kept.id}: {fault}")
+        self.question = await self._plans().defined(call_id, kept, shown)
+        return shown
+
+    def _plans(self) -> PlanParser:
+        return PlanParser(self.arguments, self.catalog, self.run, self.most_steps, self.trace)
 
     async def _shown(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments of a built-in function without their secrets."""
@@ -286,8 +306,7 @@ class CompletionParser:
             case "run_program" if self.question is None:
                 self.question = await self._program(call_id, arguments)
             case "propose_plan" | "create_plan" | "update_plan" if self.question is None:
-                plans = PlanParser(self.arguments, self.catalog, self.run, self.most_steps, self.trace)
-                self.question = await plans.proposed(call_id, name, arguments)
+                self.question = await self._plans().proposed(call_id, name, arguments)
             case "ask_person" if self.question is None:
                 self.question = AskPerson(call_id=call_id, question=_required(arguments, "question")[:4000])
             case "finish" if self.finish is None:

@@ -5,10 +5,11 @@ from typing import Any
 
 from activities.tools.arguments import Arguments
 from backstay.errors import ArgumentsInvalid, TaskInvalid
+from backstay.plans.definition import PlanDefinition
 from backstay.provenance.source import Sources
 from backstay.shown import one_line
 from backstay.task.decision import MOST_ALTERNATIVES, MarkStep, ProposePlan
-from backstay.task.plan import Plan, PlanStep, references_in
+from backstay.task.plan import Plan, PlanStep, references_in, resolve
 from backstay.tools.tool import Tool
 from toolbox.catalog.catalog import Catalog
 from toolbox.catalog.definition import Definition
@@ -119,6 +120,21 @@ class PlanParser:
         proposed = ProposePlan(call_id=call_id, plans=tuple(plans))
         more = {"parent": parent, "sources": known}
         return proposed.model_copy(update={field: value for field, value in more.items() if value})
+
+    async def defined(self, call_id: str, definition: PlanDefinition, given: dict[str, Any]) -> ProposePlan:
+        """Return the plan that a definition makes of an input that fits it; raises ArgumentsInvalid."""
+        if references_in(given):
+            raise ArgumentsInvalid("input: may not refer to steps or to the task; give the values themselves")
+        plan = Plan.model_validate(definition.task(given)["plan"])
+        steps: list[PlanStep] = []
+        sources: list[Sources | None] = []
+        for index, step in enumerate(plan.steps):
+            filled = step.model_copy(update={"arguments": resolve(step.arguments, {"input": given})})
+            folded, traced = await self._step(f"{definition.id}.steps.{index}", filled)
+            steps.append(folded)
+            sources.append(traced)
+        proposed = ProposePlan(call_id=call_id, plans=(plan.model_copy(update={"steps": tuple(steps)}),))
+        return proposed.model_copy(update={"sources": (tuple(sources),)}) if any(sources) else proposed
 
     async def _plan(self, where: str, given: Any) -> tuple[Plan, tuple[Sources | None, ...]]:
         if not isinstance(given, dict):

@@ -1,7 +1,7 @@
 """Render a transcript as a Chat Completions request."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from activities.model.functions import functions_for
 from activities.model.observations import Way
 from activities.model.transcript import Item, Transcript
 from backstay.canonical import canonical
+from backstay.plans.definition import PlanDefinition
 from backstay.profile import Profile
 from backstay.requests import AskModel
 from backstay.settings import Settings
@@ -85,11 +86,13 @@ def request_for(
     target: Target,
     cap_tokens: int,
     way: Way,
+    offered: Mapping[str, PlanDefinition],
     finish: dict[str, Any] | None = None,
 ) -> tuple[dict[str, Any], int]:
     """Return the request for the next decision or for something else, and how many items trimming left out.
 
-    `finish`: the function of that name, for a task that wants a value of a certain form.
+    `offered`: the definitions of plans that are offered as functions, and `finish` the function of that name, for a
+    task that wants a value of a certain form.
     Asked for functions or not, the answer says the same: without them it is one JSON object that holds the calls.
     """
     role, room, most = settings.system_role, target.context_tokens, _most_tokens(ask, target, settings)
@@ -100,7 +103,7 @@ def request_for(
     if ask.perception:
         most = min(most, PERCEPTION_OUTPUT)
         return request | _perceiving(transcript, catalog, role, way) | {"max_completion_tokens": most}, 0
-    offers: Any = {"programs": ask.programs, "planning": ask.planning, "finish": finish}
+    offers: Any = {"programs": ask.programs, "planning": ask.planning, "offered": offered, "finish": finish}
     functions = functions_for(catalog, transcript.visible(), **offers)
     if room is not None:
         left = room - most - int(weight(functions) / BYTES_PER_TOKEN)

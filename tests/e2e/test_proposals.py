@@ -296,3 +296,35 @@ async def test_a_malformed_proposal_is_refused_by_name_and_nobody_is_asked(share
     assert said in told(opened, task)
     assert "approval.asked" not in [event["name"] for event in result["events"]]
     assert subjects(opened, handle) == []
+
+
+DEFINITION = """
+id: tell
+title: Tell somebody
+offer: true
+input: {type: object, required: [who], properties: {who: {type: string}}, additionalProperties: false}
+steps:
+  - {tool: mail.send_email, params: {to: "${input.who}", subject: told, body: b}}
+  - {tool: mail.send_email, params: {to: a@free.example, subject: after, body: "${steps.0.result.message_id}"}}
+"""
+
+
+async def test_a_definition_that_is_offered_is_a_function_and_its_call_is_a_plan_like_any_other(temporal, tmp_path):
+    folder, scripts = tmp_path / "definitions", Scripts()
+    folder.mkdir()
+    (folder / "tell.yaml").write_text(DEFINITION, encoding="utf-8")
+    wrong = Reply(calls=[("definitions__tell", {"whom": "b@one.example"})])
+    sly = Reply(calls=[("definitions__tell", {"who": "${steps.1.result.to}"})])
+    task = scripts.task(wrong, sly, Reply(calls=[("definitions__tell", {"who": "b@one.example"})]))
+    async with engine(temporal, tmp_path, scripts, policy=POLICY, approver_key=KEY, definitions=folder) as opened:
+        handle = await opened.start(task)
+        (request,) = await pending(handle)
+        (first, *_) = opened.model.requests
+        assert "definitions__tell" in {tool["function"]["name"] for tool in first["tools"]}
+        assert "may not refer to steps" in told(opened, task)
+        assert "'who' is required" in told(opened, task)
+        assert (request["proposal"]["title"], len(request["proposal"]["steps"])) == ("Tell somebody", 2)
+        assert request["calls"][0]["arguments"]["to"] == "b@one.example"
+        await decide(handle, request)
+        assert (await ended(handle))["outcome"] == "completed"
+        assert subjects(opened, handle) == ["told", "after"]
