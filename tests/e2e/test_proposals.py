@@ -322,7 +322,7 @@ async def test_a_definition_that_is_offered_is_a_function_and_its_call_is_a_plan
         (first, *_) = opened.model.requests
         assert "definitions__tell" in {tool["function"]["name"] for tool in first["tools"]}
         assert "may not refer to steps" in told(opened, task)
-        assert "'who' is required" in told(opened, task)
+        assert "is required; add it" in told(opened, task)
         assert (request["proposal"]["title"], len(request["proposal"]["steps"])) == ("Tell somebody", 2)
         assert request["calls"][0]["arguments"]["to"] == "b@one.example"
         await decide(handle, request)
