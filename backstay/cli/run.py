@@ -45,6 +45,9 @@ Continue = Annotated[
         name="--continue", help="Go on from this run, which has ended: its workflow ID, its beginning, or `last`."
     ),
 ]
+Mode = Annotated[
+    Literal["act", "plan_first"], Parameter(help="plan_first: do nothing before people have approved a plan.")
+]
 Shell = Annotated[bool, Parameter(help="Let the run execute commands in its workspace.")]
 
 
@@ -58,6 +61,7 @@ async def run(
     user: User | None = None,
     following: Continue = None,
     id: WorkflowId = None,  # noqa: A002 - Temporal's word
+    mode: Mode = "act",
     model: ModelName = None,
     policy: PolicyFile = None,
     on_failure: OnFailure = "rollback",
@@ -79,7 +83,7 @@ async def run(
     settings, terminal = Settings.load(), Terminal()
     # Where it can be signed: who has proved to have started a run may go on from it.
     given |= {"user_id": user, "by": None if settings.approver_key is None else by or account_name()}
-    given |= {"text": text, "on_failure": on_failure}
+    given |= {"text": text, "on_failure": on_failure, "mode": mode if mode != "act" else None}
     Task.admit(task := {name: value for name, value in given.items() if value is not None})
     async with session(settings) as backstay:
         before = None if following is None else await find(backstay, following)
