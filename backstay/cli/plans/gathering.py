@@ -36,7 +36,7 @@ class Gathered:
     def stories(self) -> list[dict[str, Any]]:
         """Return the story of each plan, in the order in which they came to be."""
         told: list[dict[str, Any]] = []
-        for plan_id, plan in self.plans.items():
+        for plan_id, plan in sorted(self.plans.items(), key=lambda item: _number(item[0])):
             parent = None if plan.parent is None else self.plans.get(plan.parent)
             states = self.states.get(plan_id, [])
             story = story_of(
@@ -76,9 +76,12 @@ async def gather(settings: Settings, workflow: str) -> Gathered:
 
 
 def chosen(stories: Sequence[dict[str, Any]], plan_id: str) -> dict[str, Any]:
-    """Return the story of the plan with this id, the only one whose id begins so, or the newest one for `last`."""
+    """Return the story of the plan with this id, or the only one whose id begins so.
+
+    `last` is the newest that was not left for another one.
+    """
     if plan_id == "last":
-        return stories[-1]
+        return next((story for story in reversed(stories) if story["reason"] != "not_chosen"), stories[-1])
     found = [story for story in stories if story["plan_id"] == plan_id]
     found = found or [story for story in stories if str(story["plan_id"]).startswith(plan_id)]
     if len(found) == 1:
@@ -86,6 +89,12 @@ def chosen(stories: Sequence[dict[str, Any]], plan_id: str) -> dict[str, Any]:
     known = ", ".join(one_line(str(story["plan_id"]), 60) for story in found or stories)
     why = "several plans begin with" if found else "no plan"
     raise TaskInvalid(f"plan: {why} {one_line(plan_id, 60)}; the plans are: {known}")
+
+
+def _number(plan_id: str) -> int:
+    """Return the number of a plan that the engine has named; the one of a task comes before."""
+    number = plan_id.removeprefix("p")
+    return int(number) if number.isdecimal() and len(number) < 10 else 0
 
 
 async def _from_store(settings: Settings, gathered: Gathered) -> bool:

@@ -22,10 +22,10 @@ def story_lines(story: dict[str, Any]) -> Iterator[str]:
     for part in story.get("parts", []):
         who = ", ".join(one_line(person, 200) for person in part["approvers"]) or "anybody"
         needed = f", {part['quorum']} needed" if part["quorum"] > 1 else ""
-        yield f"part {part['part']}: steps {_numbers(part['steps'])}, decided by {who}{needed}"
+        yield f"part {part['part']}: {_numbers(part['steps'])}, decided by {who}{needed}"
     if story["approvals"]:
         yield "decisions:"
-        yield from (f"  {line}" for approval in story["approvals"] for line in approval_lines(approval))
+        yield from (f"  {_approval(approval)}" for approval in story["approvals"])
     if story["changes"]:
         yield f"what it changes in {one_line(story['parent'], 100)}:"
         yield from (f"  {line}" for line in change_lines(story["changes"]))
@@ -54,7 +54,7 @@ def _state(told: dict[str, Any]) -> str:
     return f"{told['state']} ({told['reason']})" if told["reason"] else str(told["state"])
 
 
-def step_standing(step: dict[str, Any]) -> str:
+def _standing(step: dict[str, Any]) -> str:
     """Return how far a step came, in words."""
     said = [f"{step['status']} ({step['reason']})" if step["reason"] else str(step["status"])]
     said += [f"made {step['attempt']} times"] if step["attempt"] > 1 else []
@@ -65,19 +65,19 @@ def step_standing(step: dict[str, Any]) -> str:
 def _step(step: dict[str, Any]) -> Iterator[str]:
     marks = f"needed approval, part {step['part']}; " if step.get("needs_approval") else ""
     safety = f"  ({step['safety']})" if step.get("safety") else ""
-    yield f"  [{step['idx']}] {one_line(step['action'], 200)}{safety}  {marks}{step_standing(step)}"
+    yield f"  [{step['idx']}] {one_line(step['action'], 200)}{safety}  {marks}{_standing(step)}"
     if step["summary"]:
         yield f"        {one_line(step['summary'], 500)}"
     for name, value in shown_arguments(step["arguments"], _ALL).arguments.items():
         yield from (f"        {line}" for line in argument_lines(name, value))
     yield from (f"        {one_line(line, _ALL)}" for line in (step.get("diff_preview") or "").splitlines())
-    yield from (f"        {fact}" for fact in step_facts(step))
+    yield from (f"        {fact}" for fact in _facts(step))
 
 
-def step_facts(step: dict[str, Any]) -> Iterator[str]:
+def _facts(step: dict[str, Any]) -> Iterator[str]:
     """Yield what else is to be said of a step."""
     if step.get("depends_on"):
-        yield f"uses what steps {_numbers(step['depends_on'])} returned"
+        yield f"uses what {_numbers(step['depends_on'])} returned"
     yield from (f"{name}: {one_line(str(step[name]), 200)}" for name in _FACTS if name in step)
     if step.get("undo_how"):
         yield f"can be undone: {one_line(step['undo_how'], 500)}"
@@ -89,16 +89,16 @@ def step_facts(step: dict[str, Any]) -> Iterator[str]:
         yield f"result: {one_line(step['ref'], 100)}"
 
 
-def approval_lines(approval: dict[str, Any]) -> Iterator[str]:
-    """Yield a decision as lines: who said what, about which version."""
+def _approval(approval: dict[str, Any]) -> str:
+    """Return a decision on one line: who said what, about which version, and why."""
     sure = "verified" if approval["verified"] else "unverified"
     said = [str(approval["verdict"]), str(approval.get("option", ""))]
-    said += [f"without steps {_numbers(approval['left_out'])}"] if approval.get("left_out") else []
+    said += [f"without {_numbers(approval['left_out'])}"] if approval.get("left_out") else []
     said += [f"narrowed to {json.dumps(approval['toggles'])}"] if approval.get("toggles") else []
     words = " ".join(part for part in said if part)
-    yield f"{approval['at'][:19]}  {one_line(approval['by'], 200)} ({sure}): {words}, of {approval['args_digest'][:16]}"
-    if approval["comment"]:
-        yield f"  {one_line(approval['comment'], 1000)}"
+    why = f": {one_line(approval['comment'], 1000)}" if approval["comment"] else ""
+    by = f"{one_line(approval['by'], 200)} ({sure})"
+    return f"{approval['at'][:19]}  {by}: {words}, of {approval['args_digest'][:16]}{why}"
 
 
 def change_lines(changes: dict[str, Any]) -> Iterator[str]:
@@ -125,7 +125,7 @@ def markdown(workflow_id: str, stories: list[dict[str, Any]], undone: list[dict[
             lines.append(f"- {markdown_line(head.strip(), 2000)}")
             lines += [f"    - {markdown_line(line.strip(), _ALL)}" for line in rest]
         lines += _section("Expected changes", [one_line(e, 300) for e in story.get("estimated_side_effects", [])])
-        lines += _section("Decisions", [line for approval in story["approvals"] for line in approval_lines(approval)])
+        lines += _section("Decisions", [_approval(approval) for approval in story["approvals"]])
         if story["changes"]:
             title = f"Changes to plan {one_line(story['parent'], 100)}"
             lines += _section(title, list(change_lines(story["changes"])))
@@ -144,4 +144,4 @@ def _section(title: str, lines: list[str]) -> list[str]:
 
 
 def _numbers(numbers: list[int]) -> str:
-    return ", ".join(map(str, numbers))
+    return f"step{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
