@@ -119,6 +119,8 @@ def _proposal_lines(
             yield from _step_lines(step)
     if proposal.estimated_side_effects:
         yield f"  changes: {', '.join(proposal.estimated_side_effects)}", "yellow"
+    if proposal.estimated_cost_usd:
+        yield f"  costs at models: {proposal.estimated_cost_usd:.4f} USD", ""
     yield from ((f"  {line}", "") for line in part_lines(proposal))
     yield from ((f"  {line}", "") for line in toggle_lines(proposal))
     found = {other.proposal.plan_id: other for other in beside if other.proposal is not None}

@@ -61,7 +61,7 @@ async def run(
     user: User | None = None,
     following: Continue = None,
     id: WorkflowId = None,  # noqa: A002 - Temporal's word
-    mode: Mode = "act",
+    mode: Mode | None = None,
     model: ModelName = None,
     policy: PolicyFile = None,
     on_failure: OnFailure = "rollback",
@@ -78,12 +78,12 @@ async def run(
     given: dict[str, Any] = {
         "budget": None if budget is None else budget.model_dump(mode="json", exclude_unset=True),
         "input": None if input is None else json_object(input, "--input", '{"days": 60}'),
-    } | {"model": model, "workspace": workspace, "filesystem": filesystem or None, "shell": shell or None}
+    } | {"model": model, "workspace": workspace, "filesystem": filesystem or None, "shell": shell or None, "mode": mode}
     given |= {name.replace("-", "_"): _read(path, name) for name, path in files.items() if path is not None}
     settings, terminal = Settings.load(), Terminal()
     # Where it can be signed: who has proved to have started a run may go on from it.
     given |= {"user_id": user, "by": None if settings.approver_key is None else by or account_name()}
-    given |= {"text": text, "on_failure": on_failure, "mode": mode if mode != "act" else None}
+    given |= {"text": text, "on_failure": on_failure}
     Task.admit(task := {name: value for name, value in given.items() if value is not None})
     async with session(settings) as backstay:
         before = None if following is None else await find(backstay, following)
