@@ -180,3 +180,5 @@ class Closed(Frozen):
     """The last 100."""
     effects_ref: str | None = None
     events_ref: str | None = None
+    raw_outputs: dict[str, Any] | None = None
+    """The outputs of a plan with the short answers of its steps; None where they stay as they are."""

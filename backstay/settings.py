@@ -193,6 +193,8 @@ class Settings(BaseSettings):
     context_tokens: int = Field(default=60_000, ge=1000, le=10_000_000)
     max_steps_per_plan: int = Field(default=20, ge=1, le=1000)
     """How many steps a plan may have."""
+    plans_days: float = Field(default=90, ge=0, le=36_500, allow_inf_nan=False)
+    """How long the plans of a run, and who decided what, are kept after it was pruned."""
     digest_characters: int = Field(default=4000, ge=1000, le=100_000)
     """The most characters that the model is shown of a large answer."""
     transient_seconds: float = Field(default=45, gt=0, le=86_400, allow_inf_nan=False)

@@ -14,7 +14,7 @@ from backstay import calls, errors
 from backstay.approvals import deciding
 from backstay.approvals.approval import Approval, ApprovalRequest, CallVerdict, Links, RequestKind, Verdict
 from backstay.approvals.proposal import PlanToggles
-from backstay.approvals.voting import voted
+from backstay.approvals.voting import said_of_plan, voted
 from backstay.authority import Authority
 from backstay.canonical import canonical, digest_of
 from backstay.policies.accepted import AcceptedLine
@@ -458,6 +458,7 @@ class Approvals:
         about = {"request_id": request.id, "args_digest": request.args_digest, "verdict": approval.verdict.value}
         about |= {"comment": one_line(approval.comment, 500)}
         about |= {"remember": approval.remember} if approval.remember else {}
+        about |= said_of_plan(approval) if request.proposal is not None else {}
         self.state.record_decision(update, approval.by, workflow.now(), verified=verified, state=state, **about)
         self._record("approval.decided", request, f"{approval.verdict} by {approval.by}", **vote, state=state)
         if complete:

@@ -203,7 +203,8 @@ class Ending:
                 closed = await self.context.activities.execute(calls.close_run, ask, summary="close the run")
             except ApplicationError as error:
                 workflow.logger.error("the result could not be stored: %s", error.message)
-        return result.model_copy(update={"events": tuple(state.events), **dict(closed)})
+        kept = {name: value for name, value in closed if name != "raw_outputs" or value is not None}
+        return result.model_copy(update={"events": tuple(state.events), **kept})
 
 
 def _so_far(state: RunState) -> dict[str, Any]:

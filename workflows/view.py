@@ -11,6 +11,8 @@ from temporalio.common import SearchAttributeKey, SearchAttributeUpdate
 from backstay.approvals.approval import ApprovalRequest, RequestedCall
 from backstay.approvals.fields import form_lines
 from backstay.approvals.layout import argument_lines
+from backstay.approvals.proposal import Proposal, ProposedStep
+from backstay.approvals.proposal_words import part_lines, step_marks, toggle_lines
 from backstay.budgets.budget import MICRO
 from backstay.provenance.source import told_of
 from backstay.shown import MASKED, clipped_words, kept_bytes, markdown_code, markdown_line, shell_words, unseen_words
@@ -41,7 +43,7 @@ def details(state: RunState, pending: Sequence[ApprovalRequest]) -> str:
         parts.append(f"Paused: {markdown_line(state.paused)}. Resume: {resume}")
     parts.append(_limits(state))
     page = _Page(workflow_id)
-    parts.extend(page.request(request) for request in pending)
+    parts.extend(page.request(request, pending) for request in pending)
     parts.append(_undo(workflow_id, state))
     return "\n\n".join(part for part in parts if part)
 
@@ -77,10 +79,10 @@ class _Page:
         self.workflow_id = workflow_id
         self.left = PAGE_CHARACTERS
 
-    def request(self, request: ApprovalRequest) -> str:
+    def request(self, request: ApprovalRequest, pending: Sequence[ApprovalRequest]) -> str:
         lines = [f"### {request.id}: {markdown_line(request.question, QUESTION_CHARACTERS)}", ""]
         lines += ["```", *commands(self.workflow_id, request), "```", "", f"Rule: {markdown_line(request.rule)}", ""]
-        lines += self._calls(request)
+        lines += self._calls(request) if request.proposal is None else self._plan(request, request.proposal, pending)
         if request.answer_schema is not None:
             lines += ["", f"The answer's form:{self._form(request)}"]
         if request.masked:
@@ -96,6 +98,43 @@ class _Page:
                 return [*lines, self._rest(request.calls[at:])]
             lines += self._call(call, request.id)
         return lines
+
+    def _plan(self, request: ApprovalRequest, proposal: Proposal, pending: Sequence[ApprovalRequest]) -> list[str]:
+        """Return a plan whole: its steps in order, what it changes, who decides which part, and what else there is."""
+        title = markdown_line(proposal.title or "untitled", 200)
+        lines = [f"Plan **{markdown_line(proposal.plan_id)}**, version {proposal.version}: {title}", ""]
+        asked = {call.index: call for call in request.calls}
+        for at, step in enumerate(proposal.steps):
+            if self.left < 0:
+                lines.append(f"- **{len(proposal.steps) - at} more steps not shown**{self._elsewhere}")
+                break
+            lines += self._step(step, asked.get(step.idx), request.id, several=len(proposal.parts) > 1)
+        changed = ", ".join(markdown_line(effect, 200) for effect in proposal.estimated_side_effects)
+        said = [*part_lines(proposal), *toggle_lines(proposal)]
+        rows = [f"Changes: {changed}" if changed else "", *(markdown_line(line, QUESTION_CHARACTERS) for line in said)]
+        rows += self._alternatives(proposal, pending)
+        return [*lines, *(f"\n{row}" for row in rows if row)]
+
+    def _step(self, step: ProposedStep, call: RequestedCall | None, request_id: str, *, several: bool) -> list[str]:
+        marks = markdown_line("; ".join(step_marks(step, several=several)))
+        summary = [f"    - {markdown_line(step.summary, 300)}"] if step.summary and self._fits(step.summary) else []
+        if call is not None:
+            head, *rest = self._call(call, request_id)
+            return [f"- step {step.idx}: {head.removeprefix('- ')}, {marks}", *summary, *rest]
+        head = f"- step {step.idx}: **{markdown_line(step.action)}**, {marks}"
+        given = [argument_lines(name, value) for name, value in step.arguments.items()]
+        shown = [lines for lines in given if self._fits(*lines)]
+        said = (
+            [f"    - {len(given) - len(shown)} arguments not shown{self._elsewhere}"] if len(shown) < len(given) else []
+        )
+        diff = [f"    - {_whole(line)}" for line in (step.diff_preview or "").splitlines() if self._fits(line)]
+        return [head, *summary, *(f"    - {_whole(first)}{_lines(rest)}" for first, *rest in shown), *diff, *said]
+
+    def _alternatives(self, proposal: Proposal, pending: Sequence[ApprovalRequest]) -> list[str]:
+        """Return the plans that can be chosen in place of this one, each with the command that does."""
+        found = {other.proposal.plan_id: other for other in pending if other.proposal is not None}
+        choosing = {name: commands(self.workflow_id, found[name])[0] for name in proposal.alternatives if name in found}
+        return [f"Instead of it: plan {markdown_line(name)}: {markdown_code(how)}" for name, how in choosing.items()]
 
     def _call(self, call: RequestedCall, request_id: str) -> list[str]:
         how = f"undo: {markdown_line(call.undo_how)}" if call.undo_how else "cannot be undone"
@@ -173,6 +212,8 @@ def commands(workflow_id: str, request: ApprovalRequest) -> list[str]:
     named = shell_words(workflow_id, request.id)
     # What ends the flags must stand behind them.
     rest = f"{flags} {named}" if named.startswith("-") else f"{named} {flags}"
+    if request.proposal is not None and len(request.calls) > 1:
+        every["modify"] = "approve --reject-step STEP"
     return [f"backstay {every[option]} {rest}" for option in request.options if option in every]
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import hmac
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,11 +31,16 @@ from backstay.profile import Profile
 from backstay.provenance.index import texts_in
 from backstay.shown import one_line
 from backstay.task.context import BYTES_PER_TOKEN
+from backstay.task.result import Result
 from backstay.task.task import Task
 from store.runs.runs import RunRow
 
 FIRST_REQUEST_BYTES = 40_000
 """Room for the functions of a first search; an estimate, which the first refusal corrects."""
+ANSWERS_BYTES = 40_000
+"""How much of the answers of a plan's steps its Result holds."""
+RESULT_BYTES = 120_000
+"""How large a Result may become with them; every query answer must stay under 128 KiB."""
 _TASK_LINE = 200
 _SEARCHED = frozenset({"BackstayState", "BackstayUser", "BackstayPending", "BackstayCostUsd"})
 """All of these must be registered, or none is set."""
@@ -292,16 +298,45 @@ class Runs(Activities):
         await self.store.plans.end(ask.run, ask.plans)
         effects_ref = (await self.records.write(ask.run, "effects", [effect.plain() for effect in effects])).ref
         events_ref = (await self.records.write(ask.run, "events", [event.plain() for event in events])).ref
-        update = {
+        update: dict[str, Any] = {
             "effects": tuple(effects[-100:]),
             "effects_ref": effects_ref,
             "events": tuple(events[-100:]),
             "events_ref": events_ref,
         }
+        result = ask.result.model_copy(update=update)
+        outputs = await self._with_answers(ask, result)
+        more: dict[str, Any] = {} if outputs is None else {"raw_outputs": outputs}
         context = await self.following.leave(ask)
-        await self.store.runs.closed(ask.run, ask.result.model_copy(update=update).plain(), context=context)
+        await self.store.runs.closed(ask.run, result.model_copy(update=more).plain(), context=context)
         await self._release_workspace(ask)
-        return calls.Closed(effects=tuple(effects[-100:]), effects_ref=effects_ref, events_ref=events_ref)
+        return calls.Closed(effects=tuple(effects[-100:]), effects_ref=effects_ref, events_ref=events_ref, **more)
+
+    async def _with_answers(self, ask: calls.CloseRun, result: Result) -> dict[str, Any] | None:
+        """Return the outputs of a plan with the short answers of its steps in them; None where there are none."""
+        refs = {step.ref for plan in ask.plans for step in plan.steps if step.ref is not None}
+        match result.raw_outputs:
+            case {"steps": [{"idx": int()}, *_] as steps} if len(result.raw_outputs) == 1:
+                told = list[Any](steps)
+            case _:
+                return None
+        room = min(ANSWERS_BYTES, RESULT_BYTES - _size(result.plain()))
+        left = room
+        for at, step in enumerate(told):
+            # A model may report outputs that look the same.
+            if not (isinstance(step, dict) and step.get("ref") in refs and "data" in step):
+                continue
+            # What does not pass whole, or cannot be read now, is read by its ref.
+            answer = None
+            with suppress(BackstayError):
+                answer = (await self.records.digest(ask.run, str(step["ref"]))).get("data")
+            if answer is not None and _size(answer) <= left:
+                told[at], left = {**step, "data": answer}, left - _size(answer)
+        return None if left == room else {"steps": told}
+
+
+def _size(value: Any) -> int:
+    return len(canonical(value).encode("utf-8", "replace"))
 
 
 @dataclass(frozen=True)

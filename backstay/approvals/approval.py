@@ -155,6 +155,12 @@ class RecordedDecision(Frozen):
     """How long it was to be remembered."""
     handle: str = ""
     """The secret that was shown, by its handle."""
+    option: str = ""
+    """How a plan was approved."""
+    left_out: tuple[int, ...] = ()
+    """The steps of a plan that were rejected while the rest was approved."""
+    toggles: PlanToggles | None = None
+    """What an approved plan may not do, though it was proposed so."""
 
 
 class CallVerdict(Frozen):

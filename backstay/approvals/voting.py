@@ -20,6 +20,13 @@ class Voted(NamedTuple):
     vote: dict[str, Any]
 
 
+def said_of_plan(approval: Approval) -> dict[str, Any]:
+    """Return what a decision says of a plan beside its verdict, as fields of its record; nothing for other requests."""
+    left_out = sorted(index for index, verdict in (approval.calls or {}).items() if verdict.verdict == "reject")
+    said = {"option": approval.option, "left_out": tuple(left_out), "toggles": approval.toggles}
+    return {name: value for name, value in said.items() if value}
+
+
 def voted(
     request: ApprovalRequest,
     approval: Approval,

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from backstay.cli import control, decide, definitions, dev, doctor, init, policy, reading, servers, show, store, tools
 from backstay.cli import run as runs
 from backstay.cli.exit_codes import DETACHED, FAILED, USAGE, code_of
+from backstay.cli.plans import commands as plans
 from backstay.errors import BackstayError
 from backstay.shown import one_line
 from backstay.version import version
@@ -53,6 +54,7 @@ _TOOLS = {
 }
 _TOOLBOX = {"add": servers.add, "import": servers.take_from, "propose": servers.propose}
 _DEFINITIONS = {"list": definitions.list_definitions, "show": definitions.show, "validate": definitions.validate}
+_PLAN = {"show": plans.show, "diff": plans.diff, "export": plans.export}
 _POLICY = {"list": policy.list_lines, "why": policy.why, "accept": policy.accept, "remove": policy.remove}
 
 
@@ -76,6 +78,7 @@ def build() -> App:
     app.command(_add(App(name="toolbox", help="Add servers to toolbox.json, and class their tools."), _TOOLBOX))
     app.command(_add(App(name="policy", help="Explain rulings, and keep the decisions that are remembered."), _POLICY))
     app.command(_add(App(name="definitions", help="Show and check the plans that are kept in files."), _DEFINITIONS))
+    app.command(_add(App(name="plan", help="Show the plans of a run, what they change, and who decided what."), _PLAN))
     maintain = {"new-epoch": store.new_epoch, "adopt-settings": store.adopt_settings}
     app.command(_add(App(name="store", help="Maintain the worker's store."), maintain))
     app.command(_add(App(name="image", help="Build the image that programs run in."), {"build": dev.build_image}))

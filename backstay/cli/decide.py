@@ -1,6 +1,8 @@
 """The commands of people who decide: approve, reject, answer, reveal; and sign, for gateways."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
 
 from backstay.approvals.deciding import DecisionInvalid
 from backstay.approvals.proof import LONGEST_LIFE, START
@@ -24,6 +26,12 @@ from backstay.cli.terminal import Terminal
 from backstay.errors import SettingsInvalid
 from backstay.settings import Settings
 
+PlanOption = Annotated[
+    Literal["approve_all", "approve_per_step", "dry_run_only"] | None,
+    Parameter(help="Of a plan: how it is approved; approve_per_step by itself where --reject-step is given."),
+]
+NoProcesses = Annotated[bool, Parameter(negative="", help="Of a plan: let it start no processes.")]
+
 
 async def approve(
     workflow: Workflow,
@@ -34,6 +42,11 @@ async def approve(
     calls: str | None = None,
     remember: Remember = None,
     remember_arguments: RememberArguments = "these",
+    option: PlanOption = None,
+    reject_step: list[int] | None = None,
+    no_processes: NoProcesses = False,
+    step_timeout: float | None = None,
+    plan_id: str | None = None,
     comment: Comment = "",
 ) -> int:
     """Approve a request.
@@ -42,6 +55,12 @@ async def approve(
     ----------
     calls
         Verdicts by index as JSON, such as '{"1": {"verdict": "reject"}}'; all other calls are approved.
+    reject_step
+        Of a plan: leave this step out, and what needs its result; give it once for each.
+    step_timeout
+        Of a plan: give each step at most so many seconds.
+    plan_id
+        Of a plan: refuse the decision when the request is about another one.
     """
     more: dict[str, Any] = {"args_digest": args_digest, "remember_arguments": remember_arguments}
     more["remember"] = remember or False
@@ -50,7 +69,31 @@ async def approve(
         more["calls"] = json_object(calls, "--calls", '{"1": {"verdict": "reject"}}')
         if any(isinstance(call, dict) and call.get("verdict") == "modify" for call in more["calls"].values()):
             verdict = "modify"
+    more |= _of_plan(option, reject_step or [], more.get("calls"), step_timeout, plan_id, no_processes=no_processes)
     return await _decide(workflow, request, verdict, by, comment=comment, **more)
+
+
+def _of_plan(
+    option: str | None,
+    left_out: list[int],
+    calls: dict[str, Any] | None,
+    timeout_s: float | None,
+    plan_id: str | None,
+    *,
+    no_processes: bool,
+) -> dict[str, Any]:
+    """Return what the flags about plans say, as fields of an Approval."""
+    if left_out and calls:
+        raise DecisionInvalid("--reject-step: not beside --calls; name the step there, or leave --calls out")
+    toggles: dict[str, Any] = {"external_processes": False} if no_processes else {}
+    toggles |= {} if timeout_s is None else {"limits": {"timeout_s": timeout_s}}
+    said = {
+        "option": option or ("approve_per_step" if left_out else None),
+        "calls": {str(index): {"verdict": "reject"} for index in left_out},
+        "toggles": toggles,
+        "plan_id": plan_id,
+    }
+    return {name: value for name, value in said.items() if value}
 
 
 async def reject(

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import Any
 
 from rich.live import Live
@@ -81,7 +81,9 @@ class Follower:
             mark = f"{request.id} {len(request.decided)} {request.expires_at}"
             if mark not in self.seen:
                 self.seen.add(mark)
-                await self._meet(request)
+                if not await self._meet(request, self.status.pending):
+                    # The plans beside it are asked about again, also those that were left before.
+                    self.seen = {mark}
 
     def _show(self, event: Event) -> None:
         if event.name == "budget.topped_up":
@@ -89,24 +91,25 @@ class Follower:
         self.shown = event.n
         self.terminal.say(event_line(event), style_of(event))
 
-    async def _meet(self, request: ApprovalRequest) -> None:
+    async def _meet(self, request: ApprovalRequest, pending: Sequence[ApprovalRequest]) -> bool:
+        """Show a request, and have it decided if that is possible here; False when the person left it for another."""
         approvable = self.yes and request.kind in DECIDES_CALLS
         if self.asks and not approvable:
             if self.live is not None:
                 self.live.stop()
             try:
-                await self.prompt.decide(request)
+                return await self.prompt.decide(request, pending)
             finally:
                 if self.live is not None:
                     self.live.start()
-            return
-        self.terminal.show(request_lines(self.run.id, request))
+        self.terminal.show(request_lines(self.run.id, request, pending))
         if approvable:
             await self._approve(request)
         else:
             self.terminal.say("  waits for a person; decide with one of:")
             for command in commands(self.run.id, request):
                 self.terminal.say(f"    {command}")
+        return True
 
     async def _approve(self, request: ApprovalRequest) -> None:
         try:

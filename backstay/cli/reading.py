@@ -44,7 +44,7 @@ async def result(
             data = ended.plain() | {"raw_outputs": await _whole(run, ended.raw_outputs)}
             lines = _lines(data)
     if output_file is not None:
-        _write(output_file, data)
+        write_text(output_file, f"{json.dumps(data, indent=2)}\n")
         terminal.say(f"written to {output_file}", "green")
     else:
         terminal.results(output, data, lines)
@@ -163,8 +163,9 @@ def _call_lines(calls: list[dict[str, Any]]) -> Iterator[str]:
             yield json.dumps(call["answer"], indent=2, ensure_ascii=False)
 
 
-def _write(path: Path, data: Any) -> None:
+def write_text(path: Path, text: str) -> None:
+    """Write a file; raises SettingsInvalid when that is not possible."""
     try:
-        path.write_text(f"{json.dumps(data, indent=2)}\n", encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise _unwritable(path, error) from None

@@ -1,7 +1,7 @@
 """Draw requests, budgets and results for people."""
 
 import json
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from typing import Any
 
 from rich.progress_bar import ProgressBar
@@ -11,6 +11,8 @@ from rich.text import Text
 from backstay.approvals.approval import ApprovalRequest, RequestedCall
 from backstay.approvals.fields import form_lines
 from backstay.approvals.layout import BAR, argument_lines
+from backstay.approvals.proposal import Proposal, ProposedStep
+from backstay.approvals.proposal_words import part_lines, step_marks, toggle_lines
 from backstay.cli.terminal import LINK
 from backstay.effects.compensation import Undone
 from backstay.effects.effect import Touch, told_of_later
@@ -48,12 +50,20 @@ def event_line(event: Event) -> str:
     return f"{event.at[11:19]}  step {event.step_index}  {event.name:<17} {text}"
 
 
-def request_lines(workflow_id: str, request: ApprovalRequest) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a request with their styles: the engine's facts first, then what the model says, marked."""
+def request_lines(
+    workflow_id: str, request: ApprovalRequest, beside: Sequence[ApprovalRequest] = ()
+) -> Iterator[tuple[str, str]]:
+    """Yield the lines of a request with their styles: the engine's facts first, then what the model says, marked.
+
+    `beside`: the requests that are open, too, among them those of a plan's alternatives.
+    """
     yield from _behind(f"{request.id} ({request.kind}): ", request.question, "bold yellow")
     yield from _context_lines(request)
-    for call in request.calls:
-        yield from _call_lines(call)
+    if request.proposal is not None:
+        yield from _proposal_lines(workflow_id, request.proposal, request.calls, beside)
+    else:
+        for call in request.calls:
+            yield from _call_lines(call)
     if any(_unseen(call) for call in request.calls):
         yield f"  all of it: backstay show {shell_words(workflow_id, request.id)}", ""
     if request.masked:
@@ -62,7 +72,7 @@ def request_lines(workflow_id: str, request: ApprovalRequest) -> Iterator[tuple[
         yield "  the answer's form:", ""
         yield from ((f"  {BAR} {line}", "") for line in form_lines(request.answer_schema))
     yield f"  asked by rule: {request.rule or 'none'}", ""
-    if request.approvers or request.quorum > 1:
+    if request.proposal is None and (request.approvers or request.quorum > 1):
         named = ", ".join(request.approvers) or "any verified person"
         yield f"  who may decide: {named}; needed: {request.quorum}; so far: {len(request.decided)}", ""
     if request.expires_at:
@@ -94,20 +104,69 @@ def _unseen(call: RequestedCall) -> str:
     return unseen_words(call.left_out, call.count, call.clipped, kept_bytes(call.arguments))
 
 
-def _call_lines(call: RequestedCall) -> Iterator[tuple[str, str]]:
-    yield f"  [{call.index}] {call.tool}  ({call.safety})", "bold"
+def _proposal_lines(
+    workflow_id: str, proposal: Proposal, calls: Sequence[RequestedCall], beside: Sequence[ApprovalRequest]
+) -> Iterator[tuple[str, str]]:
+    """Yield a plan whole: its steps in order, what it changes, who decides which part, and what else is proposed."""
+    yield f"  plan {proposal.plan_id}, version {proposal.version}: {proposal.title or 'untitled'}", "bold"
+    asked = {call.index: call for call in calls}
+    for step in proposal.steps:
+        marks = "; ".join(step_marks(step, several=len(proposal.parts) > 1))
+        if (call := asked.get(step.idx)) is not None:
+            yield from _call_lines(call, f"  {marks}", step.summary)
+        else:
+            yield f"  [{step.idx}] {step.action}  ({step.safety})  {marks}", "bold"
+            yield from _step_lines(step)
+    if proposal.estimated_side_effects:
+        yield f"  changes: {', '.join(proposal.estimated_side_effects)}", "yellow"
+    if proposal.estimated_cost_usd:
+        yield f"  costs at models: {proposal.estimated_cost_usd:.4f} USD", ""
+    yield from ((f"  {line}", "") for line in part_lines(proposal))
+    yield from ((f"  {line}", "") for line in toggle_lines(proposal))
+    found = {other.proposal.plan_id: other for other in beside if other.proposal is not None}
+    for plan_id in proposal.alternatives:
+        if (other := found.get(plan_id)) is None or other.proposal is None:
+            yield f"  instead of it: plan {plan_id}, in a request of its own", "cyan"
+        else:
+            yield f"  instead of it: plan {plan_id}: {other.proposal.title or 'untitled'}; choose it with", "cyan"
+            yield f"    {commands(workflow_id, other)[0]}", ""
+
+
+def _step_lines(step: ProposedStep) -> Iterator[tuple[str, str]]:
+    """Yield a step of a plan that nobody is asked about."""
+    if step.summary:
+        yield f"        {step.summary}", "italic"
+    for name, value in step.arguments.items():
+        yield from ((f"        {line}", "") for line in argument_lines(name, value))
+    yield from _diff_lines(step.diff_preview)
+    if step.safety.level:
+        yield from _undo_lines(step.undoable, step.undo_how)
+
+
+def _call_lines(call: RequestedCall, marks: str = "", summary: str = "") -> Iterator[tuple[str, str]]:
+    yield f"  [{call.index}] {call.tool}  ({call.safety}){marks}", "bold"
+    if summary:
+        yield f"        {summary}", "italic"
     for name, value in call.arguments.items():
         yield from ((f"        {line}", "") for line in argument_lines(name, value))
         if where := told_of(call.sources, name):
             yield f"          {one_line(where, 500)}", "yellow" if "others write" in where else "dim"
     if unseen := _unseen(call):
         yield f"        {unseen}; digest {call.args_digest}", "red"
-    for line in (call.diff or "").splitlines():
-        yield f"        {line}", {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
+    yield from _diff_lines(call.diff)
     if call.repeats:
         yield f"        REPEATED: {call.repeats}", "bold red"
-    how = f"can be undone: {call.undo_how}" if call.undo_how else "can be undone"
-    yield f"        {how if call.undoable else 'CANNOT BE UNDONE'}", "green" if call.undoable else "bold red"
+    yield from _undo_lines(call.undoable, call.undo_how)
+
+
+def _diff_lines(diff: str | None) -> Iterator[tuple[str, str]]:
+    for line in (diff or "").splitlines():
+        yield f"        {line}", {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
+
+
+def _undo_lines(undoable: bool, how: str | None) -> Iterator[tuple[str, str]]:  # noqa: FBT001  # a fact of the call
+    said = f"can be undone: {how}" if how else "can be undone"
+    yield f"        {said if undoable else 'CANNOT BE UNDONE'}", "green" if undoable else "bold red"
 
 
 def remembered_lines(line: dict[str, Any]) -> Iterator[tuple[str, str]]:

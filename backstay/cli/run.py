@@ -50,6 +50,9 @@ Continue = Annotated[
 Definition = Annotated[
     str | None, Parameter(help="Plan to carry out, by its ID in the folder BACKSTAY_DEFINITIONS, instead of a text.")
 ]
+Mode = Annotated[
+    Literal["act", "plan_first"], Parameter(help="plan_first: do nothing before people have approved a plan.")
+]
 Shell = Annotated[bool, Parameter(help="Let the run execute commands in its workspace.")]
 
 
@@ -64,6 +67,7 @@ async def run(
     user: User | None = None,
     following: Continue = None,
     id: WorkflowId = None,  # noqa: A002 - Temporal's word
+    mode: Mode | None = None,
     model: ModelName = None,
     profile: ProfileName = None,
     policy: PolicyFile = None,
@@ -78,7 +82,7 @@ async def run(
 ) -> int:
     """Start a run and follow it; Ctrl-C detaches, and the run continues."""
     files = {"plan": plan, "output-schema": output_schema, "policy": policy}
-    given: dict[str, Any] = {"text": text, "on_failure": on_failure, "model": model, "profile": profile}
+    given: dict[str, Any] = {"text": text, "on_failure": on_failure, "model": model, "profile": profile, "mode": mode}
     given |= {"workspace": workspace, "filesystem": filesystem or None, "shell": shell or None}
     given |= {"budget": None if budget is None else budget.model_dump(mode="json", exclude_unset=True)}
     given |= {"input": None if input is None else json_object(input, "--input", '{"days": 60}')}

@@ -214,7 +214,7 @@ def _lines(terminal: Terminal, workflow: str, seen: dict[str, Any]) -> Iterator[
         yield f"state {state_words(status)}"
         yield "  ".join(f"{name} {text}" for name, _, _, text in budget_rows(seen["budget"]["budget"], status.usage))
         for request in status.pending:
-            for line, _ in request_lines(workflow, request):
+            for line, _ in request_lines(workflow, request, status.pending):
                 yield from terminal.wrapped(line)
             yield from (f"    {command}" for command in commands(workflow, request))
     for decision in seen.get("decisions", []):

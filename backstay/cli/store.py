@@ -38,6 +38,8 @@ async def prune(
 ) -> int:
     """Remove effects, events, payloads and snapshots of runs that ended longer ago than the undo window.
 
+    Their plans and decisions stay for BACKSTAY_PLANS_DAYS.
+
     Parameters
     ----------
     older_than
@@ -78,6 +80,9 @@ async def _removed(
     for run in ended:
         rows = await store.pruning.prune(run, before, dry_run=dry_run)
         freed = freed if rows is None else freed + rows
+    # Who proposed and approved what is asked for longer than what a run can be undone with.
+    kept_from = min(before, time.time() - settings.plans_days * 86_400)
+    freed += await store.pruning.forget_plans(kept_from, [run.run for run in ended] if dry_run else (), dry_run=dry_run)
     # Also remove what an earlier pruning marked and could not remove before it was killed.
     marked = await store.pruning.pruned() | (frozenset(run.run for run in ended) if dry_run else frozenset())
     freed += await store.pruning.free_payloads(marked, dry_run=dry_run)
@@ -210,6 +215,7 @@ def _report(terminal: Terminal, freed: dict[str, int], output: Output) -> None:
     line = (
         f"{'would prune' if freed['dry_run'] else 'pruned'} {freed['runs']} runs: "
         f"{freed['effects']} effects, {freed['events']} events, {freed['secrets']} secrets, "
+        f"{freed['plans']} plans, {freed['decisions']} decisions, "
         f"{freed['files']} payloads ({freed['bytes']} bytes), "
         f"{freed['snapshots']} snapshot files ({freed['snapshot_bytes']} bytes)"
     )

@@ -67,7 +67,9 @@ class Decisions(ABC):
     async def approve(
         self, request: str | ApprovalRequest, *, by: str, key: bytes | None = None, **more: Any
     ) -> dict[str, Any]:
-        """Approve a request, of arguments of any length; `calls`, `comment`, `remember` are fields of an Approval.
+        """Approve a request, of arguments of any length.
+
+        `calls`, `comment`, `remember`, and of a plan `option`, `toggles` and `plan_id`, are fields of an Approval.
 
         It holds for the arguments of the request that is given, or that was last looked at under this id. Raises
         DecisionRefused when the request is about others.

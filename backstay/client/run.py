@@ -135,9 +135,9 @@ class Run(Decisions):
         """Return limits, what is used, and what is reserved."""
         return await self._query("budget")
 
-    async def plan(self) -> dict[str, Any] | None:
-        """Return the plan and the step that comes next; None without a plan."""
-        return await self._query("plan")
+    async def plan(self, plan_id: str | None = None) -> dict[str, Any] | None:
+        """Return a plan with the states of its steps, the latest one by default; None when there is no such plan."""
+        return await self._query("plan", *([] if plan_id is None else [{"plan_id": plan_id}]))
 
     async def preview(self) -> dict[str, Any]:
         """Return what undo would undo, newest first, and what cannot be undone."""

@@ -1,6 +1,6 @@
 """The life of one plan: the states of the plan and of its steps, and the edges between them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -100,6 +100,26 @@ class StepRun(Frozen):
             raise ValueError(f"a step goes from {self.status} to {status}, which no edge allows")
         return self.model_copy(update={"status": status, **more})
 
+    def after_undo(self, undone: str) -> "StepRun":
+        """Return the step after its effect was to be taken back."""
+        step = self.model_copy(update={"undone": undone})
+        rolls_back = undone == "compensated" and StepStatus.ROLLED_BACK in STEP_EDGES[step.status]
+        return step.moved(StepStatus.ROLLED_BACK) if rolls_back else step
+
+
+def after_rollback(state: PlanState, steps: Sequence[StepRun]) -> PlanState:
+    """Return the state of a plan after effects of runs were to be taken back: all of its own, some, or none.
+
+    A plan of which effects stand that nobody wanted taken back stays as it is, and so does one of which none could be.
+    """
+    touched = {step.undone for step in steps if step.undone}
+    if not touched & {"compensated", "parked"} or state not in ENDED or state is PlanState.ROLLBACK_COMPLETED:
+        return state
+    if "parked" in touched:
+        return PlanState.ROLLBACK_FAILED
+    left = any(step.effect is not None and not step.undone and step.stands for step in steps)
+    return state if left else PlanState.ROLLBACK_COMPLETED
+
 
 class PlanEnd(Frozen):
     """Tell what became of one plan, without the plan itself."""
@@ -110,6 +130,14 @@ class PlanEnd(Frozen):
     steps: tuple[StepRun, ...]
     review: dict[str, Any] | None = None
     children: tuple[str, ...] = ()
+
+    def after_undo(self, undone: Mapping[int, str]) -> "PlanEnd":
+        """Return it as it is after effects, by number, were to be taken back when the run had ended."""
+        steps = tuple(
+            step.after_undo(undone[step.effect]) if step.effect is not None and step.effect in undone else step
+            for step in self.steps
+        )
+        return self.model_copy(update={"steps": steps, "state": after_rollback(self.state, steps)})
 
 
 class PlanRun(Frozen):
@@ -167,25 +195,11 @@ class PlanRun(Frozen):
         index = next((index for index, step in enumerate(self.steps) if step.effect == effect), None)
         if index is None:
             return self
-        step = self.steps[index].model_copy(update={"undone": undone})
-        if undone == "compensated" and StepStatus.ROLLED_BACK in STEP_EDGES[step.status]:
-            step = step.moved(StepStatus.ROLLED_BACK)
-        return self.with_step(index, step)
+        return self.with_step(index, self.steps[index].after_undo(undone))
 
     def after_rollback(self) -> "PlanRun":
-        """Return the plan in the state that a rollback left it in, when it took back all or some could not be.
-
-        A plan of which effects stand that nobody wanted taken back stays as it is.
-        """
-        touched = [step.undone for step in self.steps if step.undone]
-        if not touched or not self.ended or self.state is PlanState.ROLLBACK_COMPLETED:
-            return self
-        if "parked" in touched:
-            state = PlanState.ROLLBACK_FAILED
-        elif any(step.effect is not None and not step.undone and step.stands for step in self.steps):
-            return self
-        else:
-            state = PlanState.ROLLBACK_COMPLETED
+        """Return the plan in the state that a rollback left it in."""
+        state = after_rollback(self.state, self.steps)
         return self if state is self.state else self.moved(state)
 
     @property

@@ -1,20 +1,30 @@
 """The plans that runs have proposed, as people saw them, and what became of each."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, Table, bindparam, delete, func, insert, select, union_all, update
 
 from backstay.approvals.proposal import Proposal
+from backstay.effects.effect import EffectState
 from backstay.frozen import Frozen
 from backstay.plans.plan_run import PlanEnd, PlanState
 from backstay.task.plan import Plan
 from store.database.database import Database
-from store.database.schema import plans
+from store.database.schema import decisions, effects, events, plans, runs
 
 _OF_RUN = select(plans).where(plans.c.run == bindparam("run_")).order_by(plans.c.created_at, plans.c.plan_id)
 _ONE = select(plans.c.plan_id).where(plans.c.run == bindparam("run_"), plans.c.plan_id == bindparam("plan_id_"))
 _UPDATE = update(plans).where(plans.c.run == bindparam("run_"), plans.c.plan_id == bindparam("plan_id_"))
+_TAKEN_BACK = (
+    select(events.c.body)
+    .where(events.c.run == bindparam("run_"), events.c.n > 0, events.c.body["name"].as_string() == "undo.ran")
+    .order_by(events.c.n)
+)
+_COMPENSATED = select(effects.c.n).where(
+    effects.c.run == bindparam("run_"), effects.c.undo.is_(False), effects.c.state == EffectState.COMPENSATED.value
+)
 
 
 class KeptPlan(Frozen):
@@ -64,20 +74,65 @@ class Plans:
         await self._database.write(work)
 
     async def of_run(self, run: str) -> list[KeptPlan]:
-        """Return the plans of a run, in the order in which they were proposed."""
+        """Return the plans of a run, in the order in which they were proposed, as undos have left them since."""
+        return await self._database.read(lambda connection: _of_run(connection, run))
 
-        def work(connection: Connection) -> list[KeptPlan]:
-            return [
-                KeptPlan.model_validate(
-                    {
-                        "plan": row.body,
-                        "proposal": row.proposal,
-                        "state": row.state,
-                        "ended": row.ended,
-                        "created_at": row.created_at,
-                    }
-                )
-                for row in connection.execute(_OF_RUN, {"run_": run})
-            ]
 
-        return await self._database.read(work)
+def _of_run(connection: Connection, run: str) -> list[KeptPlan]:
+    undone = _undone(connection, run)
+    kept: list[KeptPlan] = []
+    for row in connection.execute(_OF_RUN, {"run_": run}):
+        ended = None if row.ended is None else PlanEnd.model_validate(row.ended).after_undo(undone)
+        kept.append(
+            KeptPlan(
+                plan=Plan.model_validate(row.body),
+                proposal=Proposal.model_validate(row.proposal),
+                state=PlanState(row.state) if ended is None else ended.state,
+                ended=ended,
+                created_at=row.created_at,
+            )
+        )
+    return kept
+
+
+def _undone(connection: Connection, run: str) -> dict[int, str]:
+    """Return what became of the effects that were to be taken back, also after the end of the run."""
+    told = (body["data"] for body in connection.execute(_TAKEN_BACK, {"run_": run}).scalars())
+    found = {data["effect"]: data["state"] for data in told if data.keys() >= {"effect", "state"}}
+    return found | dict.fromkeys(connection.execute(_COMPENSATED, {"run_": run}).scalars(), "compensated")
+
+
+def settle_plans(connection: Connection, run: str) -> None:
+    """Keep with the plans what undos have left of them, before the effects that show it are removed."""
+    for kept in _of_run(connection, run):
+        if kept.ended is not None:
+            values = {"state": kept.state.value, "ended": kept.ended.plain()}
+            connection.execute(_UPDATE.values(**values), {"run_": run, "plan_id_": kept.plan.id})
+
+
+def forget_plans(connection: Connection, pruned: Collection[str], before: float, *, dry_run: bool) -> tuple[int, int]:
+    """Remove the plans and the decisions of pruned runs where none is newer; return how many of each.
+
+    `pruned`: runs that count as pruned beside those that are marked.
+    """
+    at = datetime.fromtimestamp(before, UTC).isoformat(timespec="milliseconds")
+    newer = union_all(
+        select(plans.c.run).where(plans.c.updated_at >= before), select(decisions.c.run).where(decisions.c.at >= at)
+    )
+    old = select(runs.c.run).where(
+        runs.c.pruned_at.is_not(None) | runs.c.run.in_(pruned),
+        runs.c.run.in_(union_all(select(plans.c.run), select(decisions.c.run))),
+        runs.c.run.not_in(newer),
+    )
+    gone = connection.execute(old).scalars().all()
+    kept, said = (_count(connection, table, gone) for table in (plans, decisions))
+    if not dry_run:
+        for table in (plans, decisions):
+            for run in gone:
+                connection.execute(delete(table).where(table.c.run == run))
+    return kept, said
+
+
+def _count(connection: Connection, table: Table, gone: Sequence[str]) -> int:
+    count = select(func.count()).select_from(table)
+    return sum(connection.execute(count.where(table.c.run == run)).scalar_one() for run in gone)

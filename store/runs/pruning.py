@@ -1,8 +1,9 @@
 """Remove what ended runs have recorded, and keep one row of each.
 
 One transaction marks the run's row as pruned and deletes its effects, events and secrets. From then on every intent of
-the run is refused. The run's folder of payloads is removed after that. If the process is killed in between, the next
-pruning removes the folder, because the run is marked. Payloads of other runs are never touched: runs share no files.
+the run is refused. Its plans and decisions stay until they are old enough themselves. The run's folder of payloads is
+removed after that. If the process is killed in between, the next pruning removes the folder, because the run is marked.
+Payloads of other runs are never touched: runs share no files.
 """
 
 import asyncio
@@ -19,8 +20,9 @@ from backstay.frozen import Frozen
 from store.blobs.shown import folder_of
 from store.database.database import Database
 from store.database.identity import lock_epoch
-from store.database.schema import chain, decisions, effects, events, runs, secrets
+from store.database.schema import chain, effects, events, runs, secrets
 from store.faults import disk_faults
+from store.runs.plans import forget_plans, settle_plans
 
 _FOLLOWED = select(runs.c.follows).where(runs.c.follows.is_not(None), runs.c.pruned_at.is_(None))
 """The runs that runs follow which are kept."""
@@ -51,6 +53,8 @@ class Freed(Frozen):
     effects: int = 0
     events: int = 0
     secrets: int = 0
+    plans: int = 0
+    decisions: int = 0
     files: int = 0
     bytes: int = 0
 
@@ -118,6 +122,18 @@ class Pruning:
 
         return await (self._database.read(work) if dry_run else self._database.write(work))
 
+    async def forget_plans(self, before: float, pruned: Collection[str] = (), *, dry_run: bool = False) -> Freed:
+        """Remove what pruned runs have left that is older than a unix time: their plans, and who decided what.
+
+        `pruned`: runs that count as pruned beside those that are marked.
+        """
+
+        def work(connection: Connection) -> Freed:
+            plans, decisions = forget_plans(connection, pruned, before, dry_run=dry_run)
+            return Freed(plans=plans, decisions=decisions)
+
+        return await (self._database.read(work) if dry_run else self._database.write(work))
+
     async def pruned(self) -> frozenset[str]:
         """Return every run that is marked as pruned."""
         chosen = select(runs.c.run).where(runs.c.pruned_at.is_not(None))
@@ -128,7 +144,8 @@ class Pruning:
         return await asyncio.to_thread(self._free, marked, dry_run)
 
     def _erase(self, connection: Connection, run: str) -> None:
-        for table in (effects, events, decisions, secrets):
+        settle_plans(connection, run)
+        for table in (effects, events, secrets):
             connection.execute(delete(table).where(table.c.run == run))
         nothing = {"user_id": "", "text": "", "opened": {}, "result": None, "session_id": None, "context": None}
         connection.execute(update(runs).where(runs.c.run == run).values(pruned_at=self._clock(), **nothing))

@@ -261,3 +261,29 @@ async def test_a_home_without_a_store_is_named_and_gets_none(opened, command, tm
         done = await command(*arguments, BACKSTAY_HOME=str(tmp_path / "nowhere"))
         assert (done.code, "there is no store in" in done.err) == (2, True)
     assert not (tmp_path / "nowhere").exists()
+
+
+async def test_the_plans_and_decisions_of_a_pruned_run_stay_until_they_are_old_enough_themselves(
+    opened, command, prune
+):
+    task = plan("one@kept.example", "two@kept.example")
+    handle = await opened.start(task)
+    (request,) = await pending(handle)
+    said = {"request_id": request["id"], "verdict": "approve", "by": "ana", "comment": "as agreed"}
+    await handle.execute_update("decide", said)
+    await ended(handle)
+    await until_due(prune, 1)
+    first = await prune()
+    shown = await command("plan", "show", handle.id, "--output", "json")
+    again = await prune()
+    dry = await command("prune", "--older-than", "1s", "--dry-run", "--output", "json", BACKSTAY_PLANS_DAYS="0")
+    last = await command("prune", "--older-than", "1s", "--output", "json", BACKSTAY_PLANS_DAYS="0")
+
+    assert (first["runs"], first["plans"], first["decisions"]) == (1, 0, 0)
+    assert (again["runs"], again["plans"], again["decisions"]) == (0, 0, 0)
+    story = json.loads(shown.out)
+    assert [approval["comment"] for approval in story["approvals"]] == ["as agreed"]
+    assert "the run was pruned" in shown.err
+    counted = [(json.loads(done.out)["plans"], json.loads(done.out)["decisions"]) for done in (dry, last)]
+    assert counted == [(1, 1), (1, 1)]
+    assert rows(opened, "SELECT count(*) FROM plans") == rows(opened, "SELECT count(*) FROM decisions") == [(0,)]

@@ -1,11 +1,16 @@
 """Plans: steps that run without a model."""
 
-from tests.requirements.requirement import PLANS, PROFILES, in_file, row
+from tests.requirements.requirement import PROFILES, in_file, row
 
 
 def proposals(test):
     """Return where a test of proposals stands."""
     return in_file("e2e/test_proposals.py", test)
+
+
+def cli(test):
+    """Return where a test of plans at the terminal stands."""
+    return in_file("cli/test_plans.py", test)
 
 
 ROWS = (
@@ -208,8 +213,57 @@ ROWS = (
     row(
         "s002:retention",
         "seed 002 App. B",
-        "plans and diffs are kept for three months",
-        deferred=PLANS,
+        "plans and diffs are kept for three months, longer than what a run can be undone with",
+        in_file(
+            "cli/test_prune.py",
+            "test_the_plans_and_decisions_of_a_pruned_run_stay_until_they_are_old_enough_themselves",
+        ),
+    ),
+    row(
+        "plan:edges",
+        "design 22",
+        "plans and steps follow exactly the edges of the tables, and an undo after the end is told",
+        in_file(
+            "backstay/test_plan_run.py",
+            "test_a_plan_and_a_step_follow_exactly_the_edges",
+            "test_an_undo_after_the_end_leaves_a_plan_in_the_state_that_its_effects_show",
+        ),
+    ),
+    row(
+        "plan:drawn",
+        "seed 002 §6; design 22",
+        "a proposal is drawn whole, with marks at each step and the command that chooses each alternative",
+        cli("test_a_proposal_is_drawn_whole_with_the_command_that_chooses_each_alternative"),
+    ),
+    row(
+        "plan:flags",
+        "seed 002 §6, App. B",
+        "flags approve a plan in part, and its story says who said what of which hash",
+        cli("test_flags_approve_a_plan_in_part_and_the_story_says_who_said_what"),
+    ),
+    row(
+        "s002:plan-export",
+        "seed 002 App. B",
+        "plan diff tells what a child changes, and plan export tells all, also after an undo",
+        cli("test_diff_tells_what_a_child_plan_changes_and_export_tells_all_until_after_the_undo"),
+    ),
+    row(
+        "plan:asked",
+        "seed 002 §6",
+        "a person at the terminal chooses another plan, edits a step, and leaves a step out",
+        cli("test_a_person_chooses_another_plan_edits_a_step_and_leaves_a_step_out"),
+    ),
+    row(
+        "plan:mode",
+        "design 22",
+        "run takes a mode, and a run without a plan says so",
+        cli("test_run_takes_a_mode_and_a_run_without_a_plan_says_so"),
+    ),
+    row(
+        "plan:answers",
+        "design 22",
+        "raw_outputs of a plan, failed or not, hold the short answers of its steps",
+        cli("test_the_result_of_a_plan_holds_the_short_answers_of_its_steps"),
     ),
     row(
         "s003:perception",

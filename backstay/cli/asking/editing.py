@@ -25,7 +25,7 @@ async def edited(
     They are given whole, with nothing clipped or written out for the screen. Raises DecisionRefused when the text
     cannot be used.
     """
-    call = await _chosen(terminal, request.calls)
+    call = await _chosen(terminal, request.calls, "call" if request.proposal is None else "step")
     before = await _whole(run, request, call)
     written = await (_in_editor(editor, _as_text(before)) if editor else _in_line(terminal, call))
     try:
@@ -62,13 +62,13 @@ def _as_text(arguments: dict[str, Any]) -> str:
     return "".join(sign if sign == "\n" or one_line(sign, 20) == sign else json.dumps(sign)[1:-1] for sign in text)
 
 
-async def _chosen(terminal: Terminal, calls: tuple[RequestedCall, ...]) -> RequestedCall:
+async def _chosen(terminal: Terminal, calls: tuple[RequestedCall, ...], name: str) -> RequestedCall:
     if len(calls) == 1:
         return calls[0]
-    typed = await terminal.ask("which call? number:") or ""
+    typed = await terminal.ask(f"which {name}? number:") or ""
     found = next((call for call in calls if str(call.index) == typed), None)
     if found is None:
-        raise DecisionRefused(f"call: no call {typed!r}; nothing was changed")
+        raise DecisionRefused(f"{name}: no {name} {typed!r} waits for approval; nothing was changed")
     return found
 
 

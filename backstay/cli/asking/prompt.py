@@ -2,11 +2,12 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 from backstay.approvals.approval import ApprovalRequest, CallVerdict, RequestKind
+from backstay.approvals.proposal import Proposal
 from backstay.cli.asking.editing import edited
 from backstay.cli.asking.form import fill_in
 from backstay.cli.policy import accept_here
@@ -34,6 +35,7 @@ _REMEMBERED: dict[str, tuple[str, str]] = {
     "never": ("v", "ne[v]er"),
 }
 """Keys that decide, and have the decision remembered."""
+_OF_PLAN = {"[a]pprove": "[a]pprove all of it", "[e]dit": "[e]dit a step"}
 _WATCH_S = 1.0
 
 
@@ -51,9 +53,15 @@ class Prompt:
         self.run = run
         self.by = by
         self.editor = editor
+        self.beside: Sequence[ApprovalRequest] = ()
 
-    async def decide(self, request: ApprovalRequest) -> None:
-        """Show a request and ask until it is decided, here or elsewhere; raises Detached when the person detaches."""
+    async def decide(self, request: ApprovalRequest, beside: Sequence[ApprovalRequest] = ()) -> bool:
+        """Show a request and ask until it is decided, here or elsewhere; raises Detached when the person detaches.
+
+        Return False when the person wants to see another of the plans that can be chosen. `beside`: the requests that
+        are open, too.
+        """
+        self.beside = beside
         self.show(request)
         watching = asyncio.create_task(self._watch(request.id))
         try:
@@ -64,19 +72,21 @@ class Prompt:
                     asking.cancel()
                     self.terminal.say()
                     self.terminal.say(f"{request.id} was decided elsewhere, or is no longer needed", "yellow")
-                    return
+                    return True
                 typed = asking.result()
                 if typed is None or typed.lower() == "d":
                     raise Detached
+                if typed.lower() == "o" and _chooses(request):
+                    return False
                 if await self._decided(request, typed.lower()):
-                    return
+                    return True
         finally:
             watching.cancel()
 
     def show(self, request: ApprovalRequest) -> None:
         """Print the request."""
         self.terminal.say()
-        self.terminal.show(request_lines(self.run.id, request))
+        self.terminal.show(request_lines(self.run.id, request, self.beside))
 
     async def _decided(self, request: ApprovalRequest, key: str) -> bool:
         try:
@@ -171,7 +181,10 @@ class Prompt:
 
     async def _each(self, request: ApprovalRequest) -> dict[str, Any] | None:
         verdicts: dict[int, CallVerdict] = {}
-        for call in request.calls:
+        calls = [
+            call for call in request.calls if request.proposal is None or call.index in self._own(request.proposal)
+        ]
+        for call in calls:
             typed = await self.terminal.ask(f"[{call.index}] {call.tool}: [a]pprove or [r]eject?")
             if typed not in {"a", "r"}:
                 self.terminal.say("nothing was decided", "yellow")
@@ -179,7 +192,17 @@ class Prompt:
             verdicts[call.index] = CallVerdict(verdict="approve" if typed == "a" else "reject")
         if all(verdict.verdict == "reject" for verdict in verdicts.values()):
             return await self._reject(request, stop=False)
+        if request.proposal is not None:
+            left_out = {index: verdict for index, verdict in verdicts.items() if verdict.verdict == "reject"}
+            more = {"option": "approve_per_step", "calls": left_out} if left_out else {}
+            return await self._approve(request, **more)
         return await self.run.approve(request.id, by=self.by, calls=verdicts, args_digest=request.args_digest or None)
+
+    def _own(self, proposal: Proposal) -> frozenset[int]:
+        """Return the steps that still wait, those of this person's own parts if there are some."""
+        waiting = [part for part in proposal.parts if not part.complete]
+        own = [part for part in waiting if self.by in part.approvers or not part.approvers] or waiting
+        return frozenset(index for part in own for index in part.steps)
 
     async def _answer(self, request: ApprovalRequest) -> dict[str, Any] | None:
         if request.kind is RequestKind.ELICITATION and request.answer_schema is not None:
@@ -194,11 +217,14 @@ class Prompt:
 
     def _menu(self, request: ApprovalRequest) -> str:
         shown = [_KEYS[option][1] for option in request.options if option in _KEYS]
+        if (proposal := request.proposal) is not None:
+            shown = [_OF_PLAN.get(said, said) for said in shown]
         if request.calls and "reject" in request.options:
             shown.append("reject and [s]top the run")
         if len(request.calls) > 1 and "approve" in request.options:
-            shown.append("[c]hoose for each call")
+            shown.append("[c]hoose for each call" if proposal is None else "[c]hoose steps")
         shown += [_REMEMBERED[how][1] for how in request.may_remember]
+        shown += ["see the [o]ther plan"] if _chooses(request) else []
         return ", ".join([*shown, "[d]etach"])
 
     async def _watch(self, request_id: str) -> None:
@@ -212,6 +238,10 @@ class Prompt:
                 continue
             except BackstayError:
                 return
+
+
+def _chooses(request: ApprovalRequest) -> bool:
+    return request.proposal is not None and bool(request.proposal.alternatives)
 
 
 def json_or_text(typed: str) -> Any:

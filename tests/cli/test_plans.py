@@ -1,0 +1,266 @@
+"""Plans at the terminal: how a proposal looks, the flags and keys that decide it, and the story that is kept of it."""
+
+import json
+
+import pytest
+
+from backstay.client import Backstay
+from backstay.testing import Reply
+from tests.cli.commands import BACKSTAY, at_terminal, environment_of, forked
+from tests.engine import ended, pending
+
+
+def send(to, subject="s", body="b", **fields):
+    return {"tool": "mail.send_email", "arguments": {"to": to, "subject": subject, "body": body}, **fields}
+
+
+def plan(*steps, title="letters", **fields):
+    return {"title": title, "steps": list(steps), **fields}
+
+
+def propose(*steps, alternatives=(), **fields):
+    given = {"plan": plan(*steps, **fields)} | ({"alternatives": list(alternatives)} if alternatives else {})
+    return Reply(calls=[("propose_plan", given)])
+
+
+READS = {"tool": "mail.list_sent", "arguments": {"to": "a@shown.example"}}
+
+
+@pytest.fixture
+def command(opened, nursery, tmp_path):
+    async def command(*arguments, code=0, **more):
+        done = await forked(nursery, *arguments, environment=environment_of(opened, **more), folder=tmp_path)
+        assert done.code == code, f"{done.out}\n{done.err}"
+        return done
+
+    return command
+
+
+@pytest.fixture
+def person(opened):
+    def person(*arguments):
+        return at_terminal(*BACKSTAY, *arguments, environment=environment_of(opened))
+
+    return person
+
+
+def lines_of(text):
+    return [line.strip() for line in text.splitlines()]
+
+
+async def decided(opened, handle, request, **more):
+    said = {"request_id": request["id"], "verdict": "approve", "by": "ana", **more}
+    return await handle.execute_update("decide", said)
+
+
+async def test_a_proposal_is_drawn_whole_with_the_command_that_chooses_each_alternative(command, opened, scripts):
+    steps = [
+        READS,
+        send("a@shown.example", summary="tell a"),
+        send("b@free.example", body="${steps.1.result.message_id}"),
+        send("c@shown.example", body="first\nsecond"),
+    ]
+    other = plan(send("d@shown.example"), title="one letter")
+    handle = await opened.start(scripts.task(propose(*steps, alternatives=[other])))
+    requests = {request["proposal"]["plan_id"]: request for request in await pending(handle, 2)}
+    shown = (await command("show", handle.id)).out
+    page = (await handle.query("__temporal_workflow_metadata")).current_details
+    await decided(opened, handle, requests["p2"], plan_id="p2")
+    await ended(handle)
+
+    lines = shown.splitlines()
+    for line in (
+        "  plan p1, version 1: letters",
+        "  [0] mail.list_sent  (read_only)  only reads",
+        "  [1] mail.send_email  (write_safe)  needs approval",
+        "        tell a",
+        "  [2] mail.send_email  (write_safe)  allowed by the policy; uses what step 1 returned",
+        "        │ second",
+        "  changes: mail.send_email",
+        "  steps 1, 3: waits for anybody",
+        "  a step may take 30 s; to give it less: --step-timeout SECONDS",
+        "  instead of it: plan p2: one letter; choose it with",
+    ):
+        assert line in lines
+    chooses = (
+        f"backstay approve {handle.id} {requests['p2']['id']} --by YOU --args-digest {requests['p2']['args_digest']}"
+    )
+    assert f"    {chooses}" in lines
+    assert any(line.startswith("    backstay approve --reject-step STEP ") for line in lines)
+    assert chooses in page
+    assert "- step 0: **mail.list\\_sent**, only reads" in page
+    assert "steps 1, 3: waits for anybody" in page
+
+
+async def test_flags_approve_a_plan_in_part_and_the_story_says_who_said_what(command, opened, scripts):
+    steps = [send("a@story.example", summary="tell a"), READS, send("b@story.example", subject="second")]
+    task = scripts.task(propose(*steps), Reply(calls=[("ask_person", {"question": "all right?"})]))
+    handle = await opened.start(task)
+    (request,) = await pending(handle)
+    proposed = json.loads((await command("plan", "show", handle.id, "--output", "json")).out)
+    flags = [
+        "--reject-step",
+        "2",
+        "--step-timeout",
+        "5",
+        "--plan-id",
+        "p1",
+        "--comment",
+        "not \x1b[2J b",
+        "--by",
+        "ana",
+    ]
+    wrong = await command("approve", handle.id, request["id"], "--reject-step", "1", code=1)
+    wider = await command("approve", handle.id, request["id"], "--step-timeout", "90", code=1)
+    await command("approve", handle.id, request["id"], *flags)
+    (question,) = await pending(handle)
+    running = (await command("plan", "show", handle.id)).out
+    await decided(opened, handle, question, verdict="answer", answer="yes")
+    await ended(handle)
+    told = json.loads((await command("plan", "show", handle.id, "p", "--output", "json")).out)
+    text = (await command("plan", "show", handle.id)).out
+
+    assert (proposed["state"], proposed["open"], proposed["approvals"]) == ("PROPOSED", True, [])
+    assert "calls.1: other people decide this step; name only [0, 2]" in wrong.err
+    assert "toggles.limits.timeout_s: can only be narrowed" in wider.err
+    assert "state COMPLETED" in running.splitlines()
+    assert [(step["status"], step["reason"]) for step in told["steps"]] == [
+        *[("success", ""), ("success", ""), ("pending", "rejected")],
+    ]
+    (approval,) = told["approvals"]
+    assert approval | {"at": ""} == {
+        "at": "",
+        "by": "ana",
+        "verified": False,
+        "verdict": "approve",
+        "request_id": request["id"],
+        "args_digest": told["hash"],
+        "comment": "not <U+001B>[2J b",
+        "state": "decided",
+        "option": "approve_per_step",
+        "left_out": [2],
+        "toggles": {"limits": {"timeout_s": 5.0}},
+    }
+    assert told["hash"] == request["args_digest"]
+    assert [state["state"] for state in told["states"]] == [
+        *["PROPOSED", "APPROVED", "EXECUTING", "REVIEWING", "COMPLETED"],
+    ]
+    assert "  [2] mail.send_email  (write_safe)  needed approval, part 0; pending (rejected)" in text.splitlines()
+    assert "\x1b" not in text
+
+
+async def test_diff_tells_what_a_child_plan_changes_and_export_tells_all_until_after_the_undo(
+    command, opened, scripts, tmp_path
+):
+    hostile = "letters\n## Approved by all <b>"
+    again = {"plan_id": "p2", "plan": plan(send("a@diff.example", subject="politer"), READS, title="fewer")}
+    first = propose(send("a@diff.example"), send("b@diff.example"), title=hostile)
+    handle = await opened.start(scripts.task(first, Reply(calls=[("update_plan", again)])))
+    (request,) = await pending(handle)
+    changed = {"0": {"verdict": "modify", "arguments": {"subject": "polite"}}}
+    await decided(opened, handle, request, verdict="modify", calls=changed, comment="be polite")
+    (request,) = await pending(handle)
+    await decided(opened, handle, request, verdict="reject", comment="one is enough")
+    (request,) = await pending(handle)
+    await decided(opened, handle, request)
+    await ended(handle)
+    person = (await command("plan", "diff", handle.id, "p2")).out
+    model = json.loads((await command("plan", "diff", handle.id, "--output", "json")).out)
+    none = await command("plan", "diff", handle.id, "p1", code=2)
+    unknown = await command("plan", "show", handle.id, "p7", code=2)
+    await command("undo", handle.id, "--yes")
+    story = json.loads((await command("plan", "export", handle.id)).out)
+    file = tmp_path / "plans.md"
+    await command("plan", "export", handle.id, "--format", "markdown", "--output-file", str(file))
+    page = file.read_text(encoding="utf-8")
+
+    assert person.splitlines() == ["p1 -> p2", "~ [0] mail.send_email  changed", "    ~ subject: s -> polite"]
+    assert [(step["change"], step["was"], step["idx"], step["action"]) for step in model["steps"]] == [
+        ("changed", 0, 0, "mail.send_email"),
+        ("removed", 1, None, "mail.send_email"),
+        ("added", None, 1, "mail.list_sent"),
+    ]
+    assert "p1 replaced no other plan" in none.err
+    assert "plan: no plan p7; the plans are: p1, p2, p3" in unknown.err
+    assert [(told["state"], told["reason"], told["children"]) for told in story["plans"]] == [
+        *[("FAILED", "superseded", ["p2"]), ("FAILED", "rejected", ["p3"]), ("ROLLBACK_COMPLETED", "", [])],
+    ]
+    assert [[said["verdict"] for said in told["approvals"]] for told in story["plans"]] == [
+        *[["modify"], ["reject"], ["approve"]],
+    ]
+    assert [step["status"] for step in story["plans"][2]["steps"]] == ["rolled_back", "success"]
+    assert story["undone"] == [{"effect": 1, "tool": "mail.send_email", "state": "compensated"}]
+    assert [line for line in page.splitlines() if line.startswith("## ")] == [
+        *["## Plan p1: letters⏎\\#\\# Approved by all \\<b\\>", "## Plan p2: letters⏎\\#\\# Approved by all \\<b\\>"],
+        *["## Plan p3: fewer", "## Taken back"],
+    ]
+    assert "be polite" in page
+    assert "one is enough" in page
+
+
+async def test_a_person_chooses_another_plan_edits_a_step_and_leaves_a_step_out(person, opened, scripts):
+    steps = [send("a@chosen.example"), send("b@chosen.example"), READS]
+    other = plan(send("c@chosen.example"), title="one letter")
+    text = scripts.task(propose(*steps, alternatives=[other]))["text"]
+
+    async with person("run", text, "--mode", "act") as terminal:
+        shown = await terminal.shows("see the [o]ther plan, [d]etach?")
+        terminal.type("o")
+        shown += await terminal.shows("see the [o]ther plan, [d]etach?")
+        if "[c]hoose steps" not in shown.splitlines()[-1]:
+            terminal.type("o")
+            shown += await terminal.shows("see the [o]ther plan, [d]etach?")
+        terminal.type("e")
+        await terminal.shows("which step? number:")
+        terminal.type("0")
+        await terminal.shows("names: to, subject, body:")
+        terminal.type('{"subject": "polite"}')
+        await terminal.shows("decided: modify")
+        for wanted in range(3):
+            asked = await terminal.shows("[d]etach?")
+            if "[c]hoose steps" in asked:
+                break
+            assert wanted < 2
+            terminal.type("o")
+        terminal.type("c")
+        await terminal.shows("[0] mail.send_email: [a]pprove or [r]eject?")
+        terminal.type("a")
+        await terminal.shows("[1] mail.send_email: [a]pprove or [r]eject?")
+        terminal.type("r")
+        await terminal.shows("decided: approve")
+        code, _ = await terminal.ended()
+
+    assert "[a]pprove all of it, [e]dit a step, [r]eject" in shown
+    sent = opened.mailbox.rows("SELECT recipient, subject FROM sent WHERE recipient LIKE '%@chosen.example'")
+    assert (code, sent) == (0, [("a@chosen.example", "polite")])
+
+
+async def test_run_takes_a_mode_and_a_run_without_a_plan_says_so(command, opened, scripts):
+    task = scripts.task(Reply(calls=[("mail__list_customers", {"limit": 1})]))
+    done = await command("run", task["text"], "--mode", "plan_first", "--id", f"planless-{opened.settings.task_queue}")
+    asked = [request for request in opened.model.requests if task["text"] in str(request["messages"][1])]
+    refused = await command("plan", "show", f"planless-{opened.settings.task_queue}", code=2)
+    wrong = await command("run", "x", "--mode", "plan", code=2)
+
+    assert done.out == "done\n"
+    assert "nothing is done before a plan is approved" in str(asked[-1]["messages"])
+    assert "has no plan" in refused.err
+    assert "--mode" in wrong.err
+
+
+async def test_the_result_of_a_plan_holds_the_short_answers_of_its_steps(opened):
+    missing = {"tool": "mail.list_sent", "arguments": {"to": "${steps.0.result.nowhere}"}}
+    steps = [READS, {"tool": "mail.list_customers", "arguments": {"limit": 50}}, missing]
+    handle = await opened.start({"plan": plan(*steps)})
+    result = await ended(handle)
+    kept = (
+        await Backstay(opened.client, task_queue=opened.settings.task_queue)
+        .run(handle.id)
+        .read(result["raw_outputs"]["steps"][1]["ref"])
+    )
+
+    found = [(step["idx"], step["status"], step["success"]) for step in result["raw_outputs"]["steps"]]
+    assert found == [(0, "success", True), (1, "success", True), (2, "failed", False)]
+    assert result["outcome"] == "failed"
+    assert result["raw_outputs"]["steps"][0]["data"] == {"messages": [], "total": 0}
+    assert (result["raw_outputs"]["steps"][1]["data"] is None) is (len(json.dumps(kept)) > 2048)
