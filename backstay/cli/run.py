@@ -83,12 +83,17 @@ async def run(
     """Start a run and follow it; Ctrl-C detaches, and the run continues."""
     files = {"plan": plan, "output-schema": output_schema, "policy": policy}
     given: dict[str, Any] = {"text": text, "on_failure": on_failure, "model": model, "profile": profile, "mode": mode}
-    given |= {"workspace": workspace, "filesystem": filesystem or None, "shell": shell or None}
+    given |= {
+        "user_id": user,
+        "by": by,
+        "workspace": workspace,
+        "filesystem": filesystem or None,
+        "shell": shell or None,
+    }
     given |= {"budget": None if budget is None else budget.model_dump(mode="json", exclude_unset=True)}
     given |= {"input": None if input is None else json_object(input, "--input", '{"days": 60}')}
     given |= {name.replace("-", "_"): _read(path, name) for name, path in files.items() if path is not None}
     settings, terminal = Settings.load(), Terminal()
-    given |= {"user_id": user, "by": by}
     Task.admit(task := await _task(settings, definition, given))
     async with session(settings) as backstay:
         before = None if following is None else await find(backstay, following)
