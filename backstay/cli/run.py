@@ -81,18 +81,12 @@ async def run(
     output: Output = "text",
 ) -> int:
     """Start a run and follow it; Ctrl-C detaches, and the run continues."""
-    files = {"plan": plan, "output-schema": output_schema, "policy": policy}
     given: dict[str, Any] = {"text": text, "on_failure": on_failure, "model": model, "profile": profile, "mode": mode}
-    given |= {
-        "user_id": user,
-        "by": by,
-        "workspace": workspace,
-        "filesystem": filesystem or None,
-        "shell": shell or None,
-    }
+    given |= {"user_id": user, "by": by, "workspace": workspace}
+    given |= {"filesystem": filesystem or None, "shell": shell or None}
     given |= {"budget": None if budget is None else budget.model_dump(mode="json", exclude_unset=True)}
     given |= {"input": None if input is None else json_object(input, "--input", '{"days": 60}')}
-    given |= {name.replace("-", "_"): _read(path, name) for name, path in files.items() if path is not None}
+    given |= _files({"plan": plan, "output-schema": output_schema, "policy": policy})
     settings, terminal = Settings.load(), Terminal()
     Task.admit(task := await _task(settings, definition, given))
     async with session(settings) as backstay:
@@ -102,6 +96,10 @@ async def run(
         if detach:
             return _left(terminal, started, output)
         return await follow(terminal, started, settings, yes=yes, by=by, output=output)
+
+
+def _files(paths: dict[str, Path | None]) -> dict[str, Any]:
+    return {name.replace("-", "_"): _read(path, name) for name, path in paths.items() if path is not None}
 
 
 async def _task(settings: Settings, definition: str | None, given: dict[str, Any]) -> dict[str, Any]:
