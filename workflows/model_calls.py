@@ -251,7 +251,9 @@ class ModelCalls:
             if state.opened.sandbox_queue:
                 more["programs"] = True
                 more |= {} if profile.image is None else {"image": profile.image}
-            given = {"markers": profile.markers, "progress": progress_line(state.progress), "planning": state.planning}
+            # The model sees its calls anyway, and what is told at each step stays in history.
+            progress = progress_line(state.progress) if profile.markers else ""
+            given = {"markers": profile.markers, "progress": progress, "planning": state.planning}
             more |= {name: value for name, value in given.items() if value}
             if state.opened.output_schema:
                 more["output_schema"] = state.opened.output_schema

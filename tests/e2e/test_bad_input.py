@@ -43,8 +43,6 @@ TASKS = {
     "unpriced": ({"text": "x", "model": "nobodys-model"}, "model: no price is known for 'nobodys-model'"),
 }
 LATER = {
-    "profile": {"profile": "conservative"},
-    "mode": {"mode": "plan_first"},
     "rehearse": {"rehearse": True},
     "plan.dry_run": {"plan": {"dry_run": True, "steps": [STEP]}},
 }

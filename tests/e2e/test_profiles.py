@@ -179,8 +179,11 @@ async def test_a_profile_chooses_what_programs_may_import(open_engine, sandbox):
 
 async def test_the_model_and_the_status_are_told_what_each_step_called_and_how_it_ended(open_engine):
     bad = Reply(calls=[("mail__send_email", {"to": "a@example.com", "subject": "s", "body": "b"})])
-    async with open_engine([READ, bad, *[READ] * 30, FINISH], policy="deny: [mail.send_email]\n") as engine:
-        handle = await engine.start({"text": "look", "budget": {"max_steps": 40, "max_tool_calls": 99}})
+    replies = [READ, bad, *[READ] * 30, FINISH]
+    policy, profiles = "deny: [mail.send_email]\n", "marked: {markers: true}"
+    async with open_engine(replies, policy=policy, profiles=profiles) as engine:
+        budget = {"max_steps": 40, "max_tool_calls": 99}
+        handle = await engine.start({"text": "look", "profile": "marked", "budget": budget})
         await ended(handle)
         status = await handle.query("status")
         told = [request["messages"][-1]["content"].partition("\nLast steps: ")[2] for request in engine.model.requests]
