@@ -107,7 +107,7 @@ async def engine(
     *,
     env: dict[str, str] | None = None,
     policy: str | None = None,
-    profiles: str = "{}",
+    profiles: str | None = None,
     sandboxed: bool = False,
     cached: int = 0,
     sandbox: Sandbox | None = None,
@@ -129,7 +129,8 @@ async def engine(
             policy if policy is not None else (ROOT / "examples/policy.yaml").read_text(encoding="utf-8"),
             encoding="utf-8",
         )
-        (folder / "profiles.yaml").write_text(profiles, encoding="utf-8")
+        if profiles is not None:
+            (folder / "profiles.yaml").write_text(profiles, encoding="utf-8")
         values: dict[str, Any] = {
             "profiles": folder / "profiles.yaml",
             "home": folder / "home",
