@@ -3,10 +3,12 @@
 import asyncio
 import sys
 import textwrap
+from contextlib import suppress
 
 import pytest
 
 from backstay.client import Backstay
+from backstay.errors import Unreachable
 from backstay.testing import Reply
 from tests.docs.blocks import HOUSE, blocks
 
@@ -70,9 +72,11 @@ async def test_the_smallest_client_runs_and_prints_the_summary(documented):
     async with asyncio.timeout(80):
         while not starting.done():
             async for found in documented.engine.client.list_workflows(here):
-                for request in await backstay.run(found.id).pending() if found.id not in known else ():
-                    known.add(found.id)
-                    await backstay.run(found.id).approve(request.id, by="ana@example.com")
+                # Engine, model and test share one interpreter, which may be too busy to answer in time.
+                with suppress(Unreachable):
+                    for request in await backstay.run(found.id).pending() if found.id not in known else ():
+                        known.add(found.id)
+                        await backstay.run(found.id).approve(request.id, by="ana@example.com")
             await asyncio.sleep(0.2)
     code, said, complained = await starting
 
