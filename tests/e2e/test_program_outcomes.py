@@ -171,6 +171,8 @@ async def test_the_error_can_be_caught_and_carries_what_is_known(desk):
 
 
 async def test_a_program_that_is_fed_its_journal_gets_the_same_error(desk):
+    # The sandbox is shared by all tests of this process, and a run that was cancelled elsewhere may have left a jail.
+    await desk.sandbox.forget("")
     handle = await desk.start("fed")
     await decided(handle, "happened")
     async with asyncio.timeout(30):
