@@ -35,6 +35,7 @@ def run_activities(resources: Resources) -> list[Callable[..., Any]]:
         tools.preview_calls,
         runs.keep_plan,
         tools.call_tool,
+        runs.end_rehearsal,
         outcomes.settle_effect,
         outcomes.load_effects,
         notifications.check_proof,

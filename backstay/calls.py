@@ -25,6 +25,7 @@ from backstay.requests import (
     CheckProof,
     CloseRun,
     DigestPayload,
+    EndRehearsal,
     FindTools,
     ForgetProgram,
     KeepPlan,
@@ -74,6 +75,7 @@ __all__ = [
     "CloseRun",
     "Closed",
     "DigestPayload",
+    "EndRehearsal",
     "FindTools",
     "ForgetProgram",
     "Found",
@@ -189,6 +191,12 @@ async def keep_plan(ask: KeepPlan) -> int:
 @_entry
 async def call_tool(ask: CallTool) -> ToolResult:
     """Call one tool; an effect is recorded before it is sent and settled after."""
+    raise NotImplementedError
+
+
+@_entry
+async def end_rehearsal(ask: EndRehearsal) -> int:
+    """Throw away the copies of the workspace in which something was rehearsed; return how many there were."""
     raise NotImplementedError
 
 

@@ -5,10 +5,12 @@ from typing import Any, Literal
 from pydantic import Field
 
 from backstay.approvals.approval import ApprovalRequest, RecordedDecision
+from backstay.approvals.forecast import ForecastEntry
 from backstay.approvals.proposal import Proposal
 from backstay.authority import Authority
 from backstay.frozen import Frozen
 from backstay.plans.plan_run import PlanEnd
+from backstay.plans.rehearsal import RehearsedCall
 from backstay.plans.review import ReviewRules
 from backstay.policies.accepted import AcceptedLine
 from backstay.program import ProgramAnswer
@@ -141,6 +143,10 @@ class CheckCall(OfRun):
     """Stored results by plan step: references are resolved, and it is said where what they bring came from."""
     by_model: bool = False
     """Whether a model wrote the arguments; otherwise they are the task's."""
+    forecast: ForecastEntry | None = None
+    """What a rehearsal foretold of the call, with which it is compared."""
+    answers: dict[int, str] = Field(default_factory=dict)
+    """For that: the stored real results by their numbers in the forecast."""
     question: str = ""
     """Ref of the sealed question that the tool asked; then only the reply is checked, against that question."""
     reply: Any = None
@@ -171,8 +177,8 @@ class KeepPlan(OfRun):
 class CallTool(OfRun):
     """Call one tool, or the declared verify or compensation of one effect."""
 
-    purpose: Literal["call", "verify", "undo", "verify_undo"] = "call"
-    """`call` for those of the model, of programs and of plans alike."""
+    purpose: Literal["call", "simulate", "verify", "undo", "verify_undo"] = "call"
+    """`call` for those of the model, of programs and of plans alike; `simulate` for those that are only foretold."""
     tool: str
     """For purposes other than `call`: the tool that made, or undoes, the effect; the arguments come from the store."""
     definition: str = ""
@@ -190,6 +196,8 @@ class CallTool(OfRun):
     """Counts deliberate sends; above 1 the row must show that the earlier send is settled as not sent."""
     results: dict[int, str] = Field(default_factory=dict)
     """Stored results by plan step, for references in the arguments."""
+    rehearsal: RehearsedCall | None = None
+    """Set in a rehearsal: a read is real, but for one whose arguments hold simulated values."""
     question: str = ""
     """Ref of the sealed question that the tool asked when it was called before."""
     reply: Any = None
@@ -201,6 +209,10 @@ class CallTool(OfRun):
     def happened(self, result: ToolResult) -> tuple[EventDraft, ...]:
         """Return the events of this call."""
         return call_drafts(self.tool, self.arguments, result, effect=self.effect, sources=self.sources, step=self.step)
+
+
+class EndRehearsal(OfRun):
+    """Throw away the copies of the workspace in which something was rehearsed."""
 
 
 class ResumeProgram(OfRun):

@@ -104,6 +104,8 @@ class CheckedCall(Frozen):
     error_type: str | None = None
     sources: Sources | None = None
     """Where the resolved arguments came from, when stored results were given."""
+    differs: str = ""
+    """Where the call is not as it was foretold; empty when it fits, or nothing was foretold."""
 
 
 class Previewed(Frozen):

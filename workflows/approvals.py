@@ -201,7 +201,7 @@ class Approvals:
             if ruling.timeout_s is not None:
                 update["expires_at"] = (now + timedelta(seconds=ruling.timeout_s)).isoformat(timespec="seconds")
         request = request.model_copy(update=update)
-        beside = BESIDE_THE_DIGEST | (set() if request.proposal else {"proposal"})
+        beside = BESIDE_THE_DIGEST | {name for name in ("proposal", "forecast") if not getattr(request, name)}
         digest = digest_of(request.model_dump(mode="json", by_alias=True, exclude=beside))
         self.state.keep_digest(request.id, digest)
         return request.model_copy(update={"digest": digest})
@@ -485,8 +485,9 @@ def _of_plan(request: ApprovalRequest) -> dict[str, Any]:
     """Return what was decided about a plan beside its steps; what stays at its default does not reach history."""
     if request.proposal is None:
         return {}
-    toggles = request.proposal.toggles
-    more = {"per_step": request.proposal.per_step, "toggles": toggles if toggles != PlanToggles() else None}
+    proposal, toggles = request.proposal, request.proposal.toggles
+    more = {"per_step": proposal.per_step, "dry_run": proposal.dry_run}
+    more |= {"toggles": toggles if toggles != PlanToggles() else None}
     return {name: value for name, value in more.items() if value}
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from backstay.authority import Authority
+from backstay.plans.rehearsal import RehearsedCall
 from backstay.requests import CallTool
 from backstay.task.result import Failure
 from backstay.tools.stages import Purpose
@@ -29,6 +30,10 @@ class CallInFlight:
     """Whether questions about it are no longer needed."""
     authority: Authority | None = None
     """Who may decide about the effect: that of the rules that the call falls under."""
+    rehearsal: RehearsedCall | None = None
+    """Set for a call of a rehearsal."""
+    results: dict[int, str] | None = None
+    """The stored results that its arguments refer to; None for those of the plan under way."""
     result: ToolResult | None = None
     """The last answer."""
     raised: Failure | None = None

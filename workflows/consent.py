@@ -18,6 +18,7 @@ from backstay.approvals.approval import (
     RequestKind,
     Verdict,
 )
+from backstay.approvals.forecast import ForecastEntry
 from backstay.budgets.budget import calls_refused
 from backstay.canonical import digest_of
 from backstay.errors import DecisionRefused
@@ -62,6 +63,8 @@ class Ruled:
     ruling: Ruling
     repeats: str = ""
     """When the run made the same call before, and what came of it."""
+    whole: bool = False
+    """Whether it is approved or rejected as it is, and cannot be changed."""
     by_default: bool = False
     """Whether nothing but the policy's default asks, so that a decision can be remembered."""
 
@@ -119,6 +122,49 @@ class Consent:
             return _denied(ruling)
         ruling = ruling.model_copy(update={"verdict": "ask", "rule": f"{why} ({ruling.rule})"})
         return (await self._ask_all([[Ruled(0, call, ruling)]], purpose, None, unless))[0]
+
+    async def as_foretold(
+        self,
+        call: ToolCall,
+        purpose: Purpose,
+        entry: ForecastEntry | None,
+        answers: dict[int, str],
+        *,
+        refers: bool = False,
+        by_model: bool = False,
+        unless: Callable[[], bool] = never,
+    ) -> Consented:
+        """Return a call that fits what a rehearsal foretold of it; ask about any other, and say what differs.
+
+        `answers` are the stored real results by their numbers in the forecast, to which the arguments of a plan's
+        step may also refer. Calls that the policy allows to be made without a forecast need none.
+        """
+        planned = self.ruling(call, purpose)
+        if planned.verdict == "deny":
+            return _denied(planned)
+        if planned.verdict == "allow" and not call.effectful:
+            return call
+        checked = await self.context.compare_call(
+            call, entry, answers, results=answers if refers else None, by_model=by_model
+        )
+        if checked.error is not None:
+            return refused(errors.ArgumentsInvalid(checked.error))
+        real = call.model_copy(update={"arguments": checked.arguments})
+        if call.sources is not None and checked.sources is not None:
+            real = real.model_copy(update={"sources": checked.sources})
+        now = self.ruling(real, purpose)
+        if now.verdict == "deny":
+            return _denied(now)
+        differs = checked.differs
+        if not differs and now.verdict == "ask" and deciding.constraint(now) != deciding.constraint(planned):
+            differs = "it falls under a rule of other people than those who approved the forecast"
+        if not differs:
+            return call
+        rule = one_line(f"rehearsal: not as foretold: {differs} ({now.rule})", 1000)
+        asked = Ruled(0, real, now.model_copy(update={"verdict": "ask", "rule": rule}), whole=True)
+        answer = (await self._ask_all([[asked]], purpose, RequestKind.CALL, unless))[0]
+        # What was resolved is only shown: a text in it that looks like a reference must not be resolved again.
+        return call if isinstance(answer, ToolCall) else answer
 
     async def afford(self, batch: Sequence[ToolCall]) -> None:
         """Return when the budget allows these calls; raises BudgetExceeded."""
@@ -237,7 +283,9 @@ class Consent:
             kind=kind,
             question=_question(group, kind, purpose),
             calls=shown,
-            options=WHOLE_DECISIONS if purpose is Purpose.UNDO or kind is RequestKind.PROGRAM else DECISIONS,
+            options=WHOLE_DECISIONS
+            if purpose is Purpose.UNDO or kind is RequestKind.PROGRAM or group[0].whole
+            else DECISIONS,
             reason="; ".join(dict.fromkeys(item.call.reason for item in group if item.call.reason)),
             args_digest=digest_of(
                 group[0].call.arguments if len(group) == 1 else [item.call.arguments for item in group]

@@ -8,6 +8,7 @@ from temporalio import workflow
 
 from backstay import calls
 from backstay.approvals.approval import ApprovalRequest, RequestKind, Verdict
+from backstay.approvals.forecast import ForecastEntry
 from backstay.authority import Authority
 from backstay.budgets.budget import MICRO, first_limit_hit
 from backstay.errors import BudgetExceeded, Rejected, TaskInvalid
@@ -158,6 +159,29 @@ class RunContext:
             ask = ask.model_copy(update={"by_model": True})
         execute = self.activities.execute_in_handler if in_handler else self.activities.execute
         return await execute(calls.check_call, ask, summary=summary)
+
+    async def compare_call(
+        self,
+        call: ToolCall,
+        entry: ForecastEntry | None,
+        answers: dict[int, str],
+        *,
+        results: dict[int, str] | None = None,
+        by_model: bool = False,
+    ) -> calls.CheckedCall:
+        """Return the arguments of a call as it would be sent, and where they are not as foretold."""
+        name = call.tool.name
+        ask = calls.CheckCall(
+            user_id=self.state.task.user_id,
+            tool=name,
+            arguments=call.arguments,
+            resolved=True,
+            forecast=entry or ForecastEntry(idx=0, tool=""),
+        )
+        more = {"answers": answers, "results": results or {}, "by_model": by_model}
+        ask = ask.model_copy(update={field: value for field, value in more.items() if value})
+        shown = one_line(name, 80)
+        return await self.activities.execute(calls.check_call, ask, summary=f"compare with the forecast: {shown}")
 
     async def ask(
         self,

@@ -14,6 +14,7 @@ from backstay.approvals.approval import RequestKind, Verdict
 from backstay.canonical import canonical, digest_of
 from backstay.effects.compensation import Compensation
 from backstay.effects.effect import DOUBTFUL
+from backstay.plans.rehearsal import RehearsedCall
 from backstay.shown import one_line, shown_arguments
 from backstay.task.event import call_drafts
 from backstay.task.result import Failure
@@ -57,16 +58,21 @@ class ToolCalls:
         deadline_s: float | None = None,
         answered: Answered | None = None,
         unless: Callable[[], bool] = never,
+        rehearsal: RehearsedCall | None = None,
+        results: dict[int, str] | None = None,
     ) -> list[Performed]:
         """Run calls that were decided together through the stages of their purpose; results keep the order of calls.
 
         `effect` is the one that a check or a compensation is about, `answered` what was said of a plan as a whole;
-        when `unless` becomes true, questions to people are withdrawn. Raises BudgetExceeded, Expired or Rejected.
+        when `unless` becomes true, questions to people are withdrawn. In a `rehearsal` calls refer to its
+        own `results`. Raises BudgetExceeded, Expired or Rejected.
         """
         seconds = deadline_s or self.context.state.opened.deadline_s
 
         def flight(call: ToolCall) -> CallInFlight:
-            return CallInFlight(purpose, call, _deadline(call, seconds), effect, unless=unless)
+            made = CallInFlight(purpose, call, _deadline(call, seconds), effect, unless=unless)
+            made.rehearsal, made.results = rehearsal, results
+            return made
 
         if not applies(purpose, Stage.RESERVE):
             answered = answered or await self.consent.obtain(batch, purpose, unless=unless)
@@ -196,12 +202,14 @@ class ToolCalls:
         more: dict[str, Any] = {}
         if applies(purpose, Stage.EVENT):
             more |= {"draft": state.take_draft_number(), "step": state.usage.step}
-        if applies(purpose, Stage.RESERVE):
+        if applies(purpose, Stage.RESERVE) or flight.rehearsal is not None:
             more |= {"definition": call.tool.definition, "arguments": call.arguments}
             more |= {"args_digest": digest_of(call.arguments)} if effect is not None else {}
             more |= {"sources": call.sources} if call.sources is not None else {}
-            more |= {"results": state.step_results} if state.step_results else {}
-        else:
+            results = state.step_results if flight.results is None else flight.results
+            more |= {"results": results} if results else {}
+            more |= {"rehearsal": flight.rehearsal} if flight.rehearsal is not None else {}
+        if not applies(purpose, Stage.RESERVE):
             # The arguments of a check and of a compensation are sealed in the store, with the effect.
             more["purpose"] = purpose.value
             state.count_free_call()

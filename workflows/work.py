@@ -35,6 +35,8 @@ class Decided(Frozen):
     """Whether a plan goes on without the steps that were rejected."""
     toggles: PlanToggles | None = None
     """What an approved plan may not do."""
+    dry_run: bool = False
+    """Whether a plan is approved for nothing but a dry run."""
 
 
 class OpenRequest(Frozen):
@@ -95,6 +97,8 @@ class PlanWork(Frozen):
     """Whether it goes on without the steps that they left out."""
     toggles: PlanToggles | None = None
     """What they did not let it do."""
+    dry_run: bool = False
+    """Whether they let it do nothing but a dry run."""
 
 
 class EndedWork(Frozen):

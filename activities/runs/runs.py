@@ -179,6 +179,12 @@ class Runs(Activities):
         await self.resources.workspaces.claim(ask.task.workspace, ask.run, is_closed=self._is_closed)
         return ask.task.builtin
 
+    @implements(calls.end_rehearsal)
+    async def end_rehearsal(self, ask: calls.EndRehearsal) -> int:
+        """Throw away the copies of the workspace in which something was rehearsed; return how many there were."""
+        await self.begin(ask)
+        return await self.resources.workspaces.end_rehearsal(ask.workspace, ask.run) if ask.workspace else 0
+
     async def _is_closed(self, run: str) -> bool:
         """Return whether the run that holds a workspace has ended; a terminated run does not release it."""
         workflow_id, _, workflow_run_id = run.rpartition("/")

@@ -7,7 +7,7 @@ from activities.offloading import offload, refuse_unfit
 from activities.records import Records
 from backstay.errors import ArgumentsInvalid
 from backstay.redaction.handles import handles_in, replace_handles
-from backstay.task.plan import resolve
+from backstay.task.plan import Missing, resolve
 
 
 class Arguments:
@@ -44,14 +44,16 @@ class Arguments:
         """Return offload arguments with their big leaves put back; ArgumentsInvalid for a ref that names none."""
         return {key: await self._unfolded(run, value) for key, value in arguments.items()}
 
-    async def referred(self, run: str, arguments: dict[str, Any], results: dict[int, str]) -> dict[str, Any]:
+    async def referred(
+        self, run: str, arguments: dict[str, Any], results: dict[int, str], missing: Missing = lambda _: None
+    ) -> dict[str, Any]:
         """Return the arguments with what they refer to in the results of earlier steps."""
         if not results:
             return arguments
         steps: list[Any] = [None] * (max(results) + 1)
         for index, ref in results.items():
             steps[index] = {"result": await self.records.shown(run, ref)}
-        return resolve(arguments, {"steps": steps})
+        return resolve(arguments, {"steps": steps}, missing)
 
     async def resolved(self, run: str, arguments: dict[str, Any], results: dict[int, str]) -> dict[str, Any]:
         """Return the arguments with refs and references resolved, and with handles for secrets."""

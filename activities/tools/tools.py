@@ -11,6 +11,7 @@ from activities.retrying import implements, tell_progress
 from activities.tools.arguments import Arguments
 from activities.tools.effects import Effects
 from activities.tools.elicitations import Elicitations
+from activities.tools.rehearsing import Rehearsing, place_of
 from backstay import calls
 from backstay.canonical import canonical, digest_of
 from backstay.effects.effect import EffectState
@@ -25,6 +26,7 @@ from backstay.errors import (
     ToolNotFound,
     ToolUnavailable,
 )
+from backstay.plans.rehearsal import RehearsedCall, tokens_in
 from backstay.policies.policy import on_its_way
 from backstay.provenance.index import Index, texts_in
 from backstay.provenance.lookup import Lookup
@@ -65,6 +67,7 @@ class Tools(Activities):
         self.effects = Effects(records)
         self.arguments = Arguments(records)
         self.elicitations = Elicitations(records)
+        self.rehearsing = Rehearsing(records, self.arguments)
 
     @implements(calls.check_call)
     async def check_call(self, ask: calls.CheckCall) -> calls.CheckedCall:
@@ -76,6 +79,10 @@ class Tools(Activities):
                 return calls.CheckedCall()
             catalog, definition = await self._callable(ask, ask.tool)
             whole = await self.arguments.whole(ask.run, ask.arguments)
+            if ask.forecast is not None:
+                real, differs = await self.rehearsing.differs(ask, whole)
+                sources = await self._brought(ask, whole, catalog) if ask.results else None
+                return calls.CheckedCall(arguments=real, differs=differs, sources=sources)
             if ask.results:
                 return calls.CheckedCall(sources=await self._brought(ask, whole, catalog))
             folded = await self.arguments.fold(ask.run, definition.provider, whole)
@@ -137,7 +144,9 @@ class Tools(Activities):
         result = await self._performed(ask)
         if not ask.draft or result.question is not None:
             return result
-        if ask.results:
+        if result.resolved is not None:
+            result = result.model_copy(update={"request": shown_request(result.resolved)})
+        elif ask.results:
             with suppress(ArgumentsInvalid):
                 sent = await self.arguments.referred(ask.run, ask.arguments, ask.results)
                 result = result.model_copy(update={"request": shown_request(sent)})
@@ -152,7 +161,9 @@ class Tools(Activities):
     async def _performed(self, ask: calls.CallTool) -> ToolResult:
         try:
             match ask.purpose:
-                case "call":
+                case "call" | "simulate" if ask.rehearsal is not None:
+                    return await self._rehearsed(ask, ask.rehearsal)
+                case "call" | "simulate":
                     return await self._call(ask)
                 case "verify" | "verify_undo":
                     return await self._verify(ask)
@@ -163,10 +174,32 @@ class Tools(Activities):
             said = await self.records.text(ask.run, str(error))
             return ToolResult(success=False, error=said[:500], error_type=type(error).__name__)
 
+    async def _rehearsed(self, ask: calls.CallTool, rehearsal: RehearsedCall) -> ToolResult:
+        """Make a call of a rehearsal: real where it only reads, in the copy of a workspace, or simulated."""
+        _, definition = await self._callable(ask, ask.tool)
+        _require_same(ask, definition)
+        shown = await self.rehearsing.resolved(ask, rehearsal)
+        _refuse_brought_secrets(ask, shown)
+        known, copied = not tokens_in(shown), place_of(ask, definition) is not None
+        if known and not copied and ask.purpose == "call":
+            result = await self._call(ask)
+        else:
+            arguments = await self.arguments.revealed(ask.run, shown)
+            if known:
+                await require_valid(definition, arguments)
+            said = await self.toolbox.judge(definition, arguments, _caller(ask))
+            if isinstance(said, Deny):
+                raise Denied(f"denied by a safety policy: {said.why}")
+            if copied:
+                made = await self._read(ask, definition, arguments, None)
+                result = made.model_copy(update={"simulated": True}) if ask.purpose == "simulate" else made
+            else:
+                result = await self.rehearsing.simulated(ask, rehearsal, definition, shown)
+        return result.model_copy(update={"resolved": await self.arguments.fold_shown(ask.run, shown)})
+
     async def _call(self, ask: calls.CallTool) -> ToolResult:
         catalog, definition = await self._callable(ask, ask.tool)
-        if ask.definition and definition.tool.definition != ask.definition:
-            raise ToolChanged(f"{ask.tool} is no longer the tool that was ruled on")
+        _require_same(ask, definition)
         if ask.accepted:
             said = masked(definition.said, self.resources.redactor)
             await self.store.definitions.allow(ask.tool, definition.digest, said, by=ask.run)
@@ -275,16 +308,18 @@ class Tools(Activities):
     async def _read(
         self, ask: calls.CallTool, definition: Definition, arguments: dict[str, Any], reply: InputResponse | None
     ) -> ToolResult:
-        """Call a read-only tool; a lost connection is retried, a timeout is an answer."""
-        run = ask.run
+        """Call a read-only tool, or any in a copy; a lost connection is retried, a timeout is an answer."""
+        run, copy = ask.run, place_of(ask, definition)
+        effect_id = None if copy is None or ask.rehearsal is None else f"{run}/{copy.rehearsal}/{ask.rehearsal.idx}"
         try:
             answer = await self.toolbox.call(
                 definition,
                 arguments,
                 deadline_s=ask.deadline_s,
+                effect_id=effect_id,
                 on_progress=await self._teller(run),
                 reply=reply,
-                workspace_access=workspace_access_of(ask),
+                workspace_access=copy or workspace_access_of(ask),
                 caller=_caller(ask),
             )
         except NotSent as error:
@@ -406,6 +441,12 @@ class Tools(Activities):
             raise ToolUnavailable(f"{provider}: {catalog.unavailable[provider]}")
         close = ", ".join(hit.tool for hit in catalog.search(tool, limit=3)) or "none"
         raise ToolNotFound(f"there is no tool {tool[:100]}; the closest are: {close}")
+
+
+def _require_same(ask: calls.CallTool, definition: Definition) -> None:
+    """Raise ToolChanged when a tool is no longer the one that was ruled on."""
+    if ask.definition and definition.tool.definition != ask.definition:
+        raise ToolChanged(f"{ask.tool} is no longer the tool that was ruled on")
 
 
 def _caller(ask: calls.CallTool) -> Caller:

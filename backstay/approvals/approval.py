@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator
 
+from backstay.approvals.forecast import ForecastEntry
 from backstay.approvals.proposal import ApproveOption, PlanToggles, Proposal
 from backstay.authority import Authority
 from backstay.frozen import Frozen
@@ -115,6 +116,8 @@ class ApprovalRequest(Frozen):
     """Whether a verified person must decide even where none is named."""
     proposal: Proposal | None = None
     """The plan that waits for approval; None for other requests."""
+    forecast: tuple[ForecastEntry, ...] = ()
+    """What a rehearsal foretells; a real call that fits it is covered by the decision."""
     may_remember: tuple[Remember, ...] = ()
     """How long a decision about its calls can be remembered; none where more than the policy's default asks."""
 

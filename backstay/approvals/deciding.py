@@ -170,6 +170,8 @@ def _refused_option(request: ApprovalRequest, approval: Approval) -> DecisionRef
         return DecisionRefused("calls: a change makes a new plan; reject its steps when that is proposed")
     if approval.option == "approve_all" and approval.calls:
         return DecisionRefused("calls: approve_all leaves no step out; use approve_per_step, or leave calls out")
+    if approval.option == "dry_run_only" and approval.calls:
+        return DecisionRefused("calls: a dry run makes no call that could be left out; leave calls out")
     toggles, shown = approval.toggles, proposal.toggles
     if toggles is None:
         return None

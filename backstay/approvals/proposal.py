@@ -96,11 +96,13 @@ class Proposal(Frozen):
     estimated_side_effects: tuple[str, ...] = ()
     estimated_cost_usd: float = 0
     """What carrying it out costs at models; the tools' own prices are not known."""
-    approve_options: tuple[ApproveOption, ...] = ("approve_all", "approve_per_step")
+    approve_options: tuple[ApproveOption, ...] = ("approve_all", "approve_per_step", "dry_run_only")
     toggles: PlanToggles = PlanToggles()
     parts: tuple[ProposalPart, ...] = ()
     per_step: bool = False
     """Whether somebody approved it step by step, so that it goes on without the steps that were rejected."""
+    dry_run: bool = False
+    """Whether somebody approved nothing but a dry run."""
     alternatives: tuple[str, ...] = ()
     """The plans that are proposed beside this one, each in a request of its own; one of them is chosen."""
 

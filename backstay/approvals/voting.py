@@ -71,6 +71,8 @@ def _voted_on_plan(  # noqa: PLR0917  # called in one place, by what they are
     proposal = proposal.model_copy(update={"toggles": toggles})
     if approval.option == "approve_per_step":
         proposal = proposal.model_copy(update={"per_step": True})
+    if approval.option == "dry_run_only":
+        proposal = proposal.model_copy(update={"dry_run": True})
     calls = {index: CallVerdict(verdict="reject") for index in proposal.left_out}
     request = request.model_copy(update={"decided": decided, "proposal": proposal})
     return Voted(request, proposal.complete, calls, said)

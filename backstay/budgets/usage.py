@@ -62,6 +62,12 @@ class Usage(Frozen):
         by_tool = {**self.calls_by_tool, tool: self.calls_by_tool.get(tool, 0) + 1}
         return self.model_copy(update={"tool_calls": self.tool_calls + 1, "calls_by_tool": by_tool})
 
+    def uncalled(self, tool: str) -> "Usage":
+        """Take back the count of one call, because nothing was sent for it."""
+        by_tool = {**self.calls_by_tool, tool: self.calls_by_tool.get(tool, 0) - 1}
+        left = {name: count for name, count in by_tool.items() if count > 0}
+        return self.model_copy(update={"tool_calls": self.tool_calls - 1, "calls_by_tool": left})
+
     def asked(self, model: str, spent: ModelUsage) -> "Usage":
         """Count one answer of a model."""
         total = self.models.get(model, ModelUsage()).plus(spent)

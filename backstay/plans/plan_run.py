@@ -4,7 +4,9 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Literal
 
+from backstay.approvals.forecast import shown_forecast
 from backstay.frozen import Frozen
+from backstay.plans.rehearsal import Rehearsal
 from backstay.provenance.source import Sources
 from backstay.shown import shown_arguments
 from backstay.task.plan import Plan
@@ -149,6 +151,8 @@ class PlanRun(Frozen):
     reason: PlanReason = ""
     steps: tuple[StepRun, ...]
     review: dict[str, Any] | None = None
+    rehearsal: Rehearsal | None = None
+    """How far it was rehearsed; None for a plan that is not."""
     children: tuple[str, ...] = ()
     """The plans that amend or correct this one."""
     alternatives: tuple[str, ...] = ()
@@ -239,7 +243,13 @@ class PlanRun(Frozen):
             "review": self.review,
             "children": list(self.children),
             "alternatives": list(self.alternatives),
+            **({} if self.rehearsal is None else {"forecast": self.foretold(SHOWN_CHARACTERS // 2)}),
         }
+
+    def foretold(self, most: int) -> list[dict[str, Any]]:
+        """Return what its rehearsal foretells, with at most about so many characters of arguments."""
+        forecast = () if self.rehearsal is None else self.rehearsal.forecast
+        return [entry.plain() for entry in shown_forecast(forecast, most)]
 
     @property
     def end(self) -> PlanEnd:

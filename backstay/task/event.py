@@ -151,6 +151,8 @@ def call_drafts(
         return (EventDraft(name="action.failed", step_index=step, text=text, data=data),)
     said = one_line(result.snippet or result.size or result.error or "", _SAID)
     text = f"{shown} -> {said}" if said else shown
+    if result.simulated:
+        return (EventDraft(name="action.rehearsed", step_index=step, text=f"{text} (not made)", data=data),)
     called = EventDraft(name="action.called", step_index=step, text=text, data=data)
     return (called, *summary_drafts(tool, result, step))
 

@@ -1,5 +1,6 @@
 """Plans: steps that run in order without a model, and may refer to the input and to earlier results."""
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -24,21 +25,26 @@ def references_in(value: Any) -> list[str]:
             return []
 
 
-def resolve(value: Any, scope: dict[str, Any]) -> Any:
+Missing = Callable[[str], Any]
+"""Returns what stands for a path that leads nowhere, or None where nothing does."""
+
+
+def resolve(value: Any, scope: dict[str, Any], missing: Missing = lambda _: None) -> Any:
     """Replace references by what they name in `scope`; others are left alone when their root is absent.
 
-    A string that is exactly one reference becomes the value itself. Raises ArgumentsInvalid when a path leads nowhere.
+    A string that is exactly one reference becomes the value itself. Raises ArgumentsInvalid when a path leads nowhere,
+    and nothing stands for what is `missing` there.
     """
     match value:
         case str():
             parts = _split(value)
             if len(parts) == 1 and parts[0][0]:
-                return _look_up(parts[0][1], scope)
-            return "".join(str(_look_up(part, scope)) if is_reference else part for is_reference, part in parts)
+                return _look_up(parts[0][1], scope, missing)
+            return "".join(str(_look_up(part, scope, missing)) if named else part for named, part in parts)
         case dict():
-            return {key: resolve(item, scope) for key, item in value.items()}
+            return {key: resolve(item, scope, missing) for key, item in value.items()}
         case list():
-            return [resolve(item, scope) for item in value]
+            return [resolve(item, scope, missing) for item in value]
         case _:
             return value
 
@@ -59,7 +65,7 @@ def _split(text: str) -> list[tuple[bool, str]]:
             return parts
 
 
-def _look_up(path: str, scope: dict[str, Any]) -> Any:
+def _look_up(path: str, scope: dict[str, Any], missing: Missing) -> Any:
     keys = path.split(".")
     if keys[0] not in scope:
         return "${" + path + "}"
@@ -69,6 +75,8 @@ def _look_up(path: str, scope: dict[str, Any]) -> Any:
             found = found[key]
         elif isinstance(found, list) and key.isdecimal() and len(key) < 10 and int(key) < len(found):
             found = found[int(key)]
+        elif (instead := missing(path)) is not None:
+            return instead
         else:
             raise ArgumentsInvalid(f"${{{path}}} leads nowhere at {key!r}; check the earlier result or the input")
     return found

@@ -1,6 +1,6 @@
 """What is wanted."""
 
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
 
@@ -83,10 +83,8 @@ class Task(Frozen):
     metadata: dict[str, Any] = Field(default_factory=dict)
     on_failure: Literal["rollback", "keep"] = "rollback"
     rehearse: bool = False
+    """Whether plans and programs run first with their writes simulated; people approve what that foretells."""
     model: str | None = None
-
-    later: ClassVar[tuple[str, ...]] = ("rehearse",)
-    """Fields whose feature is not built yet: accepted at their default, refused otherwise."""
 
     @classmethod
     def admit(cls, data: Any) -> Self:
@@ -94,11 +92,6 @@ class Task(Frozen):
         if deeper_than(data, _DEEPEST):
             raise TaskInvalid(f"Task: nested deeper than {_DEEPEST} levels; flatten it, or put it in a file")
         task = super().admit({"text": data} if isinstance(data, str) else data)
-        for name in cls.later:
-            if getattr(task, name) != cls.model_fields[name].default:
-                raise TaskInvalid(f"not available in this version: {name}")
-        if task.plan is not None and task.plan.dry_run:
-            raise TaskInvalid("not available in this version: plan.dry_run")
         _check_plan(task)
         if task.plan is not None and task.output_schema is not None:
             raise TaskInvalid("output_schema: no model answers in a plan, which reports raw_outputs; leave it out")

@@ -12,6 +12,8 @@ class Purpose(StrEnum):
     """A program makes it."""
     PLAN_STEP = "plan_step"
     """An explicit plan holds it; the plan is ruled on and asked about as a whole, before its first step."""
+    SIMULATE = "simulate"
+    """A rehearsal foretells it: nothing is sent, and a token stands for each value of its answer."""
     VERIFY = "verify"
     """It checks whether an effect took place."""
     UNDO = "undo"
@@ -48,6 +50,15 @@ TABLE: dict[Purpose, dict[Stage, str | None]] = {
     Purpose.CALL: _APPLIES,
     Purpose.PROGRAM: _APPLIES,
     Purpose.PLAN_STEP: _APPLIES,
+    Purpose.SIMULATE: _APPLIES
+    | {
+        Stage.RULE: "whoever rehearses has ruled on it, and what is denied is not rehearsed",
+        Stage.ASK: "people decide about the forecast as a whole",
+        Stage.RESERVE: "nothing is sent, so that no limit counts it",
+        Stage.INTENT: "it changes nothing but a copy of the workspace that is thrown away",
+        Stage.SETTLE: "it has no outcome but what is made up",
+        Stage.BIND_UNDO: "it leaves nothing to undo",
+    },
     Purpose.VERIFY: _VERIFY,
     Purpose.VERIFY_UNDO: _VERIFY,
     Purpose.UNDO: _APPLIES

@@ -143,6 +143,10 @@ class ToolResult(Frozen):
     """Whether the event of the call could not be left in the store."""
     marked: str = ""
     """Of a program whose own text begins with a marker: that text, without secrets."""
+    simulated: bool = False
+    """Whether it was foretold in a rehearsal, and not made."""
+    resolved: dict[str, Any] | None = None
+    """For a rehearsed call: its arguments with what references bring, as it would be sent."""
     size: str = ""
     """In words, the size of an answer that is so large that the model is shown a digest; there is no snippet then."""
 

@@ -87,6 +87,10 @@ class WorkspaceClient:
         """Release the run's claim; return whether there was one."""
         return await self._ask("release", {"name": workspace, "run": run})
 
+    async def end_rehearsal(self, workspace: str, run: str) -> int:
+        """Throw away the copies that the run rehearsed in; return how many there were."""
+        return await self._ask("end_rehearsal", {"name": workspace, "run": run})
+
     async def holder(self, workspace: str) -> str | None:
         """Return the run that has the workspace."""
         return await self._ask("holder", {"name": workspace})

@@ -34,12 +34,16 @@ class WorkspaceCall(Frozen):
     writable: bool = False
     effect: str | None = None
     """The id under which what it does is recorded; every call that may write has one."""
+    rehearsal: str = ""
+    """Names the copy of the workspace in which it is done instead; empty for the workspace itself."""
     seconds: float = Field(default=60.0, gt=0, allow_inf_nan=False)
     """How long a command may take."""
     artifacts_mb: int = Field(default=200, gt=0)
     """How much may be written at once."""
 
 
+COPIES = ".rehearsals"
+"""The folder, beside the workspaces, of the copies in which something is rehearsed; no run is given one."""
 _LONGEST = 200
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -89,6 +93,8 @@ def _name(asked: str, folder: Path, whole: Path) -> str:
         path = inside
     if not path.parts:
         raise WorkspaceInvalid(f"workspace {asked[:_LONGEST]!r} names no folder beneath {whole}; name one")
+    if path.parts[0] == COPIES:
+        raise WorkspaceInvalid(f"workspace {asked[:_LONGEST]!r}: {COPIES} is the engine's own; name another folder")
     if ".." in path.parts or "\0" in asked or len(asked) > _LONGEST or not asked.isprintable():
         raise WorkspaceInvalid(f"workspace {asked[:_LONGEST]!r}: write a plain path, without '..' and control signs")
     return path.as_posix()

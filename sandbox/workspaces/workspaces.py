@@ -7,15 +7,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from backstay.errors import ArgumentsInvalid
+from backstay.errors import ArgumentsInvalid, SnapshotDamaged, SnapshotRefused
 from sandbox.snapshots.snapshots import Snapshots
 from sandbox.workspaces.claims import Claims
 from sandbox.workspaces.command import Heard
+from sandbox.workspaces.copies import Copies
 from sandbox.workspaces.effects import WorkspaceEffects
 from sandbox.workspaces.jails import WorkspaceJails
 from sandbox.workspaces.owner import owner_of, prepare
 from sandbox.workspaces.workspace import Workspace, WorkspaceCall
-from system.locks import async_file_lock
+from system.locks import async_file_lock, file_lock
 
 READING = frozenset({"read_file", "list_directory", "search", "measure"})
 WRITING = frozenset({"write_file", "edit_file", "move", "delete"})
@@ -60,6 +61,8 @@ class Workspaces:
                 return await asyncio.to_thread(effects.restore, call.arguments)
             if call.tool not in (*READING, *WRITING, SHELL, CHECK):
                 raise ArgumentsInvalid(f"there is no tool {call.tool[:80]!r} in workspaces")
+            if call.rehearsal:
+                return await self._rehearsed(call, workspace, heard)
             uid = await self._prepare(workspace)
             if call.tool in (*READING, CHECK) or not call.writable:
                 return await self._run(call, workspace, uid, heard, writable=False)
@@ -86,16 +89,46 @@ class Workspaces:
         Raises WorkspaceInvalid, and WorkspaceBusy naming the holder.
         """
         workspace = self._find(name)
+        before = self._claims.holder(workspace)
         self._claims.claim(workspace, run, instead_of=instead_of)
+        if before != run:
+            # A run that was ended from outside could not throw its copies away.
+            self.end_rehearsal(name, run)
         return workspace.name
 
     def release(self, name: str, run: str) -> bool:
         """Release the run's claim; return whether there was one."""
+        self.end_rehearsal(name, run)
         return self._claims.release(self._find(name), run)
+
+    def end_rehearsal(self, name: str, run: str) -> int:
+        """Throw away the copies that the run rehearsed in, unless another run holds the workspace; return how many."""
+        workspace = self._find(name)
+        if self._claims.holder(workspace) not in (run, None):
+            return 0
+        with file_lock(self._state / f"{workspace.key}.lock"):
+            return self._copies(workspace).remove()
 
     def holder(self, name: str) -> str | None:
         """Return the run that has the workspace."""
         return self._claims.holder(self._find(name))
+
+    async def _rehearsed(self, call: WorkspaceCall, workspace: Workspace, heard: Heard | None) -> dict[str, Any]:
+        """Do one thing in a copy of the workspace, which is made with the first thing that a rehearsal does."""
+        copies = self._copies(workspace)
+        try:
+            copy = await asyncio.to_thread(copies.copy, call.rehearsal)
+        except (SnapshotRefused, SnapshotDamaged) as error:
+            return {"error": f"the workspace cannot be copied for a rehearsal: {error}"}
+        uid = await self._prepare(copy)
+        if call.tool in READING or not call.writable:
+            return await self._run(call, copy, uid, heard, writable=False)
+        effects = WorkspaceEffects(copy.root, self._snapshots(workspace), copies.records(call.rehearsal))
+        await asyncio.to_thread(effects.revert_unfinished)
+        return await effects.write(call, partial(self._run, call, copy, uid, heard, writable=True))
+
+    def _copies(self, workspace: Workspace) -> Copies:
+        return Copies(workspace, self._snapshots(workspace), self._folder, self._state)
 
     async def _run(
         self, call: WorkspaceCall, workspace: Workspace, uid: int, heard: Heard | None, *, writable: bool

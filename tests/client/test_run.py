@@ -156,8 +156,6 @@ async def test_the_same_id_while_open_attaches_instead_of_starting_twice(backsta
 async def test_an_invalid_task_is_refused_before_anything_is_sent(backstay):
     with pytest.raises(TaskInvalid, match=r"txt: unknown field"):
         await backstay.start({"txt": "x"}, id="never-begun")
-    with pytest.raises(TaskInvalid, match=r"not available in this version: rehearse"):
-        await backstay.start(Task(text="x", rehearse=True), id="never-begun")
     with pytest.raises(RunNotFound):
         await backstay.run("never-begun").is_open()
 

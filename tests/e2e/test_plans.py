@@ -238,11 +238,10 @@ async def test_a_transactional_step_that_cannot_be_undone_is_an_invalid_task(ope
         ({"plan": {"steps": [read(timeout_s=0)]}}, "plan.steps.0.timeout_s"),
         ({"plan": {"steps": [read(timeout_s=601)]}}, "plan.steps.0.timeout_s"),
         ({"plan": {"steps": [read(safety="harmless")]}}, "plan.steps.0.safety"),
-        ({"plan": {"steps": [read()], "dry_run": True}}, "not available in this version: plan.dry_run"),
         ({"plan": {"steps": [read()]}, "mode": "plan_first"}, "mode: no model plans in a run that is given its plan"),
         ({"plan": "read"}, "plan"),
     ],
-    ids=["empty", "21", "unknown", "missing", "short", "long", "safety", "dry_run", "mode", "text"],
+    ids=["empty", "21", "unknown", "missing", "short", "long", "safety", "mode", "text"],
 )
 async def test_a_malformed_plan_is_an_invalid_task_that_names_the_field(opened, given, said):
     kind, message = await failure_of(opened, given)

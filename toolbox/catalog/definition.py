@@ -40,7 +40,7 @@ def _admitted(annotations: ToolAnnotations) -> Safety:
     return Safety.READ_ONLY if annotations.read_only is None else Safety.WRITE_SAFE
 
 
-_NEWER = ("succeeded_if", "failed_if", "secret_arguments")
+_NEWER = ("succeeded_if", "failed_if", "secret_arguments", "simulate")
 _DESCRIPTION = 4000
 
 

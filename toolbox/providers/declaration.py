@@ -53,6 +53,8 @@ class Declaration(Strict):
     undo_by_effect_id: CallTemplate | None = None
     """What takes the effect back when its result is unknown; no `result` here."""
     verify: Check | None = None
+    simulate: dict[str, Any] | None = None
+    """What it answers in a rehearsal; its templates may use `arguments`, and `token` for a value that nobody knows."""
     content: Literal["own", "others"] = "others"
     """Whose words its answers hold: `own` vouches that no stranger writes them."""
     egress: bool | None = None

@@ -20,6 +20,8 @@ class WorkspaceAccess:
     run: str
     workspace: str
     writable: bool = False
+    rehearsal: str = ""
+    """The rehearsal whose copy of the workspace is used instead; empty outside of rehearsals."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

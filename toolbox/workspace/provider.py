@@ -143,7 +143,7 @@ def _given(call: Call, place: WorkspaceAccess) -> dict[str, Any]:
         "tool": call.tool,
         "arguments": {name: value for name, value in call.arguments.items() if name != "timeout_s"},
         "effect": call.effect_id,
-    }
+    } | ({"rehearsal": place.rehearsal} if place.rehearsal else {})
 
 
 def workspace_providers(host: WorkspaceHost, lists: CommandLists | None = None) -> dict[str, WorkspaceProvider]:

@@ -186,8 +186,20 @@ class Executing:
         return answer
 
     async def _asked_again(self, index: int) -> Consented:
-        """Ask once more about a step when what earlier steps returned says where it goes, and others wrote that."""
+        """Ask once more about a step when what earlier steps returned says where it goes, and others wrote that.
+
+        After a rehearsal, ask about a step that is not as it was foretold.
+        """
         state, call = self.context.state, self._whole(index)
+        if self.run.rehearsal is not None:
+            return await self.tool_calls.consent.as_foretold(
+                call,
+                Purpose.PLAN_STEP,
+                self.run.rehearsal.entry(index),
+                state.step_results,
+                refers=True,
+                by_model=self.run.sources is not None,
+            )
         refers = any(path.startswith("steps.") for path in references_in(self._written(index)))
         if not (refers and call.effectful and state.opened.policy.looks_at_sources):
             return call

@@ -23,6 +23,7 @@ from workflows.consent import rejected
 from workflows.plans.checking import Checking
 from workflows.plans.executing import Executing, begun_before
 from workflows.plans.proposing import Agreed, Proposing
+from workflows.plans.rehearsing import Rehearsing
 from workflows.plans.reviewing import Reviewing, corrections, told_of, waiting_above
 from workflows.rollback import Rollback
 from workflows.run_context import RunContext
@@ -33,6 +34,8 @@ PROPOSALS = "plan-proposals"
 """Since this change a plan is proposed as a whole, in one request with a part for each set of approvers."""
 ANSWERS = (errors.StepFailed, errors.ArgumentsInvalid, errors.ToolNotFound, errors.TaskInvalid, errors.Denied)
 """What a model is told of its plan, so that it can decide anew; anything else ends the run."""
+FORETOLD = 8_000
+"""Characters of arguments of a forecast that a result, or a model, is told."""
 _BEFORE = frozenset({PlanState.DRAFT, PlanState.PROPOSED})
 
 
@@ -45,6 +48,7 @@ class Plans:
         self.tool_calls = tool_calls
         self.proposing = Proposing(context, tool_calls.consent)
         self.reviewing = Reviewing(context, tool_calls)
+        self.rehearsing = Rehearsing(context, tool_calls)
         self.chosen = ""
         """The plan that people approved, of those that are proposed together."""
         self.broken = False
@@ -64,7 +68,9 @@ class Plans:
                 state.work.plan = PlanWork(proposed=(run.id,))
             state.keep_plan_run(run)
         done = await self._lived()
-        outputs = {"steps": done.outputs}
+        outputs: dict[str, Any] = {"steps": done.outputs}
+        if self._is_dry(done):
+            outputs["forecast"] = done.foretold(FORETOLD)
         return Finish(summary=f"{done.done} of {len(done.steps)} steps of the plan done", outputs=outputs)
 
     async def propose(self, action: ProposePlan) -> tuple[bool, dict[str, Any]]:
@@ -77,6 +83,7 @@ class Plans:
             self._take_up(action)
         try:
             done = await self._lived()
+            return done.state is PlanState.COMPLETED, self._told(done)
         except ANSWERS as error:
             done = state.plan_run(self._last())
             await self._undo_transaction(done)
@@ -85,7 +92,6 @@ class Plans:
         finally:
             if state.work.plan is not None and self._is_over(state.plan_run(self._last())):
                 state.work.plan, state.step_results, self.chosen, self.broken = None, {}, "", False
-        return done.state is PlanState.COMPLETED, self._told(done)
 
     @staticmethod
     def _is_over(run: PlanRun) -> bool:
@@ -149,7 +155,10 @@ class Plans:
             if state.plan_run(work.plan_id).state is PlanState.APPROVED:
                 self._move(work.plan_id, PlanState.EXECUTING)
             if state.plan_run(work.plan_id).state is PlanState.EXECUTING:
-                await Executing(self.context, self.tool_calls, work.plan_id, work).carry_out()
+                if self._is_dry(state.plan_run(work.plan_id)):
+                    await self.rehearsing.dry_run(work.plan_id, work.answered)
+                else:
+                    await Executing(self.context, self.tool_calls, work.plan_id, work).carry_out()
                 self._move(work.plan_id, PlanState.REVIEWING)
             await self._reviewed(work.plan_id)
         return state.plan_run(work.plan_id)
@@ -157,7 +166,9 @@ class Plans:
     async def _reviewed(self, plan_id: str) -> None:
         """Complete a plan, and those that it corrects, when its review finds it good."""
         state, rules = self.context.state, self.reviewing.rules
-        review = None if rules is None else await self.reviewing.review(rules)
+        # Nothing was done in a dry run that could be looked at.
+        dry = self._is_dry(state.plan_run(plan_id))
+        review = None if rules is None or dry else await self.reviewing.review(rules)
         if rules is not None and review is not None:
             state.keep_plan_run(state.plan_run(plan_id).model_copy(update={"review": review.plain()}))
             if not review.passed:
@@ -192,6 +203,11 @@ class Plans:
         await self._given_up(plans[-1], Review.model_validate(plans[-1].review))
         return True
 
+    def _is_dry(self, run: PlanRun) -> bool:
+        """Return whether nothing of the plan is made but its rehearsal."""
+        work = self.context.state.work.plan
+        return run.plan.dry_run or (work is not None and work.dry_run)
+
     async def _approved(self) -> None:
         """Have one of the proposed plans approved; raises what the first of them failed with."""
         work = self._work
@@ -218,7 +234,13 @@ class Plans:
                 if not workflow.patched(PROPOSALS):
                     waiting = await self._agreed_before(run, batch)
                 else:
-                    agreed = await self.proposing.agree(run, batch, lambda run=run: self._opened(run), self._settled)
+                    agreed = await self.proposing.agree(
+                        run,
+                        batch,
+                        lambda run=run: self._opened(run),
+                        self._settled,
+                        lambda answered, asked, run=run: self.rehearsing.before_proposal(run.id, answered, asked),
+                    )
                     waiting = self._concluded(run, batch, agreed)
 
     def _settled(self) -> bool:
@@ -280,9 +302,11 @@ class Plans:
         work = self._work
         update: dict[str, Any] = {"plan_id": run.id, "answered": answered}
         if decided is not None:
-            update |= {"lenient": _lenient(decided), "toggles": decided.toggles}
+            update |= {"lenient": _lenient(decided), "toggles": decided.toggles, "dry_run": decided.dry_run}
         state.work.plan = work.model_copy(update={name: value for name, value in update.items() if value})
-        state.step_results, state.work.planned = {}, True
+        state.step_results = {}
+        # Who wants to see what a plan would do has not let the run do anything.
+        state.work.planned = state.work.planned or not self._is_dry(run)
         self._move(run.id, PlanState.APPROVED)
 
     def _amended(self, run: PlanRun, batch: list[ToolCall], decided: Decided) -> str:
@@ -342,9 +366,10 @@ class Plans:
             raise
 
     def _reason(self, plan_id: str, error: Exception) -> PlanReason:
-        state = self.context.state.plan_run(plan_id).state
-        if state not in _BEFORE:
-            return "review_failed" if state is PlanState.REVIEWING else "step_failed"
+        run = self.context.state.plan_run(plan_id)
+        rehearsing = run.rehearsal is not None and not run.rehearsal.done and isinstance(error, errors.StepFailed)
+        if run.state not in _BEFORE or rehearsing:
+            return "review_failed" if run.state is PlanState.REVIEWING else "step_failed"
         match error:
             case errors.Rejected() | errors.Denied() | errors.StepFailed():
                 return "rejected"
@@ -376,6 +401,7 @@ class Plans:
             for output, step in zip(run.outputs, run.steps, strict=True)
         ]
         told: dict[str, Any] = {"plan_id": run.id, "state": run.state.value, "reason": run.reason, "steps": steps}
+        told |= {"dry_run": True, "forecast": run.foretold(FORETOLD)} if self._is_dry(run) else {}
         if run.review is not None:
             told["review"] = run.review
         if run.state is PlanState.REVIEWING:

@@ -1,13 +1,14 @@
 """Propose a plan: rule on its steps, show it to the people whom the rules name, and wait for their word."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
 from backstay import calls, errors
 from backstay.approvals import deciding
 from backstay.approvals.approval import ApprovalRequest, CallVerdict, RequestKind, Verdict
+from backstay.approvals.forecast import shown_forecast
 from backstay.approvals.proposal import PROCESSES, PlanLimits, PlanToggles, Proposal, ProposalPart, ProposedStep
 from backstay.errors import DecisionRefused
 from backstay.plans.plan_run import PlanRun
@@ -22,6 +23,10 @@ from workflows.work import Decided
 
 SIDE_EFFECTS = 40
 """How many of the estimated side effects are named."""
+
+
+Rehearse = Callable[[Answered, frozenset[int]], Awaitable[PlanRun]]
+"""Rehearses the calls of a plan that may be made, where that is wanted; some of them a rule asks about."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +47,14 @@ class Proposing:
         self.consent = consent
 
     async def agree(
-        self, run: PlanRun, batch: Sequence[ToolCall], opened: Callable[[], None], unless: Callable[[], bool]
+        self,
+        run: PlanRun,
+        batch: Sequence[ToolCall],
+        opened: Callable[[], None],
+        unless: Callable[[], bool],
+        rehearse: Rehearse,
     ) -> Agreed:
-        """Return what may be done of a plan; `opened` is called when it is proposed.
+        """Return what may be done of a plan; `opened` is called when it is proposed, after it was rehearsed.
 
         The request is withdrawn when `unless` becomes true. Raises Denied naming the step, Expired and Rejected as
         single calls do, and BudgetExceeded.
@@ -53,9 +63,12 @@ class Proposing:
         answered = self._allowed(run, ruled)
         await self.consent.afford([call for call in answered.values() if isinstance(call, ToolCall)])
         asks = [item for item in ruled if item.ruling.verdict == "ask"]
+        run = await rehearse(answered, frozenset(item.index for item in asks))
+        if run.rehearsal is not None and not run.plan.dry_run:
+            asks = [_asked_after_rehearsal(item) for item in ruled if item in asks or _writes(item)]
         proposal = await self._proposal(run, ruled, asks)
         opened()
-        if not asks:
+        if not asks or run.plan.dry_run:
             return Agreed(None, answered)
         decided = await self._decided(proposal, run, asks, unless)
         if decided.verdict is None and decided.on_expiry == "fail":
@@ -120,6 +133,7 @@ class Proposing:
             reason=one_line(run.plan.summary or run.plan.title, 500),
             args_digest=run.plan.hash,
             proposal=proposal,
+            forecast=() if run.rehearsal is None else shown_forecast(run.rehearsal.forecast, SHOWN_CHARACTERS // 2),
             may_remember=self.consent.may_remember(asks),
         )
         by_index = {item.index: item for item in asks}
@@ -176,6 +190,18 @@ class Proposing:
             if no_processes and step.tool.partition(".")[0] in PROCESSES:
                 left_out[index] = refused(errors.Rejected(f"{decided.by} lets the plan start no processes"))
         return left_out
+
+
+def _writes(item: Ruled) -> bool:
+    return item.call.effectful and item.ruling.verdict == "allow"
+
+
+def _asked_after_rehearsal(item: Ruled) -> Ruled:
+    """Return a call as people are asked about it who approve a forecast: its writes are asked about in any case."""
+    if item.ruling.verdict == "ask":
+        return item
+    rule = f"engine: what a rehearsal foretells is approved ({item.ruling.rule})"
+    return replace(item, ruling=item.ruling.model_copy(update={"verdict": "ask", "rule": rule}))
 
 
 def _people_of(asks: Sequence[Ruled], proposal: Proposal, people: tuple[str, ...]) -> Ruling:

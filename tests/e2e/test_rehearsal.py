@@ -1,0 +1,137 @@
+"""Rehearsals: reads are real, writes are simulated, people approve what is foretold, and deviations are asked about."""
+
+import sqlite3
+from contextlib import AsyncExitStack
+
+import pytest_asyncio
+
+from backstay.testing import Reply
+from tests.engine import Scripts, ended, engine, pending, update
+
+POLICY = """
+default: {read_only: allow, write_safe: ask, restricted_write: ask}
+deny:
+  - {tool: "mail.send_email", when: {to: {equals: "never@example.com"}}}
+ask:
+  - {tool: "mail.search_messages"}
+allow:
+  - {tool: "mail.send_email", when: {to: {ends_with: "@free.example"}}}
+"""
+TOKEN = "⟦sim:{}:{}⟧"
+
+
+@pytest_asyncio.fixture(scope="module")
+async def shared(temporal, tmp_path_factory):
+    async with AsyncExitStack() as stack:
+        scripts = Scripts()
+        folder = tmp_path_factory.mktemp("rehearsal")
+        opened = await stack.enter_async_context(engine(temporal, folder, scripts, policy=POLICY))
+        yield opened, scripts
+
+
+def send(to="a@free.example", subject="s", body="b", **fields):
+    return {"tool": "mail.send_email", "arguments": {"to": to, "subject": subject, "body": body}, **fields}
+
+
+def given(*steps, rehearse=True, **fields):
+    return {"plan": {"title": "letters", "steps": list(steps), **fields}, "rehearse": rehearse}
+
+
+async def decide(handle, request, **more):
+    return await update(
+        handle, "decide", {"request_id": request["id"], "verdict": "approve", "by": "ana@example.com", **more}
+    )
+
+
+def sends(opened, handle):
+    query = "SELECT json_extract(arguments, '$.subject') FROM requests WHERE tool = 'send_email' AND effect_id LIKE ?"
+    return [row[0] for row in opened.mailbox.rows(f"{query} ORDER BY id", f"{handle.id}/%")]
+
+
+def change(opened, statement, *values):
+    with sqlite3.connect(opened.mailbox.path, timeout=10) as connection:
+        connection.execute(statement, values)
+
+
+async def states(handle):
+    shown = await handle.query("plan")
+    return shown["state"], [(step["status"], step["reason"]) for step in shown["steps"]]
+
+
+async def test_a_rehearsed_plan_is_approved_by_its_forecast_and_then_runs_without_another_question(shared):
+    opened, _ = shared
+    refers = send("b@x.example", subject="second", body="about ${steps.1.result.message_id}")
+    reads = {"tool": "mail.list_customers", "arguments": {"limit": 1}}
+    asks_by_token = {"tool": "mail.list_sent", "arguments": {"to": "${steps.1.result.to}"}}
+    named = send("${steps.0.result.customers.0.email}", subject="first")
+    handle = await opened.start(given(reads, named, refers, asks_by_token))
+    before = opened.mailbox.requests("list_sent")
+    (request,) = await pending(handle)
+    assert (sends(opened, handle), opened.mailbox.requests("list_sent")) == ([], before)
+    customer = opened.mailbox.rows("SELECT email FROM customers ORDER BY rowid LIMIT 1")[0][0]
+    told = [(e["idx"], e["tool"], e["simulated"], e["assumed"]) for e in request["forecast"]]
+    assert told == [
+        (0, "mail.list_customers", False, False),
+        (1, "mail.send_email", True, False),
+        (2, "mail.send_email", True, False),
+        (3, "mail.list_sent", True, True),
+    ]
+    assert [request["forecast"][1]["arguments"]["to"], request["forecast"][2]["arguments"]["body"]] == [
+        customer,
+        "about " + TOKEN.format(1, "/message_id"),
+    ]
+    assert (await handle.query("plan"))["forecast"] == request["forecast"]
+    await decide(handle, request)
+    result = await ended(handle)
+    assert (result["outcome"], sends(opened, handle)) == ("completed", ["first", "second"])
+    assert result["usage"]["tool_calls"] == 5
+    asked = [event for event in result["events"] if event["name"] == "approval.asked"]
+    assert len(asked) == 1
+    rehearsed = [event for event in result["events"] if event["name"] == "action.rehearsed"]
+    assert len(rehearsed) == 3
+
+
+async def test_a_write_that_is_not_as_foretold_is_asked_about_by_itself_and_says_what_differs(shared):
+    opened, _ = shared
+    (last,) = opened.mailbox.rows("SELECT count(*) FROM customers")[0]
+    change(opened, "INSERT INTO customers (id, name, email) VALUES (9001, 'Zed', 'zed@free.example')")
+    reads = {"tool": "mail.list_customers", "arguments": {"limit": 1, "offset": last}}
+    named = send("${steps.0.result.customers.0.email}", subject="to zed")
+    handle = await opened.start(given(reads, named, send(subject="fits")))
+    (request,) = await pending(handle)
+    assert request["kind"] == "plan"
+    change(opened, "UPDATE customers SET email = 'other@free.example' WHERE id = 9001")
+    await decide(handle, request)
+    (request,) = await pending(handle)
+    assert (request["kind"], request["calls"][0]["arguments"]["to"]) == ("call", "other@free.example")
+    assert "/to: foretold 'zed@free.example', now 'other@free.example'" in request["rule"]
+    assert sends(opened, handle) == []
+    await decide(handle, request)
+    assert (await ended(handle))["outcome"] == "completed"
+    assert sends(opened, handle) == ["to zed", "fits"]
+
+
+async def test_a_dry_run_ends_without_writes_and_says_what_would_have_happened(shared):
+    opened, _ = shared
+    reads = {"tool": "mail.list_customers", "arguments": {"limit": 1}}
+    handle = await opened.start(given(reads, send("b@x.example"), rehearse=False, dry_run=True))
+    result = await ended(handle)
+    assert (result["outcome"], sends(opened, handle), result["effects"]) == ("completed", [], [])
+    assert await states(handle) == ("COMPLETED", [("success", ""), ("pending", "dry_run")])
+    (_, foretold) = result["raw_outputs"]["forecast"]
+    assert (foretold["tool"], foretold["arguments"]["to"]) == ("mail.send_email", "b@x.example")
+
+
+async def test_a_person_approves_nothing_but_a_dry_run_of_a_models_plan(shared):
+    opened, scripts = shared
+    steps = [send("b@x.example", subject="never")]
+    task = scripts.task(Reply(calls=[("propose_plan", {"plan": {"title": "t", "steps": steps}})]))
+    handle = await opened.start(task)
+    (request,) = await pending(handle)
+    assert request["proposal"]["approve_options"] == ["approve_all", "approve_per_step", "dry_run_only"]
+    await decide(handle, request, option="dry_run_only")
+    result = await ended(handle)
+    assert (result["outcome"], sends(opened, handle)) == ("completed", [])
+    assert await states(handle) == ("COMPLETED", [("pending", "dry_run")])
+    asked = [each for each in opened.model.requests if task["text"] in str(each["messages"][1])]
+    assert '"dry_run":true' in str(asked[-1]["messages"])

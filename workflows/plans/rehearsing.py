@@ -1,0 +1,138 @@
+"""Rehearse plans: make their reads, simulate their writes, and keep what that foretells."""
+
+import asyncio
+
+from backstay import calls
+from backstay.approvals.forecast import ForecastEntry
+from backstay.canonical import digest_of
+from backstay.errors import BackstayError, StepFailed
+from backstay.plans.plan_run import PlanRun, StepRun, StepStatus
+from backstay.plans.rehearsal import Rehearsal, RehearsedCall
+from backstay.shown import one_line
+from backstay.task.plan import steps_named
+from backstay.tools.stages import Purpose
+from backstay.tools.tool import ToolCall, ToolResult
+from workflows.consent import Answered, Consented
+from workflows.run_context import RunContext
+from workflows.tool_calls import ToolCalls
+
+USES_WORKSPACE = frozenset({"fs", "shell"})
+"""The providers whose calls are rehearsed in a copy of the workspace."""
+
+
+async def rehearse_call(
+    tool_calls: ToolCalls, rehearsal: Rehearsal, call: ToolCall, known: RehearsedCall, purpose: Purpose
+) -> tuple[Rehearsal, ToolResult]:
+    """Make one call of a rehearsal, for real with a purpose that reads; return what the rehearsal is after it."""
+    known = known.model_copy(update={"simulated": rehearsal.simulated})
+    (made,) = await tool_calls.perform(purpose, [call], answered={0: call}, rehearsal=known, results=rehearsal.results)
+    result = made.result
+    if result.simulated and purpose is not Purpose.SIMULATE:
+        # It would have read by a simulated value, which no server knows.
+        state = tool_calls.context.state
+        state.usage = state.usage.uncalled(call.tool.name)
+    arguments = call.arguments if result.resolved is None else result.resolved
+    simulated = result.simulated or purpose is Purpose.SIMULATE
+    entry = ForecastEntry(
+        idx=known.idx,
+        tool=call.tool.name,
+        arguments=arguments,
+        digest=digest_of(arguments),
+        simulated=simulated,
+        assumed=not call.effectful and (simulated or rehearsal.wrote),
+    )
+    fault = "" if result.success else one_line(f"{result.error_type}: {result.error}", 500)
+    return rehearsal.with_call(entry, result.ref, fault), result
+
+
+async def end_rehearsal(context: RunContext, rehearsal: Rehearsal) -> None:
+    """Throw away the copies of the workspace, if the rehearsal has used one."""
+    if any(entry.tool.partition(".")[0] in USES_WORKSPACE for entry in rehearsal.forecast):
+        ask = calls.EndRehearsal()
+        await context.activities.execute(calls.end_rehearsal, ask, summary="throw the copy of the workspace away")
+
+
+class Rehearsing:
+    """Rehearse the plans of one run, one after the other."""
+
+    def __init__(self, context: RunContext, tool_calls: ToolCalls) -> None:
+        """Go through the run's one way to the world."""
+        self.context = context
+        self.tool_calls = tool_calls
+        self._turn = asyncio.Lock()
+
+    async def before_proposal(self, plan_id: str, answered: Answered, asked: frozenset[int]) -> PlanRun:
+        """Rehearse a plan before people see it, where the task or the plan wants that; raises StepFailed.
+
+        A step that a rule asks about is simulated even when it only reads: nobody has let it be made yet.
+        """
+        run = self.context.state.plan_run(plan_id)
+        if self.context.state.task.rehearse or run.plan.dry_run:
+            await self._rehearsed(plan_id, answered, asked)
+        return self.context.state.plan_run(plan_id)
+
+    async def dry_run(self, plan_id: str, answered: Answered) -> None:
+        """Rehearse a plan unless that is done, and end its steps as far as that made them; raises StepFailed."""
+        await self._rehearsed(plan_id, answered, frozenset())
+        state = self.context.state
+        run = state.plan_run(plan_id)
+        rehearsal = run.rehearsal or Rehearsal()
+        for index, step in enumerate(run.steps):
+            run = run.with_step(index, _after_dry_run(step, rehearsal, index, answered[index]))
+        state.keep_plan_run(run)
+
+    async def _rehearsed(self, plan_id: str, answered: Answered, asked: frozenset[int]) -> None:
+        async with self._turn:
+            state = self.context.state
+            known = state.plan_run(plan_id).rehearsal or Rehearsal()
+            if known.done:
+                return
+            self._keep(plan_id, known)
+            try:
+                for index in range(len(state.plan_run(plan_id).steps)):
+                    await self._step(plan_id, index, answered[index], simulated=index in asked)
+            except BackstayError:
+                await end_rehearsal(self.context, self._known(plan_id))
+                raise
+            await end_rehearsal(self.context, self._known(plan_id))
+            self._keep(plan_id, self._known(plan_id).model_copy(update={"done": True}))
+
+    async def _step(self, plan_id: str, index: int, answer: Consented, *, simulated: bool) -> None:
+        run, rehearsal = self.context.state.plan_run(plan_id), self._known(plan_id)
+        if isinstance(answer, ToolResult) or rehearsal.entry(index) is not None or index in rehearsal.failed:
+            return
+        needed = steps_named(index, run.plan.steps[index].arguments, answer.arguments)
+        lacking = next((other for other in needed if other not in rehearsal.results), None)
+        if lacking is not None:
+            fault = f"ArgumentsInvalid: it refers to step {lacking}, which gave no result"
+            rehearsal = rehearsal.model_copy(update={"failed": rehearsal.failed | {index: fault}})
+        else:
+            await self.context.gate()
+            purpose = Purpose.SIMULATE if simulated or answer.effectful else Purpose.PLAN_STEP
+            known = RehearsedCall(idx=index, name=f"{plan_id} {run.plan.hash}")
+            rehearsal, _ = await rehearse_call(self.tool_calls, rehearsal, answer, known, purpose)
+        self._keep(plan_id, rehearsal)
+        if (fault := rehearsal.failed.get(index)) and not run.plan.may_fail(index):
+            raise StepFailed(f"step {index} ({run.plan.steps[index].tool}) failed when it was rehearsed: {fault}")
+
+    def _known(self, plan_id: str) -> Rehearsal:
+        return self.context.state.plan_run(plan_id).rehearsal or Rehearsal()
+
+    def _keep(self, plan_id: str, rehearsal: Rehearsal) -> None:
+        state = self.context.state
+        state.keep_plan_run(state.plan_run(plan_id).model_copy(update={"rehearsal": rehearsal}))
+
+
+def _after_dry_run(step: StepRun, rehearsal: Rehearsal, index: int, answer: Consented) -> StepRun:
+    """Return a step as a dry run leaves it: reads that were made have ended, and nothing else was tried."""
+    entry, fault = rehearsal.entry(index), rehearsal.failed.get(index)
+    if isinstance(answer, ToolResult):
+        return step.model_copy(update={"reason": "rejected", "error": f"{answer.error_type}: {answer.error}"})
+    if entry is None:
+        return step.model_copy(update={"reason": "dependency_failed", "error": fault})
+    if entry.simulated:
+        return step.model_copy(update={"reason": "dry_run", "error": fault})
+    running = step.moved(StepStatus.RUNNING, attempt=1)
+    if fault:
+        return running.moved(StepStatus.FAILED, error=fault)
+    return running.moved(StepStatus.SUCCESS, ref=rehearsal.results.get(index))
