@@ -126,43 +126,41 @@ class Consent:
     async def as_foretold(
         self,
         call: ToolCall,
-        purpose: Purpose,
         entry: ForecastEntry | None,
         answers: dict[int, str],
         *,
-        refers: bool = False,
         by_model: bool = False,
-        unless: Callable[[], bool] = never,
     ) -> Consented:
         """Return a call that fits what a rehearsal foretold of it; ask about any other, and say what differs.
 
-        `answers` are the stored real results by their numbers in the forecast, to which the arguments of a plan's
-        step may also refer. Calls that the policy allows to be made without a forecast need none.
+        `answers` are the stored real results of a plan's steps, to which its arguments may also refer. A read that the
+        policy allows needs no forecast.
         """
-        planned = self.ruling(call, purpose)
+        planned = self.ruling(call, Purpose.PLAN_STEP)
         if planned.verdict == "deny":
             return _denied(planned)
         if planned.verdict == "allow" and not call.effectful:
             return call
-        checked = await self.context.compare_call(
-            call, entry, answers, results=answers if refers else None, by_model=by_model
-        )
+        checked = await self.context.compare_call(call, entry, answers, by_model=by_model)
         if checked.error is not None:
             return refused(errors.ArgumentsInvalid(checked.error))
         real = call.model_copy(update={"arguments": checked.arguments})
         if call.sources is not None and checked.sources is not None:
             real = real.model_copy(update={"sources": checked.sources})
-        now = self.ruling(real, purpose)
+        now = self.ruling(real, Purpose.PLAN_STEP)
         if now.verdict == "deny":
             return _denied(now)
-        differs = checked.differs
-        if not differs and now.verdict == "ask" and deciding.constraint(now) != deciding.constraint(planned):
-            differs = "it falls under a rule of other people than those who approved the forecast"
-        if not differs:
-            return call
+        if now.verdict == "ask" and deciding.constraint(now) != deciding.constraint(planned):
+            others = "it falls under a rule of other people than those who approved the forecast"
+            checked = checked.model_copy(update={"differs": checked.differs or others})
+        return call if not checked.differs else await self._deviating(call, Ruled(0, real, now), checked.differs)
+
+    async def _deviating(self, call: ToolCall, real: Ruled, differs: str) -> Consented:
+        """Ask about a call that is not as foretold, as it would be sent; people approve or reject it as it is."""
+        now = real.ruling
         rule = one_line(f"rehearsal: not as foretold: {differs} ({now.rule})", 1000)
-        asked = Ruled(0, real, now.model_copy(update={"verdict": "ask", "rule": rule}), whole=True)
-        answer = (await self._ask_all([[asked]], purpose, RequestKind.CALL, unless))[0]
+        asked = replace(real, ruling=now.model_copy(update={"verdict": "ask", "rule": rule}), whole=True)
+        answer = (await self._ask_all([[asked]], Purpose.PLAN_STEP, RequestKind.CALL, never))[0]
         # What was resolved is only shown: a text in it that looks like a reference must not be resolved again.
         return call if isinstance(answer, ToolCall) else answer
 

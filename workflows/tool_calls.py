@@ -70,9 +70,8 @@ class ToolCalls:
         seconds = deadline_s or self.context.state.opened.deadline_s
 
         def flight(call: ToolCall) -> CallInFlight:
-            made = CallInFlight(purpose, call, _deadline(call, seconds), effect, unless=unless)
-            made.rehearsal, made.results = rehearsal, results
-            return made
+            more: dict[str, Any] = {"rehearsal": rehearsal, "results": results}
+            return CallInFlight(purpose, call, _deadline(call, seconds), effect, unless=unless, **more)
 
         if not applies(purpose, Stage.RESERVE):
             answered = answered or await self.consent.obtain(batch, purpose, unless=unless)

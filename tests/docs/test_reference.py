@@ -120,12 +120,6 @@ def test_defaults_are_those_of_the_code(heading, noun):
             assert numbers or said == known or (default == {} and said == "{}"), f"{name}: {said} is not {default!r}"
 
 
-def test_fields_that_take_one_value_are_those_the_code_refuses_otherwise():
-    only = {names(row[0])[0] for row in table(PAGE, "## Task") if row[2].startswith("the only value")}
-
-    assert only == set(Task.later)
-
-
 def test_every_outcome_is_explained():
     assert column("Money is a number rounded to a millionth.") == [outcome.value for outcome in Outcome]
 

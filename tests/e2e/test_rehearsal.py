@@ -135,3 +135,26 @@ async def test_a_person_approves_nothing_but_a_dry_run_of_a_models_plan(shared):
     assert await states(handle) == ("COMPLETED", [("pending", "dry_run")])
     asked = [each for each in opened.model.requests if task["text"] in str(each["messages"][1])]
     assert '"dry_run":true' in str(asked[-1]["messages"])
+
+
+async def test_a_real_call_that_falls_under_another_rule_is_asked_about_and_a_denied_one_is_denied(shared):
+    opened, _ = shared
+    first = send(subject="one")
+    to_reader = send("${steps.0.result.to}", subject="two")
+    handle = await opened.start(given(first, to_reader, send("never@example.com", continue_on_failure=True)))
+    (request,) = await pending(handle)
+    assert [entry["idx"] for entry in request["forecast"]] == [0, 1]
+    assert request["forecast"][1]["arguments"]["to"] == TOKEN.format(0, "/to")
+    await decide(handle, request)
+    result = await ended(handle)
+    assert (result["outcome"], sends(opened, handle)) == ("completed", ["one", "two"])
+    assert (await states(handle))[1] == [("success", ""), ("success", ""), ("pending", "rejected")]
+
+
+async def test_a_program_that_cannot_be_rehearsed_is_refused_and_never_run(shared):
+    opened, scripts = shared
+    source = "async def main():\n    return 1\n"
+    task = scripts.task(Reply(calls=[("run_program", {"source": source})]), rehearse=True)
+    result = await ended(await opened.start(task))
+    assert "program.started" not in [event["name"] for event in result["events"]]
+    assert result["usage"]["code_runs"] == 0

@@ -1,5 +1,6 @@
 """Runs at work in workspaces: what a call would change is shown, what it changed is taken back, others stay out."""
 
+import asyncio
 import tempfile
 from pathlib import Path
 
@@ -152,3 +153,54 @@ async def test_a_name_that_leads_out_is_refused(opened, name):
     result = await ended(handle)
     assert result["outcome"] == "failed"
     assert "workspace" in result["error"]["message"]
+
+
+def everything(place):
+    return {
+        str(path.relative_to(place)): path.read_bytes() if path.is_file() else None for path in sorted(place.rglob("*"))
+    }
+
+
+def copies(opened):
+    return list((opened[1] / ".rehearsals").glob("*/*"))
+
+
+async def test_a_workspace_is_rehearsed_on_a_copy_that_is_thrown_away(opened):
+    found, _ = opened
+    place = room(opened, "rehearsed", names="bo\nana\n")
+    before = everything(place)
+    steps = (
+        ("shell.run", {"command": "sort names.txt > sorted.txt; cat sorted.txt"}),
+        ("fs.read_file", {"path": "sorted.txt"}),
+        ("fs.write_file", {"path": "copy.txt", "content": "${steps.0.result.stdout}"}),
+    )
+    handle = await found.start(plan("rehearsed", *steps, rehearse=True, shell=True))
+    (request,) = await pending(handle)
+    assert everything(place) == before
+    assert copies(opened) == []
+    assert [entry["assumed"] for entry in request["forecast"]] == [False, True, False]
+    assert request["forecast"][2]["arguments"]["content"] == "ana⏎bo⏎"
+    (place / "names.txt").write_text("cy\n", encoding="utf-8")
+    await approved(handle)
+    (request,) = await pending(handle)
+    assert "/content: foretold 'ana\\nbo\\n', now 'cy\\n'" in request["rule"]
+    await approved(handle)
+    assert (await ended(handle))["outcome"] == "completed"
+    assert (place / "copy.txt").read_text(encoding="utf-8") == "cy\n"
+
+
+async def test_the_copy_of_a_run_that_was_terminated_goes_with_its_claim(opened):
+    found, _ = opened
+    place = room(opened, "cut", names="ana\n")
+    steps = [("fs.delete", {"path": "names.txt"}), ("shell.run", {"command": "sleep 3"})]
+    first = await found.start(plan("cut", *steps, rehearse=True, shell=True))
+    async with asyncio.timeout(30):
+        while not copies(opened):
+            await asyncio.sleep(0.05)
+    await first.terminate()
+    second = await found.start(plan("cut", ("fs.read_file", {"path": "names.txt"})))
+    assert (await ended(second))["outcome"] == "completed"
+    assert copies(opened) == []
+    assert (place / "names.txt").exists()
+    third = await found.start(plan(".rehearsals/x", ("fs.list_directory", {})))
+    assert "the engine's own" in (await ended(third))["error"]["message"]

@@ -1,6 +1,6 @@
 """Requests to people: what they show, who may decide, and what a decision does."""
 
-from tests.requirements.requirement import DOORS, MEMORY, REHEARSAL, in_file, row
+from tests.requirements.requirement import DOORS, MEMORY, in_file, row
 
 ROWS = (
     row(
@@ -464,8 +464,34 @@ ROWS = (
     row(
         "approval:rehearsal",
         "design 8",
-        "rehearse: the forecast is approved as a set",
-        deferred=REHEARSAL,
+        "rehearse: the forecast of a plan is approved as a set, and a write that is not as foretold asks; the "
+        "workspace is rehearsed on a copy that is thrown away, also after its run was killed",
+        in_file(
+            "e2e/test_rehearsal.py",
+            "test_a_rehearsed_plan_is_approved_by_its_forecast_and_then_runs_without_another_question",
+            "test_a_write_that_is_not_as_foretold_is_asked_about_by_itself_and_says_what_differs",
+            "test_a_real_call_that_falls_under_another_rule_is_asked_about_and_a_denied_one_is_denied",
+        ),
+        in_file(
+            "e2e/test_workspace.py",
+            "test_a_workspace_is_rehearsed_on_a_copy_that_is_thrown_away",
+            "test_the_copy_of_a_run_that_was_terminated_goes_with_its_claim",
+        ),
+        in_file(
+            "backstay/test_rehearsal_rules.py",
+            "test_each_leaf_of_a_simulated_answer_is_a_token_of_its_place",
+            "test_a_schema_that_never_ends_is_simulated_in_bounded_size",
+            "test_a_call_fits_when_each_token_stands_for_the_real_value_of_whatever_type",
+            "test_anything_else_than_the_value_that_a_token_stands_for_does_not_fit",
+            "test_a_reference_into_a_simulated_answer_always_brings_a_token_and_into_a_real_one_never",
+            "test_a_forecast_is_drawn_in_lines_that_no_argument_can_break_out_of",
+        ),
+    ),
+    row(
+        "approval:rehearsal-programs",
+        "design 8",
+        "a program is rehearsed and its forecast approved as a set; until then it is refused under rehearse",
+        in_file("e2e/test_rehearsal.py", "test_a_program_that_cannot_be_rehearsed_is_refused_and_never_run"),
     ),
     row(
         "approval:remember-scopes",
@@ -554,7 +580,11 @@ ROWS = (
         "s002:dry-run",
         "seed 002 §1",
         "dry_run shows what a plan would do",
-        deferred=REHEARSAL,
+        in_file(
+            "e2e/test_rehearsal.py",
+            "test_a_dry_run_ends_without_writes_and_says_what_would_have_happened",
+            "test_a_person_approves_nothing_but_a_dry_run_of_a_models_plan",
+        ),
     ),
     row(
         "s002:learning",

@@ -78,7 +78,6 @@ ROWS = (
         in_file(
             "docs/test_reference.py",
             "test_defaults_are_those_of_the_code",
-            "test_fields_that_take_one_value_are_those_the_code_refuses_otherwise",
         ),
     ),
     row(

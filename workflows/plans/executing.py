@@ -192,14 +192,8 @@ class Executing:
         """
         state, call = self.context.state, self._whole(index)
         if self.run.rehearsal is not None:
-            return await self.tool_calls.consent.as_foretold(
-                call,
-                Purpose.PLAN_STEP,
-                self.run.rehearsal.entry(index),
-                state.step_results,
-                refers=True,
-                by_model=self.run.sources is not None,
-            )
+            entry, by_model = self.run.rehearsal.entry(index), self.run.sources is not None
+            return await self.tool_calls.consent.as_foretold(call, entry, state.step_results, by_model=by_model)
         refers = any(path.startswith("steps.") for path in references_in(self._written(index)))
         if not (refers and call.effectful and state.opened.policy.looks_at_sources):
             return call
