@@ -27,12 +27,7 @@ def schemas() -> dict[str, str]:
 
 
 def _schema(noun: type[Frozen], mode: Literal["validation", "serialization"]) -> dict[str, Any]:
-    schema = noun.model_json_schema(by_alias=True, mode=mode)
-    if noun is Task:
-        for name in Task.later:
-            field = schema["properties"][name]
-            schema["properties"][name] = {"const": field.get("default"), "default": field.get("default")}
-    return schema
+    return noun.model_json_schema(by_alias=True, mode=mode)
 
 
 def _closed(schema: Any) -> Any:
