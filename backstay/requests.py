@@ -226,6 +226,8 @@ class ResumeProgram(OfRun):
     """Answers to the batch it waits for; no more than one round, so that history does not grow."""
     image: str = ""
     """Hash of the image it began in; empty at the start."""
+    rehearsed: bool = False
+    """Whether its arguments may hold tokens for values that nobody knows yet."""
 
 
 class VerifyProgram(OfRun):

@@ -250,9 +250,9 @@ class Scripts:
     """Play one script per task text, so that many runs share one engine; after a script's last reply comes finish."""
 
     def __init__(self) -> None:
-        self._scripts: dict[str, tuple[Reply, ...]] = {}
+        self._scripts: dict[str, tuple[Reply | Callable[[Conversation], Reply], ...]] = {}
 
-    def task(self, *replies: Reply, **fields: Any) -> dict[str, Any]:
+    def task(self, *replies: Reply | Callable[[Conversation], Reply], **fields: Any) -> dict[str, Any]:
         """Return a task whose model answers with these replies, one per step."""
         text = f"script {len(self._scripts):04}"
         self._scripts[text] = replies
@@ -264,7 +264,8 @@ class Scripts:
         replies = self._scripts[conversation.task[:11]]
         step = sum(1 for message in conversation.messages if message.get("role") == "assistant")
         if step < len(replies):
-            return replies[step]
+            reply = replies[step]
+            return reply if isinstance(reply, Reply) else reply(conversation)
         return Reply(calls=[("finish", {"summary": "done", "outputs": {}, "success": True})])
 
 

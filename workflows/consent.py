@@ -1,7 +1,7 @@
 """Decide which calls may be made: by the policy, and where a rule asks, by a person."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, Literal
@@ -18,7 +18,6 @@ from backstay.approvals.approval import (
     RequestKind,
     Verdict,
 )
-from backstay.approvals.forecast import ForecastEntry
 from backstay.budgets.budget import calls_refused
 from backstay.canonical import digest_of
 from backstay.errors import DecisionRefused
@@ -52,6 +51,8 @@ Consented = ToolCall | ToolResult
 """The call that may be made, perhaps modified, or the result that says why it may not."""
 Answered = dict[int, Consented]
 """The outcome for each call of a batch, by index."""
+Foretelling = Callable[[ApprovalRequest], ApprovalRequest]
+"""Adds to a request what a rehearsal foretells."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,14 @@ class Ruled:
     """Whether it is approved or rejected as it is, and cannot be changed."""
     by_default: bool = False
     """Whether nothing but the policy's default asks, so that a decision can be remembered."""
+
+    @property
+    def foretold(self) -> "Ruled":
+        """Return it as people are asked about it who approve a forecast: its writes are asked about in any case."""
+        if self.ruling.verdict == "ask":
+            return self
+        rule = f"engine: what a rehearsal foretells is approved ({self.ruling.rule})"
+        return replace(self, ruling=self.ruling.model_copy(update={"verdict": "ask", "rule": rule}))
 
 
 class Consent:
@@ -97,7 +106,7 @@ class Consent:
             return dict(enumerate(batch))
         ruled = [Ruled(index, call, self.ruling(call, purpose)) for index, call in enumerate(batch)]
         if purpose in {Purpose.CALL, Purpose.PROGRAM} and kind is None:
-            ruled = self._with_repeats(ruled)
+            ruled = self.with_repeats(ruled)
         answered: Answered = {}
         asked: dict[tuple[Any, ...], list[Ruled]] = {}
         for item in ruled:
@@ -109,60 +118,19 @@ class Consent:
                     asks = self.with_default(item, purpose)
                     asked.setdefault(deciding.constraint(item.ruling), []).append(asks)
                 case _:
-                    answered[item.index] = _denied(item.ruling)
+                    answered[item.index] = denied(item.ruling)
         if applies(purpose, Stage.RESERVE) and kind is not RequestKind.PROGRAM:
             # Nobody is asked about calls that the budget would refuse anyway.
             await self.afford([item.call for item in ruled if item.ruling.verdict != "deny"])
-        return answered | await self._ask_all(list(asked.values()), purpose, kind, unless)
+        return answered | await self.ask_all(list(asked.values()), purpose, kind, unless)
 
     async def again(self, call: ToolCall, purpose: Purpose, why: str, unless: Callable[[], bool]) -> Consented:
         """Ask about a call once more for the reason `why`, even if the policy allows it."""
         ruling = self.ruling(call, purpose)
         if ruling.verdict == "deny":
-            return _denied(ruling)
+            return denied(ruling)
         ruling = ruling.model_copy(update={"verdict": "ask", "rule": f"{why} ({ruling.rule})"})
-        return (await self._ask_all([[Ruled(0, call, ruling)]], purpose, None, unless))[0]
-
-    async def as_foretold(
-        self,
-        call: ToolCall,
-        entry: ForecastEntry | None,
-        answers: dict[int, str],
-        *,
-        by_model: bool = False,
-    ) -> Consented:
-        """Return a call that fits what a rehearsal foretold of it; ask about any other, and say what differs.
-
-        `answers` are the stored real results of a plan's steps, to which its arguments may also refer. A read that the
-        policy allows needs no forecast.
-        """
-        planned = self.ruling(call, Purpose.PLAN_STEP)
-        if planned.verdict == "deny":
-            return _denied(planned)
-        if planned.verdict == "allow" and not call.effectful:
-            return call
-        checked = await self.context.compare_call(call, entry, answers, by_model=by_model)
-        if checked.error is not None:
-            return refused(errors.ArgumentsInvalid(checked.error))
-        real = call.model_copy(update={"arguments": checked.arguments})
-        if call.sources is not None and checked.sources is not None:
-            real = real.model_copy(update={"sources": checked.sources})
-        now = self.ruling(real, Purpose.PLAN_STEP)
-        if now.verdict == "deny":
-            return _denied(now)
-        if now.verdict == "ask" and deciding.constraint(now) != deciding.constraint(planned):
-            others = "it falls under a rule of other people than those who approved the forecast"
-            checked = checked.model_copy(update={"differs": checked.differs or others})
-        return call if not checked.differs else await self._deviating(call, Ruled(0, real, now), checked.differs)
-
-    async def _deviating(self, call: ToolCall, real: Ruled, differs: str) -> Consented:
-        """Ask about a call that is not as foretold, as it would be sent; people approve or reject it as it is."""
-        now = real.ruling
-        rule = one_line(f"rehearsal: not as foretold: {differs} ({now.rule})", 1000)
-        asked = replace(real, ruling=now.model_copy(update={"verdict": "ask", "rule": rule}), whole=True)
-        answer = (await self._ask_all([[asked]], Purpose.PLAN_STEP, RequestKind.CALL, never))[0]
-        # What was resolved is only shown: a text in it that looks like a reference must not be resolved again.
-        return call if isinstance(answer, ToolCall) else answer
+        return (await self.ask_all([[Ruled(0, call, ruling)]], purpose, None, unless))[0]
 
     async def afford(self, batch: Sequence[ToolCall]) -> None:
         """Return when the budget allows these calls; raises BudgetExceeded."""
@@ -197,7 +165,7 @@ class Consent:
             self.obeyed.add(ruling.line)
             self.context.record("policy.obeyed", ruling.rule, line=ruling.line)
 
-    def _with_repeats(self, ruled: list[Ruled]) -> list[Ruled]:
+    def with_repeats(self, ruled: list[Ruled]) -> list[Ruled]:
         """Return the calls with the rulings of those that repeat a write of the run, or of the same batch."""
         state = self.context.state
         found: list[Ruled] = []
@@ -215,18 +183,23 @@ class Consent:
             found.append(item)
         return found
 
-    async def _ask_all(
-        self, groups: list[list[Ruled]], purpose: Purpose, kind: RequestKind | None, unless: Callable[[], bool]
+    async def ask_all(
+        self,
+        groups: list[list[Ruled]],
+        purpose: Purpose,
+        kind: RequestKind | None,
+        unless: Callable[[], bool],
+        more: Foretelling = lambda request: request,
     ) -> Answered:
         """Open the requests of all groups at once, so that no approver has to wait for another group."""
         if not groups:
             return {}
-        asking = [
-            asyncio.ensure_future(
-                self._ask(group, purpose, kind or (RequestKind.CALL if len(group) == 1 else RequestKind.BATCH), unless)
-            )
-            for group in groups
-        ]
+
+        def asked(group: list[Ruled]) -> Coroutine[Any, Any, Answered]:
+            of_calls = RequestKind.CALL if len(group) == 1 else RequestKind.BATCH
+            return self._ask(group, purpose, kind or of_calls, unless, more)
+
+        asking = [asyncio.ensure_future(asked(group)) for group in groups]
         try:
             with self.context.doing(State.WAITING):
                 answers = await asyncio.gather(*asking)
@@ -238,8 +211,8 @@ class Consent:
             raise
         return {index: answer for group in answers for index, answer in group.items()}
 
-    async def _ask(
-        self, group: list[Ruled], purpose: Purpose, kind: RequestKind, unless: Callable[[], bool]
+    async def _ask(  # called in one place, by what they are
+        self, group: list[Ruled], purpose: Purpose, kind: RequestKind, unless: Callable[[], bool], more: Foretelling
     ) -> Answered:
         most = max(200, min(2000, SHOWN_CHARACTERS // len(group)))
         diffs = await self.diffs(group)
@@ -247,7 +220,7 @@ class Consent:
             shown_call(item.call, item.index, most, diffs.get(item.index), item.repeats or None) for item in group
         )
         by_index = {item.index: item for item in group}
-        request = self._request(group, shown, purpose, kind)
+        request = more(self._request(group, shown, purpose, kind))
         ruling = reduce(stricter, (item.ruling for item in group))
 
         async def check_changes(named: dict[int, CallVerdict]) -> dict[int, CallVerdict]:
@@ -408,7 +381,8 @@ def _refuse_vague(call: ToolCall, *, exactly: bool, allows: bool) -> None:
         raise DecisionRefused(f"remember_arguments: {name} reaches out; remember these arguments, or leave it out")
 
 
-def _denied(ruling: Ruling) -> ToolResult:
+def denied(ruling: Ruling) -> ToolResult:
+    """Return the result that says which rule denies a call."""
     return refused(errors.Denied(f"denied by the policy: {ruling.rule}"))
 
 

@@ -1,7 +1,7 @@
 """Run a program: every batch of calls it makes goes through the one path."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from temporalio import workflow
@@ -12,6 +12,7 @@ from backstay.approvals.approval import RequestKind
 from backstay.budgets.budget import code_runs_refused, first_limit_hit, program_calls_refused
 from backstay.effects.compensation import standing
 from backstay.errors import ProgramCancelled
+from backstay.plans.rehearsal import Rehearsal, RehearsedCall
 from backstay.program import Halt, ProgramAnswer, sandbox_error
 from backstay.shown import one_line
 from backstay.task.decision import RunProgram
@@ -21,6 +22,9 @@ from backstay.tools.stages import Purpose
 from backstay.tools.tool import Safety, Tool, ToolCall, ToolResult
 from workflows.activity_calls import LOST, TRANSIENT
 from workflows.calls_in_flight import CallInFlight
+from workflows.consent import Consented
+from workflows.reconcile import Performed
+from workflows.rehearsals import Foretold, as_foretold, ask_about_forecast, end_rehearsal, rehearse_call
 from workflows.run_context import RunContext
 from workflows.tool_calls import ToolCalls
 from workflows.work import ProgramWork
@@ -32,6 +36,8 @@ REFUSED = frozenset({"IsolationUnavailable", "ImageMissing", "ProgramDiverged"})
 LOSSES = frozenset({"SandboxLost", LOST})
 LOST_PROGRAMS = "lost-programs"
 """Since this change a lasting loss of the jail ends a program and not its run, too."""
+MOST_REHEARSED = 100
+"""How many calls of one program are rehearsed; people see them in one request."""
 _CHECK_S = 30
 
 
@@ -57,7 +63,9 @@ class Programs:
                 state.record_progress(RUN_PROGRAM.name, success=False)
                 return refused
         undos = self.context.undos
-        halt = await self._to_its_end(action, lambda: self.context.undos != undos)
+        halt = await self._lived(action, lambda: self.context.undos != undos)
+        if isinstance(halt, ToolResult):
+            return halt
         result = await self._stored(halt)
         if halt.kind == "crashed" and halt.payload is not None:
             # What the engine itself ended is no fault of the program.
@@ -91,8 +99,47 @@ class Programs:
         why = one_line(action.reason or action.begins or str(action.source), 120)
         self.context.record("program.started", why, program=action.program)
         self.context.forget_agreed()
-        state.work.program = ProgramWork(halt=Halt(kind="waiting"), first_effect=state.next_effect, answers=())
+        begun = ProgramWork(halt=Halt(kind="waiting"), first_effect=state.next_effect, answers=())
+        state.work.program = begun.model_copy(update={"rehearsal": Rehearsal()}) if state.task.rehearse else begun
         return None
+
+    async def _lived(self, action: RunProgram, withdrawn: Callable[[], bool]) -> Halt | ToolResult:
+        """Return how it ended, or why it may not run for real after it was rehearsed."""
+        work = self.context.state.work
+        halt = await self._to_its_end(action, withdrawn)
+        at = work.program
+        if at is None or at.rehearsal is None or at.approved:
+            return halt
+        at = work.program = await self._rehearsal_over(at, at.rehearsal)
+        rehearsal = at.rehearsal or Rehearsal()
+        if withdrawn() or not rehearsal.simulated:
+            # Whatever it did was done for real.
+            return halt
+        if halt.kind == "crashed":
+            return halt.model_copy(update={"error": f"in the rehearsal, before anything was changed: {halt.error}"})
+        foretold = Foretold(rehearsal, action.program, action.reason)
+        try:
+            answered = await ask_about_forecast(self.tool_calls.consent, at.foretold, foretold, withdrawn)
+            await self.context.gate()
+        finally:
+            self.context.forget_agreed()
+        refusal = next((answer for answer in answered.values() if isinstance(answer, ToolResult)), None)
+        if refusal is not None:
+            call = ToolCall(id=action.call_id, tool=RUN_PROGRAM, arguments={}, reason=action.reason)
+            self.tool_calls.tell(CallInFlight(Purpose.PROGRAM, call, 0), refusal)
+            return refusal
+        again = {"halt": Halt(kind="waiting"), "made": 0, "answers": (), "approved": True, "foretold": {}}
+        work.program = at.model_copy(update=again)
+        return await self._to_its_end(action, withdrawn)
+
+    async def _rehearsal_over(self, at: ProgramWork, rehearsal: Rehearsal) -> ProgramWork:
+        """Leave nothing of a rehearsal behind but what it foretells."""
+        if not rehearsal.done:
+            await end_rehearsal(self.context, rehearsal)
+            writes = sum(entry.writes for entry in rehearsal.forecast)
+            said = f"{len(rehearsal.forecast)} calls, of which {writes} would change something"
+            self.context.record("program.rehearsed", said, calls=len(rehearsal.forecast), writes=writes)
+        return at.model_copy(update={"rehearsal": rehearsal.model_copy(update={"done": True})})
 
     def effects(self) -> list[str]:
         """Return what the program under way, or just ended, has done that stands, one line for each effect."""
@@ -150,6 +197,7 @@ class Programs:
             if withdrawn():
                 await self._forget()
                 return Halt(kind="crashed", error=str(ProgramCancelled()), error_type="ProgramCancelled")
+            at = work.program or at
             work.program = at.model_copy(update={"made": at.made + len(halt.calls), "answers": answers})
 
     async def _gone_on(self, action: RunProgram, halt: Halt, answers: tuple[ProgramAnswer, ...]) -> Halt:
@@ -178,6 +226,8 @@ class Programs:
         ask = calls.ResumeProgram(program=action.program)
         if halt.journal:
             ask = ask.model_copy(update={"journal": halt.journal, "append": answers, "image": halt.image})
+        if state.work.program is not None and state.work.program.rehearsing:
+            ask = ask.model_copy(update={"rehearsed": True})
         summary = f"program, round {halt.rounds + 1}"
         activities = self.context.activities
         if halt.queue:
@@ -209,13 +259,59 @@ class Programs:
             else:
                 answers[int(call.id)] = ProgramAnswer(i=int(call.id), error=refusal, error_type=kind)
         if going:
-            for call, result, effect in await self.tool_calls.perform(Purpose.PROGRAM, going, unless=withdrawn):
+            for call, result, effect in await self._performed(going, withdrawn):
                 answer = _answer(int(call.id), call.tool.name, result)
                 if answer.i in halt.whole:
                     known = {"effect": effect, "undo": result.undo}
                     answer = answer.model_copy(update={name: value for name, value in known.items() if value})
                 answers[answer.i] = answer
         return tuple(answers[int(call.id)] for call in halt.calls)
+
+    async def _performed(self, batch: list[ToolCall], withdrawn: Callable[[], bool]) -> Sequence[Performed]:
+        """Make the calls of one batch, or rehearse them; after a rehearsal only as it foretold them."""
+        work = self.context.state.work
+        at = work.program
+        if at is None or at.rehearsal is None:
+            return await self.tool_calls.perform(Purpose.PROGRAM, batch, unless=withdrawn)
+        if not at.approved:
+            return [await self._rehearsed(call) for call in batch]
+        if work.batch is None:
+            consent, foretold, real = self.tool_calls.consent, at.rehearsal, at.results
+            answered = {
+                index: await as_foretold(consent, call, foretold.entry(int(call.id)), real)
+                for index, call in enumerate(batch)
+            }
+        else:
+            # It was begun before this execution; what was said of it was said then.
+            answered = dict[int, Consented](enumerate(batch))
+        made = await self.tool_calls.perform(Purpose.PROGRAM, batch, answered=answered, unless=withdrawn)
+        refs = {int(call.id): result.ref for call, result, _ in made if result.ref is not None and result.success}
+        work.program = at.model_copy(update={"results": at.results | refs})
+        return made
+
+    async def _rehearsed(self, call: ToolCall) -> Performed:
+        """Make a read that the policy allows, and foretell any other call."""
+        work, number = self.context.state.work, int(call.id)
+        at = work.program or ProgramWork(halt=Halt(kind="waiting"))
+        rehearsal = at.rehearsal or Rehearsal()
+        ruling = self.tool_calls.consent.ruling(call, Purpose.PROGRAM)
+        if not rehearsal.knows(number):
+            await self.context.gate()
+            foretold = at.foretold
+            if ruling.verdict == "deny":
+                rehearsal = rehearsal.without(number, f"Denied: denied by the policy: {ruling.rule}")
+            elif len(rehearsal.forecast) >= MOST_REHEARSED:
+                rehearsal = rehearsal.without(number, f"BudgetExceeded: a rehearsal holds {MOST_REHEARSED} calls")
+            else:
+                asks = ruling.verdict == "ask" or call.effectful
+                known = RehearsedCall(
+                    idx=number, name=f"program {self.context.state.usage.step} {self.context.state.usage.code_runs}"
+                )
+                purpose = Purpose.SIMULATE if asks else Purpose.PROGRAM
+                rehearsal, _ = await rehearse_call(self.tool_calls, rehearsal, call, known, purpose)
+                foretold = {**foretold, number: call} if asks else foretold
+            work.program = at.model_copy(update={"rehearsal": rehearsal, "foretold": foretold})
+        return Performed(call, rehearsal.answer(number))
 
     async def _stored(self, halt: Halt) -> ToolResult:
         if halt.payload is None:
@@ -239,7 +335,8 @@ def _answer(i: int, tool: str, result: ToolResult) -> ProgramAnswer:
         )
         return ProgramAnswer(i=i, error=error, error_type="OutcomeSettled", settled=known)
     if result.success and result.ref is not None:
-        return ProgramAnswer(i=i, ref=result.ref)
+        answer = ProgramAnswer(i=i, ref=result.ref)
+        return answer.model_copy(update={"simulated": True}) if result.simulated else answer
     if result.success:
         return ProgramAnswer(i=i)
     return ProgramAnswer(i=i, error=result.error or "it failed", error_type=result.error_type or "ToolError")

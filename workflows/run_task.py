@@ -237,10 +237,6 @@ class RunTask(Messages):
             case MarkStep():
                 self._say(action.call_id, self.plans.mark_step(action.idx, action.status, action.note))
                 return True
-            case RunProgram() if self.context.state.task.rehearse:
-                fault = refused(Denied("programs are not rehearsed in this version; propose a plan instead"))
-                self._answer([(action.call_id, fault)])
-                return False
             case RunProgram():
                 try:
                     result = await self.programs.run(action)

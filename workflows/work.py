@@ -9,6 +9,7 @@ from backstay.approvals.proposal import PlanToggles
 from backstay.authority import Authority
 from backstay.canonical import canonical
 from backstay.frozen import Frozen
+from backstay.plans.rehearsal import Rehearsal
 from backstay.program import Halt, ProgramAnswer
 from backstay.task.decision import Decision
 from backstay.task.result import Failure, Outcome
@@ -81,6 +82,19 @@ class ProgramWork(Frozen):
     """The number of the first effect that could be its own."""
     answers: tuple[ProgramAnswer, ...] | None = None
     """Answers that it was not given yet; None while its calls are to be made."""
+    rehearsal: Rehearsal | None = None
+    """How far it was rehearsed; None for a program that is not."""
+    foretold: dict[int, ToolCall] = Field(default_factory=dict)
+    """By their numbers: the calls of the rehearsal that people are asked about."""
+    approved: bool = False
+    """Whether what was foretold is approved, so that it runs for real."""
+    results: dict[int, str] = Field(default_factory=dict)
+    """After a rehearsal: the stored real results by the numbers of the calls."""
+
+    @property
+    def rehearsing(self) -> bool:
+        """Return whether its calls are only foretold."""
+        return self.rehearsal is not None and not self.approved
 
 
 class PlanWork(Frozen):

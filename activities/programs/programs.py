@@ -18,6 +18,7 @@ from activities.retrying import implements
 from backstay import calls
 from backstay.canonical import canonical
 from backstay.errors import ArgumentsInvalid, ProgramDiverged
+from backstay.plans.rehearsal import tokens_in
 from backstay.profile import marker_of
 from backstay.program import Halt, Program, ProgramAnswer
 from backstay.provenance.lookup import Lookup
@@ -181,7 +182,9 @@ class Programs:
         for call in halted.calls:
             if call.tool == RESULT:
                 continue
-            arguments, fault = await self._arguments(ask.run, program, call, validators)
+            # Nobody knows whether a simulated value is of the right type.
+            unknown = ask.rehearsed and tokens_in(call.arguments)
+            arguments, fault = await self._arguments(ask.run, program, call, None if unknown else validators)
             size = len(canonical(arguments).encode())
             if fault is None and size > left:
                 fault = (
@@ -201,17 +204,19 @@ class Programs:
         return Halt(kind="waiting", calls=tuple(made), queue=self.resources.queue, **more)
 
     async def _arguments(
-        self, run: str, program: Program, call: ProgramCall, validators: dict[str, Any]
+        self, run: str, program: Program, call: ProgramCall, validators: dict[str, Any] | None
     ) -> tuple[dict[str, Any], str | None]:
-        """Return the arguments as history holds them, or what is wrong with them."""
+        """Return the arguments as history holds them, or what is wrong with them; None leaves their schema out."""
         try:
             refuse_unfit(call.arguments)
         except ArgumentsInvalid as error:
             return {}, f"{call.tool}: {error}"
-        if call.tool not in validators:
+        if validators is not None and call.tool not in validators:
             schema = program.parameters.get(call.tool, {})
             validators[call.tool] = await asyncio.to_thread(compile_schema, schema)
-        fault = await asyncio.to_thread(fault_of, validators[call.tool], call.arguments)
+        fault = None
+        if validators is not None:
+            fault = await asyncio.to_thread(fault_of, validators[call.tool], call.arguments)
         if fault is None and self.resources.redactor.secret_in(canonical(call.arguments)) is not None:
             fault = LITERAL
         if fault is not None:
@@ -272,14 +277,12 @@ def _told(call: dict[str, Any], answer: ProgramAnswer, shown: Any) -> dict[str, 
     """Return the answer to a call as the program is given it."""
     i, kind, settled = answer.i, answer.error_type or "ToolError", answer.settled
     if call.get("whole"):
-        context = {"effect": answer.effect, "ref": answer.ref, "undo": answer.undo}
+        context = {"effect": answer.effect, "ref": answer.ref, "undo": answer.undo, "simulated": answer.simulated}
         happened = settled is not None
-        return {
-            "i": i,
-            "ok": tool_result(call["tool"], shown, error=answer.error, kind=kind, happened=happened, **context),
-        }
+        whole = tool_result(call["tool"], shown, error=answer.error, kind=kind, happened=happened, **context)
+        return {"i": i, "ok": whole, **_made_up(answer)}
     if answer.error is None:
-        return {"i": i, "ok": shown}
+        return {"i": i, "ok": shown, **_made_up(answer)}
     return {"i": i, "error": {"type": kind, "message": answer.error, **({} if settled is None else settled.plain())}}
 
 
@@ -307,6 +310,10 @@ def _too_long(journal: Journal) -> RoundOutcome:
 
 def _key(program: str, journal: Journal) -> str:
     return f"{program}/{journal.ref}"
+
+
+def _made_up(answer: ProgramAnswer) -> dict[str, Any]:
+    return {"simulated": True} if answer.simulated else {}
 
 
 def _encoded(frame: dict[str, Any]) -> bytes:

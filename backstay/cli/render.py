@@ -10,6 +10,7 @@ from rich.text import Text
 
 from backstay.approvals.approval import ApprovalRequest, RequestedCall
 from backstay.approvals.fields import form_lines
+from backstay.approvals.forecast import forecast_lines
 from backstay.approvals.layout import BAR, argument_lines
 from backstay.approvals.proposal import Proposal, ProposedStep
 from backstay.approvals.proposal_words import part_lines, step_marks, toggle_lines
@@ -64,6 +65,9 @@ def request_lines(
     else:
         for call in request.calls:
             yield from _call_lines(call)
+    if request.forecast:
+        yield "  foretold by a rehearsal:", "bold"
+        yield from ((f"  {line}", "") for line in forecast_lines(request.forecast))
     if any(_unseen(call) for call in request.calls):
         yield f"  all of it: backstay show {shell_words(workflow_id, request.id)}", ""
     if request.masked:

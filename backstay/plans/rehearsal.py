@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 from pydantic import Field
 
 from backstay.approvals.forecast import ForecastEntry
-from backstay.canonical import canonical
+from backstay.canonical import canonical, digest_of
 from backstay.frozen import Frozen
 from backstay.provenance.source import pointer_to
+from backstay.tools.tool import ToolResult
 
 OPEN, CLOSE = "⟦sim:", "⟧"
 MOST_LEAVES = 500
@@ -53,6 +54,27 @@ class Rehearsal(Frozen):
         elif ref is not None:
             update["results"] = self.results | {entry.idx: ref}
         return self.model_copy(update=update)
+
+    def without(self, index: int, fault: str) -> "Rehearsal":
+        """Return the rehearsal with a call that was not even tried; what is wrong begins with the type of the error."""
+        return self.model_copy(update={"failed": self.failed | {index: fault}})
+
+    def answer(self, index: int) -> ToolResult:
+        """Return the answer to a call that was tried."""
+        if index in self.failed:
+            kind, _, said = self.failed[index].partition(": ")
+            return ToolResult(success=False, error=said, error_type=kind)
+        entry = self.entry(index)
+        simulated = entry is not None and entry.simulated
+        return ToolResult(success=True, ref=self.results.get(index), simulated=simulated)
+
+    def knows(self, index: int) -> bool:
+        """Return whether a call was tried."""
+        return index in self.failed or self.entry(index) is not None
+
+    def digest_with(self, about: str) -> str:
+        """Return the digest of all that is foretold, and of what it is about."""
+        return digest_of([about, [[entry.idx, entry.tool, entry.digest] for entry in self.forecast]])
 
     @property
     def wrote(self) -> bool:

@@ -21,11 +21,11 @@ TOKEN = "⟦sim:{}:{}⟧"
 
 
 @pytest_asyncio.fixture(scope="module")
-async def shared(temporal, tmp_path_factory):
+async def shared(temporal, sandbox, tmp_path_factory):
     async with AsyncExitStack() as stack:
         scripts = Scripts()
         folder = tmp_path_factory.mktemp("rehearsal")
-        opened = await stack.enter_async_context(engine(temporal, folder, scripts, policy=POLICY))
+        opened = await stack.enter_async_context(engine(temporal, folder, scripts, policy=POLICY, sandbox=sandbox))
         yield opened, scripts
 
 
@@ -151,10 +151,42 @@ async def test_a_real_call_that_falls_under_another_rule_is_asked_about_and_a_de
     assert (await states(handle))[1] == [("success", ""), ("success", ""), ("pending", "rejected")]
 
 
-async def test_a_program_that_cannot_be_rehearsed_is_refused_and_never_run(shared):
+LETTERS = """
+found = await mail.list_customers(limit=2)
+sent = []
+for customer in found["customers"]:
+    answer = await mail.send_email(to=customer["email"], subject=SUBJECT, body="b")
+    sent.append(answer["message_id"])
+await mail.send_email(to="last@x.example", subject=SUBJECT + " sum", body=f"sent {len(sent)}, first {sent[0]}")
+return sent
+"""
+
+
+def finish(seen):
+    answer = seen.calls("run_program")[-1].answer
+    return Reply(calls=[("finish", {"summary": "done", "outputs": {"answer": answer}})])
+
+
+def program(scripts, source, subject, **task):
+    source = source.replace("SUBJECT", repr(subject))
+    return scripts.task(Reply(calls=[("run_program", {"code": source})]), finish, **{"rehearse": True, **task})
+
+
+async def test_a_program_is_rehearsed_and_runs_as_it_was_foretold_without_another_question(shared):
     opened, scripts = shared
-    source = "async def main():\n    return 1\n"
-    task = scripts.task(Reply(calls=[("run_program", {"source": source})]), rehearse=True)
-    result = await ended(await opened.start(task))
-    assert "program.started" not in [event["name"] for event in result["events"]]
-    assert result["usage"]["code_runs"] == 0
+    handle = await opened.start(program(scripts, LETTERS, "letters"))
+    (request,) = await pending(handle)
+    assert (request["kind"], sends(opened, handle)) == ("program", [])
+    customers = [row[0] for row in opened.mailbox.rows("SELECT email FROM customers ORDER BY rowid LIMIT 2")]
+    told = [(e["idx"], e["tool"], e["simulated"], e["arguments"].get("to")) for e in request["forecast"]]
+    assert told == [
+        (0, "mail.list_customers", False, None),
+        (1, "mail.send_email", True, customers[0]),
+        (2, "mail.send_email", True, customers[1]),
+        (3, "mail.send_email", True, "last@x.example"),
+    ]
+    assert request["forecast"][3]["arguments"]["body"] == f"sent 2, first {TOKEN.format(1, '/message_id')}"
+    await decide(handle, request)
+    result = await ended(handle)
+    assert (result["outcome"], sends(opened, handle)) == ("completed", ["letters", "letters", "letters sum"])
+    assert result["raw_outputs"]["answer"]

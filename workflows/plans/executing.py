@@ -16,6 +16,7 @@ from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall, ToolResult
 from workflows.consent import Consented
 from workflows.reconcile import Performed
+from workflows.rehearsals import as_foretold
 from workflows.rollback import Rollback
 from workflows.run_context import RunContext
 from workflows.tool_calls import ToolCalls
@@ -192,8 +193,13 @@ class Executing:
         """
         state, call = self.context.state, self._whole(index)
         if self.run.rehearsal is not None:
+            if state.work.batch is not None:
+                # It was begun before this execution; what was said of it was said then.
+                return call
             entry, by_model = self.run.rehearsal.entry(index), self.run.sources is not None
-            return await self.tool_calls.consent.as_foretold(call, entry, state.step_results, by_model=by_model)
+            return await as_foretold(
+                self.tool_calls.consent, call, entry, state.step_results, refers=True, by_model=by_model
+            )
         refers = any(path.startswith("steps.") for path in references_in(self._written(index)))
         if not (refers and call.effectful and state.opened.policy.looks_at_sources):
             return call

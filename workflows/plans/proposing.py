@@ -1,7 +1,7 @@
 """Propose a plan: rule on its steps, show it to the people whom the rules name, and wait for their word."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -65,7 +65,7 @@ class Proposing:
         asks = [item for item in ruled if item.ruling.verdict == "ask"]
         run = await rehearse(answered, frozenset(item.index for item in asks))
         if run.rehearsal is not None and not run.plan.dry_run:
-            asks = [_asked_after_rehearsal(item) for item in ruled if item in asks or _writes(item)]
+            asks = [item.foretold for item in ruled if item in asks or _writes(item)]
         proposal = await self._proposal(run, ruled, asks)
         opened()
         if not asks or run.plan.dry_run:
@@ -131,7 +131,7 @@ class Proposing:
             calls=shown,
             options=DECISIONS,
             reason=one_line(run.plan.summary or run.plan.title, 500),
-            args_digest=run.plan.hash,
+            args_digest=run.plan.hash if run.rehearsal is None else run.rehearsal.digest_with(run.plan.hash),
             proposal=proposal,
             forecast=() if run.rehearsal is None else shown_forecast(run.rehearsal.forecast, SHOWN_CHARACTERS // 2),
             may_remember=self.consent.may_remember(asks),
@@ -194,14 +194,6 @@ class Proposing:
 
 def _writes(item: Ruled) -> bool:
     return item.call.effectful and item.ruling.verdict == "allow"
-
-
-def _asked_after_rehearsal(item: Ruled) -> Ruled:
-    """Return a call as people are asked about it who approve a forecast: its writes are asked about in any case."""
-    if item.ruling.verdict == "ask":
-        return item
-    rule = f"engine: what a rehearsal foretells is approved ({item.ruling.rule})"
-    return replace(item, ruling=item.ruling.model_copy(update={"verdict": "ask", "rule": rule}))
 
 
 def _people_of(asks: Sequence[Ruled], proposal: Proposal, people: tuple[str, ...]) -> Ruling:

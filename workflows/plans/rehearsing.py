@@ -2,54 +2,16 @@
 
 import asyncio
 
-from backstay import calls
-from backstay.approvals.forecast import ForecastEntry
-from backstay.canonical import digest_of
 from backstay.errors import BackstayError, StepFailed
 from backstay.plans.plan_run import PlanRun, StepRun, StepStatus
 from backstay.plans.rehearsal import Rehearsal, RehearsedCall
-from backstay.shown import one_line
 from backstay.task.plan import steps_named
 from backstay.tools.stages import Purpose
-from backstay.tools.tool import ToolCall, ToolResult
+from backstay.tools.tool import ToolResult
 from workflows.consent import Answered, Consented
+from workflows.rehearsals import end_rehearsal, rehearse_call
 from workflows.run_context import RunContext
 from workflows.tool_calls import ToolCalls
-
-USES_WORKSPACE = frozenset({"fs", "shell"})
-"""The providers whose calls are rehearsed in a copy of the workspace."""
-
-
-async def rehearse_call(
-    tool_calls: ToolCalls, rehearsal: Rehearsal, call: ToolCall, known: RehearsedCall, purpose: Purpose
-) -> tuple[Rehearsal, ToolResult]:
-    """Make one call of a rehearsal, for real with a purpose that reads; return what the rehearsal is after it."""
-    known = known.model_copy(update={"simulated": rehearsal.simulated})
-    (made,) = await tool_calls.perform(purpose, [call], answered={0: call}, rehearsal=known, results=rehearsal.results)
-    result = made.result
-    if result.simulated and purpose is not Purpose.SIMULATE:
-        # It would have read by a simulated value, which no server knows.
-        state = tool_calls.context.state
-        state.usage = state.usage.uncalled(call.tool.name)
-    arguments = call.arguments if result.resolved is None else result.resolved
-    simulated = result.simulated or purpose is Purpose.SIMULATE
-    entry = ForecastEntry(
-        idx=known.idx,
-        tool=call.tool.name,
-        arguments=arguments,
-        digest=digest_of(arguments),
-        simulated=simulated,
-        assumed=not call.effectful and (simulated or rehearsal.wrote),
-    )
-    fault = "" if result.success else one_line(f"{result.error_type}: {result.error}", 500)
-    return rehearsal.with_call(entry, result.ref, fault), result
-
-
-async def end_rehearsal(context: RunContext, rehearsal: Rehearsal) -> None:
-    """Throw away the copies of the workspace, if the rehearsal has used one."""
-    if any(entry.tool.partition(".")[0] in USES_WORKSPACE for entry in rehearsal.forecast):
-        ask = calls.EndRehearsal()
-        await context.activities.execute(calls.end_rehearsal, ask, summary="throw the copy of the workspace away")
 
 
 class Rehearsing:
@@ -110,7 +72,7 @@ class Rehearsing:
             await self.context.gate()
             purpose = Purpose.SIMULATE if simulated or answer.effectful else Purpose.PLAN_STEP
             known = RehearsedCall(idx=index, name=f"{plan_id} {run.plan.hash}")
-            rehearsal, _ = await rehearse_call(self.tool_calls, rehearsal, answer, known, purpose)
+            rehearsal, _ = await rehearse_call(self.tool_calls, rehearsal, answer, known, purpose, refers=True)
         self._keep(plan_id, rehearsal)
         if (fault := rehearsal.failed.get(index)) and not run.plan.may_fail(index):
             raise StepFailed(f"step {index} ({run.plan.steps[index].tool}) failed when it was rehearsed: {fault}")

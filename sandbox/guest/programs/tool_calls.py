@@ -1,7 +1,7 @@
 """How a program's calls leave the jail: they wait until nothing else can go on, and are then sent as one batch."""
 
 from asyncio import events
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator
 from typing import Any
 
 from sandbox.guest.programs.clock import Clock
@@ -12,6 +12,7 @@ from sandbox.guest.programs.strict_json import encode
 RESULT = "engine.result"
 _WHOLE = ',"whole":true'
 _SHOWN = 20
+_TOKEN = ("⟦sim:", "⟧")
 
 
 class ToolCalls:
@@ -75,10 +76,44 @@ class ToolCalls:
         for result in answer["results"]:
             tool, _, future, _ = batch[result["i"] - first]
             if "ok" in result:
-                future.set_result(result["ok"])
+                future.set_result(_simulated(result["ok"]) if result.get("simulated") else result["ok"])
             else:
                 future.set_exception(_error(result["error"], tool))
         return True
+
+
+class Simulated(str):
+    """A value of a simulated answer, which nobody knows yet; what a program takes out of it is another such value."""
+
+    __slots__ = ()
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return the value beneath this one; a slice is one of the text."""
+        if isinstance(key, slice):
+            return super().__getitem__(key)
+        name = str(key).replace("~", "~0").replace("/", "~1")
+        return Simulated(f"{self[: -len(_TOKEN[1])]}/{name}{_TOKEN[1]}")
+
+    def get(self, key: Any, _default: Any = None) -> Any:
+        """Return the value beneath this one."""
+        return self[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield one value, which stands for all."""
+        yield self[0]
+
+
+def _simulated(value: Any) -> Any:
+    """Return an answer in which each text that is a token is a value that nobody knows."""
+    match value:
+        case str() if value.startswith(_TOKEN[0]) and value.endswith(_TOKEN[1]):
+            return Simulated(value)
+        case dict():
+            return {key: _simulated(part) for key, part in value.items()}
+        case list():
+            return [_simulated(part) for part in value]
+        case _:
+            return value
 
 
 class ToolResult(dict[str, Any]):

@@ -1,0 +1,149 @@
+"""Rehearse calls: make the reads, simulate the writes, and keep what that foretells."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from backstay import calls, errors
+from backstay.approvals import deciding
+from backstay.approvals.approval import ApprovalRequest, RequestKind
+from backstay.approvals.forecast import ForecastEntry, shown_forecast
+from backstay.canonical import digest_of
+from backstay.plans.rehearsal import Rehearsal, RehearsedCall
+from backstay.shown import one_line
+from backstay.tools.stages import Purpose
+from backstay.tools.tool import ToolCall, ToolResult
+from workflows.approvals import never
+from workflows.consent import SHOWN_CHARACTERS, Answered, Consent, Consented, Ruled, denied, refused
+from workflows.run_context import RunContext
+from workflows.tool_calls import ToolCalls
+
+USES_WORKSPACE = frozenset({"fs", "shell"})
+"""The providers whose calls are rehearsed in a copy of the workspace."""
+
+
+@dataclass(frozen=True)
+class Foretold:
+    """Hold what people are told of a program that was rehearsed."""
+
+    rehearsal: Rehearsal
+    program: str
+    """Its ref: an approval holds for this program only."""
+    reason: str
+
+
+async def rehearse_call(
+    tool_calls: ToolCalls,
+    rehearsal: Rehearsal,
+    call: ToolCall,
+    known: RehearsedCall,
+    purpose: Purpose,
+    *,
+    refers: bool = False,
+) -> tuple[Rehearsal, ToolResult]:
+    """Make one call of a rehearsal, for real with a purpose that reads; return what the rehearsal is after it.
+
+    `refers`: whether its arguments may refer to the results of the rehearsal.
+    """
+    known = known.model_copy(update={"simulated": rehearsal.simulated})
+    results = rehearsal.results if refers else {}
+    (made,) = await tool_calls.perform(purpose, [call], answered={0: call}, rehearsal=known, results=results)
+    result = made.result
+    if result.simulated and purpose is not Purpose.SIMULATE:
+        # It would have read by a simulated value, which no server knows.
+        state = tool_calls.context.state
+        state.usage = state.usage.uncalled(call.tool.name)
+    arguments = call.arguments if result.resolved is None else result.resolved
+    simulated = result.simulated or purpose is Purpose.SIMULATE
+    entry = ForecastEntry(
+        idx=known.idx,
+        tool=call.tool.name,
+        arguments=arguments,
+        digest=digest_of(arguments),
+        simulated=simulated,
+        assumed=not call.effectful and (simulated or rehearsal.wrote),
+    )
+    fault = "" if result.success else one_line(f"{result.error_type}: {result.error}", 500)
+    return rehearsal.with_call(entry, result.ref, fault), result
+
+
+async def end_rehearsal(context: RunContext, rehearsal: Rehearsal) -> None:
+    """Throw away the copies of the workspace, if the rehearsal has used one."""
+    if any(entry.tool.partition(".")[0] in USES_WORKSPACE for entry in rehearsal.forecast):
+        ask = calls.EndRehearsal()
+        await context.activities.execute(calls.end_rehearsal, ask, summary="throw the copy of the workspace away")
+
+
+async def ask_about_forecast(
+    consent: Consent, calls_by_number: dict[int, ToolCall], foretold: Foretold, unless: Callable[[], bool]
+) -> Answered:
+    """Ask about the calls that a rehearsal of a program foretells; each set of approvers gets a request.
+
+    A call that the policy denies is not asked about. Raises what `obtain` raises.
+    """
+    ruled = [Ruled(number, call, consent.ruling(call, Purpose.PROGRAM)) for number, call in calls_by_number.items()]
+    asked: dict[tuple[Any, ...], list[Ruled]] = {}
+    for item in consent.with_repeats([item for item in ruled if item.ruling.verdict != "deny"]):
+        asks = item.foretold
+        asked.setdefault(deciding.constraint(asks.ruling), []).append(asks)
+    await consent.afford([item.call for group in asked.values() for item in group])
+    return await consent.ask_all(
+        list(asked.values()), Purpose.PROGRAM, RequestKind.PROGRAM, unless, partial(_foretelling, foretold)
+    )
+
+
+async def as_foretold(
+    consent: Consent,
+    call: ToolCall,
+    entry: ForecastEntry | None,
+    answers: dict[int, str],
+    *,
+    refers: bool = False,
+    by_model: bool = False,
+) -> Consented:
+    """Return a call that fits what a rehearsal foretold of it; ask about any other, and say what differs.
+
+    `answers` are the stored real results, by their numbers, to which the arguments of a plan's step may also refer.
+    A read that the policy allows needs no forecast.
+    """
+    planned = consent.ruling(call, Purpose.PLAN_STEP)
+    if planned.verdict == "deny":
+        return denied(planned)
+    if planned.verdict == "allow" and not call.effectful:
+        return call
+    checked = await consent.context.compare_call(call, entry, answers, refers=refers, by_model=by_model)
+    if checked.error is not None:
+        return refused(errors.ArgumentsInvalid(checked.error))
+    real = call.model_copy(update={"arguments": checked.arguments})
+    if call.sources is not None and checked.sources is not None:
+        real = real.model_copy(update={"sources": checked.sources})
+    now = consent.ruling(real, Purpose.PLAN_STEP)
+    if now.verdict == "deny":
+        return denied(now)
+    if now.verdict == "ask" and deciding.constraint(now) != deciding.constraint(planned):
+        others = "it falls under a rule of other people than those who approved the forecast"
+        checked = checked.model_copy(update={"differs": checked.differs or others})
+    return call if not checked.differs else await _deviating(consent, call, Ruled(0, real, now), checked.differs)
+
+
+async def _deviating(consent: Consent, call: ToolCall, real: Ruled, differs: str) -> Consented:
+    """Ask about a call that is not as foretold, as it would be sent; people approve or reject it as it is."""
+    now = real.ruling
+    rule = one_line(f"rehearsal: not as foretold: {differs} ({now.rule})", 1000)
+    asked = replace(real, ruling=now.model_copy(update={"verdict": "ask", "rule": rule}), whole=True)
+    answer = (await consent.ask_all([[asked]], Purpose.PLAN_STEP, RequestKind.CALL, never))[0]
+    # What was resolved is only shown: a text in it that looks like a reference must not be resolved again.
+    return call if isinstance(answer, ToolCall) else answer
+
+
+def _foretelling(foretold: Foretold, request: ApprovalRequest) -> ApprovalRequest:
+    """Return a request about some calls of a program with all that its rehearsal foretells."""
+    shown = shown_forecast(foretold.rehearsal.forecast, SHOWN_CHARACTERS // 4)
+    update: dict[str, Any] = {
+        "question": "May the run start this program, which was rehearsed, and make its calls as they are foretold?",
+        "reason": one_line(foretold.reason, 500),
+        "forecast": shown,
+        "args_digest": foretold.rehearsal.digest_with(foretold.program),
+    }
+    return request.model_copy(update=update)
