@@ -190,3 +190,93 @@ async def test_a_program_is_rehearsed_and_runs_as_it_was_foretold_without_anothe
     result = await ended(handle)
     assert (result["outcome"], sends(opened, handle)) == ("completed", ["letters", "letters", "letters sum"])
     assert result["raw_outputs"]["answer"]
+
+
+async def test_a_forecast_that_people_reject_is_told_to_the_model_and_nothing_of_it_is_made(shared):
+    opened, scripts = shared
+    handle = await opened.start(program(scripts, LETTERS, "unwanted"))
+    (request,) = await pending(handle)
+    await decide(handle, request, verdict="reject", comment="not today")
+    result = await ended(handle)
+    assert (result["outcome"], sends(opened, handle), result["effects"]) == ("completed", [], [])
+    assert "rejected by ana@example.com: not today" in str(result["raw_outputs"]["answer"])
+    assert "program.rehearsed" in [event["name"] for event in result["events"]]
+
+
+async def test_a_program_call_that_is_not_as_foretold_is_asked_about_by_itself(shared):
+    opened, scripts = shared
+    change(opened, "INSERT INTO customers (id, name, email) VALUES (9101, 'Ida', 'ida@x.example')")
+    ((last,),) = opened.mailbox.rows("SELECT count(*) - 1 FROM customers")
+    source = LETTERS.replace("limit=2", f"limit=2, offset={last}")
+    handle = await opened.start(program(scripts, source, "changing"))
+    (request,) = await pending(handle)
+    change(opened, "UPDATE customers SET email = 'eve@x.example' WHERE id = 9101")
+    await decide(handle, request)
+    (request,) = await pending(handle)
+    assert (request["kind"], request["options"]) == ("call", ["approve", "reject"])
+    assert "/to: foretold 'ida@x.example', now 'eve@x.example'" in request["rule"]
+    assert sends(opened, handle) == []
+    await decide(handle, request, verdict="reject")
+    result = await ended(handle)
+    # The program did not catch the error of its call, so that what it would have done afterwards never came.
+    assert sends(opened, handle) == []
+    assert "Rejected" in str(result["raw_outputs"]["answer"])
+
+
+async def test_a_program_that_goes_elsewhere_than_foretold_asks_about_each_write_that_was_not_foretold(shared):
+    opened, scripts = shared
+    change(opened, "INSERT INTO customers (id, name, email) VALUES (9201, 'Uma', 'uma@x.example')")
+    ((last,),) = opened.mailbox.rows("SELECT count(*) - 1 FROM customers")
+    source = LETTERS.replace("limit=2", f"limit=2, offset={last}")
+    handle = await opened.start(program(scripts, source, "longer"))
+    (request,) = await pending(handle)
+    change(opened, "INSERT INTO customers (id, name, email) VALUES (9202, 'Ulf', 'ulf@x.example')")
+    await decide(handle, request)
+    rules = []
+    for _ in range(2):
+        (request,) = await pending(handle)
+        rules.append((request["calls"][0]["arguments"]["to"], request["rule"]))
+        await decide(handle, request)
+    assert (await ended(handle))["outcome"] == "completed"
+    assert sends(opened, handle) == ["longer", "longer", "longer sum"]
+    assert [to for to, _ in rules] == ["ulf@x.example", "last@x.example"]
+    assert "/to: foretold 'last@x.example', now 'ulf@x.example'" in rules[0][1]
+    assert "no such call was foretold" in rules[1][1]
+
+
+async def test_a_program_that_only_reads_runs_once_and_nobody_is_asked(shared):
+    opened, scripts = shared
+    source = 'return len((await mail.list_customers(limit=3))["customers"])'
+    before = opened.mailbox.requests("list_customers")
+    result = await ended(await opened.start(program(scripts, source, "")))
+    assert result["raw_outputs"]["answer"]["data"]["result"] == 3
+    assert (opened.mailbox.requests("list_customers") - before, result["usage"]["code_runs"]) == (1, 1)
+
+
+async def test_a_program_that_computes_with_a_simulated_value_fails_in_the_rehearsal_and_says_so(shared):
+    opened, scripts = shared
+    source = 'sent = await mail.send_email(to="a@x.example", subject=SUBJECT, body="b")\nreturn sent["message_id"] + 1'
+    result = await ended(await opened.start(program(scripts, source, "adding", profile="default")))
+    assert (opened.mailbox.rows("SELECT 1 FROM requests WHERE arguments LIKE '%adding%'"), result["effects"]) == (
+        [],
+        [],
+    )
+    said = [event["text"] for event in result["events"] if event["name"] == "program.ended"]
+    assert "in the rehearsal, before anything was changed: TypeError" in said[0]
+
+
+async def test_no_more_than_a_hundred_calls_of_a_program_are_rehearsed(temporal, sandbox, tmp_path):
+    scripts = Scripts()
+    source = (
+        "failed = 0\nfor number in range(102):\n    try:\n"
+        '        await mail.send_email(to="a@x.example", subject=f"{SUBJECT} {number}", body="b")\n'
+        "    except ToolError as error:\n        failed += error.error_type == 'BudgetExceeded'\nreturn failed"
+    )
+    async with engine(temporal, tmp_path, scripts, policy=POLICY, sandbox=sandbox, cached=10) as opened:
+        handle = await opened.start(program(scripts, source, "many", budget={"max_tool_calls": 200}))
+        (request,) = await pending(handle)
+        assert len(request["forecast"]) == 100
+        assert len(str(request)) < 100_000
+        await decide(handle, request, verdict="reject")
+        await ended(handle)
+        assert sends(opened, handle) == []
