@@ -2,23 +2,32 @@
 
 import asyncio
 import json
+import os
 import random
 import re
 import sqlite3
+import tempfile
+from collections import Counter
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from temporalio.client import WorkflowFailureError
+from temporalio.client import Client, WorkflowFailureError
 
 from backstay.testing import Reply
-from tests.engine import assert_no_task_failure, pending, toolbox_of, update
+from examples.mailbox.faults import Faults
+from sandbox.programs.sandbox import Sandbox
+from tests.engine import Scripts, assert_no_task_failure, engine, pending, toolbox_of, update
+from tests.mailbox_server import open_mailbox
 
 POLICY = "default: {read_only: allow, write_safe: ask, restricted_write: ask}\n"
 CUSTOMER = 10_000
 """The first id of the customers that the cases bring."""
 TOKEN = re.compile(r"⟦sim:(\d+):([^⟧]*)⟧")
 FILE = "in.txt"
+AT_ONCE = 6
 USED = ("to", "message_id", "content", "customers")
 """The parts of answers to which later calls refer."""
 
@@ -252,7 +261,33 @@ async def check(case: Case, world: World, scripts: Any, offset: int) -> dict[str
         assert {key: shown[key] for key in made[index] if key != "client_token"} == {
             key: value for key, value in made[index].items() if key != "client_token"
         }, case
-    return {"writes": len(made), "changed": len(expected), "runs": 1}
+    return {"runs": 1, "changed_worlds": int(bool(case.changes)), "writes": len(made), "asked_again": len(asked)}
+
+
+async def checked_all(cases: list[Case], world: World, scripts: Any) -> dict[str, int]:
+    """Check all cases, some at a time; return how many there were of what."""
+    offsets = world.prepare(cases)
+    room, total = asyncio.Semaphore(AT_ONCE), Counter[str]()
+
+    async def checked(case: Case) -> None:
+        async with room:
+            total.update(await check(case, world, scripts, offsets[case.name]))
+
+    await asyncio.gather(*map(checked, cases))
+    return dict(total)
+
+
+@asynccontextmanager
+async def opened_world(temporal: Client, sandbox: Sandbox, place: Path) -> AsyncGenerator[tuple[World, Scripts]]:
+    """Open an engine with a mailbox, workspaces and programs."""
+    scripts = Scripts()
+    with tempfile.TemporaryDirectory(prefix="backstay-") as folder:
+        await asyncio.to_thread(os.chmod, folder, 0o755)  # so that the users of jails can reach it
+        rooms = Path(folder) / "rooms"
+        async with open_mailbox(place / "mailbox.db", Faults.read({})) as address:
+            more: dict[str, Any] = {"toolbox": toolbox_with_files(place, address), "workspaces": rooms}
+            async with engine(temporal, place, scripts, policy=POLICY, sandbox=sandbox, **more) as opened:
+                yield World(opened, rooms), scripts
 
 
 def _finish(seen: Any) -> Reply:

@@ -45,4 +45,12 @@ async def grouped(engine: Engine) -> Handle:
     return handle
 
 
-SHAPES: dict[str, Play] = {"proposed": proposed, "grouped": grouped}
+async def rehearsed(engine: Engine) -> Handle:
+    """Approve what the rehearsal of a plan foretells."""
+    steps = [READ, send("1", to="${steps.0.result.customers.0.email}"), send("2", to="${steps.1.result.to}")]
+    handle = await engine.start({"plan": {"steps": steps}, "rehearse": True}, "golden-rehearsed")
+    await decided(handle, "approve")
+    return handle
+
+
+SHAPES: dict[str, Play] = {"proposed": proposed, "grouped": grouped, "rehearsed": rehearsed}

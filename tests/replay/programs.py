@@ -13,6 +13,12 @@ page = await mail.list_customers(offset=0, limit=1)
 await asyncio.gather(*(mail.send_email(to=to, subject="s", body="b") for to in ("a@example.com", "b@example.com")))
 return page["total"]
 """
+REHEARSED = """
+page = await mail.list_customers(offset=0, limit=1)
+sent = await mail.send_email(to=page["customers"][0]["email"], subject="s", body="b")
+await mail.send_email(to="b@example.com", subject="s", body=sent["message_id"])
+return page["total"]
+"""
 ASKED_BACK = """
 return await office.give_away(room="cellar")
 """
@@ -20,6 +26,7 @@ SCRIPTS: dict[str, Script] = {
     "program": [[("run_program", {"code": PROGRAM})], [FINISH]],
     "program-fed": [[("run_program", {"code": PROGRAM})], [FINISH]],
     "program-asked-back": [[("run_program", {"code": ASKED_BACK})], [FINISH]],
+    "program-rehearsed": [[("run_program", {"code": REHEARSED})], [FINISH]],
 }
 
 
@@ -58,8 +65,18 @@ async def program_asked_back(engine: Engine) -> Handle:
     return handle
 
 
+async def program_rehearsed(engine: Engine) -> Handle:
+    """Approve what the rehearsal of a program foretells."""
+    async with open_programs() as sandbox, sandbox_role(engine.client, engine.settings, sandbox):
+        handle = await engine.start({"text": "program-rehearsed", "rehearse": True}, "golden-program-rehearsed")
+        await decided(handle, "approve", "program")
+        await ended(handle)
+    return handle
+
+
 SHAPES: dict[str, Play] = {
     "program": program,
     "program-fed": program_fed,
     "program-asked-back": program_asked_back,
+    "program-rehearsed": program_rehearsed,
 }

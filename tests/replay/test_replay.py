@@ -49,6 +49,14 @@ HOLDS = {
     "topped-up": ["call_tool", "update top_up", "ask_model"],
     "budget-answered": ["call_tool", "update decide", "ask_model"],
     "paused": ["update pause", "update decide", "update resume", "call_tool"],
+    "rehearsed": [
+        *["patched plan-proposals", "call_tool", *["call_tool simulate"] * 2, "update decide"],
+        *["call_tool", "check_call", "call_tool", "check_call", "call_tool", "close_run"],
+    ],
+    "program-rehearsed": [
+        *["call_tool", *["call_tool simulate"] * 2, "update decide"],
+        *["call_tool", "check_call", "call_tool", "check_call", "call_tool", "ask_model"],
+    ],
     "fallback": ["open_run", "ask_model", "search_tools", *["ask_model"] * 2, "call_tool", "ask_model", "close_run"],
     "proposed": [
         *["patched plan-proposals", *["keep_plan"] * 2, "update decide", "keep_plan", "update decide"],
