@@ -53,6 +53,7 @@ Definition = Annotated[
 Mode = Annotated[
     Literal["act", "plan_first"], Parameter(help="plan_first: do nothing before people have approved a plan.")
 ]
+Rehearse = Annotated[bool, Parameter(help="Show people what a plan or program would do before it does anything.")]
 Shell = Annotated[bool, Parameter(help="Let the run execute commands in its workspace.")]
 
 
@@ -68,6 +69,7 @@ async def run(
     following: Continue = None,
     id: WorkflowId = None,  # noqa: A002 - Temporal's word
     mode: Mode | None = None,
+    rehearse: Rehearse = False,
     model: ModelName = None,
     profile: ProfileName = None,
     policy: PolicyFile = None,
@@ -82,10 +84,9 @@ async def run(
 ) -> int:
     """Start a run and follow it; Ctrl-C detaches, and the run continues."""
     given: dict[str, Any] = {"text": text, "on_failure": on_failure, "model": model, "profile": profile, "mode": mode}
-    given |= {"user_id": user, "by": by, "workspace": workspace}
-    given |= {"filesystem": filesystem or None, "shell": shell or None}
+    given |= {"user_id": user, "by": by, "workspace": workspace, "filesystem": filesystem or None}
+    given |= {"shell": shell or None, "rehearse": rehearse or None, "input": input}
     given |= {"budget": None if budget is None else budget.model_dump(mode="json", exclude_unset=True)}
-    given |= {"input": None if input is None else json_object(input, "--input", '{"days": 60}')}
     given |= _files({"plan": plan, "output-schema": output_schema, "policy": policy})
     settings, terminal = Settings.load(), Terminal()
     Task.admit(task := await _task(settings, definition, given))
@@ -106,6 +107,7 @@ async def _task(settings: Settings, definition: str | None, given: dict[str, Any
     """Return the fields of the task that are set, with those of a definition if one is named."""
     # Where it can be signed: who has proved to have started a run may go on from it.
     given["by"] = None if settings.approver_key is None else given["by"] or account_name()
+    given["input"] = None if given["input"] is None else json_object(given["input"], "--input", '{"days": 60}')
     if definition is not None:
         if "plan" in given:
             raise TaskInvalid("--definition: a definition is a plan; leave --plan out")

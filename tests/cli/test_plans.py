@@ -248,6 +248,22 @@ async def test_run_takes_a_mode_and_a_run_without_a_plan_says_so(command, opened
     assert "--mode" in wrong.err
 
 
+async def test_run_rehearses_and_shows_what_would_be_done_before_anything_is(command, opened, tmp_path):
+    file, name = tmp_path / "plan.json", f"rehearsed-{opened.settings.task_queue}"
+    steps = [send("a@rehearsed.example"), send("b@rehearsed.example", body="after ${steps.0.result.message_id}")]
+    file.write_text(json.dumps(plan(*steps)), encoding="utf-8")
+    await command("run", "--plan", str(file), "--rehearse", "--detach", "--id", name)
+    handle = opened.client.get_workflow_handle(name)
+    (request,) = await pending(handle)
+    shown = lines_of((await command("show", name)).out)
+    assert opened.mailbox.rows("SELECT 1 FROM sent WHERE recipient LIKE '%@rehearsed.example'") == []
+    at = shown.index("foretold by a rehearsal:")
+    assert shown[at + 1] == "0. mail.send_email (would be made)"
+    assert "body: after ⟦sim:0:/message_id⟧" in shown[at:]
+    await command("approve", name, request["id"], "--by", "ana")
+    assert (await ended(handle))["outcome"] == "completed"
+
+
 async def test_the_result_of_a_plan_holds_the_short_answers_of_its_steps(opened):
     missing = {"tool": "mail.list_sent", "arguments": {"to": "${steps.0.result.nowhere}"}}
     steps = [READS, {"tool": "mail.list_customers", "arguments": {"limit": 50}}, missing]

@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack
 import pytest_asyncio
 
 from backstay.testing import Reply
+from tests.e2e.scripted_server import ScriptedServer, toolbox_of_servers, writes
 from tests.engine import Scripts, ended, engine, pending, update
 
 POLICY = """
@@ -280,3 +281,47 @@ async def test_no_more_than_a_hundred_calls_of_a_program_are_rehearsed(temporal,
         await decide(handle, request, verdict="reject")
         await ended(handle)
         assert sends(opened, handle) == []
+
+
+PAYS = """
+paid = await bank.pay(n=1)
+await bank.pay(note=paid["payment"]["id"])
+for item in paid["items"]:
+    await bank.pay(note=item)
+told = await mcp.call_tool("bank.pay", {"note": paid.get("payment")["id"][0:4]})
+await bank.pay(x=told.context.simulated)
+return str(paid["payment"]["id"])
+"""
+
+
+async def test_an_answer_without_a_schema_is_one_value_and_a_program_takes_parts_out_of_it(temporal, sandbox, tmp_path):
+    scripts = Scripts()
+    arguments = {"type": "object", "properties": {"n": {}, "note": {"type": "string"}, "x": {"type": "boolean"}}}
+    answer = {"data": {"payment": {"id": "p1"}, "items": ["i1"]}}
+    bank = ScriptedServer(tmp_path / "bank.json", [writes("pay", arguments)], {"pay": answer})
+    toolbox = toolbox_of_servers(tmp_path, bank=bank)
+    async with engine(temporal, tmp_path, scripts, policy=POLICY, toolbox=toolbox, sandbox=sandbox) as opened:
+        handle = await opened.start(program(scripts, PAYS, ""))
+        (request,) = await pending(handle)
+        assert bank.calls() == []
+        assert [entry["arguments"] for entry in request["forecast"]] == [
+            {"n": 1},
+            {"note": TOKEN.format(0, "/payment/id")},
+            {"note": TOKEN.format(0, "/items/0")},
+            {"note": "⟦sim"},
+            {"x": True},
+        ]
+        await decide(handle, request)
+        for differs in ("/note: foretold '⟦sim', now 'p1'", "/x: foretold True, now False"):
+            (request,) = await pending(handle)
+            assert differs in request["rule"]
+            await decide(handle, request)
+        result = await ended(handle)
+    assert result["raw_outputs"]["answer"]["data"]["result"] == "p1"
+    assert [call["arguments"] for call in bank.calls()] == [
+        {"n": 1},
+        {"note": "p1"},
+        {"note": "i1"},
+        {"note": "p1"},
+        {"x": False},
+    ]

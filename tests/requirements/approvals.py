@@ -489,9 +489,32 @@ ROWS = (
     ),
     row(
         "approval:rehearsal-programs",
-        "design 8",
-        "a program is rehearsed and its forecast approved as a set; until then it is refused under rehearse",
-        in_file("e2e/test_rehearsal.py", "test_a_program_that_cannot_be_rehearsed_is_refused_and_never_run"),
+        "design 8; design 22",
+        "a program is rehearsed and its forecast approved as a set; a call that does not fit asks; a program that "
+        "computes with what nobody knows fails before anything was changed",
+        in_file(
+            "e2e/test_rehearsal.py",
+            "test_a_program_is_rehearsed_and_runs_as_it_was_foretold_without_another_question",
+            "test_a_forecast_that_people_reject_is_told_to_the_model_and_nothing_of_it_is_made",
+            "test_a_program_call_that_is_not_as_foretold_is_asked_about_by_itself",
+            "test_a_program_that_goes_elsewhere_than_foretold_asks_about_each_write_that_was_not_foretold",
+            "test_a_program_that_only_reads_runs_once_and_nobody_is_asked",
+            "test_a_program_that_computes_with_a_simulated_value_fails_in_the_rehearsal_and_says_so",
+            "test_no_more_than_a_hundred_calls_of_a_program_are_rehearsed",
+            "test_an_answer_without_a_schema_is_one_value_and_a_program_takes_parts_out_of_it",
+        ),
+        in_file("cli/test_plans.py", "test_run_rehearses_and_shows_what_would_be_done_before_anything_is"),
+    ),
+    row(
+        "approval:rehearsal-random",
+        "design 8; design 22; issue plans",
+        "random plans and programs over a mailbox and a workspace: no write while they are rehearsed, the real run "
+        "equals the forecast but for tokens, and every write that the changed world changes is asked about",
+        in_file(
+            "e2e/test_rehearsed_cases.py",
+            "test_random_plans_and_programs_do_what_was_foretold_and_ask_about_all_else",
+        ),
+        in_file("soak/test_rehearsals.py", "test_every_write_is_as_foretold_or_asked_about"),
     ),
     row(
         "approval:remember-scopes",

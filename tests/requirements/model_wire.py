@@ -187,7 +187,6 @@ ROWS = (
             "test_without_a_file_there_is_the_default_endpoint_only",
             "test_entries_lead_to_their_endpoints_and_other_names_to_the_default_one",
             "test_the_setting_comes_before_what_the_file_uses",
-            "test_it_may_be_json_too_but_not_both",
             "test_a_file_that_a_setting_names_must_be_there",
             "test_what_is_wrong_is_named_with_its_field_and_its_fix",
             "test_what_is_no_such_file_is_refused",

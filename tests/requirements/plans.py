@@ -1,6 +1,6 @@
 """Plans: steps that run without a model."""
 
-from tests.requirements.requirement import PROFILES, in_file, row
+from tests.requirements.requirement import in_file, row
 
 
 def proposals(test):
@@ -377,6 +377,6 @@ ROWS = (
         "s003:config",
         "seed 003 agent",
         "models from a file",
-        deferred=PROFILES,
+        in_file("activities/test_models_file.py", "test_it_may_be_json_too_but_not_both"),
     ),
 )

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 
 TOOLBOX = "toolbox files and bindings"
 CONNECTIONS = "connections: OAuth and Composio"
-PLANS = "plan lifecycle and review"
-PROFILES = "profiles and perception"
 MEMORY = "memory and learning"
 AUDIT = "audit ledger"
 PLUGINS = "newline-JSON daemon of plugins"
