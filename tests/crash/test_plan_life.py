@@ -9,6 +9,7 @@ import pytest
 
 from backstay.testing import Conversation, Reply
 from tests import signing
+from tests.cli.commands import forked
 from tests.crash.case import open_case
 from tests.engine import assert_no_task_failure, pending, share_images, update
 
@@ -152,3 +153,25 @@ async def test_a_plan_survives_the_death_of_the_worker_in_each_of_its_states(tem
             assert list(room.iterdir()) == []
             for handle in (run, undo):
                 assert_no_task_failure(await handle.fetch_history())
+            exported = await forked(nursery, "plan", "export", run.id, environment=case.environment, folder=tmp_path)
+            assert exported.code == 0, exported.err
+            check_story(json.loads(exported.out))
+
+
+def check_story(story):
+    """Compare what the export tells with what was done."""
+    plans = {told["plan_id"]: told for told in story["plans"]}
+    assert {name: (told["state"], told["reason"], told["parent"]) for name, told in plans.items()} == {
+        "p1": ("FAILED", "not_chosen", None),
+        "p2": ("FAILED", "superseded", None),
+        "p3": ("ROLLBACK_COMPLETED", "", "p2"),
+        "p4": ("ROLLBACK_COMPLETED", "", "p3"),
+    }
+    said = {name: sorted((each["by"], each["verdict"]) for each in told["approvals"]) for name, told in plans.items()}
+    both = [(ANA, "approve"), (BO, "approve")]
+    assert said == {"p1": [], "p2": [(BO, "modify")], "p3": both, "p4": both}
+    assert all(each["verified"] for told in plans.values() for each in told["approvals"])
+    steps = [(step["action"], step["status"]) for name in ("p3", "p4") for step in plans[name]["steps"]]
+    assert steps == [("fs.write_file", "rolled_back")] * 4
+    assert [plans[name]["review"]["confidence"] for name in ("p3", "p4")] == [0, 1]
+    assert {each["state"] for each in story["undone"]} == {"compensated"}
