@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -177,6 +178,49 @@ async def test_a_plan_goes_on_where_it_stood(temporal, tmp_path):
         assert (result.outcome, opened.mailbox.sent()) == ("completed", ["a@ask.example", "b@free.example"])
         assert [step["success"] for step in result.raw_outputs["steps"]] == [True] * 3
         assert (result.usage["plan_steps"], result.usage["tool_calls"]) == (3, 3)
+
+
+@pytest.mark.parametrize("as_program", [False, True])
+async def test_what_is_rehearsed_goes_on_where_it_stood_and_is_held_to_its_forecast(
+    temporal, tmp_path, sandbox, as_program
+):
+    source = """
+page = await mail.list_customers(limit=1)
+first = await mail.send_email(to="a@ask.example", subject=page["customers"][0]["name"], body="b")
+later = await mail.send_email(to="b@free.example", subject="s", body=first["message_id"])
+return [page, first, later]
+"""
+    read = {"tool": "mail.list_customers", "arguments": {"limit": 1}}
+    subject = "${steps.0.result.customers.0.name}"
+    first = {"tool": "mail.send_email", "arguments": {"to": "a@ask.example", "subject": subject, "body": "b"}}
+    body = "${steps.1.result.message_id}"
+    later = {"tool": "mail.send_email", "arguments": {"to": "b@free.example", "subject": "s", "body": body}}
+    scripts = Scripts()
+    async with engine(temporal, tmp_path, scripts, policy=OPEN_POLICY, sandbox=sandbox) as opened:
+        task = {"plan": {"steps": [read, first, later]}, "rehearse": True}
+        if as_program:
+            task = scripts.task(Reply(calls=[("run_program", {"code": source})]), rehearse=True)
+        handle = await opened.start(task)
+        run = run_of(opened, handle)
+        (forecast,) = await asked(run)
+        await continued(handle)
+        assert await asked(run) == [forecast]
+        await run.pause("between the calls", by="ana")
+        with sqlite3.connect(opened.mailbox.path, timeout=10) as connection:
+            connection.execute("UPDATE customers SET name = 'renamed'")
+        await run.approve(forecast.id, by="ana")
+        await continued(handle)
+        await run.resume(by="ana")
+        (differs,) = await asked(run)
+        assert "/subject: foretold" in differs.rule
+        await continued(handle)
+        assert await asked(run) == [differs]
+        await run.approve(differs.id, by="ana")
+        result = await finished(opened, run, executions=4)
+        assert (result.outcome, opened.mailbox.sent()) == ("completed", ["a@ask.example", "b@free.example"])
+        names = [event.name for event in result.events]
+        assert (names.count("action.rehearsed"), names.count("approval.asked")) == (2, 2)
+        assert names.count("program.rehearsed") == as_program
 
 
 async def test_a_program_goes_on_where_it_waits(temporal, tmp_path, sandbox):

@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack
 import pytest_asyncio
 
 from backstay.testing import Reply
+from tests import signing
 from tests.e2e.scripted_server import ScriptedServer, toolbox_of_servers, writes
 from tests.engine import Scripts, ended, engine, pending, update
 
@@ -18,6 +19,7 @@ ask:
 allow:
   - {tool: "mail.send_email", when: {to: {ends_with: "@free.example"}}}
 """
+KEY = "the key that workers and gateways share"
 TOKEN = "⟦sim:{}:{}⟧"
 
 
@@ -202,6 +204,31 @@ async def test_a_forecast_that_people_reject_is_told_to_the_model_and_nothing_of
     assert (result["outcome"], sends(opened, handle), result["effects"]) == ("completed", [], [])
     assert "rejected by ana@example.com: not today" in str(result["raw_outputs"]["answer"])
     assert "program.rehearsed" in [event["name"] for event in result["events"]]
+
+
+async def test_every_set_of_people_that_decides_about_a_part_of_a_forecast_must_approve(temporal, sandbox, tmp_path):
+    scripts = Scripts()
+    source = """
+await mail.send_email(to="a@x.example", subject=SUBJECT, body="b")
+await mail.send_email(to="b@two.example", subject=SUBJECT, body="b")
+"""
+    policy = POLICY.replace(
+        "allow:",
+        '  - {tool: "mail.send_email", when: {to: {ends_with: "@two.example"}}, approvers: ["bo@example.com"]}\nallow:',
+    )
+    async with engine(temporal, tmp_path, scripts, policy=policy, sandbox=sandbox, approver_key=KEY) as opened:
+        handle = await opened.start(program(scripts, source, "parts"))
+        requests = sorted(await pending(handle, 2), key=lambda request: request["calls"][0]["arguments"]["to"])
+        assert [[call["arguments"]["to"] for call in request["calls"]] for request in requests] == [
+            ["a@x.example"],
+            ["b@two.example"],
+        ]
+        assert [len(request["forecast"]) for request in requests] == [2, 2]
+        await decide(handle, requests[0])
+        assert sends(opened, handle) == []
+        said = {"request_id": requests[1]["id"], "verdict": "approve", "by": "bo@example.com"}
+        await update(handle, "decide", await signing.signed(handle, said, key=KEY))
+        assert ((await ended(handle))["outcome"], sends(opened, handle)) == ("completed", ["parts", "parts"])
 
 
 async def test_a_program_call_that_is_not_as_foretold_is_asked_about_by_itself(shared):
