@@ -24,7 +24,7 @@ from workflows.activity_calls import LOST, TRANSIENT
 from workflows.calls_in_flight import CallInFlight
 from workflows.consent import Consented
 from workflows.reconcile import Performed
-from workflows.rehearsals import Foretold, as_foretold, ask_about_forecast, end_rehearsal, rehearse_call
+from workflows.rehearsals import MOST_REHEARSED, Foretold, as_foretold, ask_about_forecast, end_rehearsal, rehearse_call
 from workflows.run_context import RunContext
 from workflows.tool_calls import ToolCalls
 from workflows.work import ProgramWork
@@ -36,8 +36,6 @@ REFUSED = frozenset({"IsolationUnavailable", "ImageMissing", "ProgramDiverged"})
 LOSSES = frozenset({"SandboxLost", LOST})
 LOST_PROGRAMS = "lost-programs"
 """Since this change a lasting loss of the jail ends a program and not its run, too."""
-MOST_REHEARSED = 100
-"""How many calls of one program are rehearsed; people see them in one request."""
 _CHECK_S = 30
 
 

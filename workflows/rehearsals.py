@@ -19,6 +19,8 @@ from workflows.consent import SHOWN_CHARACTERS, Answered, Consent, Consented, Ru
 from workflows.run_context import RunContext
 from workflows.tool_calls import ToolCalls
 
+MOST_REHEARSED = 100
+"""How many calls of one plan or program are rehearsed; people see them in one request."""
 USES_WORKSPACE = frozenset({"fs", "shell"})
 """The providers whose calls are rehearsed in a copy of the workspace."""
 

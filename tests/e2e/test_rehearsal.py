@@ -3,7 +3,9 @@
 import sqlite3
 from contextlib import AsyncExitStack
 
+import pytest
 import pytest_asyncio
+from temporalio.client import WorkflowFailureError
 
 from backstay.testing import Reply
 from tests import signing
@@ -152,6 +154,16 @@ async def test_a_real_call_that_falls_under_another_rule_is_asked_about_and_a_de
     result = await ended(handle)
     assert (result["outcome"], sends(opened, handle)) == ("completed", ["one", "two"])
     assert (await states(handle))[1] == [("success", ""), ("success", ""), ("pending", "rejected")]
+
+
+async def test_a_plan_of_more_than_a_hundred_steps_is_not_rehearsed(temporal, tmp_path):
+    reads = [{"tool": "mail.list_customers", "arguments": {"limit": 1}}] * 101
+    async with engine(temporal, tmp_path, Scripts(), policy=POLICY, max_steps_per_plan=200) as opened:
+        handle = await opened.start(given(*reads) | {"budget": {"max_tool_calls": 500}})
+        with pytest.raises(WorkflowFailureError) as failure:
+            await handle.result()
+        assert "plan.steps: 101 are too many to be rehearsed" in str(failure.value.cause)
+        assert opened.mailbox.requests("list_customers") == 0
 
 
 LETTERS = """

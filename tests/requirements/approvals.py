@@ -471,6 +471,7 @@ ROWS = (
             "test_a_rehearsed_plan_is_approved_by_its_forecast_and_then_runs_without_another_question",
             "test_a_write_that_is_not_as_foretold_is_asked_about_by_itself_and_says_what_differs",
             "test_a_real_call_that_falls_under_another_rule_is_asked_about_and_a_denied_one_is_denied",
+            "test_a_plan_of_more_than_a_hundred_steps_is_not_rehearsed",
         ),
         in_file(
             "e2e/test_workspace.py",

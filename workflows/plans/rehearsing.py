@@ -2,14 +2,14 @@
 
 import asyncio
 
-from backstay.errors import BackstayError, StepFailed
+from backstay.errors import BackstayError, StepFailed, TaskInvalid
 from backstay.plans.plan_run import PlanRun, StepRun, StepStatus
 from backstay.plans.rehearsal import Rehearsal, RehearsedCall
 from backstay.task.plan import steps_named
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolResult
 from workflows.consent import Answered, Consented
-from workflows.rehearsals import end_rehearsal, rehearse_call
+from workflows.rehearsals import MOST_REHEARSED, end_rehearsal, rehearse_call
 from workflows.run_context import RunContext
 from workflows.tool_calls import ToolCalls
 
@@ -30,6 +30,9 @@ class Rehearsing:
         """
         run = self.context.state.plan_run(plan_id)
         if self.context.state.task.rehearse or run.plan.dry_run:
+            if len(run.steps) > MOST_REHEARSED:
+                most = f"{len(run.steps)} are too many to be rehearsed, which may be {MOST_REHEARSED} at most"
+                raise TaskInvalid(f"plan.steps: {most}; split the plan, or leave the rehearsal out")
             await self._rehearsed(plan_id, answered, asked)
         return self.context.state.plan_run(plan_id)
 
