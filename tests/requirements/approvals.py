@@ -524,7 +524,7 @@ ROWS = (
     ),
     row(
         "approval:remember-scopes",
-        "design 8; design 22; issue first hour",
+        "design 8; design 22; seed 002 §6; issue first hour",
         "a decision is remembered for the run, its session, always or never, also across a continued run; a later run "
         "that obeys it says so, and with 78 tools that all ask there is a way out",
         in_file(
@@ -598,12 +598,6 @@ ROWS = (
         "design 15",
         "approvals are given from Slack and from a page",
         deferred=DOORS,
-    ),
-    row(
-        "s002:preference",
-        "seed 002 §6",
-        "an approval may be stored as a preference",
-        deferred=MEMORY,
     ),
     row(
         "s002:dry-run",

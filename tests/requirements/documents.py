@@ -93,6 +93,16 @@ ROWS = (
         in_file("docs/test_reference.py", "test_every_event_name_in_the_code_is_in_the_table_and_no_other"),
     ),
     row(
+        "s002:safenet-all",
+        "seed 002 §2",
+        "structured events of everything that happened, requests and results included",
+        in_file(
+            "e2e/test_events.py",
+            "test_a_call_is_told_after_it_with_what_it_was_asked_and_what_came_back",
+            "test_a_plan_tells_the_values_that_were_sent_and_not_its_references",
+        ),
+    ),
+    row(
         "view:event-body",
         "design 22; seed 000 §7",
         "an event is the same in the Result, the store, the log and the schema; calls are told after they were made",
@@ -101,8 +111,6 @@ ROWS = (
             "test_every_event_is_the_same_in_the_result_the_store_the_log_and_the_schema",
             "test_whatever_a_run_does_its_events_are_the_same_everywhere",
             "test_the_events_of_an_undo_follow_those_of_the_run_and_are_the_same_everywhere",
-            "test_a_call_is_told_after_it_with_what_it_was_asked_and_what_came_back",
-            "test_a_plan_tells_the_values_that_were_sent_and_not_its_references",
             "test_a_model_call_tells_its_tokens_and_what_they_cost",
         ),
     ),

@@ -244,7 +244,7 @@ ROWS = (
     row(
         "s002:plan-export",
         "seed 002 App. B",
-        "plan diff tells what a child changes, and plan export tells all, also after an undo",
+        "plan diff tells what a child changes, and plan export tells all as JSON and Markdown, also after an undo",
         cli("test_diff_tells_what_a_child_plan_changes_and_export_tells_all_until_after_the_undo"),
     ),
     row(

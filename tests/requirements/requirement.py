@@ -7,7 +7,6 @@ A row whose tests prove only a part says what is run to see the rest (`by_hand`)
 
 from dataclasses import dataclass
 
-TOOLBOX = "toolbox files and bindings"
 CONNECTIONS = "connections: OAuth and Composio"
 MEMORY = "memory and learning"
 AUDIT = "audit ledger"

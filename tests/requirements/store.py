@@ -261,18 +261,6 @@ ROWS = (
         deferred=AUDIT,
     ),
     row(
-        "s002:safenet-all",
-        "seed 002 §2",
-        "structured events of everything that happened, requests and results included",
-        deferred=AUDIT,
-    ),
-    row(
-        "s002:export",
-        "seed 002 App. B",
-        "exportable audit reports",
-        deferred=AUDIT,
-    ),
-    row(
         "store:memory",
         "design 14",
         "memory with full-text recall; learning",

@@ -1,6 +1,6 @@
 """The toolbox file, the catalog, search, the manifest on disk and tool pages."""
 
-from tests.requirements.requirement import CONNECTIONS, TOOLBOX, in_file, row
+from tests.requirements.requirement import CONNECTIONS, in_file, row
 
 ROWS = (
     row(
@@ -493,11 +493,5 @@ ROWS = (
         "design 11",
         "kind composio",
         deferred=CONNECTIONS,
-    ),
-    row(
-        "s002:cached",
-        "seed 002 §4",
-        "cached results of read-only tools",
-        deferred=TOOLBOX,
     ),
 )
