@@ -126,7 +126,7 @@ class Programs:
             call = ToolCall(id=action.call_id, tool=RUN_PROGRAM, arguments={}, reason=action.reason)
             self.tool_calls.tell(CallInFlight(Purpose.PROGRAM, call, 0), refusal)
             return refusal
-        again = {"halt": Halt(kind="waiting"), "made": 0, "answers": (), "approved": True, "foretold": {}}
+        again = {"halt": Halt(kind="waiting"), "made": 0, "answers": (), "approved": True}
         work.program = at.model_copy(update=again)
         return await self._to_its_end(action, withdrawn)
 
@@ -274,11 +274,7 @@ class Programs:
         if not at.approved:
             return [await self._rehearsed(call) for call in batch]
         if work.batch is None:
-            consent, foretold, real = self.tool_calls.consent, at.rehearsal, at.results
-            answered = {
-                index: await as_foretold(consent, call, foretold.entry(int(call.id)), real)
-                for index, call in enumerate(batch)
-            }
+            answered = {index: await self._as_foretold(call, at, at.rehearsal) for index, call in enumerate(batch)}
         else:
             # It was begun before this execution; what was said of it was said then.
             answered = dict[int, Consented](enumerate(batch))
@@ -286,6 +282,10 @@ class Programs:
         refs = {int(call.id): result.ref for call, result, _ in made if result.ref is not None and result.success}
         work.program = at.model_copy(update={"results": at.results | refs})
         return made
+
+    async def _as_foretold(self, call: ToolCall, at: ProgramWork, rehearsal: Rehearsal) -> Consented:
+        number, consent = int(call.id), self.tool_calls.consent
+        return await as_foretold(consent, call, number, rehearsal, at.results, approved=at.foretold.get(number))
 
     async def _rehearsed(self, call: ToolCall) -> Performed:
         """Make a read that the policy allows, and foretell any other call."""

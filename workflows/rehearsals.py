@@ -98,29 +98,35 @@ async def ask_about_forecast(
 async def as_foretold(
     consent: Consent,
     call: ToolCall,
-    entry: ForecastEntry | None,
+    number: int,
+    rehearsal: Rehearsal,
     answers: dict[int, str],
     *,
+    approved: ToolCall | None = None,
     refers: bool = False,
     by_model: bool = False,
 ) -> Consented:
     """Return a call that fits what a rehearsal foretold of it; ask about any other, and say what differs.
 
     `answers` are the stored real results, by their numbers, to which the arguments of a plan's step may also refer.
-    A read that the policy allows needs no forecast.
+    `approved` is the call as it was when people approved the forecast, if that was another one. A read that the policy
+    allows needs no forecast.
     """
-    planned = consent.ruling(call, Purpose.PLAN_STEP)
-    if planned.verdict == "deny":
-        return denied(planned)
-    if planned.verdict == "allow" and not call.effectful:
+    ruling = consent.ruling(call, Purpose.PLAN_STEP)
+    if ruling.verdict == "deny":
+        return denied(ruling)
+    if ruling.verdict == "allow" and not call.effectful:
         return call
-    checked = await consent.context.compare_call(call, entry, answers, refers=refers, by_model=by_model)
+    # A text that looks like a token of a call that was made is no token: whoever answered that call wrote it.
+    tokens = {idx: ref for idx, ref in answers.items() if idx in rehearsal.simulated}
+    referred = answers if refers else {}
+    checked = await consent.context.compare_call(call, rehearsal.entry(number), tokens, referred, by_model=by_model)
     if checked.error is not None:
         return refused(errors.ArgumentsInvalid(checked.error))
     real = call.model_copy(update={"arguments": checked.arguments})
     if call.sources is not None and checked.sources is not None:
         real = real.model_copy(update={"sources": checked.sources})
-    now = consent.ruling(real, Purpose.PLAN_STEP)
+    now, planned = consent.ruling(real, Purpose.PLAN_STEP), consent.ruling(approved or call, Purpose.PLAN_STEP)
     if now.verdict == "deny":
         return denied(now)
     if now.verdict == "ask" and deciding.constraint(now) != deciding.constraint(planned):

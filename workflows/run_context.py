@@ -165,13 +165,13 @@ class RunContext:
         call: ToolCall,
         entry: ForecastEntry | None,
         answers: dict[int, str],
+        results: dict[int, str],
         *,
-        refers: bool = False,
         by_model: bool = False,
     ) -> calls.CheckedCall:
         """Return the arguments of a call as it would be sent, and where they are not as foretold.
 
-        `refers`: whether the arguments may refer to the answers.
+        `answers` are those for which tokens stand, `results` those to which the arguments refer.
         """
         name = call.tool.name
         ask = calls.CheckCall(
@@ -181,7 +181,7 @@ class RunContext:
             resolved=True,
             forecast=entry or ForecastEntry(idx=0, tool=""),
         )
-        more = {"answers": answers, "results": answers if refers else {}, "by_model": by_model}
+        more = {"answers": answers, "results": results, "by_model": by_model}
         ask = ask.model_copy(update={field: value for field, value in more.items() if value})
         shown = one_line(name, 80)
         return await self.activities.execute(calls.check_call, ask, summary=f"compare with the forecast: {shown}")

@@ -498,6 +498,8 @@ ROWS = (
             "test_a_program_is_rehearsed_and_runs_as_it_was_foretold_without_another_question",
             "test_a_forecast_that_people_reject_is_told_to_the_model_and_nothing_of_it_is_made",
             "test_every_set_of_people_that_decides_about_a_part_of_a_forecast_must_approve",
+            "test_a_program_call_that_falls_under_other_people_once_its_values_are_known_is_asked_about_by_them",
+            "test_a_text_of_a_server_that_looks_like_a_token_stands_for_nothing",
             "test_a_program_call_that_is_not_as_foretold_is_asked_about_by_itself",
             "test_a_program_that_goes_elsewhere_than_foretold_asks_about_each_write_that_was_not_foretold",
             "test_a_program_that_only_reads_runs_once_and_nobody_is_asked",

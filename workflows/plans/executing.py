@@ -196,10 +196,9 @@ class Executing:
             if state.work.batch is not None:
                 # It was begun before this execution; what was said of it was said then.
                 return call
-            entry, by_model = self.run.rehearsal.entry(index), self.run.sources is not None
-            return await as_foretold(
-                self.tool_calls.consent, call, entry, state.step_results, refers=True, by_model=by_model
-            )
+            rehearsal, results, by_model = self.run.rehearsal, state.step_results, self.run.sources is not None
+            consent = self.tool_calls.consent
+            return await as_foretold(consent, call, index, rehearsal, results, refers=True, by_model=by_model)
         refers = any(path.startswith("steps.") for path in references_in(self._written(index)))
         if not (refers and call.effectful and state.opened.policy.looks_at_sources):
             return call
