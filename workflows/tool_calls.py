@@ -17,6 +17,7 @@ from backstay.effects.effect import DOUBTFUL
 from backstay.plans.rehearsal import RehearsedCall
 from backstay.shown import one_line, shown_arguments
 from backstay.task.event import call_drafts
+from backstay.task.plan import references_in
 from backstay.task.result import Failure
 from backstay.task.status import State
 from backstay.tools.stages import Purpose, Stage, applies
@@ -286,7 +287,8 @@ class ToolCalls:
     async def _send_changed(self, flight: CallInFlight, result: ToolResult) -> ToolResult:
         """Ask again about a tool that is no longer the one that was ruled on; nothing has been sent yet."""
         call, name = flight.call, flight.call.tool.name
-        resolved = not self.context.state.step_results
+        # Only what a step of a plan still refers to cannot be checked yet.
+        resolved = not (self.context.state.step_results and references_in(call.arguments))
         checked = await self.context.check_call(
             name, call.arguments, resolved=resolved, summary=f"look at the changed {name}"
         )

@@ -144,11 +144,23 @@ def _refused_for_plan(
         stops = refused_person(run.for_stopping(), approval.by, approval.proof, starters)
         if stops is not None:
             return stops
-    own = {index for part in proposal.parts if part.part in mine for index in part.steps}
-    others = sorted((approval.calls or {}).keys() - own)
-    if others and approval.verdict is not Verdict.REJECT:
-        return DecisionRefused(f"calls.{others[0]}: other people decide this step; name only {sorted(own)}")
-    return _refused_option(request, approval)
+    refused = _refused_steps(proposal, approval, mine) if approval.verdict is not Verdict.REJECT else None
+    return refused or _refused_option(request, approval)
+
+
+def _refused_steps(proposal: Proposal, approval: Approval, mine: Collection[int]) -> DecisionRefused | None:
+    """Return why somebody may not decide a step that they name, or None; `mine` are the parts that they decide."""
+    own = sorted({index for part in proposal.parts if part.part in mine for index in part.steps})
+    asked = {index for part in proposal.parts for index in part.steps}
+    for index in sorted((approval.calls or {}).keys() - own):
+        if index in asked:
+            return DecisionRefused(f"calls.{index}: other people decide this step; name only {own}")
+        if any(step.idx == index for step in proposal.steps):
+            return DecisionRefused(
+                f"calls.{index}: nobody is asked about this step, because the policy allows it; name only {own}, "
+                "or reject the whole plan and say why in comment"
+            )
+    return None
 
 
 def _refused_option(request: ApprovalRequest, approval: Approval) -> DecisionRefused | None:

@@ -113,6 +113,7 @@ def after_rollback(state: PlanState, steps: Sequence[StepRun]) -> PlanState:
     """Return the state of a plan after effects of runs were to be taken back: all of its own, some, or none.
 
     A plan of which effects stand that nobody wanted taken back stays as it is, and so does one of which none could be.
+    Effects that have no undo are kept, which is no failure: people knew it when they approved them.
     """
     touched = {step.undone for step in steps if step.undone}
     if not touched & {"compensated", "parked"} or state not in ENDED or state is PlanState.ROLLBACK_COMPLETED:

@@ -35,8 +35,10 @@ def test_a_plan_and_a_step_follow_exactly_the_edges():
         ({1: "compensated", 2: "compensated", 9: "parked"}, "ROLLBACK_COMPLETED", "rolled_back"),
         ({1: "compensated", 2: "parked"}, "ROLLBACK_FAILED", "rolled_back"),
         ({1: "kept", 2: "kept"}, "COMPLETED", "success"),
+        ({1: "kept", 2: "compensated"}, "ROLLBACK_COMPLETED", "success"),
+        ({1: "kept", 2: "parked"}, "ROLLBACK_FAILED", "success"),
     ],
-    ids=["nothing", "some", "all", "parked", "kept"],
+    ids=["nothing", "some", "all", "parked", "kept", "some kept", "kept and parked"],
 )
 def test_an_undo_after_the_end_leaves_a_plan_in_the_state_that_its_effects_show(undone, state, first):
     steps = [StepRun(status=StepStatus.SUCCESS, effect=n, stands=True) for n in (1, 2)]

@@ -121,7 +121,7 @@ async def test_flags_approve_a_plan_in_part_and_the_story_says_who_said_what(com
     text = (await command("plan", "show", handle.id)).out
 
     assert (proposed["state"], proposed["open"], proposed["approvals"]) == ("PROPOSED", True, [])
-    assert "calls.1: other people decide this step; name only [0, 2]" in wrong.err
+    assert "calls.1: nobody is asked about this step, because the policy allows it; name only [0, 2]" in wrong.err
     assert "toggles.limits.timeout_s: can only be narrowed" in wider.err
     assert "state COMPLETED" in running.splitlines()
     assert [(step["status"], step["reason"]) for step in told["steps"]] == [

@@ -121,7 +121,8 @@ async def test_of_two_alternatives_the_one_that_is_approved_runs_and_the_other_i
 
 async def test_each_part_of_a_plan_is_decided_by_its_own_people_and_the_plan_waits_for_all(shared):
     opened, scripts = shared
-    handle = await opened.start(scripts.task(propose(send("b@one.example"), send("c@two.example", subject="two"))))
+    steps = [send("b@one.example"), send("c@two.example", subject="two"), send(subject="free")]
+    handle = await opened.start(scripts.task(propose(*steps)))
     (request,) = await pending(handle)
     assert [part["approvers"] for part in request["proposal"]["parts"]] == [[ANA], [BO]]
     stranger = {"request_id": request["id"], "verdict": "approve", "by": ANA}
@@ -129,6 +130,13 @@ async def test_each_part_of_a_plan_is_decided_by_its_own_people_and_the_plan_wai
     assert "is not an approver" in await refusal(decide(handle, request, by="cy@example.com"))
     others = {"1": {"verdict": "reject"}}
     assert "other people decide this step" in await refusal(decide(handle, request, calls=others))
+    allowed = {"2": {"verdict": "reject"}}
+    said = "calls.2: nobody is asked about this step, because the policy allows it; name only [0], or reject the whole"
+    assert said in await refusal(decide(handle, request, calls=allowed))
+    changed = {"2": {"verdict": "modify", "arguments": {"to": "c@two.example"}}}
+    assert said in await refusal(decide(handle, request, verdict="modify", calls=changed))
+    unknown = {"7": {"verdict": "reject"}}
+    assert "calls.7: no such call; the request has [0, 1]" in await refusal(decide(handle, request, calls=unknown))
     assert (await decide(handle, request))["state"] == "recorded"
     assert "already decided" in await refusal(decide(handle, request, by=ANA))
     (waiting,) = await pending(handle)
@@ -136,7 +144,7 @@ async def test_each_part_of_a_plan_is_decided_by_its_own_people_and_the_plan_wai
     assert subjects(opened, handle) == []
     assert (await decide(handle, request, by=BO))["state"] == "decided"
     assert (await ended(handle))["outcome"] == "completed"
-    assert subjects(opened, handle) == ["s", "two"]
+    assert subjects(opened, handle) == ["s", "two", "free"]
 
 
 async def test_a_rejected_plan_is_an_answer_and_the_next_version_is_its_child(shared):

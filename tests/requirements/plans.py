@@ -230,6 +230,15 @@ ROWS = (
         ),
     ),
     row(
+        "plan:stale",
+        "design 10, 22",
+        "an approved plan whose tool has changed so that the call no longer fits it is stale, and nothing is sent",
+        in_file(
+            "e2e/test_stale_plans.py",
+            "test_a_plan_is_stale_when_its_tool_changed_after_the_approval_so_that_the_call_no_longer_fits",
+        ),
+    ),
+    row(
         "plan:drawn",
         "seed 002 §6; design 22",
         "a proposal is drawn whole, with marks at each step and the command that chooses each alternative",

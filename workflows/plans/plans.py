@@ -36,6 +36,8 @@ ANSWERS = (errors.StepFailed, errors.ArgumentsInvalid, errors.ToolNotFound, erro
 """What a model is told of its plan, so that it can decide anew; anything else ends the run."""
 FORETOLD = 8_000
 """Characters of arguments of a forecast that a result, or a model, is told."""
+CHANGED = ("ToolChanged: ", "ToolNotFound: ")
+"""How the error of a step begins whose tool is no longer the one that was proposed."""
 _BEFORE = frozenset({PlanState.DRAFT, PlanState.PROPOSED})
 
 
@@ -339,7 +341,7 @@ class Plans:
         steps = zip(run.plan.steps, run.steps, strict=True)
         effects = {step.effect for planned, step in steps if planned.undoable and step.status is StepStatus.SUCCESS}
         found = {effect for effect in effects if effect is not None}
-        if run.reason == "step_failed" and found:
+        if run.reason in {"step_failed", "stale"} and found:
             await Rollback(self.context).undo_effects(found)
 
     def _move(self, plan_id: str, state: PlanState, reason: PlanReason = "") -> None:
@@ -369,7 +371,9 @@ class Plans:
         run = self.context.state.plan_run(plan_id)
         rehearsing = run.rehearsal is not None and not run.rehearsal.done and isinstance(error, errors.StepFailed)
         if run.state not in _BEFORE or rehearsing:
-            return "review_failed" if run.state is PlanState.REVIEWING else "step_failed"
+            if run.state is PlanState.REVIEWING:
+                return "review_failed"
+            return "stale" if _met_changed_tool(run) else "step_failed"
         match error:
             case errors.Rejected() | errors.Denied() | errors.StepFailed():
                 return "rejected"
@@ -412,3 +416,11 @@ class Plans:
 def _lenient(decided: Decided) -> bool:
     """Return whether the plan goes on without the steps that people left out."""
     return decided.per_step or (decided.toggles is not None and decided.toggles.external_processes is False)
+
+
+def _met_changed_tool(run: PlanRun) -> bool:
+    """Return whether a step that the plan cannot do without failed because its tool has changed since the proposal."""
+    return any(
+        step.status is StepStatus.FAILED and not run.plan.may_fail(index) and (step.error or "").startswith(CHANGED)
+        for index, step in enumerate(run.steps)
+    )
