@@ -47,6 +47,8 @@ class ProgramAnswer(Frozen):
     """The number of its effect, where the program wants to know how the call ended."""
     undo: str | None = None
     """How it would be undone, where the program wants to know."""
+    cached: bool = False
+    """Whether the answer is that of an earlier call."""
     simulated: bool = False
     """Whether it was not made, and tokens stand for values of its answer."""
 

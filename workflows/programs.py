@@ -333,8 +333,9 @@ def _answer(i: int, tool: str, result: ToolResult) -> ProgramAnswer:
         )
         return ProgramAnswer(i=i, error=error, error_type="OutcomeSettled", settled=known)
     if result.success and result.ref is not None:
+        known = {"cached": result.cached, "simulated": result.simulated}
         answer = ProgramAnswer(i=i, ref=result.ref)
-        return answer.model_copy(update={"simulated": True}) if result.simulated else answer
+        return answer.model_copy(update={name: True for name, holds in known.items() if holds})
     if result.success:
         return ProgramAnswer(i=i)
     return ProgramAnswer(i=i, error=result.error or "it failed", error_type=result.error_type or "ToolError")

@@ -24,10 +24,10 @@ from backstay.program import Halt, Program, ProgramAnswer
 from backstay.provenance.lookup import Lookup
 from backstay.provenance.source import Sources
 from backstay.redaction.redactor import Redactor
-from backstay.tools.tool import Tool, ToolCall
+from backstay.tools.tool import Tool, ToolCall, tool_result
 from sandbox.programs.frames import RESULT
 from sandbox.programs.sandbox import RoundOutcome, Sandbox
-from sandbox.programs.types import ProgramCall, Round, names_of, tool_result
+from sandbox.programs.types import ProgramCall, Round, names_of
 from store.blobs.shown import ShownBlobStore
 from toolbox.schema import compile_schema, fault_of
 
@@ -277,7 +277,8 @@ def _told(call: dict[str, Any], answer: ProgramAnswer, shown: Any) -> dict[str, 
     """Return the answer to a call as the program is given it."""
     i, kind, settled = answer.i, answer.error_type or "ToolError", answer.settled
     if call.get("whole"):
-        context = {"effect": answer.effect, "ref": answer.ref, "undo": answer.undo, "simulated": answer.simulated}
+        context = {"effect": answer.effect, "ref": answer.ref, "undo": answer.undo}
+        context |= {"cached": answer.cached, "simulated": answer.simulated}
         happened = settled is not None
         whole = tool_result(call["tool"], shown, error=answer.error, kind=kind, happened=happened, **context)
         return {"i": i, "ok": whole, **_made_up(answer)}

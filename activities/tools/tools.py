@@ -339,7 +339,7 @@ class Tools(Activities):
         if why is not None:
             shown = await self.records.show(run, why, definition.provider)
             return ToolResult(success=False, error=str(shown.payload)[:500], error_type="ToolError", ref=kept.ref)
-        return ToolResult(success=True, **kept.facts)
+        return ToolResult(success=True, cached=answer.cached, **kept.facts)
 
     async def _verify(self, ask: calls.CallTool) -> ToolResult:
         """Run the check that the tool of an effect, or of its compensation, declares.

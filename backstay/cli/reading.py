@@ -18,10 +18,12 @@ from backstay.client import Run
 from backstay.errors import BackstayError, SettingsInvalid, TaskInvalid
 from backstay.shown import one_line
 from backstay.task.event import Event
+from backstay.tools.tool import tool_result
 
 _FEW, _SHORT = 20, 1000
 """The steps of a plan whose answers are shown at its end, and the most characters of such an answer."""
-_CALLS = frozenset({"action.called", "action.failed", "program.ended"})
+_SUCCEEDED = frozenset({"action.called", "action.rehearsed"})
+_CALLS = _SUCCEEDED | {"action.failed", "program.ended"}
 Step = Annotated[int | None, Parameter(help="Show the whole answers of this step instead of the end of the run.")]
 Format = Annotated[Literal["jsonl"], Parameter(help="jsonl: one message of Chat Completions per line.")]
 
@@ -95,15 +97,20 @@ async def _calls(run: Run, step: int) -> list[dict[str, Any]]:
 
 
 async def _call(run: Run, event: Event) -> dict[str, Any]:
-    ref = event.data.get("summary_ref")
-    return {
-        "tool": event.data.get("tool", "program"),
-        "request": event.data.get("request"),
-        "success": event.name == "action.called" or bool(event.data.get("success")),
-        "text": event.text,
-        "ref": ref,
-        "answer": None if ref is None else await run.read(ref),
-    }
+    """Return what was called with what, and how that ended as people and programs are told."""
+    ref, tool, facts = event.data.get("summary_ref"), event.data.get("tool", "program"), event.data
+    success = event.name in _SUCCEEDED or bool(facts.get("success"))
+    told = tool_result(
+        tool,
+        None if ref is None else await run.read(ref),
+        error=None if success else event.text.removeprefix(f"{tool}: "),
+        kind=facts.get("type", "ToolError"),
+        effect=facts.get("effect"),
+        ref=ref,
+        cached=bool(facts.get("cached")),
+        simulated=event.name == "action.rehearsed",
+    )
+    return {"tool": tool, "request": facts.get("request"), **told}
 
 
 async def _whole(run: Run, outputs: Any) -> Any:
@@ -158,9 +165,12 @@ def _call_lines(calls: list[dict[str, Any]]) -> Iterator[str]:
     for call in calls:
         yield f"{call['tool']} {call['request'] or ''}".rstrip()
         if not call["success"]:
-            yield f"  failed: {one_line(call['text'], 500)}"
-        if call["answer"] is not None:
-            yield json.dumps(call["answer"], indent=2, ensure_ascii=False)
+            yield f"  failed: {one_line(call['error'], 500)}"
+        known = [name for name in ("cached", "simulated") if call["context"][name]]
+        if known:
+            yield f"  {', '.join(known)}"
+        if call["data"] is not None:
+            yield json.dumps(call["data"], indent=2, ensure_ascii=False)
 
 
 def write_text(path: Path, text: str) -> None:

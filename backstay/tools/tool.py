@@ -143,6 +143,8 @@ class ToolResult(Frozen):
     """Whether the event of the call could not be left in the store."""
     marked: str = ""
     """Of a program whose own text begins with a marker: that text, without secrets."""
+    cached: bool = False
+    """Whether the answer is that of an earlier call, which the provider kept."""
     simulated: bool = False
     """Whether it was foretold in a rehearsal, and not made."""
     resolved: dict[str, Any] | None = None
@@ -166,3 +168,18 @@ class Hit(Frozen):
     path: str = ""
     """Where the tool's own file would lie beneath the toolbox root."""
     mcp_tool_name: str = ""
+
+
+def tool_result(
+    tool: str, data: Any, *, error: str | None = None, kind: str = "", happened: bool = False, **context: Any
+) -> dict[str, Any]:
+    """Return how a call ended, as people and programs are told: `{success, data, context, error, trace}`.
+
+    With `happened`, it took place and its answer is lost. The trace names what was done, and never a value.
+    """
+    success = error is None or happened
+    ended = "took place, and its answer is lost" if happened else "succeeded" if success else f"failed: {kind}"
+    effect = context.get("effect")
+    trace = [f"called {tool}", *([] if effect is None else [f"as effect {effect}"]), ended]
+    known = {"tool": tool, "effect": None, "ref": None, "undo": None, "cached": False, "simulated": False, **context}
+    return {"success": success, "data": data, "context": known, "error": error, "trace": trace}

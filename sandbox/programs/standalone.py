@@ -16,9 +16,10 @@ from backstay.canonical import digest_of
 from backstay.errors import TaskInvalid
 from backstay.frozen import Frozen
 from backstay.shown import message_line
+from backstay.tools.tool import tool_result
 from sandbox.limits import Limits
 from sandbox.programs.sandbox import RoundOutcome, Sandbox, open_sandbox
-from sandbox.programs.types import ProgramCall, Round, names_of, tool_result
+from sandbox.programs.types import ProgramCall, Round, names_of
 
 
 class SandboxResult(Frozen):

@@ -36,15 +36,3 @@ def names_of(tools: Iterable[str]) -> dict[str, str]:
     bare = Counter(tool.partition(".")[2] for tool in every)
     alone = {tool.partition(".")[2]: tool for tool in every if bare[tool.partition(".")[2]] == 1}
     return alone | {tool.replace(".", "__", 1): tool for tool in every} | {tool: tool for tool in every}
-
-
-def tool_result(
-    tool: str, data: Any, *, error: str | None = None, kind: str = "", happened: bool = False, **context: Any
-) -> dict[str, Any]:
-    """Return how a call ended, as a program is told; with `happened`, it took place and its answer is lost."""
-    success = error is None or happened
-    ended = "took place, and its answer is lost" if happened else "succeeded" if success else f"failed: {kind}"
-    effect = context.get("effect")
-    trace = [f"called {tool}", *([] if effect is None else [f"as effect {effect}"]), ended]
-    known = {"tool": tool, "effect": None, "ref": None, "undo": None, "cached": False, "simulated": False, **context}
-    return {"success": success, "data": data, "context": known, "error": error, "trace": trace}

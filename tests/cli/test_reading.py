@@ -41,10 +41,39 @@ async def test_the_answers_of_a_plan_are_read_whole_or_by_step_and_a_failed_call
     assert step.out.splitlines()[0] == 'mail.list_customers {"limit":2}'
     assert '"customers": [' in step.out
     failed = await run("result", "reading-pl", "--step", "2")
-    assert "  failed: mail.send_email: " in failed.out
+    assert "  failed: " in failed.out
+    (call,) = json.loads((await run("result", "reading-plan", "--step", "2", "--output", "json")).out)["calls"]
+    assert (call["success"], call["context"]["tool"], call["context"]["effect"]) == (False, "mail.send_email", 1)
+    assert call["trace"] == ["called mail.send_email", "as effect 1", "failed: ToolError"]
+    assert "'no address' is not an e-mail address" in call["error"]
+    (call,) = json.loads((await run("result", "reading-plan", "--step", "1", "--output", "json")).out)["calls"]
+    assert len(call["data"]["customers"]) == 2
+    assert call["context"] == {
+        "tool": "mail.list_customers",
+        "effect": None,
+        "ref": whole["raw_outputs"]["steps"][0]["ref"],
+        "undo": None,
+        "cached": False,
+        "simulated": False,
+    }
     file = tmp_path / "out.json"
     assert (await run("result", "reading-plan", "--step", "1", "--output-file", str(file))).out == ""
     assert json.loads(file.read_text(encoding="utf-8"))["calls"][0]["tool"] == "mail.list_customers"
+
+
+async def test_every_call_is_told_in_one_shape_also_one_that_was_only_rehearsed(run, tmp_path):
+    file = tmp_path / "rehearsed.json"
+    steps = [{"tool": "mail.send_email", "arguments": {"to": "a@x.example", "subject": "s", "body": "b"}}]
+    file.write_text(json.dumps({"title": "dry", "steps": steps, "dry_run": True}), encoding="utf-8")
+    assert (await run("run", "--plan", str(file), "--id", "reading-dry")).code == 0
+    ended = json.loads((await run("result", "reading-dry", "--output", "json")).out)
+    (event,) = [event for event in ended["events"] if event["name"] == "action.rehearsed"]
+    step = str(event["step_index"])
+    (call,) = json.loads((await run("result", "reading-dry", "--step", step, "--output", "json")).out)["calls"]
+    assert list(call) == ["tool", "request", "success", "data", "context", "error", "trace"]
+    assert (call["success"], call["context"]["simulated"], call["context"]["effect"]) == (True, True, None)
+    assert call["data"]["message_id"] == "⟦sim:0:/message_id⟧"
+    assert "  simulated" in (await run("result", "reading-dry", "--step", step)).out.splitlines()
 
 
 async def test_outputs_that_look_like_a_stored_answer_are_shown_as_they_are(run, scripts):

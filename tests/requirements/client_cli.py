@@ -366,7 +366,7 @@ ROWS = (
         "s002:response",
         "seed 002 §1",
         "one result shape: success, data, context, error, trace",
-        deferred=f"{REPLACED}a ToolResult carries success, ref, error and error_type; the payload is behind the ref",
+        in_file("cli/test_reading.py", "test_every_call_is_told_in_one_shape_also_one_that_was_only_rehearsed"),
     ),
     row(
         "s000:shared",

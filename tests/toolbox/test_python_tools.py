@@ -439,9 +439,11 @@ async def test_answers_of_a_read_are_kept_by_user_and_arguments(own):
     async with own(source, provider=None) as toolbox:
         ana, bo = Caller(user_id="ana"), Caller(user_id="bo")
         asked = [(ana, 1), (ana, 1), (bo, 1), (ana, 2), (bo, 1)]
-        seen = [(await call(toolbox, "own.count", {"n": n}, caller=caller)).data for caller, n in asked]
+        seen = [await call(toolbox, "own.count", {"n": n}, caller=caller) for caller, n in asked]
         flaky = await call(toolbox, "own.flaky", {})
-    assert seen == [1, 1, 2, 3, 2]
+    assert [(answer.data, answer.cached) for answer in seen] == [
+        *[(1, False), (1, True), (2, False), (3, False), (2, True)],
+    ]
     assert flaky.data == 6
 
 

@@ -23,6 +23,8 @@ class Answer:
     error: str | None = None
     files: dict[str, bytes] = field(default_factory=dict, repr=False)
     """Pictures, sounds and other bytes, by the sha256 that stands for them in the data."""
+    cached: bool = False
+    """Whether it is the answer of an earlier call."""
     may_have_acted: bool = False
     """Whether an error may have come after the tool had taken effect."""
     question: InputRequired | None = None

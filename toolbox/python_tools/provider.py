@@ -78,7 +78,7 @@ class PythonProvider:
             self._threads.check()
         key = (call.caller.user_id, call.tool, offered.listed.origin, digest_of(call.arguments))
         if function.options.cache is not None and (kept := self._kept.get(key)) and kept[0] > time.monotonic():
-            return kept[1]
+            return replace(kept[1], cached=True)
         ends = time.monotonic() + call.deadline_s
         context = CallContext(call, function.options, offered.calls, self._behind, secrets=self._secrets, ends=ends)
         answer = await self._outcome(offered, context, call)
