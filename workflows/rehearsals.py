@@ -43,6 +43,7 @@ async def rehearse_call(
     purpose: Purpose,
     *,
     refers: bool = False,
+    deadline_s: float | None = None,
 ) -> tuple[Rehearsal, ToolResult]:
     """Make one call of a rehearsal, for real with a purpose that reads; return what the rehearsal is after it.
 
@@ -50,7 +51,9 @@ async def rehearse_call(
     """
     known = known.model_copy(update={"simulated": rehearsal.simulated})
     results = rehearsal.results if refers else {}
-    (made,) = await tool_calls.perform(purpose, [call], answered={0: call}, rehearsal=known, results=results)
+    (made,) = await tool_calls.perform(
+        purpose, [call], answered={0: call}, rehearsal=known, results=results, deadline_s=deadline_s
+    )
     result = made.result
     if result.simulated and purpose is not Purpose.SIMULATE:
         # It would have read by a simulated value, which no server knows.

@@ -251,6 +251,13 @@ ROWS = (
         cli("test_flags_approve_a_plan_in_part_and_the_story_says_who_said_what"),
     ),
     row(
+        "plan:walked",
+        "design 22; issue plans",
+        "every edge of the tables of plans and of steps is walked through Temporal, and no other, under random decisions, "
+        "failures, cancellations and workers that come and go",
+        in_file("e2e/test_plan_walk.py", "test_every_edge_of_plans_and_steps_is_walked_through_temporal_and_no_other"),
+    ),
+    row(
         "s002:plan-export",
         "seed 002 App. B",
         "plan diff tells what a child changes, and plan export tells all as JSON and Markdown, also after an undo",

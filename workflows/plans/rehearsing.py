@@ -75,7 +75,10 @@ class Rehearsing:
             await self.context.gate()
             purpose = Purpose.SIMULATE if simulated or answer.effectful else Purpose.PLAN_STEP
             known = RehearsedCall(idx=index, name=f"{plan_id} {run.plan.hash}")
-            rehearsal, _ = await rehearse_call(self.tool_calls, rehearsal, answer, known, purpose, refers=True)
+            seconds = run.plan.steps[index].timeout_s
+            rehearsal, _ = await rehearse_call(
+                self.tool_calls, rehearsal, answer, known, purpose, refers=True, deadline_s=seconds
+            )
         self._keep(plan_id, rehearsal)
         if (fault := rehearsal.failed.get(index)) and not run.plan.may_fail(index):
             raise StepFailed(f"step {index} ({run.plan.steps[index].tool}) failed when it was rehearsed: {fault}")
