@@ -253,8 +253,8 @@ ROWS = (
     row(
         "plan:walked",
         "design 22; issue plans",
-        "every edge of the tables of plans and of steps is walked through Temporal, and no other, under random decisions, "
-        "failures, cancellations and workers that come and go",
+        "every edge of the tables of plans and of steps is walked through Temporal, and no other, under random "
+        "decisions, failures, cancellations and workers that come and go",
         in_file(
             "e2e/test_plan_walk.py",
             "test_every_edge_of_plans_and_steps_is_walked_through_temporal_and_no_other",
