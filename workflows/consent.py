@@ -435,6 +435,7 @@ def shown_call(
         safety=tool.safety,
         undoable=tool.undo is not None,
         undo_how=None if tool.undo is None else one_line(tool.undo, 300),
+        side_effects=tuple(one_line(effect, 200) for effect in tool.side_effects[:20]),
         diff=diff,
         clipped=shown.clipped,
         left_out=shown.left_out,

@@ -11,13 +11,13 @@ from activities.retrying import implements, tell_progress
 from activities.tools.arguments import Arguments
 from activities.tools.effects import Effects
 from activities.tools.elicitations import Elicitations
+from activities.tools.previews import Previews
 from activities.tools.rehearsing import Rehearsing, place_of
 from backstay import calls
 from backstay.canonical import canonical, digest_of
 from backstay.effects.effect import EffectState
 from backstay.errors import (
     ArgumentsInvalid,
-    BackstayError,
     CompensationFailed,
     Denied,
     OutcomeUnknown,
@@ -33,7 +33,6 @@ from backstay.provenance.lookup import Lookup
 from backstay.provenance.source import Source, Sources
 from backstay.python_tools.safety import Deny
 from backstay.redaction.handles import belongs_to, handles_in, provider_of
-from backstay.requests import PreviewedCall
 from backstay.shown import one_line
 from backstay.task.event import shown_request
 from backstay.tools.stages import Purpose, Stage, applies
@@ -47,10 +46,6 @@ from toolbox.manifest.builder import masked
 from toolbox.providers.elicitation import ElicitationRequest, InputRequired, InputResponse
 from toolbox.providers.provider import Caller, NotSent
 
-_PREVIEWED = 20_000
-"""Characters of all diffs of one request; every query answer must stay under 128 KiB."""
-_PREVIEWED_LINE = 400
-_PREVIEW_S = 20
 _SAFETY = "backstay:safety"
 """Marks the question of an operator's own check."""
 _REFUSALS = (ToolNotFound, ToolChanged, ArgumentsInvalid, CompensationFailed, Denied)
@@ -68,6 +63,7 @@ class Tools(Activities):
         self.arguments = Arguments(records)
         self.elicitations = Elicitations(records)
         self.rehearsing = Rehearsing(records, self.arguments)
+        self.previews = Previews(records, self.arguments, resources.toolbox)
 
     @implements(calls.check_call)
     async def check_call(self, ask: calls.CheckCall) -> calls.CheckedCall:
@@ -114,26 +110,8 @@ class Tools(Activities):
     async def preview_calls(self, ask: calls.PreviewCalls) -> calls.Previewed:
         """Look at each call by itself; one that cannot be looked at says why, and never fails the request."""
         await self.begin(ask)
-        most = max(500, _PREVIEWED // len(ask.calls))
-        return calls.Previewed(diffs=tuple([await self._diff(ask, call, most) for call in ask.calls]))
-
-    async def _diff(self, ask: calls.PreviewCalls, call: PreviewedCall, most: int) -> str | None:
-        place = workspace_access_of(ask)
-        definition = (await self.catalog(ask, ask.user_id)).definitions.get(call.tool)
-        if place is None or definition is None:
-            return None
-        try:
-            arguments = await self.arguments.unfold(ask.run, call.arguments, ask.results)
-            diff = await self.toolbox.preview(definition, arguments, deadline_s=_PREVIEW_S, workspace_access=place)
-        except BackstayError as error:
-            return f"(no diff: {await self.records.text(ask.run, str(error))})"[:most]
-        if diff is None:
-            return None
-        plain = str((await self.records.show(ask.run, diff, definition.provider)).payload)
-        # A jail computed it from files that anybody may have written.
-        shown = "\n".join(one_line(line, _PREVIEWED_LINE) for line in plain.split("\n"))
-        left = len(shown) - most
-        return shown if left <= 0 else f"{shown[:most]}\n... {left} more characters"
+        catalog = await self.catalog(ask, ask.user_id)
+        return calls.Previewed(diffs=await self.previews.of(ask, catalog))
 
     @implements(calls.call_tool)
     async def call_tool(self, ask: calls.CallTool) -> ToolResult:

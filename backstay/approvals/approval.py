@@ -49,7 +49,10 @@ class RequestedCall(Frozen):
     safety: Safety
     undoable: bool
     undo_how: str | None = None
+    side_effects: tuple[str, ...] = ()
+    """What the operator says that it changes."""
     diff: str | None = None
+    """What the call would change, as the provider or a declared preview shows it."""
     clipped: int = 0
     """How many characters are not shown; approving needs the full digest then."""
     left_out: int = 0

@@ -51,6 +51,8 @@ class ProposedStep(Frozen):
     summary: str = ""
     """What the author of the plan says of it."""
     diff_preview: str | None = None
+    side_effects: tuple[str, ...] = ()
+    """What the operator says that it changes."""
     undoable: bool = False
     undo_how: str | None = None
     depends_on: tuple[int, ...] = ()

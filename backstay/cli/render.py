@@ -157,6 +157,8 @@ def _call_lines(call: RequestedCall, marks: str = "", summary: str = "") -> Iter
             yield f"          {one_line(where, 500)}", "yellow" if "others write" in where else "dim"
     if unseen := _unseen(call):
         yield f"        {unseen}; digest {call.args_digest}", "red"
+    if call.side_effects:
+        yield f"        changes: {', '.join(call.side_effects)}", "yellow"
     yield from _diff_lines(call.diff)
     if call.repeats:
         yield f"        REPEATED: {call.repeats}", "bold red"

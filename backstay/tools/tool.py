@@ -71,6 +71,8 @@ class Tool(Frozen):
     """Whether writes to this tool's provider that are decided together may be made at the same time."""
     previewed: bool = False
     """Whether what a call would change can be shown before it is made."""
+    side_effects: tuple[str, ...] = ()
+    """What a call changes, in the operator's words."""
     deadline_s: float | None = None
     """How long it may take to answer, when the operator says so."""
     content: Literal["own", "others"] = "others"

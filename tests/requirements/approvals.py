@@ -462,6 +462,19 @@ ROWS = (
         in_file("e2e/test_elicitation.py", "test_a_question_about_a_call_that_only_reads_makes_no_effect"),
     ),
     row(
+        "approval:previews",
+        "design 22; issue plans",
+        "a tool may declare a read-only call that shows what a call would change, and its side effects in words; a "
+        "preview gets no secret, never writes, and never stops a request",
+        in_file(
+            "e2e/test_declared_previews.py",
+            "test_people_see_what_a_declared_read_says_of_a_call_and_what_it_changes",
+            "test_a_preview_that_fails_says_why_and_stops_nothing",
+            "test_a_preview_that_writes_is_never_called",
+            "test_the_proposal_of_a_plan_tells_what_is_declared_and_previews_no_unknown_values",
+        ),
+    ),
+    row(
         "approval:rehearsal",
         "design 8",
         "rehearse: the forecast of a plan is approved as a set, and a write that is not as foretold asks; the "

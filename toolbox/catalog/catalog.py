@@ -72,6 +72,10 @@ class Catalog:
         """Return the tool that undoes an effect of which only the id is known."""
         return self._target(definition, definition.declaration.undo_by_effect_id)
 
+    def preview_of(self, definition: Definition) -> Definition | None:
+        """Return the tool that shows what a call of this one would change."""
+        return self._target(definition, definition.declaration.preview)
+
     def verify_of(self, definition: Definition) -> Definition | None:
         """Return the tool that tells whether an effect of this one took place."""
         return self._target(definition, definition.declaration.verify)
@@ -183,6 +187,14 @@ def _type(rule: Any) -> str:
     return str(kind or ("object" if "$ref" in rule else "any"))[:40]
 
 
+_WITHOUT: dict[str, dict[str, Any]] = {
+    "undo": {"undo": None},
+    "verify": {"verify": False, "verify_is_final": False},
+    "preview": {"previewed": False},
+}
+"""What a tool is like when a call that it declares cannot be made."""
+
+
 def _checked(definition: Definition, known: dict[str, Definition], problems: list[str]) -> Definition:
     """Return the definition without an undo or check that does not exist; each is added to the problems."""
     declared, update = definition.declaration, {}
@@ -190,6 +202,7 @@ def _checked(definition: Definition, known: dict[str, Definition], problems: lis
         ("undo", declared.undo),
         ("undo_by_effect_id", declared.undo_by_effect_id),
         ("verify", declared.verify),
+        ("preview", declared.preview),
     ):
         if template is None:
             continue
@@ -200,10 +213,16 @@ def _checked(definition: Definition, known: dict[str, Definition], problems: lis
             problems.append(
                 f"{definition.name}: verify.tool {template.tool!r} is declared to write; name a reading tool"
             )
+        elif field_name == "preview" and (
+            target.tool.safety is not Safety.READ_ONLY or target.provider != definition.provider
+        ):
+            why = "must be read-only and of the same provider, because it is called before people decide"
+            problems.append(
+                f"{definition.name}: preview.tool {template.tool!r} {why}; declare its safety, or remove it"
+            )
         else:
             continue
-        if field_name in {"undo", "verify"}:
-            update |= {"undo": None} if field_name == "undo" else {"verify": False, "verify_is_final": False}
+        update |= _WITHOUT.get(field_name, {})
     return replace(definition, tool=definition.tool.model_copy(update=update)) if update else definition
 
 

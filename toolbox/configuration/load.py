@@ -310,6 +310,8 @@ def _templates(declared: Declaration) -> Iterator[tuple[str, Any, frozenset[str]
         yield "undo.arguments", declared.undo.arguments, after
     if declared.undo_by_effect_id:
         yield "undo_by_effect_id.arguments", declared.undo_by_effect_id.arguments, before
+    if declared.preview:
+        yield "preview.arguments", declared.preview.arguments, frozenset({"arguments"})
     if declared.simulate is not None:
         yield "simulate", declared.simulate, frozenset({"arguments", "token"})
     if declared.verify:

@@ -53,6 +53,10 @@ class Declaration(Strict):
     undo_by_effect_id: CallTemplate | None = None
     """What takes the effect back when its result is unknown; no `result` here."""
     verify: Check | None = None
+    preview: CallTemplate | None = None
+    """A read-only call to the same provider, whose answer people see before they decide; templates use `arguments`."""
+    side_effects: list[Annotated[str, Field(min_length=1, max_length=200)]] = Field(default_factory=list)
+    """What a call changes, in words for people."""
     simulate: dict[str, Any] | None = None
     """What it answers in a rehearsal; its templates may use `arguments`, and `token` for a value that nobody knows."""
     content: Literal["own", "others"] = "others"

@@ -231,6 +231,7 @@ def _proposed(call: ToolCall, index: int, step: PlanStep, diff: str | None, most
         safety=shown.safety,
         summary=one_line(step.summary, 300),
         diff_preview=diff,
+        side_effects=shown.side_effects,
         undoable=shown.undoable,
         undo_how=shown.undo_how,
         depends_on=steps_named(index, step.arguments, call.arguments),
@@ -248,7 +249,7 @@ def _side_effects(steps: Sequence[ProposedStep]) -> tuple[str, ...]:
         if step.safety.level == 0:
             continue
         files = [line[4:].removeprefix("b/") for line in (step.diff_preview or "").split("\n") if line[:4] == "+++ "]
-        found += [f"{name} modified" for name in files] or [step.action]
+        found += [f"{name} modified" for name in files] or step.side_effects or [step.action]
     named = list(dict.fromkeys(one_line(effect, 200) for effect in found))
     more = len(named) - SIDE_EFFECTS
     return tuple(named if more <= 0 else [*named[:SIDE_EFFECTS], f"and {more} more"])
