@@ -1,0 +1,350 @@
+"""Drive one run with plans at random, and hold every state that it shows against the tables of edges."""
+
+import json
+from collections import defaultdict
+from itertools import pairwise
+from typing import Any, get_args
+
+from temporalio.client import WorkflowUpdateFailedError
+
+from backstay.plans.plan_run import PLAN_EDGES, STEP_EDGES, PlanReason, PlanState, StepStatus
+from backstay.testing import Reply
+from tests.engine import assert_no_task_failure
+
+POLICY = """
+default: {read_only: allow, write_safe: allow, restricted_write: ask}
+deny: [{tool: "work.*", when: {key: {starts_with: deny}}}]
+ask:
+  - {tool: "work.*", when: {key: {starts_with: ask}}}
+  - {tool: "work.*", when: {key: {starts_with: late}}, timeout: 1s}
+  - {tool: "work.*", when: {key: {starts_with: lapse}}, timeout: 1s, on_expiry: fail}
+"""
+WORK = '''
+import time
+from pathlib import Path
+from typing import Any
+
+from backstay import ToolContext, ToolError, tool
+
+FOLDER = Path(__file__).parent
+
+
+def note(key: str) -> int:
+    with (FOLDER / f"{key}.log").open("a") as file:
+        file.write("x")
+    return (FOLDER / f"{key}.log").stat().st_size
+
+
+def done(key: str, fail: int, hold: str) -> dict[str, Any]:
+    ends = time.monotonic() + 10
+    while hold and not (FOLDER / f"{hold}.go").exists() and time.monotonic() < ends:
+        time.sleep(0.02)
+    if note(key) <= fail:
+        raise ToolError("not this time")
+    return {"id": key}
+
+
+def unmake(result: dict[str, Any], arguments: dict[str, Any], context: ToolContext) -> None:
+    if (FOLDER / f"{arguments['key']}.stuck").exists():
+        raise ToolError("it is stuck")
+
+
+@tool(safety="read_only")
+def look(key: str, fail: int = 0, hold: str = "", given: Any = None) -> dict[str, Any]:
+    """Look at something."""
+    return done(key, fail, hold)
+
+
+@tool(safety="read_only")
+def judge(key: str, bad: int) -> dict[str, Any]:
+    """Say whether a plan did well; the first times it did not."""
+    return {"good": note(key) > bad}
+
+
+@tool(safety="write_safe", undo=unmake)
+def make(key: str, fail: int = 0, hold: str = "", given: Any = None) -> dict[str, Any]:
+    """Make something."""
+    return done(key, fail, hold)
+
+
+@tool(safety="write_safe", undo=unmake)
+def place(key: str, fail: int = 0, hold: str = "", given: Any = None) -> dict[str, Any]:
+    """Make something, once for each effect id."""
+    return done(key, fail, hold)
+
+
+@tool(safety="write_safe")
+def post(key: str, fail: int = 0, hold: str = "", given: Any = None) -> dict[str, Any]:
+    """Make something that cannot be taken back."""
+    return done(key, fail, hold)
+
+
+@tool(safety="write_safe", undo=unmake)
+def lose(key: str, fail: int = 0, hold: str = "", given: Any = None) -> dict[str, Any]:
+    """Make something, and nobody knows whether it was made."""
+    note(key)
+    raise RuntimeError("the line went dead")
+'''
+TOOLS = {
+    "python": {"work": {"module": "work.py"}},
+    "providers": {"work": {"tools": {"place": {"idempotent": True}}}},
+}
+OUTCOMES = {
+    "COMPLETED": {"completed"},
+    "FAILED": {"failed", "rejected", "cancelled"},
+    "ROLLBACK_COMPLETED": {"rolled_back", "cancelled"},
+    "ROLLBACK_FAILED": {"rollback_failed"},
+}
+"""How a run ends that is given its plan, by the state in which it leaves that."""
+TRIES = 3
+
+
+def profiles_of(names):
+    """Return profiles: of each name one whose review finds the first plans bad, by count."""
+    checks = {
+        f"{name}-{bad}": {"name": "custom", "tool": "work.judge", "arguments": {"key": f"judge-{name}", "bad": bad}}
+        for name in names
+        for bad in range(TRIES)
+    }
+    good = {"condition": {"result.good": {"equals": True}}}
+    rules = {label: {"max_corrections": 1, "checks": [check | good]} for label, check in checks.items()}
+    return json.dumps({label: {"review": review} for label, review in rules.items()})
+
+
+class Walked:
+    """The edges that were seen, of plans and of steps."""
+
+    def __init__(self):
+        self.plans, self.steps, self.reasons = set(), set(), set()
+
+    def plan(self, before, after):
+        assert after in PLAN_EDGES[before], f"a plan went from {before} to {after}"
+        self.plans.add((before, after))
+
+    def step(self, before, after, error):
+        """Note how a step came from one state to another between two looks."""
+        between = [StepStatus.PENDING, StepStatus.RUNNING, StepStatus.FAILED if error else StepStatus.SUCCESS]
+        between.append(StepStatus.ROLLED_BACK)
+        assert before in between, f"a step went from {before} to {after}"
+        assert after in between, f"a step went from {before} to {after}"
+        path = between[between.index(before) : between.index(after) + 1]
+        assert path, f"a step went back from {before} to {after}"
+        for edge in pairwise(path):
+            assert edge[1] in STEP_EDGES[edge[0]], edge
+            self.steps.add(edge)
+
+
+class Stroll:
+    """One run, its plans as they were last seen, and all that was done to it."""
+
+    def __init__(self, name, task, dice, folder, walked, **acts):
+        self.name, self.task, self.dice, self.folder, self.walked, self.acts = name, task, dice, folder, walked, acts
+        self.handle: Any = None
+        self.seen: dict[str, Any] = {}
+        self.told: list[str] = []
+        self.answered: set[str] = set()
+        self.ticks = 0
+        self.over = self.cancelled = self.undone = False
+        self.result: Any = None
+
+    def __str__(self):
+        return f"{self.name}: {json.dumps(self.task)} {self.acts}\n" + "\n".join(self.told)
+
+    def say(self, text):
+        self.told.append(f"{self.ticks}: {text}")
+
+    async def begin(self, opened):
+        self.handle = await opened.start(self.task, self.name)
+
+    async def tick(self, opened):
+        """Look at the run, and do one thing to it; at the end, look at what it says of itself."""
+        self.ticks += 1
+        self.handle = opened.client.get_workflow_handle(self.name)
+        ended = (await self.handle.describe()).close_time is not None
+        await self.look()
+        if ended:
+            await self.conclude()
+        else:
+            await self.act()
+
+    async def look(self):
+        shown = {}
+        for plan_id in ("plan", *(f"p{number}" for number in range(1, 12))):
+            plan = await self.handle.query("plan", {"plan_id": plan_id})
+            if plan is not None:
+                shown[plan_id] = plan
+                self._compare(plan_id, plan)
+            elif plan_id != "plan":
+                break
+        self.seen = shown
+
+    def _compare(self, plan_id, plan):
+        before = self.seen.get(plan_id)
+        steps = before["steps"] if before else [{"status": "pending"}] * len(plan["steps"])
+        statuses = [step["status"] for step in plan["steps"]]
+        if before is None or before["state"] != plan["state"] or statuses != [step["status"] for step in steps]:
+            self.say(f"{plan_id} {plan['state']} {plan['reason']} {statuses}")
+        for earlier, now in zip(steps, plan["steps"], strict=True):
+            self.walked.step(StepStatus(earlier["status"]), StepStatus(now["status"]), now["error"])
+        assert _reaches(PlanState(before["state"] if before else "DRAFT"), PlanState(plan["state"]))
+
+    async def act(self):
+        release, cancel = self.acts.get("release", 0), self.acts.get("cancel")
+        if self.ticks >= release:
+            (self.folder / f"{self.name}.go").touch()
+        states = {(plan_id, plan["state"]) for plan_id, plan in self.seen.items()}
+        running = any(step["status"] == "running" for plan in self.seen.values() for step in plan["steps"])
+        due = cancel in states or (cancel == "running" and running) or (isinstance(cancel, int) and self.ticks > cancel)
+        if due and not self.cancelled:
+            self.cancelled = True
+            self.say("cancel")
+            await self.handle.cancel()
+            return
+        for request in await self.handle.query("pending"):
+            if request["id"] not in self.answered:
+                await self._answer(request)
+
+    async def _answer(self, request):
+        if request["kind"] == "question" and self.acts.get("undo") and not self.undone:
+            self.undone = True
+            self.say("undo")
+            await self._update("undo", {"by": "ana"})
+            return
+        if (request["rule"] or "").startswith("expires") or self.ticks < self.acts.get("wait", 0):
+            return
+        approval = self._verdict(request)
+        if approval is None:
+            return
+        self.answered.add(request["id"])
+        self.say(f"{request['kind']} {request['id']}: {json.dumps(approval)}")
+        await self._update("decide", {"request_id": request["id"], "by": "ana", **approval})
+
+    async def _update(self, name, payload):
+        try:
+            await self.handle.execute_update(name, payload)
+        except WorkflowUpdateFailedError as error:
+            # The run may have gone on since it was looked at.
+            self.say(f"refused: {error.cause}")
+
+    def _verdict(self, request):
+        if request["kind"] in self.acts.get("verdicts", {}):
+            given = self.acts["verdicts"][request["kind"]]
+            return given.pop(0) if given else {"verdict": "approve"}
+        match request["kind"]:
+            case "plan":
+                return self._said_of_plan(request)
+            case "question":
+                return {"verdict": "answer", "answer": "yes"}
+            case "outcome":
+                return {"verdict": self.dice.choice([name for name in request["options"] if name != "retry"])}
+        return {"verdict": self.dice.choice(["approve", "approve", "reject"])}
+
+    def _said_of_plan(self, request):
+        index = str(self.dice.choice([call["index"] for call in request["calls"]]))
+        said = {
+            "approve": {"verdict": "approve"},
+            "per_step": {"option": "approve_per_step", "calls": {index: {"verdict": "reject"}}, "verdict": "approve"},
+            "left_out": {"verdict": "approve", "calls": {index: {"verdict": "reject"}}},
+            "modify": {"verdict": "modify", "calls": {index: {"verdict": "modify", "arguments": {"given": "more"}}}},
+            "reject": {"verdict": "reject"},
+            "stop": {"verdict": "reject", "stop": True},
+            "dry_run": {"verdict": "approve", "option": "dry_run_only"},
+        }
+        names = [name for name in said if name != "modify" or len(self.answered) < 2]
+        name = self.dice.choice([*names, *["approve"] * 5])
+        if name == "dry_run" and "dry_run_only" not in request["proposal"]["approve_options"]:
+            name = "approve"
+        return said[name]
+
+    async def conclude(self):
+        """Hold the Result and its events against what was seen."""
+        self.result = await self.handle.query("result")
+        assert_no_task_failure(await self.handle.fetch_history())
+        moves = defaultdict(list)
+        for event in self.result["events"]:
+            if event["name"] == "plan.changed":
+                data = event["data"]
+                moves[data["plan"]].append(data["state"])
+                assert data["reason"] in get_args(PlanReason)
+                assert bool(data["reason"]) or data["state"] != "FAILED"
+                self.walked.reasons.add(data["reason"])
+        self.say(f"{self.result['outcome']} {self.result['error']} {dict(moves)}")
+        for plan_id, states in moves.items():
+            for before, after in pairwise(map(PlanState, ["DRAFT", *states])):
+                self.walked.plan(before, after)
+            assert self.seen[plan_id]["state"] == states[-1]
+        assert set(moves) == set(self.seen)
+        self._compare_result()
+        self.over = True
+
+    def _compare_result(self):
+        for plan in self.seen.values():
+            statuses = {step["status"] for step in plan["steps"]}
+            assert "running" not in statuses
+            if plan["state"] == "COMPLETED":
+                assert not [step for step in plan["steps"] if step["status"] == "pending" and not step["reason"]]
+        if "plan" in self.seen:
+            last = list(self.seen.values())[-1]
+            assert self.result["outcome"] in OUTCOMES[last["state"]]
+            outputs = self.result["raw_outputs"].get("steps", [])
+            assert [output["status"] for output in outputs] == [step["status"] for step in last["steps"]]
+
+
+def _reaches(before, after):
+    known = {before}
+    for _ in PlanState:
+        known |= {state for at in known for state in PLAN_EDGES[at]}
+    return after in known
+
+
+def call(name, args):
+    return Reply(calls=[(name, args)])
+
+
+def random_plan(dice, name, label):
+    """Return a plan of one to five steps."""
+    steps = []
+    for index in range(dice.randint(1, 5)):
+        tool = dice.choice(["look", "make", "make", "place", "post", *(["lose"] if dice.random() < 0.2 else [])])
+        kind = dice.choice(["free"] * 6 + ["ask"] * 5 + (["deny", "late", "lapse"] if dice.random() < 0.2 else []))
+        arguments = {"key": f"{kind}-{name}-{label}-{index}", "fail": dice.choice([0] * 6 + [1, 9])}
+        if index and dice.random() < 0.3:
+            arguments["given"] = f"${{steps.{dice.randrange(index)}.result.id}}"
+        if dice.random() < 0.15:
+            arguments["hold"] = name
+        step = {"tool": f"work.{tool}", "arguments": arguments}
+        if dice.random() < 0.3:
+            step["continue_on_failure"] = True
+        if tool in {"make", "place"} and dice.random() < 0.3:
+            step["transactional"] = dice.choice(["a", "b"])
+        if tool in {"look", "place"} and dice.random() < 0.5:
+            step["retries"] = 1
+        steps.append(step)
+    if dice.random() < 0.05:
+        steps.append({"tool": "work.fly"})
+    plan = {"title": f"{name} {label}", "steps": steps}
+    if dice.random() < 0.3:
+        plan |= {"continue_on_failure": True, "allowed_side_effects": dice.choice([[], ["work.make"], ["work.*"]])}
+    return plan
+
+
+def random_stroll(dice, name, scripts, folder, walked):
+    """Return a run of a task that gives a plan, or whose model proposes some."""
+    fields: dict[str, Any] = {}
+    if dice.random() < 0.4:
+        fields["profile"] = f"{name}-{dice.randrange(TRIES)}"
+    if dice.random() < 0.15:
+        fields["rehearse"] = True
+    acts: dict[str, Any] = {"release": dice.randint(1, 6), "undo": dice.random() < 0.4}
+    if dice.random() < 0.25:
+        acts["cancel"] = dice.choice([1, 2, 4, 6, "running"])
+    if dice.random() < 0.4:
+        return Stroll(name, {"plan": random_plan(dice, name, "own"), **fields}, dice, folder, walked, **acts)
+    proposal: dict[str, Any] = {"plan": random_plan(dice, name, "first")}
+    if dice.random() < 0.4:
+        proposal["alternatives"] = [random_plan(dice, name, "other")]
+    replies = [call("propose_plan", proposal)]
+    if dice.random() < 0.6:
+        replies.append(call("update_plan", {"plan_id": "p1", "plan": random_plan(dice, name, "corrected")}))
+    replies.append(call("ask_person", {"question": "all right?"}))
+    return Stroll(name, scripts.task(*replies, **fields), dice, folder, walked, **acts)

@@ -1,0 +1,131 @@
+"""A random walk of plans through Temporal, under decisions, failures, cancellations and workers that come and go.
+
+WALKS (30) says how many runs, and WALK_SEED where they begin; `make soak` walks ten times as far.
+"""
+
+import asyncio
+import json
+import os
+import random
+
+import pytest
+
+from backstay.plans.plan_run import PLAN_EDGES, STEP_EDGES, PlanState, StepStatus
+from store.opening import open_store
+from tests.e2e.plan_walk import POLICY, TOOLS, WORK, Stroll, Walked, call, profiles_of, random_stroll
+from tests.engine import Scripts, ended, engine
+
+SEED = int(os.environ.get("WALK_SEED", "20261124"))
+WALKS = int(os.environ.get("WALKS", "30"))
+AT_ONCE = 8
+STEADY = 25
+"""After so many rounds at most, one worker is stopped and another one begins."""
+
+
+def step(tool, key, **fields):
+    arguments = {"key": key, **{name: fields.pop(name) for name in ("hold", "fail", "given") if name in fields}}
+    return {"tool": f"work.{tool}", "arguments": arguments, **fields}
+
+
+def directed(scripts, folder, walked):
+    """Return runs that take the edges which chance takes seldom."""
+    dice = random.Random(SEED)
+
+    def plan(name, *steps, verdicts=None, task=None, **acts):
+        given = {"plan": {"steps": list(steps)}, **(task or {})}
+        return Stroll(name, given, dice, folder, walked, verdicts=verdicts or {}, **acts)
+
+    failing = step("look", "free-x", fail=9)
+    quick = {"title": "quick", "steps": [step("look", "free-quick")]}
+    held = {"title": "held", "steps": [step("look", "free-held", hold="chosen")]}
+    both = call("propose_plan", {"plan": quick, "alternatives": [held]})
+    ask = call("ask_person", {"question": "all right?"})
+    made = call("propose_plan", {"plan": {"title": "made", "steps": [step("make", "stuck-completed")]}})
+    return [
+        plan("invalid", {"tool": "work.fly"}),
+        plan("rejected", step("make", "ask-rejected"), verdicts={"plan": [{"verdict": "reject"}]}),
+        plan("expired", step("make", "lapse-expired"), wait=10**6),
+        plan("reviewed", step("make", "free-reviewed"), task={"profile": "reviewed-2"}),
+        plan("some-kept", step("make", "free-some"), step("post", "free-kept"), failing),
+        plan("stuck-failed", step("make", "stuck-failed"), failing, undo_run=True),
+        # It is in flight when the run is cancelled, and is then taken back.
+        plan("in-flight", step("make", "free-flight", hold="in-flight"), cancel="running", release=10**6),
+        plan("taken-back", step("make", "free-back"), undo_run=True),
+        Stroll("chosen", scripts.task(both, rehearse=True), dice, folder, walked, cancel=("p1", "APPROVED"), release=99),
+        Stroll("stuck-completed", scripts.task(made, ask), dice, folder, walked, undo=True, undo_run=True),
+    ]
+
+
+async def ended_after_undo(opened, stroll):
+    """Take a run back that has ended, and hold its plans against what they were."""
+    for stuck in stroll.folder.glob("*.stuck"):
+        if stroll.name in stuck.name:
+            stuck.unlink()
+    handle = await opened.client.start_workflow(
+        "UndoRun", {"workflow_id": stroll.name}, id=f"undo-{stroll.name}", task_queue=opened.settings.task_queue
+    )
+    await ended(handle)
+    async with open_store(database_url=None, home=opened.settings.home) as store:
+        kept = await store.plans.of_run(f"{stroll.name}/{stroll.result['run_id']}")
+    for plan in kept:
+        before = stroll.seen[plan.plan.id]
+        stroll.say(f"undone: {plan.plan.id} {plan.state}")
+        if plan.state.value != before["state"]:
+            stroll.walked.plan(PlanState(before["state"]), plan.state)
+        assert plan.ended is not None
+        for earlier, now in zip(before["steps"], plan.ended.steps, strict=True):
+            stroll.walked.step(StepStatus(earlier["status"]), now.status, now.error)
+
+
+async def walk(strolls, opening, dice):
+    """Let the runs go on side by side, round by round, while workers come and go."""
+    waiting, going, workers = list(strolls), [], 0
+    while waiting or going:
+        workers += 1
+        async with opening() as opened:
+            for _ in range(dice.randint(STEADY // 3, STEADY)):
+                fresh, waiting = waiting[: AT_ONCE - len(going)], waiting[AT_ONCE - len(going) :]
+                await asyncio.gather(*(stroll.begin(opened) for stroll in fresh))
+                going += fresh
+                await asyncio.gather(*(tick(stroll, opened) for stroll in going))
+                going = [stroll for stroll in going if not stroll.over]
+                if not going and not waiting:
+                    break
+                await asyncio.sleep(0.1)
+    return workers
+
+
+async def tick(stroll, opened):
+    try:
+        assert stroll.ticks < 1000, "the run does not end"
+        await stroll.tick(opened)
+        if stroll.over and stroll.acts.get("undo_run"):
+            await ended_after_undo(opened, stroll)
+    except Exception as error:
+        error.add_note(f"WALK_SEED={SEED}\n{stroll}")
+        raise
+
+
+@pytest.mark.timeout(300)
+async def test_every_edge_of_plans_and_steps_is_walked_through_temporal_and_no_other(temporal, tmp_path):
+    dice, scripts, walked = random.Random(SEED), Scripts(), Walked()
+    names = [f"walk{number}" for number in range(WALKS)]
+    (tmp_path / "work.py").write_text(WORK, encoding="utf-8")
+    for stuck in ("stuck-failed", "stuck-completed"):
+        (tmp_path / f"{stuck}.stuck").touch()
+    toolbox = tmp_path / "toolbox.json"
+    toolbox.write_text(json.dumps(TOOLS), encoding="utf-8")
+    strolls = directed(scripts, tmp_path, walked)
+    strolls += [random_stroll(random.Random(f"{SEED} {name}"), name, scripts, tmp_path, walked) for name in names]
+
+    def opening():
+        profiles = profiles_of(["reviewed", *names])
+        values = {"policy": POLICY, "profiles": profiles, "toolbox": toolbox, "task_queue": "walk", "cached": 50}
+        return engine(temporal, tmp_path, scripts, **values)
+
+    workers = await walk(strolls, opening, dice)
+    assert workers > 1
+    missed = {(before, after) for before, afters in PLAN_EDGES.items() for after in afters} - walked.plans
+    assert not missed, sorted(missed)
+    missed = {(before, after) for before, afters in STEP_EDGES.items() for after in afters} - walked.steps
+    assert not missed, sorted(missed)
