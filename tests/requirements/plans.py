@@ -230,6 +230,17 @@ ROWS = (
         ),
     ),
     row(
+        "plan:walk",
+        "design 10, 22",
+        "a random walk through Temporal, with decisions, failures and workers that come and go, takes every edge of "
+        "both tables and no other",
+        in_file(
+            "e2e/test_plan_walk.py",
+            "test_every_edge_of_plans_and_steps_is_walked_through_temporal_and_no_other",
+        ),
+        in_file("soak/test_plan_walk.py", "test_plans_follow_the_tables_of_edges_for_as_long_as_they_walk"),
+    ),
+    row(
         "plan:stale",
         "design 10, 22",
         "an approved plan whose tool has changed so that the call no longer fits it is stale, and nothing is sent",
