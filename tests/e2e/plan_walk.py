@@ -1,6 +1,7 @@
 """Drive one run with plans at random, and hold every state that it shows against the tables of edges."""
 
 import json
+import uuid
 from collections import defaultdict
 from itertools import pairwise
 from typing import Any, get_args
@@ -101,16 +102,15 @@ OUTCOMES = {
 TRIES = 3
 
 
-def profiles_of(names):
-    """Return profiles: of each name one whose review finds the first plans bad, by count."""
-    checks = {
-        f"{name}-{bad}": {"name": "custom", "tool": "work.judge", "arguments": {"key": f"judge-{name}", "bad": bad}}
-        for name in names
-        for bad in range(TRIES)
-    }
-    good = {"condition": {"result.good": {"equals": True}}}
-    rules = {label: {"max_corrections": 1, "checks": [check | good]} for label, check in checks.items()}
-    return json.dumps({label: {"review": review} for label, review in rules.items()})
+def profiles_of(strolls):
+    """Return the profiles that runs name, as `name-count`: their reviews find so many plans bad before a good one."""
+    rules = {}
+    for label in sorted({stroll.task["profile"] for stroll in strolls if "profile" in stroll.task}):
+        name, _, bad = label.rpartition("-")
+        call = {"tool": "work.judge", "arguments": {"key": f"judge-{name}", "bad": int(bad)}}
+        check = {"name": "custom", **call, "condition": {"result.good": {"equals": True}}}
+        rules[label] = {"review": {"max_corrections": 1, "checks": [check]}}
+    return json.dumps(rules)
 
 
 class Walked:
@@ -140,7 +140,8 @@ class Stroll:
     """One run, its plans as they were last seen, and all that was done to it."""
 
     def __init__(self, name, task, dice, folder, walked, **acts):
-        self.name, self.task, self.dice, self.folder, self.walked, self.acts = name, task, dice, folder, walked, acts
+        self.label, self.name = name, f"{name}-{uuid.uuid4()}"
+        self.task, self.dice, self.folder, self.walked, self.acts = task, dice, folder, walked, acts
         self.handle: Any = None
         self.seen: dict[str, Any] = {}
         self.told: list[str] = []
@@ -150,7 +151,7 @@ class Stroll:
         self.result: Any = None
 
     def __str__(self):
-        return f"{self.name}: {json.dumps(self.task)} {self.acts}\n" + "\n".join(self.told)
+        return f"{self.label}: {json.dumps(self.task)} {self.acts}\n" + "\n".join(self.told)
 
     def say(self, text):
         self.told.append(f"{self.ticks}: {text}")
@@ -193,7 +194,7 @@ class Stroll:
     async def act(self):
         release, cancel = self.acts.get("release", 0), self.acts.get("cancel")
         if self.ticks >= release:
-            (self.folder / f"{self.name}.go").touch()
+            (self.folder / f"{self.label}.go").touch()
         race = self.acts.get("race", ())
         begun = [name for name in race if (self.folder / f"{name}.begun").exists()]
         if len(begun) == 1:

@@ -1,12 +1,13 @@
 """A random walk of plans through Temporal, under decisions, failures, cancellations and workers that come and go.
 
-WALKS (30) says how many runs, and WALK_SEED where they begin.
+WALK_SEED says where it begins; `make soak` walks further.
 """
 
 import asyncio
 import json
 import os
 import random
+import uuid
 
 import pytest
 
@@ -16,7 +17,7 @@ from tests.e2e.plan_walk import POLICY, TOOLS, WORK, Stroll, Walked, call, profi
 from tests.engine import Scripts, ended, engine
 
 SEED = int(os.environ.get("WALK_SEED", "20261124"))
-WALKS = int(os.environ.get("WALKS", "30"))
+WALKS = 30
 AT_ONCE = 8
 STEADY = 25
 """After so many rounds at most, one worker is stopped and another one begins."""
@@ -61,7 +62,7 @@ def directed(scripts, folder, walked):
 async def ended_after_undo(opened, stroll):
     """Take a run back that has ended, and hold its plans against what they were."""
     for stuck in stroll.folder.glob("*.stuck"):
-        if stroll.name in stuck.name:
+        if stroll.label in stuck.name:
             stuck.unlink()
     handle = await opened.client.start_workflow(
         "UndoRun", {"workflow_id": stroll.name}, id=f"undo-{stroll.name}", task_queue=opened.settings.task_queue
@@ -108,26 +109,36 @@ async def tick(stroll, opened):
         raise
 
 
-@pytest.mark.timeout(300)
-async def test_every_edge_of_plans_and_steps_is_walked_through_temporal_and_no_other(temporal, tmp_path):
+async def walked_through(temporal, folder, walks):
+    """Walk so many runs beside the directed ones; return what was walked, the directed runs, and how many workers."""
     dice, scripts, walked = random.Random(SEED), Scripts(), Walked()
-    names = [f"walk{number}" for number in range(WALKS)]
-    (tmp_path / "work.py").write_text(WORK, encoding="utf-8")
+    names = [f"walk{number}" for number in range(walks)]
+    (folder / "work.py").write_text(WORK, encoding="utf-8")
     for stuck in ("stuck-failed", "stuck-completed"):
-        (tmp_path / f"{stuck}.stuck").touch()
-    toolbox = tmp_path / "toolbox.json"
+        (folder / f"{stuck}.stuck").touch()
+    toolbox = folder / "toolbox.json"
     toolbox.write_text(json.dumps(TOOLS), encoding="utf-8")
-    strolls = directed(scripts, tmp_path, walked)
-    strolls += [random_stroll(random.Random(f"{SEED} {name}"), name, scripts, tmp_path, walked) for name in names]
+    first = directed(scripts, folder, walked)
+    others = [random_stroll(random.Random(f"{SEED} {name}"), name, scripts, folder, walked) for name in names]
+    profiles, queue = profiles_of([*first, *others]), f"walk-{uuid.uuid4()}"
 
     def opening():
-        profiles = profiles_of(["reviewed", *names])
-        values = {"policy": POLICY, "profiles": profiles, "toolbox": toolbox, "task_queue": "walk", "cached": 50}
-        return engine(temporal, tmp_path, scripts, **values)
+        values = {"policy": POLICY, "profiles": profiles, "toolbox": toolbox, "task_queue": queue, "cached": 50}
+        return engine(temporal, folder, scripts, **values)
 
-    workers = await walk(strolls, opening, dice)
+    workers = await walk([*first, *others], opening, dice)
+    return walked, {stroll.label: stroll for stroll in first}, workers
+
+
+@pytest.mark.timeout(300)
+async def test_every_edge_of_plans_and_steps_is_walked_through_temporal_and_no_other(temporal, tmp_path):
+    walked, directly, workers = await walked_through(temporal, tmp_path, WALKS)
     assert workers > 1
     missed = {(before, after) for before, afters in PLAN_EDGES.items() for after in afters} - walked.plans
     assert not missed, sorted(missed)
     missed = {(before, after) for before, afters in STEP_EDGES.items() for after in afters} - walked.steps
     assert not missed, sorted(missed)
+    # What has no undo is kept, and is no reason to call the rollback failed.
+    kept = directly["some-kept"].seen["plan"]
+    assert (kept["state"], kept["reason"]) == ("ROLLBACK_COMPLETED", "step_failed")
+    assert [step["status"] for step in kept["steps"]] == ["rolled_back", "success", "failed"]

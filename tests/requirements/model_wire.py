@@ -204,6 +204,15 @@ ROWS = (
         ),
     ),
     row(
+        "models:fallback-kill",
+        "issue Done 4",
+        "a worker that dies amid a fallback is replaced, and of the request that was lost one worst case is charged",
+        in_file(
+            "crash/test_fallback.py",
+            "test_a_worker_that_dies_amid_a_fallback_is_replaced_and_each_request_is_charged_once",
+        ),
+    ),
+    row(
         "models:fallback",
         "design 7; seed 003 models",
         "a model whose endpoint fails is replaced by its fallback: visible, billed by name, and the run completes",

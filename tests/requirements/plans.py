@@ -230,6 +230,17 @@ ROWS = (
         ),
     ),
     row(
+        "plan:walk",
+        "design 10, 22",
+        "a random walk through Temporal, with decisions, failures and workers that come and go, takes every edge of "
+        "both tables and no other",
+        in_file(
+            "e2e/test_plan_walk.py",
+            "test_every_edge_of_plans_and_steps_is_walked_through_temporal_and_no_other",
+        ),
+        in_file("soak/test_plan_walk.py", "test_plans_follow_the_tables_of_edges_for_as_long_as_they_walk"),
+    ),
+    row(
         "plan:stale",
         "design 10, 22",
         "an approved plan whose tool has changed so that the call no longer fits it is stale, and nothing is sent",
@@ -249,16 +260,6 @@ ROWS = (
         "seed 002 §6, App. B",
         "flags approve a plan in part, and its story says who said what of which hash",
         cli("test_flags_approve_a_plan_in_part_and_the_story_says_who_said_what"),
-    ),
-    row(
-        "plan:walked",
-        "design 22; issue plans",
-        "every edge of the tables of plans and of steps is walked through Temporal, and no other, under random "
-        "decisions, failures, cancellations and workers that come and go",
-        in_file(
-            "e2e/test_plan_walk.py",
-            "test_every_edge_of_plans_and_steps_is_walked_through_temporal_and_no_other",
-        ),
     ),
     row(
         "s002:plan-export",
