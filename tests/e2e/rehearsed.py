@@ -27,7 +27,7 @@ CUSTOMER = 10_000
 """The first id of the customers that the cases bring."""
 TOKEN = re.compile(r"⟦sim:(\d+):([^⟧]*)⟧")
 FILE = "in.txt"
-AT_ONCE = 6
+AT_ONCE = 4
 USED = ("to", "message_id", "content", "customers")
 """The parts of answers to which later calls refer."""
 
@@ -237,7 +237,7 @@ async def check(case: Case, world: World, scripts: Any, offset: int) -> dict[str
         source = task.pop("source")
         task = scripts.task(Reply(calls=[("run_program", {"code": source})]), _finish, **task)
     handle = await world.engine.start(task)
-    (request,) = await pending(handle)
+    (request,) = await pending(handle, within_s=90)
     assert world.sent(case) == {}, case
     assert world.files(case) == {FILE: f"before {case.name}"}, case
     forecast = {entry["idx"]: entry for entry in request["forecast"]}

@@ -1,10 +1,13 @@
 """A sample of the random plans and programs that are rehearsed, approved and held to their forecasts."""
 
+import pytest
+
 from tests.e2e.rehearsed import checked_all, opened_world, random_case
 
-PLANS, PROGRAMS = 24, 12
+PLANS, PROGRAMS = 16, 8
 
 
+@pytest.mark.timeout(300)
 async def test_random_plans_and_programs_do_what_was_foretold_and_ask_about_all_else(temporal, sandbox, tmp_path):
     cases = [random_case(seed, as_program=False) for seed in range(PLANS)]
     cases += [random_case(seed, as_program=True) for seed in range(PROGRAMS)]
