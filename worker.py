@@ -161,7 +161,12 @@ def open_workspaces(settings: Settings) -> AbstractAsyncContextManager["Workspac
     from sandbox.workspaces.client import open_workspace_client
 
     return open_workspace_client(
-        settings.workspaces, home=settings.home, nsjail=settings.nsjail, rooms=HERE, variables=settings.environment
+        settings.workspaces,
+        home=settings.home,
+        nsjail=settings.nsjail,
+        artifacts_mb=settings.artifacts_mb,
+        rooms=HERE,
+        variables=settings.environment,
     )
 
 

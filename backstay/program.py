@@ -18,6 +18,8 @@ class Program(Frozen):
     """The declared set: what the program may call, by `provider.tool`."""
     parameters: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """The JSON Schema of each declared tool's arguments."""
+    commands: dict[str, dict[str, tuple[str, ...] | None]] = Field(default_factory=dict)
+    """For each declared tool that runs its argument `command`: the lists of what is allowed and denied."""
     seed: str
     """Where everything random in the program comes from."""
     image: Literal["", "python", "data"] = ""

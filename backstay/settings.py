@@ -157,6 +157,8 @@ class Settings(BaseSettings):
     """None: a folder in `home`."""
     nsjail: Path | None = None
     """None: searched for on PATH."""
+    artifacts_mb: int = Field(default=200, ge=1, le=100_000)
+    """How much one call may write to a workspace."""
     image: Literal["python", "data"] = "python"
     """What programs may import: the standard library, or numpy and pandas too."""
     program_memory_mb: int = Field(default=512, ge=64, le=65_536)
@@ -173,6 +175,10 @@ class Settings(BaseSettings):
     """What a program may pass to its calls, or return, at once, as JSON."""
     program_output_bytes: int = Field(default=1 << 20, ge=1 << 10, le=1 << 26)
     """What a program may print."""
+    blocked_modules: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)] = (
+        *("subprocess", "os.system", "eval", "exec"),
+    )
+    """What people who are asked about a program are warned of; a comma list of dotted names."""
     program_sample_every: int = Field(default=20, ge=0, le=1_000_000)
     """One in so many programs is run again from its journal, to prove that this leads to the same end; 0: none."""
     notify_urls: Annotated[SecretList, AfterValidator(_web_addresses)] = ()

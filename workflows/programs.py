@@ -86,6 +86,8 @@ class Programs:
             await self.context.afford(lambda: code_runs_refused(state.budget, state.usage))
         # What a policy and a person see and approve is the whole source.
         shown = {"source": action.source, **({"begins_with": action.begins} if action.begins else {})}
+        warned = {"warnings": list(action.warnings)} if action.warnings else {}
+        shown |= warned
         call = ToolCall(id=action.call_id, tool=RUN_PROGRAM, arguments=shown, reason=action.reason)
         consent = (await self.tool_calls.consent.obtain([call], Purpose.PROGRAM, kind=RequestKind.PROGRAM))[0]
         if isinstance(consent, ToolResult):
@@ -95,7 +97,7 @@ class Programs:
             state.usage = state.usage.model_copy(update={"code_runs": state.usage.code_runs + 1})
             state.work.ran = True
         why = one_line(action.reason or action.begins or str(action.source), 120)
-        self.context.record("program.started", why, program=action.program)
+        self.context.record("program.started", why, program=action.program, **warned)
         self.context.forget_agreed()
         begun = ProgramWork(halt=Halt(kind="waiting"), first_effect=state.next_effect, answers=())
         state.work.program = begun.model_copy(update={"rehearsal": Rehearsal()}) if state.task.rehearse else begun

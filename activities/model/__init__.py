@@ -2,5 +2,5 @@
 
 May import: activities.definitions, activities.endpoints, activities.offloading, activities.payloads,
 activities.programs, activities.records, activities.resources, activities.retrying, activities.run_secrets,
-activities.tools, backstay, store, system, toolbox.
+activities.tools, backstay, sandbox, store, system, toolbox.
 """

@@ -33,6 +33,7 @@ from backstay.shown import one_line
 from backstay.task.context import BYTES_PER_TOKEN, weight
 from backstay.task.decision import Decision, Perception
 from backstay.tools.tool import Tool
+from sandbox.programs.check import blocked_uses
 from store.blobs.shown import Missing
 from toolbox.catalog.catalog import Catalog
 
@@ -262,10 +263,10 @@ class Model(Activities):
 
     async def _store_program(
         self, ask: calls.AskModel, transcript: Transcript, catalog: Catalog, call_id: str, source: str
-    ) -> str:
+    ) -> tuple[str, tuple[str, ...]]:
         traced = ask.sources or any(definition.tool.egress for definition in catalog.definitions.values())
         lookup = await self.tracing.lookup(ask.run, transcript) if traced else None
-        return await store_program(
+        ref = await store_program(
             self.store.blobs.of(ask.run),
             catalog,
             transcript.visible(),
@@ -277,6 +278,8 @@ class Model(Activities):
             now=activity.info().scheduled_time.timestamp(),
             lookup=lookup,
         )
+        blocked = self.settings.blocked_modules
+        return ref, tuple(await apart(source, lambda: blocked_uses(source, blocked)))
 
 
 def _priced(completion: Completion, price: Price | None, worst: int) -> ModelUsage:

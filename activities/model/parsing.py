@@ -49,8 +49,11 @@ class CompletionParser:
     arguments: Arguments
     catalog: Catalog
     run: str
-    store_program: Callable[[str, str], Awaitable[str]] | None = None
-    """Takes the call id and the source, and returns the ref of the program; without it no program is accepted."""
+    store_program: Callable[[str, str], Awaitable[tuple[str, tuple[str, ...]]]] | None = None
+    """Takes the call id and the source, and returns the ref of the program and what people are warned of.
+
+    Without it no program is accepted.
+    """
     trace: Callable[[Tool, dict[str, Any]], Awaitable[Sources | None]] | None = None
     """Returns where the arguments of a call came from, where somebody needs to know."""
     wanted: WantedOutput | None = None
@@ -245,6 +248,8 @@ class CompletionParser:
         fault = await definition.check(arguments)
         if fault is not None:
             raise ArgumentsInvalid(f"{name}: {fault}")
+        if (refusal := definition.refusal(arguments)) is not None:
+            raise Denied(f"{name}: {refusal}")
         self.size += len(canonical(folded).encode())
         if self.size > CALLS_BYTES:
             raise ArgumentsInvalid(
@@ -321,10 +326,11 @@ class CompletionParser:
             raise ArgumentsInvalid("run_program: programs cannot run here; call the tools directly")
         source = _required(arguments, "code")
         reason = one_line(str(arguments.get("reason") or ""), 300)
-        ref = await self.store_program(call_id, source)
+        ref, warnings = await self.store_program(call_id, source)
         shown = await offload(self.arguments.blobs.of(self.run), source)
         begins = source[:SHOWN_SOURCE] if shown != source else ""
-        return RunProgram(call_id=call_id, program=ref, source=shown, begins=begins, reason=reason)
+        action = RunProgram(call_id=call_id, program=ref, source=shown, begins=begins, reason=reason)
+        return action.model_copy(update={"warnings": warnings}) if warnings else action
 
     async def _finish(self, call_id: str, arguments: dict[str, Any]) -> Finish:
         outputs = arguments.get("outputs")

@@ -50,6 +50,8 @@ async def store_program(
         now=now,
     )
     program = program.model_copy(update={"image": chosen, "markers": markers})
+    if commands := {tool.name: dict(tool.commands) for tool in definitions if tool.commands is not None}:
+        program = program.model_copy(update={"commands": commands})
     if lookup is not None:
         literals = await asyncio.to_thread(literals_of, source, lookup)
         program = program.model_copy(update={"traced": True, "literals": literals})

@@ -19,6 +19,7 @@ from backstay import calls
 from backstay.canonical import canonical
 from backstay.errors import ArgumentsInvalid, ProgramDiverged
 from backstay.plans.rehearsal import tokens_in
+from backstay.policies.command_lists import CommandLists
 from backstay.profile import marker_of
 from backstay.program import Halt, Program, ProgramAnswer
 from backstay.provenance.lookup import Lookup
@@ -217,6 +218,8 @@ class Programs:
         fault = None
         if validators is not None:
             fault = await asyncio.to_thread(fault_of, validators[call.tool], call.arguments)
+        if fault is None and (commands := program.commands.get(call.tool)) is not None:
+            fault = CommandLists.model_validate(commands).refusal(str(call.arguments.get("command", "")))
         if fault is None and self.resources.redactor.secret_in(canonical(call.arguments)) is not None:
             fault = LITERAL
         if fault is not None:

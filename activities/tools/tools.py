@@ -84,13 +84,15 @@ class Tools(Activities):
             folded = await self.arguments.fold(ask.run, definition.provider, whole)
         except (ToolNotFound, ArgumentsInvalid) as error:
             return calls.CheckedCall(error=str(error), error_type=type(error).__name__)
-        fault = await definition.check(whole) if ask.resolved else None
-        return calls.CheckedCall(
-            tool=facts_of(catalog, definition),
-            arguments=folded,
-            error=None if fault is None else f"{ask.tool}: {fault}",
-            error_type=None if fault is None else "ArgumentsInvalid",
-        )
+        checked = calls.CheckedCall(tool=facts_of(catalog, definition), arguments=folded)
+        if not ask.resolved:
+            return checked
+        fault, refusal = await definition.check(whole), definition.refusal(whole)
+        if fault is not None:
+            return checked.model_copy(update={"error": f"{ask.tool}: {fault}", "error_type": "ArgumentsInvalid"})
+        if refusal is not None:
+            return checked.model_copy(update={"error": f"{ask.tool}: {refusal}", "error_type": "Denied"})
+        return checked
 
     async def _brought(self, ask: calls.CheckCall, whole: dict[str, Any], catalog: Catalog) -> Sources:
         """Return where the arguments of a plan's step come from once its references are resolved."""

@@ -59,6 +59,8 @@ class RunProgram(_Act):
     begins: str = ""
     """How a folded source begins."""
     reason: str = ""
+    warnings: tuple[str, ...] = ()
+    """Where it uses what an operator wants people to be warned of."""
 
 
 class AskPerson(_Act):

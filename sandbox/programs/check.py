@@ -69,6 +69,37 @@ def check_program(
     return [fault.said() for fault in sorted(faults)[:MOST_FAULTS]]
 
 
+def blocked_uses(source: str, blocked: Collection[str]) -> list[str]:
+    """Return where a program uses modules and functions that people are warned of, one line each, at most ten.
+
+    `blocked`: dotted names, such as `subprocess`, `os.system` or `eval`. It is no boundary: a program can reach
+    everything in the sandbox by other names. Nothing is executed.
+    """
+    try:
+        syntax = ProgramSyntax(_prepared(source).tree)
+    except SyntaxError:
+        return []
+    found: dict[str, int] = {}
+    for line, used in sorted(_reached(syntax)):
+        for name in blocked:
+            if f"{used}.".startswith(f"{name}.") or (used.endswith(".*") and name.startswith(used[:-1])):
+                found.setdefault(name, line)
+    return [f"line {line}: uses {_cut(name)}" for name, line in found.items()][:MOST_FAULTS]
+
+
+def _reached(syntax: ProgramSyntax) -> Iterator[tuple[int, str]]:
+    """Yield the dotted names that a program imports and uses, as far as its syntax shows them."""
+    for line, module, name, _ in syntax.imported:
+        yield line, module if name is None else f"{module}.{name}"
+    for used in syntax.used:
+        if used.root not in syntax.bound:
+            for origin in syntax.origins.get(used.root) or {used.root}:
+                yield used.line, ".".join((origin, *used.parts)).removeprefix("builtins.")
+    for name, line in syntax.loaded.items():
+        if name not in syntax.bound and name not in syntax.origins:
+            yield line, name
+
+
 def _prepared(source: str) -> Prepared:
     """Prepare a program, a second time if need be: in Python 3.11 a garbage collection can make the parser fail."""
     try:

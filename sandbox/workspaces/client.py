@@ -191,10 +191,18 @@ def _error(said: Any) -> BackstayError:
 
 @asynccontextmanager
 async def open_workspace_client(
-    workspaces: Path | None, *, home: Path, nsjail: Path | None, rooms: Path, variables: Mapping[str, str]
+    workspaces: Path | None,
+    *,
+    home: Path,
+    nsjail: Path | None,
+    artifacts_mb: int = 200,
+    rooms: Path,
+    variables: Mapping[str, str],
 ) -> AsyncGenerator[WorkspaceClient]:
     """Offer workspaces; their host starts when it is first needed, and at once where an operator named a folder."""
-    settings = WorkspaceSettings(home=home, workspaces=workspaces or home / "workspaces", nsjail=nsjail)
+    settings = WorkspaceSettings(
+        home=home, workspaces=workspaces or home / "workspaces", nsjail=nsjail, artifacts_mb=artifacts_mb
+    )
     client = WorkspaceClient(settings, rooms=rooms, environment=plain_environment(variables))
     if workspaces is not None:
         client.begin()

@@ -38,11 +38,12 @@ class EffectRecord(Frozen):
 class WorkspaceEffects:
     """Surround what writes to one workspace with two snapshots and a record."""
 
-    def __init__(self, root: Path, snapshots: Snapshots, folder: Path) -> None:
-        """Keep the records of this workspace in the folder."""
+    def __init__(self, root: Path, snapshots: Snapshots, folder: Path, *, written_mb: int) -> None:
+        """Keep the records of this workspace in the folder; `written_mb` is how much one call may write."""
         self._root = root
         self._snapshots = snapshots
         self._folder = folder
+        self._written = written_mb * _MB
         self._unfinished = folder / _UNFINISHED
         folder.mkdir(parents=True, exist_ok=True)
 
@@ -61,7 +62,7 @@ class WorkspaceEffects:
         _write(self._unfinished, begun)
         try:
             done = await do()
-            return await asyncio.to_thread(self._finish, begun, done, call.artifacts_mb * _MB)
+            return await asyncio.to_thread(self._finish, begun, done, self._written)
         except SnapshotRefused as error:
             return {"error": f"{error}; nothing of it was kept{await asyncio.to_thread(self._revert, begun)}"}
         except BaseException:

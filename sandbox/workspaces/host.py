@@ -10,6 +10,9 @@ import signal
 import sys
 import traceback
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from backstay.errors import BackstayError
@@ -19,9 +22,10 @@ from sandbox.isolation.nsjail import Nsjail
 from sandbox.isolation.self_test import run_workspace_self_test
 from sandbox.limits import review_limits, shell_limits
 from sandbox.snapshots.snapshots import Snapshots
+from sandbox.snapshots.types import SnapshotLimits
 from sandbox.workspaces.jails import WorkspaceJails
 from sandbox.workspaces.owner import prepare
-from sandbox.workspaces.workspace import MOST_FRAME, WorkspaceCall, WorkspaceSettings
+from sandbox.workspaces.workspace import MOST_FRAME, Workspace, WorkspaceCall, WorkspaceSettings
 from sandbox.workspaces.workspaces import Workspaces
 from system.frames import json_frame, read_json_frame
 
@@ -60,9 +64,12 @@ async def open_workspaces(settings: WorkspaceSettings) -> Workspaces:
         open_review=open_review,
         limits=limits,
     )
-    return Workspaces(
-        settings.workspaces.absolute(), state, jails, lambda workspace: Snapshots(home / "snapshots" / workspace.key)
-    )
+    kept = replace(SnapshotLimits(), file_bytes=max(SnapshotLimits().file_bytes, settings.artifacts_mb << 20))
+    return Workspaces(settings.workspaces.absolute(), state, jails, partial(_snapshots, home / "snapshots", kept))
+
+
+def _snapshots(folder: Path, limits: SnapshotLimits, workspace: Workspace) -> Snapshots:
+    return Snapshots(folder / workspace.key, limits)
 
 
 _MOST_HEARD = 256 << 10

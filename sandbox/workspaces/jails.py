@@ -51,7 +51,7 @@ class WorkspaceJails:
         self.image = image
         self.cgroups = cgroups
         self._folder = folder
-        self._written_mb = written_mb
+        self.written_mb = written_mb
         self._limits = limits or shell_limits()
         self._open_review = open_review
         self._review: Image | None = None
@@ -147,7 +147,7 @@ class WorkspaceJails:
         return profile.start(self._folder, "--quiet")
 
     def _watch(self, limits: Limits, root: Path | None = None) -> Callable[[int], str | None]:
-        return JailWatch(memory_mb=limits.memory_mb, root=root, written_mb=self._written_mb)
+        return JailWatch(memory_mb=limits.memory_mb, root=root, written_mb=self.written_mb)
 
     def _require_jail(self, ended: Ended) -> None:
         log = ended.log.decode("utf-8", "replace")

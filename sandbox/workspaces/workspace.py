@@ -38,8 +38,6 @@ class WorkspaceCall(Frozen):
     """Names the copy of the workspace in which it is done instead; empty for the workspace itself."""
     seconds: float = Field(default=60.0, gt=0, allow_inf_nan=False)
     """How long a command may take."""
-    artifacts_mb: int = Field(default=200, gt=0)
-    """How much may be written at once."""
 
 
 COPIES = ".rehearsals"

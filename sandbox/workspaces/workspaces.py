@@ -49,7 +49,7 @@ class Workspaces:
         workspace = self._find(call.workspace)
         async with self._turn(workspace):
             folder = self._state / "written" / workspace.key
-            effects = WorkspaceEffects(workspace.root, self._snapshots(workspace), folder)
+            effects = self._effects(workspace.root, workspace, folder)
             if call.tool in (RESTORE, OUTCOME):
                 self._claims.require_free(workspace, call.run)
             else:
@@ -123,9 +123,12 @@ class Workspaces:
         uid = await self._prepare(copy)
         if call.tool in READING or not call.writable:
             return await self._run(call, copy, uid, heard, writable=False)
-        effects = WorkspaceEffects(copy.root, self._snapshots(workspace), copies.records(call.rehearsal))
+        effects = self._effects(copy.root, workspace, copies.records(call.rehearsal))
         await asyncio.to_thread(effects.revert_unfinished)
         return await effects.write(call, partial(self._run, call, copy, uid, heard, writable=True))
+
+    def _effects(self, root: Path, workspace: Workspace, folder: Path) -> WorkspaceEffects:
+        return WorkspaceEffects(root, self._snapshots(workspace), folder, written_mb=self._jails.written_mb)
 
     def _copies(self, workspace: Workspace) -> Copies:
         return Copies(workspace, self._snapshots(workspace), self._folder, self._state)

@@ -173,6 +173,8 @@ def test_every_setting_is_in_the_table_with_its_default():
     for name, field in Settings.model_fields.items():
         variable = field.validation_alias if isinstance(field.validation_alias, str) else f"BACKSTAY_{name.upper()}"
         default = field.get_default(call_default_factory=True)
+        if isinstance(default, tuple):
+            default = ",".join(default)
         expected[variable] = f"{default:g}" if isinstance(default, float) else str(default) if default else ""
 
     assert rows == expected

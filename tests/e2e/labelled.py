@@ -17,11 +17,14 @@ class Labelled:
     def __init__(self, **scripts: Script) -> None:
         self.scripts = scripts
         self.asked: Counter[str] = Counter()
+        self.heard: dict[str, str] = {}
+        """By label: all that the model was last told."""
 
     def __call__(self, conversation: Conversation) -> Reply:
         label = next(label for label in self.scripts if f"<{label}>" in conversation.task)
         script = self.scripts[label]
         self.asked[label] += 1
+        self.heard[label] = told(conversation)
         if callable(script):
             return script(conversation)
         return script[min(self.asked[label], len(script)) - 1]

@@ -389,3 +389,17 @@ async def test_a_result_says_why_programs_could_not_run_and_nothing_when_they_di
 
     assert result["programs_unavailable"] == "no worker of the sandbox role answered when the run began"
     assert [found.get("programs_unavailable") for found in (plain, ran)] == [None, None]
+
+
+async def test_whoever_is_asked_about_a_program_sees_what_an_operator_warns_of(open_engine, sandbox):
+    source = "import os\nnumber = eval('1 + 1')\nreturn number"
+    policy = "ask: [engine.run_program]\n"
+    async with open_engine(one_program(source), sandbox=sandbox, policy=policy) as engine:
+        handle = await engine.start({"text": "compute"})
+        (request,) = await pending(handle)
+        assert request["calls"][0]["arguments"]["warnings"] == ["line 2: uses eval"]
+        await handle.execute_update("decide", {"request_id": request["id"], "verdict": "approve", "by": "ana"})
+        result = await asyncio.wait_for(handle.result(), 60)
+        assert result["raw_outputs"]["answer"]["data"]["result"] == 2, result
+        started = [event for event in result["events"] if event["name"] == "program.started"]
+        assert [event["data"]["warnings"] for event in started] == [["line 2: uses eval"]]

@@ -12,12 +12,22 @@ from tests.e2e.labelled import DONE, Labelled
 from tests.engine import ended, engine, pending, share_images
 
 POLICY = "default: {read_only: allow, write_safe: ask, restricted_write: ask}\n"
+DENIED_STEP = {"tool": "shell.run", "arguments": {"command": "docker ps"}}
 SCRIPTS = Labelled(
     shell=[
         Reply(calls=[("shell__run", {"command": "sort -r names.txt > sorted.txt && cat sorted.txt"})]),
         DONE,
     ],
     waiting=[Reply(calls=[("fs__delete", {"path": "names.txt"})]), DONE],
+    denied=[
+        Reply(calls=[("shell__run", {"command": "ssh host"})]),
+        Reply(
+            calls=[
+                ("propose_plan", {"plan": {"steps": [{"tool": "shell.run", "arguments": {"command": "docker ps"}}]}})
+            ]
+        ),
+        DONE,
+    ],
     terminated=[Reply(calls=[("fs__delete", {"path": "names.txt"})]), DONE],
 )
 
@@ -204,3 +214,43 @@ async def test_the_copy_of_a_run_that_was_terminated_goes_with_its_claim(opened)
     assert (place / "names.txt").exists()
     third = await found.start(plan(".rehearsals/x", ("fs.list_directory", {})))
     assert "the engine's own" in (await ended(third))["error"]["message"]
+
+
+async def test_nobody_is_asked_about_a_command_that_the_operator_denies(opened):
+    found, _ = opened
+    room(opened, "denied")
+    handle = await found.start({"text": "<denied>", "workspace": "denied", "shell": True})
+    result = await asyncio.wait_for(handle.result(), 60)
+    assert result["success"], result
+    assert not [event for event in result["events"] if "approval" in event["name"]]
+    said = str(SCRIPTS.heard["denied"])
+    assert "'ssh' is on the list of commands that are not allowed" in said
+    assert "'docker' is on the list of commands that are not allowed" in said
+
+
+async def test_a_plan_with_a_denied_command_ends_before_anybody_is_asked(opened):
+    found, _ = opened
+    room(opened, "planned")
+    handle = await found.start({"plan": {"steps": [DENIED_STEP]}, "workspace": "planned", "shell": True})
+    result = await asyncio.wait_for(handle.result(), 60)
+    assert not result["success"]
+    assert "'docker' is on the list of commands that are not allowed" in str(result)
+
+
+async def test_a_program_is_told_of_a_denied_command_and_nobody_is_asked(opened, temporal, tmp_path, rooms, sandbox):
+    share_images(tmp_path / "home")
+    (tmp_path / "toolbox.json").write_text("{}", encoding="utf-8")
+    source = (
+        "from sandbox_py.client import ToolError\n"
+        "try:\n    await shell.run(command='ssh host')\nexcept ToolError as error:\n    return str(error)"
+    )
+    script = [Reply(calls=[("run_program", {"code": source})]), DONE]
+    rules = Labelled(programmed=script)
+    given = {"policy": POLICY, "workspaces": rooms, "toolbox": tmp_path / "toolbox.json", "sandbox": sandbox}
+    async with engine(temporal, tmp_path, rules, **given) as found:
+        room(opened, "programmed")
+        task = {"text": "<programmed>", "workspace": "programmed", "shell": True}
+        handle = await found.start(task)
+        result = await asyncio.wait_for(handle.result(), 60)
+        assert result["success"], result
+        assert "not allowed: 'ssh'" in str(rules.heard["programmed"])

@@ -176,6 +176,21 @@ ROWS = (
         ),
     ),
     row(
+        "jails:denied-before",
+        "seed 002 section 9 and issue 14",
+        "some commands are denied where an operator says nothing, and nobody is asked about a denied one",
+        in_file(
+            "workspace/test_toolbox.py",
+            "test_without_a_list_a_few_commands_are_denied_and_an_empty_one_denies_none",
+        ),
+        in_file(
+            "e2e/test_workspace.py",
+            "test_nobody_is_asked_about_a_command_that_the_operator_denies",
+            "test_a_plan_with_a_denied_command_ends_before_anybody_is_asked",
+            "test_a_program_is_told_of_a_denied_command_and_nobody_is_asked",
+        ),
+    ),
+    row(
         "jails:claims",
         "issue 4 Workspace",
         "a workspace belongs to one run until it is released or that run is known to be over",

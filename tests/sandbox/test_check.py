@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sandbox.guest.programs.source import prepare
 from sandbox.programs import check as checking
-from sandbox.programs.check import MOST_FAULTS, check_program
+from sandbox.programs.check import MOST_FAULTS, blocked_uses, check_program
 
 STANDARD = frozenset(sys.stdlib_module_names) - {"subprocess", "socket"}
 
@@ -357,3 +357,30 @@ def test_calls_by_name_are_checked_where_the_name_is_written(source, fault):
     faults = check_program(source, functions=FUNCTIONS, importable=STANDARD, tools=tools)
 
     assert [said[: len(fault or "")] for said in faults] == ([] if fault is None else [fault])
+
+
+BLOCKED = ("subprocess", "os.system", "eval", "exec")
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("import subprocess", ["line 1: uses subprocess"]),
+        ("x = 1\nfrom subprocess import run as go", ["line 2: uses subprocess"]),
+        ("try:\n    import subprocess\nexcept ImportError:\n    pass", ["line 2: uses subprocess"]),
+        ("import os\nos.system('x')", ["line 2: uses os.system"]),
+        ("import os as o\nf = o.system", ["line 2: uses os.system"]),
+        ("from os import system", ["line 1: uses os.system"]),
+        ("from os import *", ["line 1: uses os.system"]),
+        ("import builtins\nbuiltins.eval('1')", ["line 2: uses eval"]),
+        ("try:\n    eval('1')\nexcept Exception:\n    exec('2')", ["line 2: uses eval", "line 4: uses exec"]),
+        ("run = exec", ["line 1: uses exec"]),
+        ("import os\nos.getcwd()", []),
+        ("def eval(x):\n    return x\neval(1)", []),
+        ("await shell.exec(command='ls')", []),
+        ("print('eval')", []),
+        ("def (", []),
+    ],
+)
+def test_what_an_operator_warns_of_is_found_with_its_line(source, said):
+    assert blocked_uses(source, BLOCKED) == said

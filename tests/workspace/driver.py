@@ -86,7 +86,6 @@ async def main(asked):
             writable=attack["writable"],
             effect=f"effect-{number}",
             seconds=attack["seconds"],
-            artifacts_mb=WRITTEN_MB,
         )
         try:
             answer = await asyncio.wait_for(workspaces.call(call), 300)

@@ -12,10 +12,10 @@ import pytest
 import pytest_asyncio
 
 from backstay.errors import IsolationUnavailable, SandboxLost, WorkspaceBusy
+from backstay.policies.command_lists import CommandLists
 from sandbox.workspaces.client import WorkspaceClient, open_workspace_client, plain_environment
 from sandbox.workspaces.workspace import WorkspaceSettings
 from tests.sandbox.places import HOUSE
-from toolbox.configuration.configuration import CommandLists
 from toolbox.providers.answer import Answer
 from toolbox.providers.provider import Call, WorkspaceAccess
 from toolbox.workspace.provider import NO_WORKSPACE, WorkspaceProvider, workspace_providers
@@ -196,7 +196,7 @@ def call_of(tool: str, *, effect: str | None = None, run: str = "r", **arguments
 
 
 async def test_a_provider_calls_shows_and_refuses(client):
-    files, shell = (workspace_providers(client, CommandLists(deny=["rm"]))[name] for name in ("fs", "shell"))
+    files, shell = (workspace_providers(client, CommandLists(deny=("rm",)))[name] for name in ("fs", "shell"))
     assert isinstance(files, WorkspaceProvider)
     assert "+x" in (await files.preview(call_of("write_file", path="a", content="x")) or "")
     written = await files.call(call_of("write_file", effect="p1", path="a", content="x"))

@@ -5,11 +5,11 @@ import json
 import pytest
 
 from backstay.errors import ToolboxInvalid
+from backstay.policies.command_lists import CommandLists
 from backstay.tools.tool import Safety
 from tests.docs.blocks import names, table
 from toolbox.configuration.load import load
 from toolbox.toolbox import open_toolbox
-from toolbox.workspace.command_lists import fault_of
 
 
 class NoHost:
@@ -100,12 +100,12 @@ def test_a_toolbox_file_that_is_wrong_about_workspaces_is_refused(toolbox, said,
      "find . -exec rm {} +", "(rm x)", "ls\nrm x", "sudo rm x", "git push origin", "env git push"],
 )  # fmt: skip
 def test_a_denied_command_is_found_wherever_it_stands(command):
-    assert "not allowed" in (fault_of(command, allow=None, deny=["rm", "git push"]) or "")
+    assert "not allowed" in (CommandLists(deny=("rm", "git push")).refusal(command) or "")
 
 
 @pytest.mark.parametrize("command", ["ls -la", "git pull", "echo 'rm x' > a", "grep rmdir a", "FOO=rm ls"])
 def test_what_is_not_denied_passes(command):
-    assert fault_of(command, allow=None, deny=["rm", "git push"]) is None
+    assert CommandLists(deny=("rm", "git push")).refusal(command) is None
 
 
 @pytest.mark.parametrize(
@@ -125,4 +125,24 @@ def test_what_is_not_denied_passes(command):
     ],
 )
 def test_with_a_list_of_allowed_commands_all_others_are_refused(command, passes):
-    assert (fault_of(command, allow=["ls", "grep", "python3", "true"], deny=[]) is None) is passes
+    assert (CommandLists(allow=("ls", "grep", "python3", "true"), deny=()).refusal(command) is None) is passes
+
+
+@pytest.mark.parametrize(
+    ("command", "refused"),
+    [
+        ("rm -rf /", True),
+        ("cd /tmp && rm -rf / --no-preserve-root", True),
+        ("docker run x", True),
+        ("git log | xargs ssh host", True),
+        ("rm -rf build", False),
+        ("rm -rf /workspace/build", False),
+        ("cat docker/Dockerfile ~/.ssh/config", False),
+    ],
+)
+async def test_without_a_list_a_few_commands_are_denied_and_an_empty_one_denies_none(command, refused, tmp_path):
+    _, plain = await opened(tmp_path / "toolbox.json", {})
+    _, emptied = await opened(tmp_path / "toolbox.json", {"workspace": {"deny": []}})
+    said = [catalog.definitions["shell.run"].refusal({"command": command}) for catalog in (plain, emptied)]
+    assert [line is not None for line in said] == [refused, False]
+    assert plain.definitions["fs.read_file"].refusal({"path": "docker"}) is None

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from backstay.canonical import digest_of
+from backstay.policies.command_lists import CommandLists
 from backstay.tools.tool import Safety, Tool
 from toolbox.catalog.naming import function_name
 from toolbox.configuration.template import describe
@@ -69,6 +70,8 @@ class Definition:
     """All that its server and the operator say about it: what the hash of the definition is made of."""
     digest: str = ""
     """The whole hash of `said`; the tool carries its beginning, which is short enough to find another text for."""
+    commands: CommandLists | None = field(default=None, repr=False)
+    """For a tool that runs its argument `command`: which it may run."""
     checking: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False, compare=False)
     """Shared by the tools of a provider, so that slow schemas keep only its own calls waiting."""
 
@@ -81,6 +84,10 @@ class Definition:
     def provider(self) -> str:
         """Return the provider's name."""
         return self.tool.provider
+
+    def refusal(self, arguments: dict[str, Any]) -> str | None:
+        """Return why the operator lets nobody make this call, whatever people decide, or None."""
+        return None if self.commands is None else self.commands.refusal(str(arguments.get("command", "")))
 
     async def check(self, arguments: Any) -> str | None:
         """Return what `validate` returns, without holding up the calls of other providers."""
@@ -128,6 +135,7 @@ def define(
         output_schema=listed.output_schema,
         said=said,
         digest=digest,
+        commands=listed.commands,
     )
 
 

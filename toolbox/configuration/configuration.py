@@ -6,17 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, Field, PrivateAttr, StringConstraints, field_validator, model_validator
 
+from backstay.policies.command_lists import CommandLists
 from toolbox.configuration.shape import Shape
 from toolbox.providers.declaration import Declaration, Strict
-
-
-class CommandLists(Strict):
-    """Hold which commands an operator allows and denies; what confines a command is the jail."""
-
-    allow: list[str] | None = None
-    """None: all that are not denied."""
-    deny: list[str] = Field(default_factory=list)
-
 
 ProviderName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9 _-]{0,47}$")]
 
@@ -173,6 +165,11 @@ class Configuration(Strict):
         if "python" in data:
             raise ValueError("`actions` is another name of `python`; put all entries under `python`")
         return {"python" if key == "actions" else key: value for key, value in data.items()}
+
+    @field_validator("workspace", mode="before")
+    @classmethod
+    def _no_unknown_list(cls, value: Any) -> CommandLists:
+        return CommandLists.model_validate(value, extra="forbid")
 
     def of(self, provider: str) -> ProviderEntry:
         """Return the settings of a provider, or the defaults."""

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from backstay.policies.command_lists import CommandLists
 from toolbox.providers.declaration import Declaration
 
 
@@ -37,6 +38,8 @@ class ListedTool:
     """For a tool that calls others: a hash of how they are called and listed."""
     calls: tuple[str, ...] = ()
     """For a tool that calls others: their names, `provider.tool`."""
+    commands: CommandLists | None = None
+    """For a tool that runs its argument `command`: which it may run."""
 
 
 @dataclass(frozen=True, slots=True)

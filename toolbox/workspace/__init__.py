@@ -1,4 +1,4 @@
 """The built-in file and shell tools of a run's workspace.
 
-May import: backstay, toolbox.configuration, toolbox.providers.
+May import: backstay, toolbox.providers.
 """

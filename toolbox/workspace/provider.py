@@ -4,6 +4,7 @@ import asyncio
 import json
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,13 +17,12 @@ from backstay.errors import (
     ToolUnavailable,
     Transient,
 )
+from backstay.policies.command_lists import CommandLists
 from backstay.tools.execution import ExecutionResult
-from toolbox.configuration.configuration import CommandLists
 from toolbox.providers.answer import Answer, refused
 from toolbox.providers.declaration import Declaration
 from toolbox.providers.listing import ListedTool, Listing
 from toolbox.providers.provider import Call, NotSent, WorkspaceAccess
-from toolbox.workspace.command_lists import fault_of
 
 NO_WORKSPACE = "this run has no workspace; its task names one in `workspace`"
 _COMMAND_S = 60.0
@@ -62,7 +62,8 @@ class WorkspaceProvider:
         self.name = name
         self._tools = {tool.name: tool for tool in tools}
         self._host = host
-        self._lists = lists or CommandLists()
+        if name == "shell":
+            self._tools["run"] = replace(self._tools["run"], commands=lists or CommandLists())
 
     async def list(self, *, fresh: bool = False) -> Listing:
         """Return the tools, with the reason when nothing can be confined here."""
@@ -97,9 +98,10 @@ class WorkspaceProvider:
         place = call.workspace_access
         if place is None:
             return refused(NO_WORKSPACE)
-        if (fault := self._fault(call)) is not None:
+        commands = self._tools[call.tool].commands
+        if commands is not None and (fault := commands.refusal(str(call.arguments.get("command", "")))) is not None:
             told = ExecutionResult(exit_code=_NOT_ALLOWED, stderr=fault, allowed=False)
-            return Answer(success=False, data=told.plain(), error=f"not allowed: {fault}")
+            return Answer(success=False, data=told.plain(), error=fault)
         try:
             if not self._tools[call.tool].hidden:
                 await self._host.claim(place.workspace, place.run)
@@ -108,11 +110,6 @@ class WorkspaceProvider:
         except Final as error:
             return refused(f"{type(error).__name__}: {error}")
         return None
-
-    def _fault(self, call: Call) -> str | None:
-        if self.name != "shell" or call.tool != "run":
-            return None
-        return fault_of(str(call.arguments.get("command", "")), allow=self._lists.allow, deny=self._lists.deny)
 
     async def _send(self, call: Call, ends: float) -> Answer:
         assert call.workspace_access is not None  # noqa: S101 - refused before

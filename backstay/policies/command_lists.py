@@ -5,7 +5,9 @@ This prevents accidents and is no security boundary: a name does not tell what a
 
 import shlex
 from collections.abc import Iterator, Sequence
-from fnmatch import fnmatchcase
+
+from backstay.frozen import Frozen
+from backstay.policies.glob import matches
 
 _ENDS = frozenset({";", "&", "&&", "|", "||", "|&", "(", ")", "\n", "{", "}", "!", ";;"})
 _KEYWORDS = frozenset(
@@ -14,29 +16,40 @@ _KEYWORDS = frozenset(
 _ROUNDABOUT = ("$(", "`", "<(", ">(", "${", "$'")
 
 
-def fault_of(command: str, *, allow: Sequence[str] | None, deny: Sequence[str]) -> str | None:
-    """Return why the lists do not let a command line run, in one line, or None.
+class CommandLists(Frozen):
+    """Hold which commands an operator allows and denies.
 
     A pattern is one name or several words, such as `git push`; `*` and `?` stand for characters. Denied names are
     looked for at every word, since many programs start others; where there is a list of what is allowed, every
     command must be on it, and what cannot be read is refused.
     """
-    try:
-        commands = list(_commands(command))
-    except ValueError as error:
-        return f"the command line cannot be read: {error}" if allow is not None or deny else None
-    for words in commands:
-        for number in range(len(words)):
-            if pattern := _matching(words[number:], deny):
-                return f"{pattern!r} is on the list of commands that are not allowed"
-    if allow is None:
+
+    allow: tuple[str, ...] | None = None
+    """None: all that are not denied."""
+    deny: tuple[str, ...] = ("rm -rf /", "docker", "ssh")
+
+    def refusal(self, command: str) -> str | None:
+        """Return why a command line is not run, in one line, or None."""
+        fault = self._fault(command)
+        return None if fault is None else f"not allowed: {fault}"
+
+    def _fault(self, command: str) -> str | None:
+        try:
+            commands = list(_commands(command))
+        except ValueError as error:
+            return f"the command line cannot be read: {error}" if self.allow is not None or self.deny else None
+        for words in commands:
+            for number in range(len(words)):
+                if pattern := _matching(words[number:], self.deny):
+                    return f"{pattern!r} is on the list of commands that are not allowed"
+        if self.allow is None:
+            return None
+        if any(sign in command for sign in _ROUNDABOUT):
+            return "with a list of allowed commands, a command line holds no $(...), ${...}, `...` or <(...)"
+        for words in commands:
+            if _matching(words, self.allow) is None:
+                return f"{words[0][:80]!r} is not on the list of allowed commands"
         return None
-    if any(sign in command for sign in _ROUNDABOUT):
-        return "with a list of allowed commands, a command line holds no $(...), ${...}, `...` or <(...)"
-    for words in commands:
-        if _matching(words, allow) is None:
-            return f"{words[0][:80]!r} is not on the list of allowed commands"
-    return None
 
 
 def _commands(command: str) -> Iterator[list[str]]:
@@ -73,6 +86,6 @@ def _matching(words: Sequence[str], patterns: Sequence[str]) -> str | None:
     plain = [words[0].rpartition("/")[2], *words[1:]]
     for pattern in patterns:
         parts = pattern.split()
-        if parts and len(parts) <= len(plain) and all(map(fnmatchcase, plain, parts)):
+        if parts and len(parts) <= len(plain) and all(map(matches, parts, plain)):
             return pattern
     return None
