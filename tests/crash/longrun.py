@@ -4,11 +4,13 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from time import perf_counter
 from typing import Any
 
+from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client, WorkflowHistory
 
 from backstay.client import Backstay, Run
@@ -130,15 +132,30 @@ async def histories_of(client: Client, workflow_id: str) -> list[WorkflowHistory
 
 
 def bytes_by_step(histories: Sequence[WorkflowHistory]) -> list[int]:
-    """Return the bytes of history of every step, from one question to the model to the next; the first is the start."""
+    """Return the bytes of history of every step, from one question to the model to the next; the first is the start.
+
+    What a continuation costs is no part of a step: it falls on any.
+    """
     sizes = [0]
     for history in histories:
         for event in history.events:
             scheduled = event.activity_task_scheduled_event_attributes
             if scheduled.activity_type.name == "ask_model":
                 sizes.append(0)
-            sizes[-1] += event.ByteSize()
+            if not _continues(event):
+                sizes[-1] += event.ByteSize()
     return sizes
+
+
+def bytes_of_switches(histories: Sequence[WorkflowHistory]) -> list[int]:
+    """Return the bytes of history of every continuation: what the old execution hands on, and the new one takes."""
+    return [old.events[-1].ByteSize() + new.events[0].ByteSize() for old, new in pairwise(histories)]
+
+
+def _continues(event: HistoryEvent) -> bool:
+    if event.HasField("workflow_execution_started_event_attributes"):
+        return bool(event.workflow_execution_started_event_attributes.continued_execution_run_id)
+    return event.HasField("workflow_execution_continued_as_new_event_attributes")
 
 
 async def check_ledger(case: Case, run: Run, steps: int) -> dict[str, Any]:
@@ -166,6 +183,7 @@ async def watched(client: Client, nursery: Nursery, folder: Path, steps: int) ->
         run = await start(case, steps)
         await check_ledger(case, run, steps)
         sizes = bytes_by_step(histories := await histories_of(client, run.id))
+        switches = bytes_of_switches(histories)
         await check_undo(case, run, steps)
     assert len(sizes) == steps + 2
     assert len(histories) > 1
@@ -174,6 +192,7 @@ async def watched(client: Client, nursery: Nursery, folder: Path, steps: int) ->
         "executions": len(histories),
         "longest": max(len(history.events) for history in histories),
         "bytes": (sum(sizes[1:101]) / 100, sum(sizes[-101:-1]) / 100),
+        "bytes_of_switches": (switches[0], switches[-1]),
         # The worker keeps payloads in memory, up to a bound that it has reached by then.
         "memory_kb": (watch.memory(0.4, 0.5), watch.memory(0.9, 1)),
         "memory_kb_by_tenth": [watch.memory(tenth / 10, tenth / 10 + 0.1) for tenth in range(10)],

@@ -10,5 +10,7 @@ async def test_the_last_steps_of_a_thousand_cost_as_little_as_the_first(temporal
     figures = await watched(temporal, nursery, tmp_path, 1000)
     first, last = figures["bytes"]
     assert last <= 1.1 * first, figures
+    early, late = figures["bytes_of_switches"]
+    assert late <= 1.1 * early, figures
     early, late = figures["memory_kb"]
     assert late <= 1.1 * early, figures
