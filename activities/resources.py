@@ -18,12 +18,11 @@ from backstay.redaction.redactor import Redactor
 from backstay.requests import OfRun
 from backstay.settings import Settings
 from backstay.task.event import EventDraft
-from backstay.tools.tool import Tool
+from backstay.tools.tool import BUILTIN, Tool, WorkspaceLimits
 from sandbox.workspaces.client import WorkspaceClient
 from store.store import Store
 from toolbox.catalog.catalog import Catalog
 from toolbox.catalog.definition import Definition
-from toolbox.configuration.load import BUILTIN
 from toolbox.manifest.builder import masked
 from toolbox.providers.provider import WorkspaceAccess
 from toolbox.toolbox import Toolbox
@@ -51,9 +50,11 @@ def pinned(definition: Definition) -> bool:
     return definition.provider not in BUILTIN
 
 
-def workspace_access_of(ask: OfRun) -> WorkspaceAccess | None:
+def workspace_access_of(ask: OfRun, limits: WorkspaceLimits | None = None) -> WorkspaceAccess | None:
     """Return the workspace that the calls of a run use, or None if it has none."""
-    return WorkspaceAccess(run=ask.run, workspace=ask.workspace, writable=True) if ask.workspace else None
+    if not ask.workspace:
+        return None
+    return WorkspaceAccess(run=ask.run, workspace=ask.workspace, writable=True, limits=limits)
 
 
 async def require_valid(definition: Definition, arguments: dict[str, Any]) -> None:

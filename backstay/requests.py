@@ -22,7 +22,7 @@ from backstay.task.plan import Plan
 from backstay.task.reading import Reading
 from backstay.task.result import Result
 from backstay.task.task import Task
-from backstay.tools.tool import ToolResult
+from backstay.tools.tool import ToolResult, WorkspaceLimits
 
 
 class OfRun(Frozen):
@@ -203,6 +203,8 @@ class CallTool(OfRun):
     reply: Any = None
     """What a person answered to it; None declines."""
     deadline_s: float = 30
+    limits: WorkspaceLimits | None = None
+    """What it may use of its jail, when that is less than usual."""
     draft: int = 0
     step: int = 0
 

@@ -11,11 +11,12 @@ from typing import Any
 
 from backstay.errors import ToolChanged, ToolUnavailable
 from backstay.python_tools.safety import Ask, Deny, ProposedCall
+from backstay.tools.tool import BUILTIN
 from toolbox.catalog.catalog import Catalog, build
 from toolbox.catalog.definition import Definition, define
 from toolbox.catalog.naming import file_name, is_presentable
 from toolbox.configuration.configuration import Configuration, ProviderEntry, ServerEntry
-from toolbox.configuration.load import BUILTIN, load
+from toolbox.configuration.load import load
 from toolbox.mcp.provider import McpProvider
 from toolbox.mcp.transports import http_transports, stdio_transport
 from toolbox.plugins.plugin import Confinement, NoJail, Plugin

@@ -209,6 +209,7 @@ class ToolCalls:
             results = state.step_results if flight.results is None else flight.results
             more |= {"results": results} if results else {}
             more |= {"rehearsal": flight.rehearsal} if flight.rehearsal is not None else {}
+            more |= {"limits": call.limits} if call.limits is not None else {}
         if not applies(purpose, Stage.RESERVE):
             # The arguments of a check and of a compensation are sealed in the store, with the effect.
             more["purpose"] = purpose.value

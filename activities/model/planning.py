@@ -10,10 +10,9 @@ from backstay.provenance.source import Sources
 from backstay.shown import one_line
 from backstay.task.decision import MOST_ALTERNATIVES, MarkStep, ProposePlan
 from backstay.task.plan import Plan, PlanStep, references_in, resolve
-from backstay.tools.tool import Tool
+from backstay.tools.tool import BUILTIN, Tool
 from toolbox.catalog.catalog import Catalog
 from toolbox.catalog.definition import Definition
-from toolbox.configuration.load import BUILTIN
 
 PROPOSE, UPDATE, MARK = "propose_plan", "update_plan", "mark_step"
 ALIASES = {"create_plan": PROPOSE}
@@ -29,6 +28,15 @@ _STEP = {
         "transactional": {"type": ["boolean", "string"]},
         "retries": {"type": "integer", "minimum": 0, "maximum": 10},
         "timeout_s": {"type": "number", "exclusiveMinimum": 0, "maximum": 600},
+        "limits": {
+            "type": "object",
+            "properties": {
+                "memory_mb": {"type": "integer", "minimum": 64},
+                "cpu_s": {"type": "integer", "minimum": 1},
+                "artifacts_mb": {"type": "integer", "minimum": 1},
+            },
+            "additionalProperties": False,
+        },
     },
     "required": ["tool", "arguments"],
     "additionalProperties": False,

@@ -11,9 +11,8 @@ from backstay.plans.rehearsal import RehearsedCall, Token, differences, missing_
 from backstay.provenance.source import pointer_to
 from backstay.shown import one_line
 from backstay.task.plan import Missing
-from backstay.tools.tool import ToolResult
+from backstay.tools.tool import BUILTIN, ToolResult
 from toolbox.catalog.definition import Definition
-from toolbox.configuration.load import BUILTIN
 from toolbox.configuration.template import render
 from toolbox.providers.provider import WorkspaceAccess
 
@@ -72,7 +71,7 @@ class Rehearsing:
 
 def place_of(ask: calls.CallTool, definition: Definition) -> WorkspaceAccess | None:
     """Return the copy of the workspace that a rehearsed call uses; None for one that uses no workspace."""
-    place = workspace_access_of(ask)
+    place = workspace_access_of(ask, ask.limits)
     if place is None or ask.rehearsal is None or definition.provider not in BUILTIN:
         return None
     return replace(place, rehearsal=ask.rehearsal.name)

@@ -23,7 +23,7 @@ from backstay.plans.review import (
     score_of,
 )
 from backstay.shown import one_line
-from toolbox.configuration.load import BUILTIN
+from backstay.tools.tool import BUILTIN
 from toolbox.schema import Bounds, compile_schema, fault_of
 
 _NO_WORKSPACE = "this run has no workspace; a plan whose files are checked names one in `workspace`"

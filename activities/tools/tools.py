@@ -251,7 +251,7 @@ class Tools(Activities):
                     before_send=send.begin,
                     on_progress=tell,
                     reply=reply,
-                    workspace_access=workspace_access_of(ask),
+                    workspace_access=workspace_access_of(ask, ask.limits),
                     caller=_caller(ask),
                 )
             )
@@ -299,7 +299,7 @@ class Tools(Activities):
                 effect_id=effect_id,
                 on_progress=await self._teller(run),
                 reply=reply,
-                workspace_access=copy or workspace_access_of(ask),
+                workspace_access=copy or workspace_access_of(ask, ask.limits),
                 caller=_caller(ask),
             )
         except NotSent as error:

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from backstay.authority import Authority
 from backstay.frozen import Frozen
-from backstay.tools.tool import Safety
+from backstay.tools.tool import Safety, WorkspaceLimits
 
 ApproveOption = Literal["approve_all", "approve_per_step", "dry_run_only"]
 """How a plan is approved: as it is, without the steps that are rejected, or not to be carried out at all."""
@@ -57,6 +57,8 @@ class ProposedStep(Frozen):
     undo_how: str | None = None
     depends_on: tuple[int, ...] = ()
     """The steps whose results it needs."""
+    limits: WorkspaceLimits | None = None
+    """What it may use of its jail, when that is less than usual."""
     needs_approval: bool = False
     part: int | None = None
     """The part that it is decided with; null when no rule asks about it."""

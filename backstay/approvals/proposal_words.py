@@ -13,6 +13,8 @@ def step_marks(step: ProposedStep, *, several: bool) -> Iterator[str]:
         yield "only reads" if step.safety.level == 0 else "allowed by the policy"
     if step.depends_on:
         yield f"uses what {_steps(step.depends_on)} returned"
+    if step.limits is not None:
+        yield f"gets at most {step.limits.words}"
 
 
 def part_lines(proposal: Proposal) -> Iterator[str]:

@@ -43,6 +43,35 @@ class Safety(StrEnum):
         return list(Safety).index(self)
 
 
+BUILTIN = frozenset({"fs", "shell"})
+"""The providers that work in the run's workspace."""
+
+
+def _is_none(value: object) -> bool:
+    return value is None
+
+
+class WorkspaceLimits(Frozen):
+    """Narrow what one call may use of its jail; nothing here raises what the worker allows."""
+
+    memory_mb: int | None = Field(default=None, ge=64, exclude_if=_is_none)
+    """Megabytes of all processes together."""
+    cpu_s: int | None = Field(default=None, ge=1, exclude_if=_is_none)
+    """Seconds of processor time of each process."""
+    artifacts_mb: int | None = Field(default=None, ge=1, exclude_if=_is_none)
+    """Megabytes that may be written to the workspace."""
+
+    @property
+    def words(self) -> str:
+        """Return the limits as people read them."""
+        said = {"memory_mb": "{} MB of memory", "cpu_s": "{} s of processor time", "artifacts_mb": "{} MB written"}
+        return ", ".join(words.format(most) for name, words in said.items() if (most := getattr(self, name)))
+
+    def narrowing(self, **worker: int) -> dict[str, int]:
+        """Return, of each limit of the worker's, the lower of its value and the one here."""
+        return {name: min(most, getattr(self, name) or most) for name, most in worker.items()}
+
+
 class Tool(Frozen):
     """Describe one tool in a few hundred bytes of history."""
 
@@ -106,6 +135,8 @@ class ToolCall(Frozen):
     reason: str = ""
     sources: Sources | None = None
     """Where the arguments came from; None where nobody needs to know."""
+    limits: WorkspaceLimits | None = None
+    """What it may use of its jail, when that is less than usual."""
 
     @property
     def effectful(self) -> bool:

@@ -15,7 +15,7 @@ from sandbox.limits import Limits, review_limits, shell_limits
 from sandbox.workspaces.answers import MOST_ANSWER, read_answer
 from sandbox.workspaces.command import Bounds, Ended, Heard, run_jailed
 from sandbox.workspaces.watch import JailWatch
-from sandbox.workspaces.workspace import Workspace
+from sandbox.workspaces.workspace import Workspace, WorkspaceCall
 from system.frames import json_frame
 
 FILES = "/usr/lib/backstay/files/main.py"
@@ -58,40 +58,35 @@ class WorkspaceJails:
         self._reviewing = asyncio.Lock()
 
     async def files(
-        self, workspace: Workspace, uid: int, tool: str, arguments: dict[str, Any], *, writable: bool, show: bool
+        self, workspace: Workspace, uid: int, call: WorkspaceCall, *, writable: bool, show: bool = False
     ) -> dict[str, Any] | str:
-        """Return the answer of a file tool, or one line that says why it did nothing.
+        """Return the answer of a file tool, or what it would change, or one line that says why it did nothing.
 
         Raises SandboxLost when its jail failed, IsolationUnavailable when none could be made.
         """
-        limits = file_limits()
+        limits = _narrowed(file_limits(), call)
         ended = await run_jailed(
             self._command(workspace, uid, limits, seconds=_FILES_S, writable=writable),
             interpreter_arguments(FILES),
             Bounds(seconds=_FILES_S, kept=2 * MOST_ANSWER, output=MOST_ANSWER, watch=self._watch(limits)),
-            fed=json_frame({"tool": tool, "arguments": arguments, "show": show}),
+            fed=json_frame({"tool": call.tool, "arguments": call.arguments, "show": show}),
         )
         self._require_jail(ended)
         if ended.reason or ended.exit_code:
             why = ended.reason or f"it ended with {ended.exit_code}: {ended.stderr.text.strip()[-200:]}"
-            return f"{tool} was ended: {' '.join(why.split())}; ask for less at once"
-        return read_answer("show" if show else tool, ended.stdout.kept)
+            return f"{call.tool} was ended: {' '.join(why.split())}; ask for less at once"
+        return read_answer("show" if show else call.tool, ended.stdout.kept)
 
     async def shell(
-        self,
-        workspace: Workspace,
-        uid: int,
-        command: str,
-        *,
-        writable: bool,
-        seconds: float,
-        heard: Heard | None = None,
+        self, workspace: Workspace, uid: int, call: WorkspaceCall, *, writable: bool, heard: Heard | None = None
     ) -> Ended:
         """Run a shell command line. Raises IsolationUnavailable when no jail could be made."""
-        watch = await asyncio.to_thread(self._watch, self._limits, workspace.root if writable else None)
+        limits, seconds = _narrowed(self._limits, call), call.seconds
+        most = call.limits.narrowing(artifacts_mb=self.written_mb)["artifacts_mb"]
+        watch = await asyncio.to_thread(self._watch, limits, workspace.root if writable else None, most)
         ended = await run_jailed(
-            self._command(workspace, uid, self._limits, seconds=seconds, writable=writable),
-            ("/usr/bin/bash", "--noprofile", "--norc", "-c", command),
+            self._command(workspace, uid, limits, seconds=seconds, writable=writable),
+            ("/usr/bin/bash", "--noprofile", "--norc", "-c", str(call.arguments.get("command", ""))),
             Bounds(seconds=seconds, watch=watch, heard=heard),
         )
         self._require_jail(ended)
@@ -146,11 +141,16 @@ class WorkspaceJails:
         )
         return profile.start(self._folder, "--quiet")
 
-    def _watch(self, limits: Limits, root: Path | None = None) -> Callable[[int], str | None]:
-        return JailWatch(memory_mb=limits.memory_mb, root=root, written_mb=self.written_mb)
+    def _watch(self, limits: Limits, root: Path | None = None, written_mb: int = 0) -> Callable[[int], str | None]:
+        return JailWatch(memory_mb=limits.memory_mb, root=root, written_mb=written_mb)
 
     def _require_jail(self, ended: Ended) -> None:
         log = ended.log.decode("utf-8", "replace")
         if ended.exit_code == _FAILED and "[F]" in log and ended.reason is None:
             cause, fix = likely_cause(log, self.image, self.cgroups)
             raise IsolationUnavailable(f"no jail could be made: {cause}; {fix}", cause=cause, fix=fix)
+
+
+def _narrowed(limits: Limits, call: WorkspaceCall) -> Limits:
+    """Return the limits of a jail as far as the call leaves them."""
+    return limits.model_copy(update=call.limits.narrowing(memory_mb=limits.memory_mb, cpu_s=limits.cpu_s))

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from backstay.errors import WorkspaceInvalid
 from backstay.frozen import Frozen
+from backstay.tools.tool import WorkspaceLimits
 
 MOST_FRAME = 64 << 20
 """Bytes of one request or answer between a worker and the host of workspaces."""
@@ -38,6 +39,7 @@ class WorkspaceCall(Frozen):
     """Names the copy of the workspace in which it is done instead; empty for the workspace itself."""
     seconds: float = Field(default=60.0, gt=0, allow_inf_nan=False)
     """How long a command may take."""
+    limits: WorkspaceLimits = WorkspaceLimits()
 
 
 COPIES = ".rehearsals"

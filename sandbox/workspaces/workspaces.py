@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from backstay.errors import ArgumentsInvalid, SnapshotDamaged, SnapshotRefused
+from backstay.tools.tool import WorkspaceLimits
 from sandbox.snapshots.snapshots import Snapshots
 from sandbox.workspaces.claims import Claims
 from sandbox.workspaces.command import Heard
@@ -49,7 +50,7 @@ class Workspaces:
         workspace = self._find(call.workspace)
         async with self._turn(workspace):
             folder = self._state / "written" / workspace.key
-            effects = self._effects(workspace.root, workspace, folder)
+            effects = self._effects(workspace.root, workspace, folder, call.limits)
             if call.tool in (RESTORE, OUTCOME):
                 self._claims.require_free(workspace, call.run)
             else:
@@ -79,9 +80,7 @@ class Workspaces:
         self._claims.require_free(workspace, call.run)
         async with self._turn(workspace):
             uid = await self._prepare(workspace)
-            return _answered(
-                await self._jails.files(workspace, uid, call.tool, call.arguments, writable=False, show=True)
-            )
+            return _answered(await self._jails.files(workspace, uid, call, writable=False, show=True))
 
     def claim(self, name: str, run: str, instead_of: str | None = None) -> str:
         """Claim the workspace for the run and return the full name.
@@ -123,12 +122,13 @@ class Workspaces:
         uid = await self._prepare(copy)
         if call.tool in READING or not call.writable:
             return await self._run(call, copy, uid, heard, writable=False)
-        effects = self._effects(copy.root, workspace, copies.records(call.rehearsal))
+        effects = self._effects(copy.root, workspace, copies.records(call.rehearsal), call.limits)
         await asyncio.to_thread(effects.revert_unfinished)
         return await effects.write(call, partial(self._run, call, copy, uid, heard, writable=True))
 
-    def _effects(self, root: Path, workspace: Workspace, folder: Path) -> WorkspaceEffects:
-        return WorkspaceEffects(root, self._snapshots(workspace), folder, written_mb=self._jails.written_mb)
+    def _effects(self, root: Path, workspace: Workspace, folder: Path, limits: WorkspaceLimits) -> WorkspaceEffects:
+        most = limits.narrowing(artifacts_mb=self._jails.written_mb)["artifacts_mb"]
+        return WorkspaceEffects(root, self._snapshots(workspace), folder, written_mb=most)
 
     def _copies(self, workspace: Workspace) -> Copies:
         return Copies(workspace, self._snapshots(workspace), self._folder, self._state)
@@ -140,10 +140,8 @@ class Workspaces:
         if call.tool == CHECK:
             return _answered(await self._jails.check(workspace, uid, call.arguments, seconds=call.seconds))
         if call.tool != SHELL:
-            answer = await self._jails.files(workspace, uid, call.tool, call.arguments, writable=writable, show=False)
-            return _answered(answer)
-        line = str(call.arguments.get("command", ""))
-        ended = await self._jails.shell(workspace, uid, line, writable=writable, seconds=call.seconds, heard=heard)
+            return _answered(await self._jails.files(workspace, uid, call, writable=writable))
+        ended = await self._jails.shell(workspace, uid, call, writable=writable, heard=heard)
         if ended.overfull:
             return {"error": f"the command was ended: {ended.reason}; nothing of it was kept"}
         note = f"\nbackstay: the command was ended: {ended.reason}" if ended.reason else ""

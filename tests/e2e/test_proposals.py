@@ -293,8 +293,14 @@ async def test_a_run_that_plans_first_does_nothing_before_a_plan_is_approved(sha
         ({"plan": plan(send()), "alternatives": [plan(send())] * 4}, "alternatives"),
         ({"plan": plan(send(body="${steps.0.result.x}"))}, "has not run by then"),
         ({"plan": plan(send(retries=2))}, "not declared idempotent"),
+        ({"plan": plan(send(limits={"cpu_s": 5}))}, "plan.steps.0.limits: mail.send_email runs in no jail"),
+        ({"plan": plan(send(limits={"disk": 5}))}, "plan: steps.0.limits.disk: unknown field"),
+        ({"plan": plan(send(limits={"memory_mb": 1}))}, "plan: steps.0.limits.memory_mb"),
     ],
-    ids=["unknown", "empty", "hash", "many", "tool", "text", "alternatives", "forward", "retries"],
+    ids=[
+        *("unknown", "empty", "hash", "many", "tool", "text", "alternatives", "forward", "retries"),
+        *("limits", "limit", "little"),
+    ],
 )
 async def test_a_malformed_proposal_is_refused_by_name_and_nobody_is_asked(shared, given, said):
     opened, scripts = shared

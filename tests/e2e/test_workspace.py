@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from backstay.approvals.proposal import ProposedStep
+from backstay.approvals.proposal_words import step_marks
 from backstay.testing import Reply
 from tests.e2e.labelled import DONE, Labelled
 from tests.engine import ended, engine, pending, share_images
@@ -254,3 +256,39 @@ async def test_a_program_is_told_of_a_denied_command_and_nobody_is_asked(opened,
         result = await asyncio.wait_for(handle.result(), 60)
         assert result["success"], result
         assert "not allowed: 'ssh'" in str(rules.heard["programmed"])
+
+
+def words(step):
+    return [said for said in step_marks(ProposedStep.model_validate(step), several=False) if "at most" in said]
+
+
+def narrowed(command, **limits):
+    step = {"tool": "shell.run", "arguments": {"command": command}, "continue_on_failure": True}
+    return [step, {**step, "limits": limits}]
+
+
+async def test_a_step_gets_no_more_of_its_jail_than_its_limits_say(opened):
+    found, _ = opened
+    place = room(opened, "narrowed")
+    steps = [
+        *narrowed("python3 -c 'print(len(bytearray(400 << 20)))'", memory_mb=256),
+        *narrowed("case $(ulimit -t) in 1) while :; do :; done;; esac", cpu_s=1),
+        *narrowed("head -c 3M /dev/zero > plenty; sleep 1; rm plenty; head -c 2M /dev/zero > two", artifacts_mb=1),
+    ]
+    handle = await found.start({"plan": {"steps": steps}, "workspace": "narrowed", "shell": True})
+    request = await approved(handle)
+    assert [step["limits"] and words(step) for step in request["proposal"]["steps"]] == [
+        None,
+        ["gets at most 256 MB of memory"],
+        None,
+        ["gets at most 1 s of processor time"],
+        None,
+        ["gets at most 1 MB written"],
+    ]
+    result = await asyncio.wait_for(handle.result(), 90)
+    made = result["raw_outputs"]["steps"]
+    assert [made[index]["data"]["exit_code"] for index in (0, 1, 3)] == [0, 1, 137], made
+    assert "MemoryError" in made[1]["data"]["stderr"]
+    assert [step["status"] for step in made[4:]] == ["success", "failed"], made
+    assert "it wrote more than 1 MB" in made[5]["data"]
+    assert sorted(path.name for path in place.iterdir()) == ["two"]

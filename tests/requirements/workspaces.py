@@ -191,6 +191,13 @@ ROWS = (
         ),
     ),
     row(
+        "jails:narrowed",
+        "seed 001 Container and issue 14",
+        "a step of a plan gets no more of its jail than its own limits say, which people see, nor ever more than usual",
+        in_file("e2e/test_workspace.py", "test_a_step_gets_no_more_of_its_jail_than_its_limits_say"),
+        in_file("workspace/test_files.py", "test_limits_of_a_call_only_ever_lower_those_of_the_worker"),
+    ),
+    row(
         "jails:claims",
         "issue 4 Workspace",
         "a workspace belongs to one run until it is released or that run is known to be over",

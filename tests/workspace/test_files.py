@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from backstay.tools.tool import WorkspaceLimits
 from tests.workspace.desk import Desk
 
 OUTSIDE = "only outside"
@@ -265,3 +266,17 @@ async def test_a_plan_that_is_being_made_reads_and_cannot_write(desk: Desk):
     assert ran["stdout"] == "x"
     assert "Read-only file system" in ran["stderr"]
     assert desk.held() == {"a": "100644 b'x'"}
+
+
+async def test_limits_of_a_call_only_ever_lower_those_of_the_worker(desk):
+    generous = WorkspaceLimits(memory_mb=1 << 20, cpu_s=1 << 20, artifacts_mb=1 << 20)
+    call = desk.call("write_file", path="much", content="x" * (2 << 20))
+    said = await desk.workspaces.call(call.model_copy(update={"limits": WorkspaceLimits(artifacts_mb=1)}))
+    assert "it wrote 2097152 bytes, more than 1048576; nothing of it was kept" in said["error"]
+    assert desk.held() == {}
+    command = desk.call("run", command="ulimit -v; ulimit -t; head -c 60M /dev/zero > much; sleep 1")
+    said = await desk.workspaces.call(command.model_copy(update={"limits": generous}))
+    assert "it wrote more than 50 MB" in said["error"]
+    command = desk.call("run", command="ulimit -v; ulimit -t")
+    said = await desk.workspaces.call(command.model_copy(update={"limits": generous}))
+    assert said["ok"]["stdout"].split() == [str(2048 << 10), "300"]

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from pydantic import TypeAdapter, ValidationError
 
 from backstay.errors import ToolboxInvalid
+from backstay.tools.tool import BUILTIN
 from toolbox.configuration import commented
 from toolbox.configuration.configuration import (
     Configuration,
@@ -150,8 +151,6 @@ def _model_at(path: list[str]) -> type[Strict]:
             return Configuration
 
 
-BUILTIN = frozenset({"fs", "shell"})
-"""Built-in providers; no other may have their names."""
 _RESERVED = frozenset({"engine", *BUILTIN})
 _NAME = TypeAdapter(ProviderName)
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from backstay.errors import Transient
+from backstay.tools.tool import WorkspaceLimits
 from toolbox.providers.answer import Answer
 from toolbox.providers.elicitation import InputResponse
 from toolbox.providers.listing import Listing
@@ -22,6 +23,8 @@ class WorkspaceAccess:
     writable: bool = False
     rehearsal: str = ""
     """The rehearsal whose copy of the workspace is used instead; empty outside of rehearsals."""
+    limits: WorkspaceLimits | None = None
+    """What the call may use of its jail, when that is less than usual."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

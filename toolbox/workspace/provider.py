@@ -133,14 +133,16 @@ class WorkspaceProvider:
 
 
 def _given(call: Call, place: WorkspaceAccess) -> dict[str, Any]:
-    return {
+    given: dict[str, Any] = {
         "workspace": place.workspace,
         "run": place.run,
         "writable": place.writable,
         "tool": call.tool,
         "arguments": {name: value for name, value in call.arguments.items() if name != "timeout_s"},
         "effect": call.effect_id,
-    } | ({"rehearsal": place.rehearsal} if place.rehearsal else {})
+    }
+    given |= {"rehearsal": place.rehearsal} if place.rehearsal else {}
+    return given | ({"limits": place.limits.plain()} if place.limits is not None else {})
 
 
 def workspace_providers(host: WorkspaceHost, lists: CommandLists | None = None) -> dict[str, WorkspaceProvider]:

@@ -6,7 +6,7 @@ from typing import Any
 from backstay.errors import ArgumentsInvalid, TaskInvalid, ToolNotFound
 from backstay.provenance.source import MODEL, Parts, Source, Sources, leaves
 from backstay.task.plan import Plan, PlanStep, references_in, resolve, step_named
-from backstay.tools.tool import Tool, ToolCall
+from backstay.tools.tool import BUILTIN, Tool, ToolCall
 from workflows.run_context import RunContext
 
 
@@ -47,15 +47,8 @@ class Checking:
         tool = checked.tool
         if step.safety is not None and step.safety.level > tool.safety.level:
             tool = tool.model_copy(update={"safety": step.safety})
-        if step.undoable and tool.undo is None:
-            raise TaskInvalid(
-                f"plan.steps.{index}.transactional: {step.tool} cannot be undone; declare its compensation"
-            )
-        if step.retries and tool.effectful and not tool.idempotent:
-            raise TaskInvalid(
-                f"plan.steps.{index}.retries: {step.tool} is a write that is not declared idempotent; leave it out"
-            )
-        call = ToolCall(id=f"s{index}", tool=tool, arguments=checked.arguments, reason=step.summary)
+        _require_fit(index, step, tool)
+        call = ToolCall(id=f"s{index}", tool=tool, arguments=checked.arguments, reason=step.summary, limits=step.limits)
         if (call.effectful and self.context.state.opened.policy.wants_sources) or tool.egress:
             known = self._sources(arguments) if self.sources is None else self._by_model(self.sources[index], arguments)
             call = call.model_copy(update={"sources": known})
@@ -88,3 +81,14 @@ class Checking:
         if not reaching:
             return Sources(by={"": ((self._author,),)})
         return Sources(by=by, reaching=tuple(reaching[:4]))
+
+
+def _require_fit(index: int, step: PlanStep, tool: Tool) -> None:
+    """Raise TaskInvalid when a step asks for what its tool cannot give."""
+    where, name = f"plan.steps.{index}", step.tool
+    if step.undoable and tool.undo is None:
+        raise TaskInvalid(f"{where}.transactional: {name} cannot be undone; declare its compensation")
+    if step.retries and tool.effectful and not tool.idempotent:
+        raise TaskInvalid(f"{where}.retries: {name} is a write that is not declared idempotent; leave it out")
+    if step.limits is not None and tool.provider not in BUILTIN:
+        raise TaskInvalid(f"{where}.limits: {name} runs in no jail of the workspace; leave them out")

@@ -235,6 +235,7 @@ def _proposed(call: ToolCall, index: int, step: PlanStep, diff: str | None, most
         undoable=shown.undoable,
         undo_how=shown.undo_how,
         depends_on=steps_named(index, step.arguments, call.arguments),
+        limits=call.limits,
     )
 
 

@@ -9,7 +9,7 @@ from backstay.shown import markdown_line, one_line, shown_arguments
 
 _ALL = 10_000_000
 _SIGNS = {"added": "+", "removed": "-", "changed": "~"}
-_FACTS = ("timeout_s", "retries", "transactional", "continue_on_failure")
+_FACTS = ("timeout_s", "retries", "transactional", "continue_on_failure", "limits")
 
 
 def story_lines(story: dict[str, Any]) -> Iterator[str]:
