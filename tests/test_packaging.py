@@ -242,12 +242,14 @@ async def test_the_installed_worker_command_serves_beside_a_foreign_package_name
 
 
 def newcomers_commands() -> list[list[str]]:
-    """The commands of the README that lead to a first run, word by word."""
-    section = (
-        (HOUSE / "README.md").read_text(encoding="utf-8").partition("## Install and start")[2].partition("\n## ")[0]
-    )
+    """The commands of the README that lead to a first run, and those of the plan after it, word by word."""
+    text = (HOUSE / "README.md").read_text(encoding="utf-8")
+    sections = [
+        text.partition(f"## {title}\n")[2].partition("\n## ")[0] for title in ("Install and start", "Run a plan")
+    ]
     return [
         shlex.split(line)
+        for section in sections
         for block in section.split("```bash\n")[1:]
         for line in block.partition("```")[0].split("\n")
         if line
@@ -255,7 +257,8 @@ def newcomers_commands() -> list[list[str]]:
 
 
 async def test_the_readmes_own_commands_lead_a_newcomer_to_an_approved_write(installed, tmp_path):
-    install, init, dev, first = newcomers_commands()
+    install, init, dev, first, planned = newcomers_commands()
+    plan = (HOUSE / "README.md").read_text(encoding="utf-8").partition("```yaml plan\n")[2].partition("```")[0]
     folder, port = tmp_path / "empty", str(free_port())
     folder.mkdir()
     # The place of the libraries, and of Temporal's own program, is that of the checkout; all else is the wheel.
@@ -276,6 +279,11 @@ async def test_the_readmes_own_commands_lead_a_newcomer_to_an_approved_write(ins
             before = (folder / "notes.json").exists()
             terminal.type("a")
             code, out = await terminal.ended()
+        (folder / "plan.yaml").write_text(plan, encoding="utf-8")
+        async with at_terminal(program, *planned[1:], environment=environment, folder=folder) as terminal:
+            proposed = await terminal.shows("[d]etach?")
+            terminal.type("a")
+            plan_code, _ = await terminal.ended()
     finally:
         serving.terminate()
         await serving.communicate()
@@ -286,8 +294,12 @@ async def test_the_readmes_own_commands_lead_a_newcomer_to_an_approved_write(ins
     assert "can be undone: delete_note(id=result.id)" in asked
     assert (code, before) == (0, False)
     assert "Noted: The report is due on Friday" in out
-    assert [note["text"] for note in json.loads((folder / "notes.json").read_text(encoding="utf-8"))["notes"]] == [
-        "The report is due on Friday"
+    assert "Two notes about the report" in proposed
+    assert plan_code == 0
+    notes = json.loads((folder / "notes.json").read_text(encoding="utf-8"))["notes"]
+    assert [note["text"] for note in notes] == [
+        *["The report is due on Friday"] * 2,
+        f"Ask Bo to read what note {notes[1]['id']} is about",
     ]
 
 
