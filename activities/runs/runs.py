@@ -33,7 +33,9 @@ from backstay.shown import one_line
 from backstay.task.context import BYTES_PER_TOKEN
 from backstay.task.result import Result
 from backstay.task.task import Task
+from backstay.tools.tool import Safety
 from store.runs.runs import RunRow
+from toolbox.catalog.catalog import Catalog
 
 FIRST_REQUEST_BYTES = 40_000
 """Room for the functions of a first search; an estimate, which the first refusal corrects."""
@@ -70,6 +72,7 @@ class Runs(Activities):
         more["accepted"] = await self._accepted(task)
         builtin = await self._claim_workspace(ask)
         catalog = await self.toolbox.catalog(task.user_id, builtin=frozenset(builtin))
+        _require_checks(profile, catalog)
         context, size = await self._first_context(ask.run, task, followed, policy, profile)
         opened = calls.Opened(
             store=self.store.stamp,
@@ -378,3 +381,17 @@ def _tightened(policy: Policy, task: Task) -> Policy:
         return policy.tightened_by(task.policy)
     except PolicyInvalid as error:
         raise TaskInvalid(f"policy: {error}") from error
+
+
+def _require_checks(profile: Profile, catalog: Catalog) -> None:
+    """Raise TaskInvalid when a custom check of the review calls no tool that reads.
+
+    What a server offers that is down now is not known; a check that cannot be made later counts as 0.
+    """
+    if profile.review is None:
+        return
+    known = {name: definition.tool.safety for name, definition in catalog.definitions.items()}
+    named = {call.tool for call in profile.review.calls.values()}
+    unsure = {name: Safety.READ_ONLY for name in named if name.partition(".")[0] in catalog.unavailable}
+    if faults := profile.review.faults(unsure | known):
+        raise TaskInvalid("profile." + "; ".join(faults))

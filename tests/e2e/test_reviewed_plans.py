@@ -5,13 +5,16 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from temporalio.client import WorkflowFailureError
 
 from backstay.testing import Reply
-from tests.engine import Scripts, ended, engine, pending, share_images
+from tests.engine import Scripts, assert_no_task_failure, ended, engine, pending, share_images
 
 POLICY = "default: {read_only: allow, write_safe: allow, restricted_write: allow}\n"
 PROFILES = """
 checked: {review: {threshold: 0.8, max_corrections: 1, checks: [{name: types, critical: true}, {name: lint}]}}
+unknown: {review: {checks: [{name: lint}, {name: custom, tool: crm.count, range: {path: result.n, max: 3}}]}}
+writing: {review: {checks: [{name: custom, tool: fs.delete, arguments: {path: a}, range: {path: result.n, max: 3}}]}}
 """
 BAD = 'def total(prices: list[int]) -> int:\n    return "many"\n'
 GOOD = "def total(prices: list[int]) -> int:\n    return sum(prices)\n"
@@ -125,3 +128,19 @@ async def test_a_plan_of_a_task_that_its_review_finds_bad_is_taken_back_only_whe
     assert (result["outcome"], result["error"]["type"]) == (outcome, "ReviewFailed")
     assert await states(handle, "plan") == [(state, "review_failed")]
     assert (rooms / room / "shop.py").exists() is (verdict == "reject")
+
+
+@pytest.mark.parametrize(
+    ("profile", "fault"),
+    [
+        ("unknown", "profile.review.checks.1.tool: crm.count is no tool that the run can call"),
+        ("writing", "profile.review.checks.0.tool: fs.delete is write_safe, and a check only reads"),
+    ],
+)
+async def test_a_check_that_could_never_be_made_is_refused_before_the_first_step(opened, profile, fault):
+    found, scripts, _ = opened
+    handle = await found.start(scripts.task(**fields(f"refused-{profile}") | {"profile": profile}))
+    with pytest.raises(WorkflowFailureError) as caught:
+        await handle.result()
+    assert_no_task_failure(await handle.fetch_history())
+    assert (caught.value.cause.type, fault in caught.value.cause.message) == ("TaskInvalid", True)

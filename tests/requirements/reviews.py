@@ -70,6 +70,10 @@ ROWS = (
             "test_a_tool_that_does_more_than_read_is_refused",
             "test_an_answer_counts_only_when_condition_and_range_hold_beyond_doubt",
         ),
+        in_file(
+            "e2e/test_reviewed_plans.py",
+            "test_a_check_that_could_never_be_made_is_refused_before_the_first_step",
+        ),
     ),
     row(
         "review:missing",
