@@ -100,6 +100,22 @@ MAY_IMPORT: dict[str, dict[str, tuple[str, ...]]] = {
         "alembic": EVERYWHERE,
         "cryptography": EVERYWHERE,
     },
+    "gateways": {
+        "gateways": EVERYWHERE,
+        "backstay": EVERYWHERE,
+        "store": EVERYWHERE,
+        "pydantic": EVERYWHERE,
+        "structlog": EVERYWHERE,
+        "jinja2": EVERYWHERE,
+        "httpx2": EVERYWHERE,
+        "starlette": EVERYWHERE,
+        "uvicorn": EVERYWHERE,
+        "yaml": EVERYWHERE,
+        "jwt": ("gateways/web/*",),
+        "slack_bolt": ("gateways/slack/*",),
+        "slack_sdk": ("gateways/slack/*",),
+        "aiohttp": ("gateways/slack/*",),
+    },
     "starter.py": {"backstay": EVERYWHERE},
 }
 ONLY_NOUNS = ("toolbox", "sandbox", "store")

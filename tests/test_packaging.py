@@ -19,7 +19,7 @@ from tests.cli.commands import at_terminal
 from tests.cli.test_dev import free_port, said
 
 HOUSE = Path(__file__).resolve().parents[1]
-ROOMS = ("activities", "sandbox", "store", "system", "toolbox", "workflows")
+ROOMS = ("activities", "gateways", "sandbox", "store", "system", "toolbox", "workflows")
 
 
 @pytest.fixture(scope="module")
