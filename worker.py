@@ -192,6 +192,7 @@ async def open_fit_store(settings: Settings, client: Client) -> AsyncGenerator["
     async with open_store(settings) as store:
         await demand_same_store(client, settings.task_queue, store.identity.id)
         await store.fitness.demand(belongings_of(settings))
+        await store.deltas.sweep()
         yield store
 
 

@@ -11,6 +11,7 @@ from store.blobs.blobs import BlobStore
 from store.database.database import Database
 from store.database.identity import StoreIdentity, next_epoch
 from store.definitions import ToolDefinitions
+from store.deltas import Deltas
 from store.effects.effects import Effects
 from store.effects.touching import Touching
 from store.fitness import Fitness
@@ -49,6 +50,7 @@ class Store:
         self.effects = Effects(database, now, lambda: self.identity)
         self.events = Events(database)
         self.decisions = Decisions(database, clock)
+        self.deltas = Deltas(database, now)
         self.definitions = ToolDefinitions(database, clock)
         self.accepted_lines = AcceptedLines(database, clock)
         self.secrets = SecretHandles(database, seal)

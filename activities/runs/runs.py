@@ -305,6 +305,7 @@ class Runs(Activities):
     async def close_run(self, ask: calls.CloseRun) -> calls.Closed:
         """Store how the run ended, together with its effects and events."""
         await self.begin(ask)
+        await self.store.deltas.forget(ask.run)
         rows = [row for row in await self.store.effects.of_run(ask.run) if not row.undo]
         effects = [shown(row).model_copy(update={"settle_in_s": 0}) for row in rows]
         events = await self.store.events.of_run(ask.run)

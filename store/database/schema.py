@@ -4,6 +4,7 @@ from typing import Any
 
 from sqlalchemy import (
     JSON,
+    BigInteger,
     Boolean,
     Column,
     Dialect,
@@ -174,6 +175,26 @@ plans = Table(
     Column("ended", JSON(none_as_null=True)),
     Column("created_at", Double, nullable=False),
     Column("updated_at", Double, nullable=False),
+)
+
+deltas = Table(
+    "deltas",
+    metadata,
+    Column("run", Words, primary_key=True),
+    Column("position", BigInteger, primary_key=True, autoincrement=False),
+    Column("stream", BigInteger, nullable=False),
+    Column("step", Integer, nullable=False),
+    Column("text", Words, nullable=False),
+    Column("at", Double, nullable=False),
+    Index("deltas_by_age", "at"),
+)
+
+watches = Table(
+    "watches",
+    metadata,
+    Column("run", Words, primary_key=True),
+    Column("reader", Words, primary_key=True),
+    Column("until", Double, nullable=False),
 )
 
 fingerprints = Table(
