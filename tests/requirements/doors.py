@@ -17,4 +17,29 @@ ROWS = (
             "test_files_and_threads_are_kept",
         ),
     ),
+    row(
+        "doors:bot-of-ones-own",
+        "issue People, examples that people copy",
+        "a Slack bot of 60 lines without our gateway posts what a run asks, sends what people press as the signal"
+        " `approval`, proven, and refuses forged and old notices and people whose address is not confirmed",
+        in_file(
+            "examples/test_slack_bot.py",
+            "test_the_bot_has_at_most_60_lines",
+            "test_what_a_person_presses_in_slack_reaches_the_run_proven",
+            "test_forged_and_old_notices_and_people_without_a_confirmed_address_change_nothing",
+            "test_what_is_too_long_for_a_message_has_no_buttons",
+        ),
+    ),
+    row(
+        "doors:service-of-ones-own",
+        "issue People, examples that people copy",
+        "a service of 60 lines starts runs, shows and decides what they ask in the name of its own users, and answers"
+        " what is wrong with the field and the fix",
+        in_file(
+            "examples/test_service.py",
+            "test_the_service_has_at_most_60_lines",
+            "test_people_start_decide_and_read_a_run_over_http",
+            "test_what_is_wrong_is_said_with_the_field_and_the_fix",
+        ),
+    ),
 )
