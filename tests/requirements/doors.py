@@ -42,4 +42,17 @@ ROWS = (
             "test_what_is_wrong_is_said_with_the_field_and_the_fix",
         ),
     ),
+    row(
+        "doors:browser",
+        "issue People Done 1",
+        "our pages are looked at with a real browser, in which they reach nothing beyond this machine; a script that"
+        " fails or is blocked, a serious barrier and a missing browser fail the test",
+        in_file(
+            "test_browser.py",
+            "test_a_tab_shows_a_page_as_people_see_it_with_and_without_scripts_in_the_dark_and_on_a_phone",
+            "test_a_page_that_reaches_out_or_whose_scripts_fail_or_are_blocked_fails_its_test",
+            "test_a_missing_browser_is_said_with_what_to_do",
+            "test_make_installs_a_browser_only_where_none_is_and_says_what_is_missing",
+        ),
+    ),
 )
