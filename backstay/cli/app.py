@@ -10,7 +10,21 @@ from typing import Any, NoReturn
 from cyclopts import App, CycloptsError
 from pydantic import ValidationError
 
-from backstay.cli import control, decide, definitions, dev, doctor, init, policy, reading, servers, show, store, tools
+from backstay.cli import (
+    control,
+    decide,
+    definitions,
+    dev,
+    doctor,
+    init,
+    policy,
+    reading,
+    servers,
+    show,
+    slack,
+    store,
+    tools,
+)
 from backstay.cli import run as runs
 from backstay.cli.exit_codes import DETACHED, FAILED, USAGE, code_of
 from backstay.cli.plans import commands as plans
@@ -42,6 +56,7 @@ _COMMANDS = {
     "prune": store.prune,
     "doctor": doctor.doctor,
     "trust": dev.trust,
+    "slack": slack.slack,
 }
 _TOOLS = {
     "list": tools.list_tools,
