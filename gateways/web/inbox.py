@@ -16,7 +16,10 @@ MOST_WORDS = 200
 
 
 def routes(page: Page) -> list[BaseRoute]:
-    """Return the routes of the inbox."""
+    """Return the routes of the inbox.
+
+    A program gets the requests as they stand on the wire, with where they belong and what became of them.
+    """
 
     async def inbox(request: Request, visitor: Visitor) -> Response:
         words = request.query_params.get("q", "")[:MOST_WORDS]
