@@ -1,7 +1,7 @@
 """Open the door to Slack: check what it was given, tell the channel what happens, and hear what people press."""
 
 import logging
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, NamedTuple
 
@@ -10,7 +10,6 @@ from slack_bolt.adapter.socket_mode.aiohttp import AsyncSocketModeHandler
 from slack_bolt.async_app import AsyncApp
 from slack_sdk.errors import SlackApiError, SlackClientError
 from slack_sdk.web.async_client import AsyncWebClient
-from starlette.routing import BaseRoute
 
 from backstay.approvals.notice import Notice
 from backstay.client import Backstay
@@ -22,7 +21,6 @@ from gateways.slack.commands import Commands
 from gateways.slack.deciding import Desk
 from gateways.slack.following import LOOK_S, following
 from gateways.slack.interactions import Interactions
-from gateways.slack.mounting import slack_routes
 from gateways.slack.people import People
 from gateways.slack.posting import Channel
 from store.store import Store
@@ -52,8 +50,8 @@ class SlackDoor(NamedTuple):
     team: str
     """The workspace, by name."""
     channel: str
-    routes: Sequence[BaseRoute]
-    """Where Slack is heard over HTTP; none in socket mode."""
+    app: AsyncApp | None
+    """What hears Slack over HTTP; None in socket mode."""
 
 
 def require_settings(settings: Settings) -> None:
@@ -98,11 +96,11 @@ async def open_slack(
     Interactions(client, desk, board, people).listen(app)
     Commands(backstay, store, board, people).listen(app)
     async with AsyncExitStack() as stack:
-        routes = await _listen(stack, settings, app)
+        over_http = await _listen(stack, settings, app)
         await stack.enter_async_context(delivering(store.outbox, [Receiver(board)]))
         await stack.enter_async_context(following(board, store, look_s=look_s))
-        log.info("slack.open", team=team_name, channel=channel, mode="http" if routes else "socket")
-        yield SlackDoor(team=team_name, channel=channel, routes=routes)
+        log.info("slack.open", team=team_name, channel=channel, mode="http" if over_http else "socket")
+        yield SlackDoor(team=team_name, channel=channel, app=app if over_http else None)
 
 
 def _client(settings: Settings) -> AsyncWebClient:
@@ -120,10 +118,10 @@ def _app(settings: Settings, client: AsyncWebClient) -> AsyncApp:
     )
 
 
-async def _listen(stack: AsyncExitStack, settings: Settings, app: AsyncApp) -> Sequence[BaseRoute]:
-    """Listen over a connection of our own where there is a token for that; else return where Slack is to call."""
+async def _listen(stack: AsyncExitStack, settings: Settings, app: AsyncApp) -> bool:
+    """Listen over a connection of our own where there is a token for that; return whether Slack is to call instead."""
     if settings.slack_app_token is None:
-        return slack_routes(app)
+        return True
     token = settings.slack_app_token.get_secret_value()
     try:
         await app.client.apps_connections_open(app_token=token)
@@ -134,7 +132,7 @@ async def _listen(stack: AsyncExitStack, settings: Settings, app: AsyncApp) -> S
     handler = AsyncSocketModeHandler(app, token)
     await handler.connect_async()
     stack.push_async_callback(handler.close_async)
-    return ()
+    return False
 
 
 async def _who(client: AsyncWebClient) -> tuple[str, str]:

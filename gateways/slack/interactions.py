@@ -22,7 +22,7 @@ from gateways.slack.board import Board
 from gateways.slack.deciding import Desk
 from gateways.slack.drawing import request as drawn
 from gateways.slack.drawing.page import escaped
-from gateways.slack.forms import answer, choose, edit, reject, remember, whole
+from gateways.slack.forms import answer, choose, edit, verdicts, whole
 from gateways.slack.forms.inputs import Filled
 from gateways.slack.people import People
 
@@ -64,7 +64,7 @@ class Interactions:
         }
         for action, opening in opened.items():
             app.action(action)(self._opener(opening))
-        for callback in (reject.CALLBACK, remember.CALLBACK, answer.CALLBACK, choose.CALLBACK, edit.CALLBACK):
+        for callback in (verdicts.REJECT, verdicts.REMEMBER, answer.CALLBACK, choose.CALLBACK, edit.CALLBACK):
             app.view(callback)(self._send)
         app.view(edit.CHOICE)(self._chosen)
 
@@ -109,10 +109,10 @@ class Interactions:
         return opened
 
     async def _reject(self, request: ApprovalRequest, place: Place, _by: str) -> View:
-        return reject.form(request, place)
+        return verdicts.reject_form(request, place)
 
     async def _always(self, request: ApprovalRequest, place: Place, _by: str) -> View:
-        return remember.form(request, place)
+        return verdicts.remember_form(request, place)
 
     async def _answer(self, request: ApprovalRequest, place: Place, _by: str) -> View:
         return answer.form(request, place)
@@ -196,10 +196,10 @@ class Interactions:
 
     async def _said(self, callback: str, request: ApprovalRequest, place: Place, filled: Filled) -> dict[str, Any]:
         match callback:
-            case reject.CALLBACK:
-                return reject.read(filled)
-            case remember.CALLBACK:
-                return remember.read(filled)
+            case verdicts.REJECT:
+                return verdicts.rejected(filled)
+            case verdicts.REMEMBER:
+                return verdicts.remembered(filled)
             case choose.CALLBACK:
                 return choose.read(request, filled)
             case answer.CALLBACK:

@@ -17,7 +17,7 @@ from backstay.client import Backstay
 from backstay.errors import SettingsInvalid
 from backstay.settings import Settings
 from gateways.slack.app import open_slack
-from gateways.slack.mounting import PATH
+from gateways.slack.mounting import PATH, slack_routes
 from store.store import Store
 
 _DRAIN_S = 3
@@ -32,14 +32,14 @@ async def serve(
     for name in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(name, stop.set)
     async with open_slack(settings, store, backstay) as slack:
-        if not slack.routes:
+        if slack.app is None:
             ready(f"{slack.team}, channel {slack.channel}, over socket mode")
             await stop.wait()
             return
         with _listen(host, port) as listener:
             address = f"http://{host}:{listener.getsockname()[1]}{PATH}"
             server = _Server(
-                _config(slack.routes), lambda: ready(f"{slack.team}, channel {slack.channel}, at {address}")
+                _config(slack_routes(slack.app)), lambda: ready(f"{slack.team}, channel {slack.channel}, at {address}")
             )
             serving = asyncio.create_task(server.serve(sockets=[listener]))
             stopped = asyncio.create_task(stop.wait())
@@ -50,7 +50,7 @@ async def serve(
 
 
 def _config(routes: Sequence[BaseRoute]) -> uvicorn.Config:
-    async def lives(request: Request) -> Response:
+    async def lives(_request: Request) -> Response:
         return JSONResponse({"status": "ok"})
 
     return uvicorn.Config(

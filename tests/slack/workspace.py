@@ -11,6 +11,7 @@ from backstay import connect
 from backstay.settings import Settings
 from backstay.testing import Reply
 from gateways.slack.app import open_slack as open_door
+from gateways.slack.mounting import slack_routes
 from tests.engine import Engine, Scripts, ended, engine, pending
 from tests.serving import served
 from tests.slack_server import Message, Slack, open_slack
@@ -115,8 +116,8 @@ async def door(engine_: Engine, slack: Slack, settings: Settings, *, look_s: flo
         open_door(settings, store, backstay, look_s=look_s) as opened,
         AsyncExitStack() as stack,
     ):
-        if opened.routes:
-            address = await stack.enter_async_context(served(Starlette(routes=list(opened.routes))))
+        if opened.app is not None:
+            address = await stack.enter_async_context(served(Starlette(routes=list(slack_routes(opened.app)))))
             slack.events_url = f"{address}/slack/events"
         yield opened
 
