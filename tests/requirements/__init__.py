@@ -31,6 +31,7 @@ from tests.requirements import (
     reviews,
     runs,
     sessions,
+    slack,
     snapshots,
     store,
     testing,
@@ -81,5 +82,6 @@ AREAS = (
     operations,
     doors,
     page,
+    slack,
 )
 REQUIREMENTS: tuple[Requirement, ...] = tuple(requirement for area in AREAS for requirement in area.ROWS)

@@ -1,59 +1,15 @@
 """Nothing is posted twice: over answers that get lost, several processes, and processes that are killed."""
 
 import asyncio
-import os
 import signal
-import sys
-from contextlib import asynccontextmanager, suppress
 
 import pytest
 
 from backstay.testing import Reply
-from tests.engine import ROOT, ended, pending
-from tests.slack.workspace import KEY, U1, decisions, door, mail, open_office
+from tests.engine import ended, pending
+from tests.slack.workspace import U1, decisions, door, mail, open_office, process
 
 pytestmark = pytest.mark.timeout(240)
-
-
-@asynccontextmanager
-async def process(office, mode):
-    """Start `backstay slack` as an operator does; yields the process once it is ready."""
-    settings, slack = office.settings, office.slack
-    environment = {
-        "PATH": os.environ["PATH"],
-        "PYTHONPATH": str(ROOT),
-        "TEMPORAL_ADDRESS": office.engine.client.service_client.config.target_host,
-        "BACKSTAY_TASK_QUEUE": settings.task_queue,
-        "BACKSTAY_HOME": str(settings.home),
-        "BACKSTAY_APPROVER_KEY": KEY,
-        "BACKSTAY_SLACK_API_URL": slack.api_url,
-        "BACKSTAY_SLACK_CHANNEL": "C1",
-        "SLACK_BOT_TOKEN": slack.bot_token,
-    }
-    if mode == "socket":
-        environment["SLACK_APP_TOKEN"] = slack.app_token
-    else:
-        environment["SLACK_SIGNING_SECRET"] = slack.signing_secret
-    command = (sys.executable, "-m", "backstay", "slack", "--port", "0")
-    empty = settings.home.parent / "empty"
-    empty.mkdir(exist_ok=True)
-    running = await asyncio.create_subprocess_exec(*command, env=environment, cwd=empty, stderr=asyncio.subprocess.PIPE)
-    said: list[str] = []
-    try:
-        async with asyncio.timeout(60):
-            while "ready" not in (said[-1] if said else ""):
-                line = (await running.stderr.readline()).decode()
-                assert line, said
-                said.append(line)
-        drained = asyncio.create_task(running.stderr.read())
-        if mode == "http":
-            slack.events_url = said[-1].split(" at ")[1].strip()
-        yield running
-        drained.cancel()
-    finally:
-        with suppress(ProcessLookupError):
-            running.kill()
-        await running.wait()
 
 
 def shown(office, text):

@@ -1,6 +1,10 @@
 """A worker and our gateway in one local Slack, over HTTP or over socket mode."""
 
-from contextlib import AsyncExitStack, asynccontextmanager
+import asyncio
+import os
+import re
+import sys
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +16,7 @@ from backstay.settings import Settings
 from backstay.testing import Reply
 from gateways.slack.app import open_slack as open_door
 from gateways.slack.mounting import slack_routes
-from tests.engine import Engine, Scripts, ended, engine, pending
+from tests.engine import ROOT, Engine, Scripts, engine, pending
 from tests.serving import served
 from tests.slack_server import Message, Slack, open_slack
 
@@ -137,4 +141,43 @@ async def open_office(temporal, folder, mode: str, *, policy: str = POLICY, gate
         yield Office(slack, opened, scripts, opened.settings, stack)
 
 
-__all__ = ["ended"]
+@asynccontextmanager
+async def process(office, mode, program="slack"):
+    """Start `backstay slack`, or the page with Slack in it, as an operator does; yields the process when it is ready."""
+    settings, slack = office.settings, office.slack
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(ROOT),
+        "TEMPORAL_ADDRESS": office.engine.client.service_client.config.target_host,
+        "BACKSTAY_TASK_QUEUE": settings.task_queue,
+        "BACKSTAY_HOME": str(settings.home),
+        "BACKSTAY_APPROVER_KEY": KEY,
+        "BACKSTAY_SLACK_API_URL": slack.api_url,
+        "BACKSTAY_SLACK_CHANNEL": "C1",
+        "SLACK_BOT_TOKEN": slack.bot_token,
+    }
+    if mode == "socket":
+        environment["SLACK_APP_TOKEN"] = slack.app_token
+    else:
+        environment["SLACK_SIGNING_SECRET"] = slack.signing_secret
+    command = (sys.executable, "-m", "backstay", program, "--port", "0")
+    empty = settings.home.parent / "empty"
+    empty.mkdir(exist_ok=True)
+    running = await asyncio.create_subprocess_exec(*command, env=environment, cwd=empty, stderr=asyncio.subprocess.PIPE)
+    said: list[str] = []
+    try:
+        async with asyncio.timeout(60):
+            while "ready: " not in (said[-1] if said else ""):
+                line = (await running.stderr.readline()).decode()
+                assert line, said
+                said.append(line)
+        drained = asyncio.create_task(running.stderr.read())
+        if mode == "http":
+            address = re.search(r"http://[\d.]+:\d+", said[-1])
+            slack.events_url = f"{address[0]}/slack/events"
+        yield running
+        drained.cancel()
+    finally:
+        with suppress(ProcessLookupError):
+            running.kill()
+        await running.wait()
