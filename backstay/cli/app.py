@@ -10,7 +10,20 @@ from typing import Any, NoReturn
 from cyclopts import App, CycloptsError
 from pydantic import ValidationError
 
-from backstay.cli import control, decide, definitions, dev, doctor, init, policy, reading, servers, show, store, tools
+from backstay.cli import (
+    control,
+    decide,
+    definitions,
+    dev,
+    doctor,
+    init,
+    policy,
+    reading,
+    servers,
+    show,
+    store,
+    tools,
+)
 from backstay.cli import run as runs
 from backstay.cli.exit_codes import DETACHED, FAILED, USAGE, code_of
 from backstay.cli.plans import commands as plans
@@ -41,6 +54,7 @@ _COMMANDS = {
     "cancel": control.cancel,
     "prune": store.prune,
     "doctor": doctor.doctor,
+    "health": doctor.health,
     "trust": dev.trust,
 }
 _TOOLS = {
