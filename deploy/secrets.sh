@@ -29,6 +29,9 @@ random | keep BACKSTAY_DATABASE_PASSWORD
 echo "postgresql://backstay:$(cat "$folder/BACKSTAY_DATABASE_PASSWORD")@postgres/backstay" | keep BACKSTAY_DATABASE_URL
 random | keep BACKSTAY_APPROVER_KEY
 head -c 32 /dev/urandom | base64 | tr '+/' '-_' | keep BACKSTAY_ENCRYPTION_KEYS
+random | keep BACKSTAY_WEBHOOK_KEY
 random | keep BACKSTAY_WEB_SECRET
 random | keep BACKSTAY_WEB_PROXY_SECRET
 printf '' | keep OPENAI_API_KEY "write the key of your model into it"
+printf '' | keep BACKSTAY_NOTIFY_URLS "addresses that are told of requests, if there are any"
+printf '' | keep BACKSTAY_SMTP_URL "the mail server, if people are told by mail"
