@@ -160,7 +160,7 @@ def test_a_script_inside_the_file_is_a_correct_one(services, service):
     assert (checked.returncode, checked.stderr) == (0, b"")
 
 
-@pytest.mark.parametrize("service", ["worker", "sandbox"])
+@pytest.mark.parametrize("service", OURS)
 def test_every_setting_that_a_service_is_given_is_one_of_backstay(services, service):
     known = {f"BACKSTAY_{name.upper()}" for name in Settings.model_fields}
 

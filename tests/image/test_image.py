@@ -7,11 +7,14 @@ an engine of containers would ask it; what only an engine does, such as pulling 
 import asyncio
 import json
 import os
+import socket
 import subprocess
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from pathlib import Path
 
+import httpx2
 import pytest
 
 from backstay.testing import Reply, ScriptedModel
@@ -101,7 +104,7 @@ class Composed:
 
     def container(self, name, *command):
         more = self.model if name == "worker" else {}
-        mounts = self.database if name == "worker" else []
+        mounts = [] if name == "sandbox" else self.database
         return of_service(
             name, self.whole, self.stage, volumes=self.volumes, mounts=mounts, command=command, **self.variables, **more
         )
@@ -110,10 +113,10 @@ class Composed:
         return (self.folder / f"{name}.log").read_text(encoding="utf-8", errors="replace")
 
     @contextmanager
-    def serving(self, name) -> Generator[subprocess.Popen[bytes]]:
+    def serving(self, name, *command) -> Generator[subprocess.Popen[bytes]]:
         with (
             (self.folder / f"{name}.log").open("ab") as log,
-            started(self.container(name), stderr=log, stdout=log) as process,
+            started(self.container(name, *command), stderr=log, stdout=log) as process,
         ):
             yield process
 
@@ -233,3 +236,29 @@ async def test_without_the_profile_of_the_sandbox_role_no_jail_starts_and_the_re
     assert code == 2
     assert "mounting is refused" in said
     assert "seccomp" in said
+
+
+async def test_the_page_is_healthy_and_lets_in_whom_the_proxy_names_and_nobody_else(composed, whole):
+    secret = await asyncio.to_thread(Path(whole["secrets"]["BACKSTAY_WEB_PROXY_SECRET"]["file"]).read_text)
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+    service = whole["services"]["web"]
+    command = [word.replace("8234", str(port)) for word in service["command"]]
+    check = [word.replace("8234", str(port)) for word in service["healthcheck"]["test"][1:]]
+    named = {"X-Forwarded-Email": "ana@example.com"}
+    with composed.serving("worker"):
+        await composed.says("worker", "backstay worker ready:")
+        with composed.serving("web", *command) as process:
+            await composed.says("web", "backstay web ready:")
+            healthy = await code_of(replace(composed.container("web"), command=check))
+            async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+                let_in = await client.get("/", headers={**named, "X-Backstay-Proxy": secret.strip()})
+                kept_out = await client.get("/", headers=named)
+            stop(process)
+            ended = await asyncio.to_thread(process.wait, 60)
+
+    assert healthy == (0, "")
+    assert (let_in.status_code, "ana@example.com" in let_in.text) == (200, True)
+    assert kept_out.status_code in {401, 403}
+    assert ended == 0, composed.log("web")
