@@ -89,13 +89,14 @@ ROWS = (
     row(
         "house:image",
         "design 13; issue 15",
-        "the Dockerfile's own steps, run in a clean root, make an image in which worker and sandbox role run a "
-        "program in a jail, as the user and with the rights that docker-compose.yml gives them; where no jail "
-        "starts, the reason is said",
+        "the Dockerfile's own steps, run in a clean root, make an image in which worker, page and sandbox role "
+        "start as the users and with the rights that docker-compose.yml gives them, and run a program in a jail; "
+        "where no jail starts, the reason is said",
         in_file(
             "image/test_image.py",
             "test_worker_and_sandbox_role_run_a_program_in_a_jail_as_compose_starts_them",
             "test_the_image_holds_what_runs_and_nothing_that_its_user_could_change",
+            "test_the_page_is_healthy_and_lets_in_whom_the_proxy_names_and_nobody_else",
             "test_without_the_profile_of_the_sandbox_role_no_jail_starts_and_the_reason_is_said",
         ),
     ),
