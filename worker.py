@@ -192,6 +192,7 @@ async def open_fit_store(settings: Settings, client: Client) -> AsyncGenerator["
     async with open_store(settings) as store:
         await demand_same_store(client, settings.task_queue, store.identity.id)
         await store.fitness.demand(belongings_of(settings))
+        await store.deltas.sweep()
         yield store
 
 
@@ -247,6 +248,23 @@ def open_worker(client: Client, resources: "Resources", *, sandboxed: bool = Fal
         **_EVERY_WORKER,
         **options,
     )
+
+
+@contextlib.asynccontextmanager
+async def telling(settings: Settings, client: Client, store: "Store") -> AsyncGenerator[None]:
+    """Send notices to the addresses that the settings name, and close requests of runs that ended unseen."""
+    from gateways.delivering import delivering, tidying
+    from gateways.mail.mail import mail_of
+    from gateways.webhooks import open_webhooks
+
+    mail = mail_of(settings)
+    async with (
+        connect(client=client) as backstay,
+        open_webhooks(settings) as webhooks,
+        delivering(store.outbox, [*webhooks, *mail]),
+        tidying(store, backstay),
+    ):
+        yield
 
 
 def limits_of(settings: Settings) -> Limits:
@@ -428,6 +446,7 @@ async def _begin_runs(
     configure_logs(resources.redactor, mask=resources.secrets.masked)
     programs = "" if starting is None else await starting
     await stack.enter_async_context(open_worker(client, resources))
+    await stack.enter_async_context(telling(settings, client, store))
     ready = f"backstay worker ready: {client.namespace} {settings.task_queue}, store {store.stamp}{programs}"
     return places_of(settings), ready
 

@@ -211,6 +211,15 @@ class Settings(BaseSettings):
     """How long after its deadline an effect of unknown outcome is checked."""
     request_deadline_seconds: float = Field(default=30, gt=0, le=600, allow_inf_nan=False)
     system_role: Literal["system", "developer"] = "system"
+    webhook_key: Secret = None
+    """What notifications are signed with; no receiver may hold the approver key."""
+    url: Annotated[Text, AfterValidator(lambda url: url and _open_address(url))] = None
+    """Where people find the page of approvals."""
+    smtp_url: Secret = None
+    """The mail server through which people are told, such as smtp://user:password@host:587."""
+    mail_from: Text = None
+    mail_to: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)] = ()
+    """Who is mailed about what anybody may decide."""
     web_ui_url: Annotated[Text, AfterValidator(lambda url: url and _open_address(url))] = None
     """Where people find Temporal's Web UI."""
     task_queue: str = Field(default="backstay", min_length=1, max_length=200)
@@ -274,17 +283,18 @@ class Settings(BaseSettings):
 
     @property
     def approver_key_bytes(self) -> bytes | None:
-        """Return the key that proofs and notifications are signed with."""
+        """Return the key that proofs are signed with."""
         return None if self.approver_key is None else self.approver_key.get_secret_value().encode()
 
     def secrets(self) -> frozenset[str]:
         """Return every secret value that is long enough to be looked for in payloads."""
-        single = (self.approver_key, self.ledger_key, self.openai_api_key)
+        single = (self.approver_key, self.webhook_key, self.ledger_key, self.openai_api_key)
         held = [s.get_secret_value() for s in (*single, *self.notify_urls, *self.encryption_keys) if s is not None]
         addresses = (
             self.database_url_text,
             self.openai_base_url,
             *(url.get_secret_value() for url in self.notify_urls),
+            None if self.smtp_url is None else self.smtp_url.get_secret_value(),
         )
         held += [_password(address) for address in addresses if address]
         return frozenset(secret for secret in held if len(secret.encode("utf-8", "surrogatepass")) >= _SHORTEST_SECRET)

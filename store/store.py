@@ -11,9 +11,12 @@ from store.blobs.blobs import BlobStore
 from store.database.database import Database
 from store.database.identity import StoreIdentity, next_epoch
 from store.definitions import ToolDefinitions
+from store.deltas import Deltas
 from store.effects.effects import Effects
 from store.effects.touching import Touching
 from store.fitness import Fitness
+from store.notices.outbox import Outbox
+from store.notices.requests import Requests
 from store.runs.decisions import Decisions
 from store.runs.events import Events
 from store.runs.plans import Plans
@@ -47,10 +50,13 @@ class Store:
         self.effects = Effects(database, now, lambda: self.identity)
         self.events = Events(database)
         self.decisions = Decisions(database, clock)
+        self.deltas = Deltas(database, now)
         self.definitions = ToolDefinitions(database, clock)
         self.accepted_lines = AcceptedLines(database, clock)
         self.secrets = SecretHandles(database, seal)
         self.plans = Plans(database, clock)
+        self.requests = Requests(database, clock)
+        self.outbox = Outbox(database, clock, now)
         self.runs = Runs(database, clock, lambda: self.identity)
         self.touching = Touching(self.runs, self.effects, self.blobs)
         self.revealing = Revealing(self.runs, self.decisions, self.secrets)

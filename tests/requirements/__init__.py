@@ -9,6 +9,7 @@ from tests.requirements import (
     definitions,
     demo,
     documents,
+    doors,
     effects,
     fitness,
     jails,
@@ -77,5 +78,6 @@ AREAS = (
     fitness,
     client_cli,
     operations,
+    doors,
 )
 REQUIREMENTS: tuple[Requirement, ...] = tuple(requirement for area in AREAS for requirement in area.ROWS)

@@ -32,6 +32,21 @@ ROWS = (
         ),
     ),
     row(
+        "store:deltas",
+        "design 22",
+        "what a model is saying reaches every reader in order while the run is watched and is written for nobody else, "
+        "an attempt that was overtaken adds nothing, and no text outlives the run, or an hour after a run that died",
+        in_file(
+            "store/test_deltas.py",
+            "test_nothing_is_written_while_nobody_watches",
+            "test_a_reader_gets_what_is_said_and_then_what_is_said_next",
+            "test_another_answer_takes_the_place_of_the_one_before_which_adds_nothing_more",
+            "test_a_run_that_ends_leaves_nothing_and_one_that_died_is_swept",
+            "test_who_no_longer_looks_no_longer_watches",
+            "test_many_readers_watch_one_run",
+        ),
+    ),
+    row(
         "store:sqlite",
         "design 14",
         "the file is in WAL mode, every commit is synced, and a network filesystem is refused",

@@ -1,0 +1,174 @@
+"""Keep what a model is just saying, for those who watch: live only, and never longer than the step."""
+
+import asyncio
+import math
+import time
+import uuid
+from collections.abc import AsyncGenerator, Callable
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
+
+from backstay.frozen import Frozen
+from store.database.database import Database
+from store.database.schema import deltas, watches
+
+DELTA = "model.delta"
+"""The name under which readers get what a model is saying."""
+WATCH_S = 15.0
+"""How long after its last look a reader counts as watching."""
+KEPT_S = 3600.0
+"""What a run that died has left is removed after so long."""
+_RENEWED_S = 5.0
+_LIVELY_S, _LIVELY_POLL_S, _POLL_S = 5.0, 0.1, 0.4
+"""A reader looks often for some seconds after the last delta, else less often."""
+_AT_ONCE = 500
+
+_OF_RUN = deltas.c.run == bindparam("run_")
+_UNTIL = select(func.max(watches.c.until)).where(watches.c.run == bindparam("run_"))
+_LAST = select(func.max(deltas.c.position)).where(_OF_RUN)
+_BEGUN = select(deltas.c.position).where(_OF_RUN, deltas.c.position == bindparam("stream_"))
+_AFTER = (
+    select(deltas).where(_OF_RUN, deltas.c.position > bindparam("after")).order_by(deltas.c.position).limit(_AT_ONCE)
+)
+_FORGET = delete(deltas).where(_OF_RUN)
+_OLD = delete(deltas).where(deltas.c.at < bindparam("before"))
+_OVER = delete(watches).where(watches.c.until < bindparam("before"))
+_LONGER = (
+    update(watches)
+    .where(watches.c.run == bindparam("run_"), watches.c.reader == bindparam("reader_"))
+    .values(until=bindparam("until_"))
+)
+
+
+class Delta(Frozen):
+    """Hold a piece of what a model is saying, without its secrets."""
+
+    position: int
+    """Grows from delta to delta of a run; milliseconds, so that it grows over steps too."""
+    stream: int
+    """The position at which this answer began. Another number is another answer: a new step, or the same step asked
+    again, and then what came before does not count."""
+    step: int
+    text: str
+    """Empty at the beginning of an answer."""
+
+    def event(self, run: str) -> dict[str, Any]:
+        """Return the delta in the form of an event; it has no number, since it is no part of the timeline."""
+        data = {"position": self.position, "stream": self.stream}
+        task = run.rpartition("/")[0]
+        return {"n": None, "name": DELTA, "task_id": task, "step_index": self.step, "text": self.text, "data": data}
+
+
+class Deltas:
+    """Pass on what models are saying to those who watch; where nobody does, nothing is written."""
+
+    def __init__(self, database: Database, now: Callable[[Connection], float]) -> None:
+        """Read time from `now`, on which all processes agree."""
+        self._database = database
+        self._now = now
+
+    async def begin(self, run: str, step: int) -> int | None:
+        """Begin an answer and return its stream; None when nobody watches the run, and then nothing is to be added.
+
+        What was said in an earlier step, or in an earlier attempt at this one, is removed.
+        """
+        if not await self._database.read(lambda connection: self._watched(connection, run) or _any(connection, run)):
+            return None
+
+        def work(connection: Connection) -> int | None:
+            self._sweep(connection)
+            watched, position = self._watched(connection, run), self._next(connection, run)
+            connection.execute(_FORGET, {"run_": run})
+            if watched:
+                self._insert(connection, run, Delta(position=position, stream=position, step=step, text=""))
+            return position if watched else None
+
+        return await self._database.write(work)
+
+    async def append(self, run: str, stream: int, step: int, text: str) -> bool:
+        """Add a piece of text, which must hold no secret; False when nobody needs it any more.
+
+        That is so when nobody watches, when the step is over, or when another attempt at the step has begun.
+        """
+
+        def work(connection: Connection) -> bool:
+            begun = connection.execute(_BEGUN, {"run_": run, "stream_": stream}).first()
+            if begun is None or not self._watched(connection, run):
+                return False
+            self._insert(
+                connection, run, Delta(position=self._next(connection, run), stream=stream, step=step, text=text)
+            )
+            return True
+
+        return await self._database.write(work)
+
+    async def forget(self, run: str) -> None:
+        """Remove what is left of a run that ends."""
+        if await self._database.read(lambda connection: _any(connection, run)):
+            await self._database.write(lambda connection: connection.execute(_FORGET, {"run_": run}))
+
+    async def sweep(self) -> None:
+        """Remove what runs have left that died."""
+        await self._database.write(self._sweep)
+
+    async def watch(self, run: str, reader: str) -> None:
+        """Say that a reader watches a run, for a while."""
+
+        def work(connection: Connection) -> None:
+            until = self._now(connection) + WATCH_S
+            named = {"run_": run, "reader_": reader, "until_": until}
+            if connection.execute(_LONGER, named).rowcount == 0:
+                connection.execute(insert(watches), {"run": run, "reader": reader, "until": until})
+
+        await self._database.write(work)
+
+    async def after(self, run: str, position: int = 0) -> AsyncGenerator[Delta]:
+        """Yield the deltas of a run behind a position, and those to come, until the caller stops.
+
+        `run` is `<workflow id>/<id of its first execution>`; it need not have begun. While this is read, the run counts
+        as watched. An answer that is being given when the reading begins is not seen; the next one is.
+        Raises StoreUnavailable.
+        """
+        renewed = lively = -math.inf
+        reader = uuid.uuid4().hex
+        while True:
+            now = time.monotonic()
+            if now - renewed >= _RENEWED_S:
+                await self.watch(run, reader)
+                renewed = now
+            found = await self.of_run(run, position)
+            for delta in found:
+                position = delta.position
+                yield delta
+            lively = now if found else lively
+            await asyncio.sleep(_LIVELY_POLL_S if now - lively < _LIVELY_S else _POLL_S)
+
+    async def of_run(self, run: str, position: int = 0) -> list[Delta]:
+        """Return the deltas of a run behind a position, in order, a few hundred at once."""
+
+        def work(connection: Connection) -> list[Delta]:
+            rows = connection.execute(_AFTER, {"run_": run, "after": position})
+            return [Delta(position=row.position, stream=row.stream, step=row.step, text=row.text) for row in rows]
+
+        return await self._database.read(work)
+
+    def _watched(self, connection: Connection, run: str) -> bool:
+        until = connection.execute(_UNTIL, {"run_": run}).scalar()
+        return until is not None and until > self._now(connection)
+
+    def _next(self, connection: Connection, run: str) -> int:
+        last = connection.execute(_LAST, {"run_": run}).scalar() or 0
+        return max(last + 1, int(self._now(connection) * 1000))
+
+    def _insert(self, connection: Connection, run: str, delta: Delta) -> None:
+        connection.execute(insert(deltas), {"run": run, "at": self._now(connection), **delta.model_dump()})
+
+    def _sweep(self, connection: Connection) -> None:
+        now = self._now(connection)
+        connection.execute(_OLD, {"before": now - KEPT_S})
+        connection.execute(_OVER, {"before": now - WATCH_S})
+
+
+def _any(connection: Connection, run: str) -> bool:
+    return connection.execute(_LAST, {"run_": run}).scalar() is not None
