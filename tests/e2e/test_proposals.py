@@ -93,6 +93,7 @@ async def test_a_model_proposes_a_plan_that_people_see_whole_and_then_it_runs_st
         "quorum": 1,
         "no_self_approval": False,
         "rule": "",
+        "escalate_to": [],
         "decided": [],
     }
     assert await state_of(handle) == ("PROPOSED", "", ["pending"] * 3)
@@ -337,6 +338,8 @@ id: tell
 title: Tell somebody
 offer: true
 input: {type: object, required: [who], properties: {who: {type: string}}, additionalProperties: false}
+continue_on_failure: true
+allowed_side_effects: ["mail.send_*"]
 steps:
   - {tool: mail.send_email, params: {to: "${input.who}", subject: told, body: b}}
   - {tool: mail.send_email, params: {to: a@free.example, subject: after, body: "${steps.0.result.message_id}"}}
@@ -368,3 +371,5 @@ async def test_a_definition_that_is_offered_is_a_function_and_its_call_is_a_plan
         await decide(handle, request)
         assert (await ended(handle))["outcome"] == "completed"
         assert subjects(opened, handle) == ["told", "after"]
+        ran = (await handle.query("plan"))["plan"]
+        assert (ran["continue_on_failure"], ran["allowed_side_effects"]) == (True, ["mail.send_*"])
