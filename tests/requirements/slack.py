@@ -6,8 +6,8 @@ ROWS = (
     row(
         "slack:life",
         "design 15; issue People Done 1",
-        "a request is shown in Slack, approved, changed in a form, rejected with a comment, remembered, decided in part,"
-        " by two people and in the parts of a plan, over HTTP and over socket mode alike, and each decision is recorded"
+        "a request is shown in Slack, approved, changed in a form, rejected with a comment, remembered, decided in"
+        " part, by two people and in the parts of a plan, over HTTP and over socket mode alike, and each decision is recorded"
         " as verified",
         in_file(
             "slack/test_life.py",
@@ -23,8 +23,8 @@ ROWS = (
     row(
         "slack:asks",
         "design 22",
-        "questions, limits and the forms of tools' servers are answered in modals, in which what does not fit is said at"
-        " its field",
+        "questions, limits and the forms of tools' servers are answered in modals, in which what does not fit is said"
+        " at its field",
         in_file("slack/test_life.py", "test_a_question_is_answered", "test_limits_are_raised_in_a_form"),
         in_file(
             "slack/test_forms.py",
@@ -37,8 +37,8 @@ ROWS = (
     row(
         "slack:changed",
         "issue People",
-        "the message of a request says when it is decided elsewhere, voted on, expired, asked of others or withdrawn, and"
-        " people are reminded in its thread",
+        "the message of a request says when it is decided elsewhere, voted on, expired, asked of others or withdrawn,"
+        " and people are reminded in its thread",
         in_file(
             "slack/test_life.py",
             "test_a_vote_that_came_from_elsewhere_is_shown_too",

@@ -143,7 +143,7 @@ async def open_office(temporal, folder, mode: str, *, policy: str = POLICY, gate
 
 @asynccontextmanager
 async def process(office, mode, program="slack"):
-    """Start `backstay slack`, or the page with Slack in it, as an operator does; yields the process when it is ready."""
+    """Start `backstay slack`, or the page with Slack in it, as an operator does; yields the process once it serves."""
     settings, slack = office.settings, office.slack
     environment = {
         "PATH": os.environ["PATH"],
