@@ -7,8 +7,8 @@ ROWS = (
         "slack:life",
         "design 15; issue People Done 1",
         "a request is shown in Slack, approved, changed in a form, rejected with a comment, remembered, decided in"
-        " part, by two people and in the parts of a plan, over HTTP and over socket mode alike, and each decision is recorded"
-        " as verified",
+        " part, by two people and in the parts of a plan, over HTTP and over socket mode alike, and each decision"
+        " is recorded as verified",
         in_file(
             "slack/test_life.py",
             "test_a_request_is_shown_approved_and_recorded_as_verified",
