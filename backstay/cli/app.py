@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from backstay.cli import control, decide, definitions, dev, doctor, init, policy, reading, servers, show, store, tools
 from backstay.cli import run as runs
+from backstay.cli.chat import talk
 from backstay.cli.exit_codes import DETACHED, FAILED, USAGE, code_of
 from backstay.cli.plans import commands as plans
 from backstay.errors import BackstayError
@@ -30,6 +31,7 @@ _COMMANDS = {
     "export": reading.export,
     "approve": decide.approve,
     "reject": decide.reject,
+    "chat": talk.chat,
     "answer": decide.answer,
     "sign": decide.sign,
     "reveal": decide.reveal,
