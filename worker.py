@@ -250,6 +250,21 @@ def open_worker(client: Client, resources: "Resources", *, sandboxed: bool = Fal
     )
 
 
+@contextlib.asynccontextmanager
+async def telling(settings: Settings, client: Client, store: "Store") -> AsyncGenerator[None]:
+    """Send notices to the addresses that the settings name, and close requests of runs that ended unseen."""
+    from gateways.delivering import delivering, tidying
+    from gateways.webhooks import open_webhooks
+
+    async with (
+        connect(client=client) as backstay,
+        open_webhooks(settings) as webhooks,
+        delivering(store.outbox, webhooks),
+        tidying(store, backstay),
+    ):
+        yield
+
+
 def limits_of(settings: Settings) -> Limits:
     """Return the caps of every program."""
     return Limits(
@@ -429,6 +444,7 @@ async def _begin_runs(
     configure_logs(resources.redactor, mask=resources.secrets.masked)
     programs = "" if starting is None else await starting
     await stack.enter_async_context(open_worker(client, resources))
+    await stack.enter_async_context(telling(settings, client, store))
     ready = f"backstay worker ready: {client.namespace} {settings.task_queue}, store {store.stamp}{programs}"
     return places_of(settings), ready
 

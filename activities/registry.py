@@ -7,7 +7,6 @@ from activities.model.model import Model
 from activities.model.transcript import Transcripts
 from activities.records import Records
 from activities.resources import Resources
-from activities.runs.notifications import Notifications
 from activities.runs.pages import Pages
 from activities.runs.runs import Runs
 from activities.tools.outcomes import Outcomes
@@ -24,7 +23,6 @@ def run_activities(resources: Resources) -> list[Callable[..., Any]]:
     searches = Searches(resources, records)
     tools = Tools(resources, records)
     outcomes = Outcomes(resources)
-    notifications = Notifications(resources)
     return [
         runs.open_run,
         Model(resources, records, transcripts).ask_model,
@@ -38,12 +36,12 @@ def run_activities(resources: Resources) -> list[Callable[..., Any]]:
         runs.end_rehearsal,
         outcomes.settle_effect,
         outcomes.load_effects,
-        notifications.check_proof,
+        runs.notifications.check_proof,
         runs.remember_lines,
         searches.digest,
         Reviews(resources, records).review,
         runs.carry_over,
         runs.load_carried,
-        notifications.announce,
+        runs.notifications.announce,
         runs.close_run,
     ]

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from backstay.approvals.approval import ApprovalRequest, RecordedDecision
 from backstay.approvals.forecast import ForecastEntry
+from backstay.approvals.notice import NoticeDraft
 from backstay.approvals.proposal import Proposal
 from backstay.authority import Authority
 from backstay.frozen import Frozen
@@ -342,10 +343,15 @@ class LoadCarried(OfRun):
 
 
 class Announce(OfRun):
-    """Announce that a request waits."""
+    """Tell people, and other programs, what has become of requests and effects."""
 
     workflow_id: str
-    request: ApprovalRequest
+    request: ApprovalRequest | None = None
+    """What runs of older versions announce: one request that waits."""
+    run_id: str = ""
+    """The run id of the first execution of the workflow."""
+    notices: tuple[NoticeDraft, ...] = ()
+    """What is told, in order."""
 
 
 class CloseRun(OfRun):
@@ -358,3 +364,5 @@ class CloseRun(OfRun):
     """What the model was not told any more."""
     plans: tuple[PlanEnd, ...] = ()
     """What became of the run's plans."""
+    notices: tuple[NoticeDraft, ...] = ()
+    """What is still to be told; that it ended comes last."""

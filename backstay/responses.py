@@ -61,7 +61,11 @@ class Opened(Frozen):
     started_by: str = ""
     """Who proved to have started the run; empty when nobody did."""
     wait_notices: bool = False
-    """Whether there is anybody to announce requests to."""
+    """Whether there is anybody to announce requests to, as runs of older versions ask."""
+    notices: bool = False
+    """Whether the run tells what becomes of its requests; false for runs of older versions."""
+    page: str = ""
+    """Where people find the page of approvals; empty when nobody said."""
     output_schema: str = ""
     """Ref of the schema of the value that the task wants; empty when it wants none."""
     accepted: tuple[AcceptedLine, ...] = ()

@@ -209,6 +209,10 @@ class Settings(BaseSettings):
     """How long after its deadline an effect of unknown outcome is checked."""
     request_deadline_seconds: float = Field(default=30, gt=0, le=600, allow_inf_nan=False)
     system_role: Literal["system", "developer"] = "system"
+    webhook_key: Secret = None
+    """What notifications are signed with; no receiver may hold the approver key."""
+    url: Annotated[Text, AfterValidator(lambda url: url and _open_address(url))] = None
+    """Where people find the page of approvals."""
     web_ui_url: Annotated[Text, AfterValidator(lambda url: url and _open_address(url))] = None
     """Where people find Temporal's Web UI."""
     task_queue: str = Field(default="backstay", min_length=1, max_length=200)
@@ -272,12 +276,12 @@ class Settings(BaseSettings):
 
     @property
     def approver_key_bytes(self) -> bytes | None:
-        """Return the key that proofs and notifications are signed with."""
+        """Return the key that proofs are signed with."""
         return None if self.approver_key is None else self.approver_key.get_secret_value().encode()
 
     def secrets(self) -> frozenset[str]:
         """Return every secret value that is long enough to be looked for in payloads."""
-        single = (self.approver_key, self.ledger_key, self.openai_api_key)
+        single = (self.approver_key, self.webhook_key, self.ledger_key, self.openai_api_key)
         held = [s.get_secret_value() for s in (*single, *self.notify_urls, *self.encryption_keys) if s is not None]
         addresses = (
             self.database_url_text,

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from backstay.approvals.approval import Approval, ApprovalRequest
+from backstay.approvals.notice import Notice
 from backstay.budgets.budget import Budget, TopUp
 from backstay.frozen import Frozen
 from backstay.task.event import Timeline
@@ -16,7 +17,7 @@ from backstay.task.task import Task
 PLACE = Path(__file__).parent / "schemas"
 TAKEN: tuple[type[Frozen], ...] = (Task, Budget, Plan, Approval, TopUp)
 """What comes from outside: unknown fields are refused."""
-GIVEN: tuple[type[Frozen], ...] = (Result, ApprovalRequest, Status, Timeline)
+GIVEN: tuple[type[Frozen], ...] = (Result, ApprovalRequest, Status, Timeline, Notice)
 """What goes out: fields may be added, so readers ignore what they do not know."""
 
 

@@ -11,13 +11,14 @@ import sys
 import tempfile
 from pathlib import Path
 
+from playwright.async_api import Browser
 from rich.console import Console
 from rich.terminal_theme import MONOKAI
 from rich.text import Text
 
 from backstay.client import connect
 from backstay.settings import Settings
-from docs.browser import Browser, open_browser
+from docs.browser import open_browser, picture
 from examples.demo.stage import Stage
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -36,7 +37,7 @@ def tmux(*words: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603  # our own list
 
 
-async def terminal(stage: Stage, browser: Browser, picture: Path) -> None:
+async def terminal(stage: Stage, browser: Browser, path: Path) -> None:
     """Run the task in a terminal until it asks, and picture what stands there."""
     environment = " ".join(f"{name}={value}" for name, value in stage.environment.items() if "'" not in value)
     command = f"cd {ROOT} && {environment} {sys.executable} -m backstay run '{TASK}'"
@@ -53,7 +54,7 @@ async def terminal(stage: Stage, browser: Browser, picture: Path) -> None:
         page = Path(folder) / "terminal.html"
         page.write_text(console.export_html(theme=MONOKAI), encoding="utf-8")
         height = 40 + 19 * (screen.rstrip().count("\n") + 2)
-        await browser.picture(page.as_uri(), picture, width=1150, height=height, until="pprove")
+        await picture(browser, page.as_uri(), path, width=1150, height=height, until="pprove")
 
 
 async def web_ui(stage: Stage, browser: Browser) -> None:
@@ -65,11 +66,11 @@ async def web_ui(stage: Stage, browser: Browser) -> None:
                 await asyncio.sleep(PAUSE_S)
         page = stage.server.page_of(run.id)
         size = {"width": 1500, "height": 1350}
-        await browser.picture(page, IMAGES / "web-ui.png", **size, click="User Metadata", until="Current Details")
+        await picture(browser, page, IMAGES / "web-ui.png", **size, click="User Metadata", until="Current Details")
         for request in await run.pending():
             await run.approve(request.id, by="ana@example.com")
         await run.result()
-        await browser.picture(page, IMAGES / "web-ui-done.png", **size, until="close the run")
+        await picture(browser, page, IMAGES / "web-ui-done.png", **size, until="close the run")
 
 
 async def main() -> None:

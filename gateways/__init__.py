@@ -1,4 +1,4 @@
 """Let people and other programs in: the page, Slack, mail and webhooks.
 
-May import: no other room.
+May import: backstay, store.
 """

@@ -15,6 +15,8 @@ from store.deltas import Deltas
 from store.effects.effects import Effects
 from store.effects.touching import Touching
 from store.fitness import Fitness
+from store.notices.outbox import Outbox
+from store.notices.requests import Requests
 from store.runs.decisions import Decisions
 from store.runs.events import Events
 from store.runs.plans import Plans
@@ -53,6 +55,8 @@ class Store:
         self.accepted_lines = AcceptedLines(database, clock)
         self.secrets = SecretHandles(database, seal)
         self.plans = Plans(database, clock)
+        self.requests = Requests(database, clock)
+        self.outbox = Outbox(database, clock, now)
         self.runs = Runs(database, clock, lambda: self.identity)
         self.touching = Touching(self.runs, self.effects, self.blobs)
         self.revealing = Revealing(self.runs, self.decisions, self.secrets)

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import pytest_asyncio
@@ -21,6 +21,9 @@ from sandbox.programs.sandbox import Sandbox, open_sandbox
 from tests.engine import ROOT, Engine, engine
 from tests.nursery.nursery import Nursery, open_nursery
 from tests.postgres import PostgresServer, open_postgres
+
+if TYPE_CHECKING:
+    from tests.browser import Browser
 
 KEYS = [
     SearchAttributeKey.for_keyword("BackstayState"),
@@ -113,6 +116,15 @@ async def sandbox() -> AsyncGenerator[Sandbox]:
     """Open one sandbox for all tests of a process; root images are built once for all processes."""
     home, limits = ROOT / "build" / "sandbox", Limits(wall_s=8)
     async with open_sandbox(nsjail=None, home=home, image="python", limits=limits) as opened:
+        yield opened
+
+
+@pytest_asyncio.fixture(scope="session")
+async def browser() -> AsyncGenerator["Browser"]:
+    """Start one Chromium for all tests of a process; a missing one fails them."""
+    from tests.browser import open_chromium
+
+    async with open_chromium() as opened:
         yield opened
 
 

@@ -28,3 +28,9 @@ async def served(app):
         finally:
             server.should_exit = True
             await serving
+
+
+def free_port():
+    """Return a port that nobody listens on now, for a program that cannot say which one it took."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]

@@ -9,7 +9,7 @@ from backstay.requests import CallTool
 from backstay.task.result import Failure
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall, ToolResult
-from workflows.approvals import never
+from workflows.asking.approvals import never
 from workflows.work import BegunBatch, BegunCall
 
 

@@ -33,7 +33,7 @@ from backstay.task.plan import references_in
 from backstay.task.status import State
 from backstay.tools.stages import Purpose, Stage, applies
 from backstay.tools.tool import ToolCall, ToolResult
-from workflows.approvals import never
+from workflows.asking.approvals import never
 from workflows.run_context import RunContext
 from workflows.state import write_key
 from workflows.work import Decided

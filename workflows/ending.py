@@ -7,6 +7,7 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 from backstay import calls, errors
+from backstay.approvals.notice import Told
 from backstay.budgets.budget import Limit
 from backstay.profile import OUT_OF_STEPS
 from backstay.task.context import answers_first
@@ -194,8 +195,13 @@ class Ending:
     async def _stored(self, result: Result) -> Result:
         state, closed = self.context.state, calls.Closed()
         if state.opened.store:
+            notices = self.context.approvals.notices
+            await notices.settled()
+            notices.keep(Told.ENDED)
             try:
                 ask = calls.CloseRun(result=result, context=state.context)
+                if state.notices:
+                    ask = ask.model_copy(update={"notices": tuple(state.notices)})
                 if state.plans:
                     ask = ask.model_copy(update={"plans": tuple(run.end for run in state.plans)})
                 if state.append:

@@ -20,7 +20,7 @@ from backstay.task.reading import Reading
 from backstay.task.result import usage_shown
 from backstay.task.status import State, Status
 from workflows.activity_calls import Stopped
-from workflows.approvals import ONE_AUTHORITY, identity_of
+from workflows.asking.approvals import ONE_AUTHORITY, identity_of
 from workflows.carrying import Carrying
 from workflows.rollback import Rollback
 from workflows.run_context import RunContext

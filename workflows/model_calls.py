@@ -8,6 +8,7 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 from backstay import calls
+from backstay.approvals.notice import Told
 from backstay.budgets.budget import MICRO, Limit, Reservation, cost_exceeded, exceeded
 from backstay.errors import BudgetExceeded
 from backstay.shown import one_line
@@ -315,6 +316,7 @@ class ModelCalls:
             text = f"billed {billed / MICRO:g} USD for a call that may cost {reserved / MICRO:g} USD at most"
             usd: dict[str, Any] = {"billed_usd": billed / MICRO, "reserved_usd": reserved / MICRO}
             self.context.record("budget.overshot", f"{model} {text}", **usd)
+            self.context.approvals.notices.add(Told.BUDGET_OVERSHOT, data={"model": one_line(model, 200), **usd})
         self.context.changed()
 
     def _overspent(self) -> str | None:

@@ -8,6 +8,7 @@ from temporalio import workflow
 
 from backstay import calls
 from backstay.approvals.approval import RequestKind, Verdict
+from backstay.approvals.notice import Told
 from backstay.effects.effect import DOUBTFUL, SAYS_SO, Effect, EffectState
 from backstay.shown import one_line
 from backstay.tools.stages import Purpose
@@ -210,6 +211,12 @@ class Reconcile:
     def _record_unknown(self, flight: CallInFlight, what: str, result: ToolResult) -> None:
         text = f"{what}: {result.error or ''}"
         self.context.record("effect.unknown", text, effect=flight.effect, type=result.error_type)
+        told = {
+            "id": f"{self.context.state.run}/{flight.effect}",
+            "what": what,
+            "why": one_line(result.error or "", 500),
+        }
+        self.context.approvals.notices.add(Told.EFFECT_UNKNOWN, data=told)
 
 
 def _question(call: ToolCall, result: ToolResult, effect_id: str) -> str:

@@ -21,7 +21,7 @@ from backstay.task.status import State
 from backstay.task.task import Task
 from backstay.tools.tool import ToolCall
 from workflows.activity_calls import ActivityCalls, Stopped
-from workflows.approvals import Approvals, CheckAnswer, never
+from workflows.asking.approvals import Approvals, CheckAnswer, never
 from workflows.calls_in_flight import BatchInFlight
 from workflows.state import RunState
 from workflows.stopwatch import Stopwatch

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from backstay.approvals.approval import RecordedDecision
+from backstay.approvals.notice import NoticeDraft
 from backstay.budgets.budget import Budget, Ledger
 from backstay.budgets.usage import Usage
 from backstay.calls import NOT_OPENED, Opened
@@ -74,6 +75,9 @@ class RunState(BaseModel):
     """The number of the first event of this timeline; an undo after the end goes on with the numbers of its run."""
     next_event: int = 1
     next_request: int = 1
+    notices: list[NoticeDraft] = Field(default_factory=list)
+    """What people are to be told, and no activity has written yet."""
+    next_notice: int = 1
     step_results: dict[int, str] = Field(default_factory=dict)
     """Stored results of the steps of the plan under way."""
     plans: list[PlanRun] = Field(default_factory=list)

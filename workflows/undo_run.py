@@ -21,7 +21,7 @@ from backstay.task.result import Outcome, Result
 from backstay.task.status import State
 from backstay.task.task import Task
 from workflows import carrying, rollback
-from workflows.approvals import ONE_AUTHORITY
+from workflows.asking.approvals import ONE_AUTHORITY
 from workflows.consent import rejected
 from workflows.ending import ended_by
 from workflows.handlers import Handlers, as_application_error
@@ -72,6 +72,7 @@ class UndoRun(Handlers):
         except Exception as error:
             ended = ended_by(error, cancelled=False)
             raise as_application_error(ended.error or BackstayError(str(error))) from None
+        await self.context.approvals.notices.settled()
         result = self._result(self.context.state.undo_outcome)
         self.result = result.plain()
         self.context.state.state = State.DONE

@@ -47,6 +47,7 @@ class OpenRequest(Frozen):
     """What the request is about; whoever asks about the same again goes on with this request."""
     request: ApprovalRequest
     escalated: bool = False
+    reminded: int = 0
 
 
 class BegunCall(Frozen):

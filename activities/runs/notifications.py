@@ -1,23 +1,17 @@
-"""Notify receivers that a request waits for a person, and check who decided."""
+"""Write what people are to be told, and check who decided."""
 
-import asyncio
-import hashlib
-import hmac
-import time
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-import httpx2
-import structlog
 from temporalio import activity
 
 from activities.resources import Activities
 from activities.retrying import implements
 from backstay import calls
 from backstay.approvals import proof
-from backstay.canonical import canonical
-
-TIMEOUT_S = 10
-
-log = structlog.get_logger("backstay.notifications")
+from backstay.approvals.approval import ApprovalRequest
+from backstay.approvals.notice import NoticeDraft, Told
+from backstay.requests import OfRun
 
 
 class Notifications(Activities):
@@ -25,31 +19,28 @@ class Notifications(Activities):
 
     @implements(calls.announce)
     async def announce(self, ask: calls.Announce) -> int:
-        """POST a request, signed, to every receiver; a receiver that fails is logged and never blocks the run."""
+        """Write notices, from where whichever worker lives sends them; return how many are new."""
         await self.begin(ask)
-        content = canonical({"workflow_id": ask.workflow_id, "request": ask.request.plain()}).encode("utf-8", "replace")
-        headers = {"content-type": "application/json", **self._signature(content)}
-        async with httpx2.AsyncClient(timeout=TIMEOUT_S, follow_redirects=False) as client:
+        # A run of an older version does not say which execution was its first, but its request does.
+        old = () if ask.request is None else (_asked(ask.request),)
+        run = f"{ask.workflow_id}/{ask.run_id or (ask.request.run_id if ask.request else '')}"
+        return await self.write(ask, run, (*old, *ask.notices))
 
-            async def taken(url: str) -> bool:
-                try:
-                    response = await client.post(url, content=content, headers=headers)
-                    response.raise_for_status()
-                except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-                    log.warning("announce.failed", request=ask.request.id, error=type(error).__name__)
-                    return False
-                return True
-
-            # At the same time, so that a receiver that hangs does not delay the others.
-            return sum(await asyncio.gather(*(taken(url.get_secret_value()) for url in self.settings.notify_urls)))
-
-    def _signature(self, content: bytes) -> dict[str, str]:
-        key = self.settings.approver_key_bytes
-        if key is None:
-            return {}
-        now = str(int(time.time()))
-        mac = hmac.new(key, f"{now}.".encode() + content, hashlib.sha256).hexdigest()
-        return {"backstay-timestamp": now, "backstay-signature": mac}
+    async def write(
+        self, ask: OfRun, told_by: str, drafts: Sequence[NoticeDraft], result: Mapping[str, Any] | None = None
+    ) -> int:
+        """Write the notices of one workflow, `<workflow id>/<first execution run id>`; a repeat writes nothing."""
+        workflow_id, _, run_id = told_by.rpartition("/")
+        notices = await self.store.outbox.write(
+            ask.run,
+            workflow_id,
+            run_id,
+            drafts,
+            namespace=activity.info().namespace,
+            page=self.settings.url or "",
+            result=result,
+        )
+        return len(notices)
 
     @implements(calls.check_proof)
     async def check_proof(self, ask: calls.CheckProof) -> calls.Proven:
@@ -66,3 +57,9 @@ class Notifications(Activities):
         return await self.store.decisions.prove(
             self.settings.approver_key_bytes, binding, ask.payload, run=ask.run, used_by=ask.used_by
         )
+
+
+def _asked(request: ApprovalRequest) -> NoticeDraft:
+    number = request.id.removeprefix("r")
+    sequence = int(number) if number.isdecimal() else 0
+    return NoticeDraft(sequence=sequence, event=Told.ASKED, at=request.created_at, request=request)

@@ -20,6 +20,7 @@ from activities.records import Records
 from activities.resources import Activities, Resources
 from activities.retrying import implements
 from activities.runs.following import Following
+from activities.runs.notifications import Notifications
 from activities.tools.outcomes import shown
 from backstay import calls
 from backstay.approvals.proof import START, Binding
@@ -59,6 +60,7 @@ class Runs(Activities):
         self.records = records
         self.transcripts = transcripts
         self.following = Following(resources, records, transcripts)
+        self.notifications = Notifications(resources)
 
     @implements(calls.open_run)
     async def open_run(self, ask: calls.OpenRun) -> calls.Opened:
@@ -86,7 +88,7 @@ class Runs(Activities):
             settle_after_s=self.settings.settle_after_seconds,
             deadline_s=self.settings.request_deadline_seconds,
             transient_s=self.transient_s,
-            wait_notices=bool(self.settings.notify_urls),
+            notices=True,
         )
         more |= chosen.opened(size, self.settings.max_completion_tokens)
         more |= await self._told_to_people(ask)
@@ -107,6 +109,7 @@ class Runs(Activities):
             "task_searchable": _SEARCHED | {_TASK} <= self.resources.search_attributes
             and not self.settings.encryption_keys,
             "web_ui": self.settings.web_ui_url or "",
+            "page": self.settings.url or "",
         }
 
     async def _shown_text(self, run: str, task: Task) -> str:
@@ -222,6 +225,7 @@ class Runs(Activities):
             store=opened.store,
             session_id=ask.task.session_id,
             follows=None if followed is None else followed.run,
+            metadata=(await self.records.show(ask.run, ask.task.metadata, "task")).payload,
         )
         await self.begin(ask)
 
@@ -318,7 +322,9 @@ class Runs(Activities):
         outputs = await self._with_answers(ask, result)
         more: dict[str, Any] = {} if outputs is None else {"raw_outputs": outputs}
         context = await self.following.leave(ask)
-        await self.store.runs.closed(ask.run, result.model_copy(update=more).plain(), context=context)
+        ended = result.model_copy(update=more).plain()
+        await self.store.runs.closed(ask.run, ended, context=context)
+        await self.notifications.write(ask, ask.run, ask.notices, ended)
         await self._release_workspace(ask)
         return calls.Closed(effects=tuple(effects[-100:]), effects_ref=effects_ref, events_ref=events_ref, **more)
 

@@ -121,6 +121,10 @@ class ApprovalRequest(Frozen):
     """The plan that waits for approval; None for other requests."""
     forecast: tuple[ForecastEntry, ...] = ()
     """What a rehearsal foretells; a real call that fits it is covered by the decision."""
+    sequence: int = 0
+    """The number of the notice that it was asked with; 0 for runs of older versions."""
+    escalated_to: tuple[str, ...] = ()
+    """Who was asked, too, when nobody had decided in time."""
     may_remember: tuple[Remember, ...] = ()
     """How long a decision about its calls can be remembered; none where more than the policy's default asks."""
 

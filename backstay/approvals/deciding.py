@@ -244,7 +244,7 @@ def changes(shown: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
 
 def constraint(ruling: Ruling) -> tuple[Any, ...]:
     """Return what calls must share in order to be asked about in one request: who may decide."""
-    return (ruling.approvers, ruling.quorum, ruling.no_self_approval)
+    return (ruling.approvers, ruling.quorum, ruling.no_self_approval, ruling.escalate_to)
 
 
 def restricts(policy: Policy) -> bool:

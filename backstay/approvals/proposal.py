@@ -73,6 +73,8 @@ class ProposalPart(Frozen):
     quorum: int = 1
     no_self_approval: bool = False
     rule: str = ""
+    escalate_to: tuple[str, ...] = ()
+    """Who may decide, too, when nobody did in time."""
     decided: tuple[dict[str, Any], ...] = ()
     """Who has approved it; with `rejected`, the steps that this person left out."""
 
@@ -120,6 +122,16 @@ class Proposal(Frozen):
         """Return the steps that people rejected while they approved the rest."""
         votes = (vote for part in self.parts for vote in part.decided)
         return frozenset(index for vote in votes for index in vote.get("rejected", ()))
+
+    @property
+    def escalated(self) -> "Proposal":
+        """Return the proposal with those who may decide now that nobody did in time; parts that anybody may stay so."""
+
+        def wider(part: ProposalPart) -> ProposalPart:
+            people = {*part.approvers, *part.escalate_to} if part.approvers else ()
+            return part.model_copy(update={"approvers": tuple(sorted(people))})
+
+        return self.model_copy(update={"parts": tuple(map(wider, self.parts))})
 
     def with_vote(self, parts: Collection[int], vote: dict[str, Any], rejected: Collection[int]) -> "Proposal":
         """Return the proposal with a person's approval of some parts, of which some steps are left out."""

@@ -158,7 +158,11 @@ class Policy(Frozen):
 
     def persons(self, rule: Rule | Accepting) -> tuple[str, ...]:
         """Return who may decide what the rule asks, groups resolved, sorted; empty means anyone."""
-        named = (self.groups.get(name, ()) if name.startswith("@") else (name,) for name in rule.approvers)
+        return self.resolved(rule.approvers)
+
+    def resolved(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Return the persons that names stand for, groups resolved, sorted."""
+        named = (self.groups.get(name, ()) if name.startswith("@") else (name,) for name in names)
         return tuple(sorted({person for persons in named for person in persons}))
 
     def tightened_by(self, data: dict[str, Any] | None) -> "Policy":
@@ -188,15 +192,32 @@ class Policy(Frozen):
     def _check_rule(self, where: str, rule: Rule, *, asks: bool) -> None:
         if not asks and rule.asks_in_its_own_way:
             raise PolicyInvalid(
-                f"{where}: {rule.tool} names approvers, quorum, timeout, on_expiry or no_self_approval, which only "
-                "ask rules have; move the rule to ask or remove them"
+                f"{where}: {rule.tool} names approvers, quorum, timeout, on_expiry, no_self_approval, remind_after or "
+                "escalate_to, which only ask rules have; move the rule to ask or remove them"
             )
+        self._check_times(where, rule)
         if where.startswith("reveal.") and (rule.when or rule.unless or rule.timeout or rule.on_expiry != "reject"):
             raise PolicyInvalid(
                 f"{where}: {rule.tool} has when, unless, timeout or on_expiry, but there is neither a call nor a "
                 "request; remove them"
             )
         self._check_people(where, rule)
+
+    def _check_times(self, where: str, rule: Rule) -> None:
+        if rule.escalate_to and (rule.on_expiry != "escalate" or rule.timeout is None):
+            raise PolicyInvalid(
+                f"{where}.escalate_to: {rule.tool} never escalates; add timeout and on_expiry: escalate, or remove it"
+            )
+        if rule.remind_after is not None and rule.timeout is not None and rule.remind_after >= rule.timeout:
+            raise PolicyInvalid(
+                f"{where}.remind_after: {rule.tool} expires after {rule.timeout:g} s, before anybody is reminded "
+                f"({rule.remind_after:g} s); make it shorter"
+            )
+        for name in rule.escalate_to:
+            if not name.strip() or (name.startswith("@") and name not in self.groups):
+                raise PolicyInvalid(
+                    f"{where}.escalate_to: unknown group {name!r}; add it to groups or correct its name"
+                )
 
     def _check_people(self, where: str, rule: Rule | Accepting) -> None:
         for name in rule.approvers:
@@ -399,6 +420,8 @@ def _asks(policy: Policy, candidate: Rule, line: str) -> Ruling:
         timeout_s=candidate.timeout,
         on_expiry=candidate.on_expiry,
         no_self_approval=candidate.no_self_approval,
+        remind_after_s=candidate.remind_after,
+        escalate_to=policy.resolved(candidate.escalate_to),
     )
 
 

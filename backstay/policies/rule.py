@@ -69,6 +69,10 @@ class Rule(Frozen):
     timeout: Seconds | None = None
     on_expiry: OnExpiry = "reject"
     no_self_approval: StrictBool = False
+    remind_after: Seconds | None = None
+    """How long nothing happens before people are reminded, and reminded again."""
+    escalate_to: tuple[str, ...] = Field(default=(), max_length=200)
+    """Who may decide, too, when nobody did in time and it is asked again."""
 
     @model_validator(mode="before")
     @classmethod

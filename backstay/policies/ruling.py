@@ -26,6 +26,10 @@ class Ruling(Frozen):
     timeout_s: float | None = None
     on_expiry: OnExpiry = "reject"
     no_self_approval: bool = False
+    remind_after_s: float | None = None
+    """How long nothing happens before people are reminded, and reminded again."""
+    escalate_to: tuple[str, ...] = ()
+    """Persons who may decide, too, when nobody did in time."""
     line: str = ""
     """The accepted line that decided in place of the default, by its id."""
 
@@ -56,4 +60,14 @@ def stricter(left: Ruling, right: Ruling) -> Ruling:
         timeout_s=min(timeouts, default=None),
         on_expiry=max(left.on_expiry, right.on_expiry, key=lambda at_expiry: _AT_EXPIRY[at_expiry]),
         no_self_approval=left.no_self_approval or right.no_self_approval,
+        remind_after_s=min((r.remind_after_s for r in (left, right) if r.remind_after_s is not None), default=None),
+        escalate_to=_escalated(left, right, approvers),
     )
+
+
+def _escalated(left: Ruling, right: Ruling, approvers: tuple[str, ...]) -> tuple[str, ...]:
+    """Return who may decide later under both rulings; where neither names anybody, whom either of them tells."""
+    named = [{*ruling.approvers, *ruling.escalate_to} for ruling in (left, right) if ruling.approvers]
+    if not named:
+        return tuple(sorted({*left.escalate_to, *right.escalate_to}))
+    return tuple(sorted(reduce(set.intersection, named) - set(approvers)))

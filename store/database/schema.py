@@ -125,6 +125,7 @@ runs = Table(
     Column("session_id", Words),
     Column("follows", Words),
     Column("context", Words),
+    Column("metadata", JSON(none_as_null=True)),
     Index("runs_of_workflow", "workflow_id", "opened_at"),
     Index("runs_by_age", "opened_at"),
     Index("runs_by_followed", "follows"),
@@ -203,4 +204,66 @@ fingerprints = Table(
     Column("place", Integer, primary_key=True, autoincrement=False),
     Column("fingerprint", Words, nullable=False),
     Column("recorded_at", Double, nullable=False),
+)
+
+requests = Table(
+    "requests",
+    metadata,
+    Column("position", Integer, primary_key=True),
+    Column("workflow_id", Words, nullable=False),
+    Column("run_id", Words, nullable=False),
+    Column("request_id", Words, nullable=False),
+    Column("run", Words, nullable=False),
+    Column("user_id", Words, nullable=False),
+    Column("session_id", Words),
+    Column("state", Words, nullable=False),
+    Column("request", JSON, nullable=False),
+    Column("decision", JSON(none_as_null=True)),
+    Column("words", Words, nullable=False),
+    Column("opened_at", Double, nullable=False),
+    Column("changed_at", Double, nullable=False),
+    Column("expires_at", Double),
+    Column("checked_at", Double, nullable=False),
+    Index("requests_by_name", "workflow_id", "request_id", "run_id"),
+    Index("requests_by_state", "state", "position"),
+    Index("requests_by_change", "changed_at"),
+)
+
+outbox = Table(
+    "outbox",
+    metadata,
+    Column("position", Integer, primary_key=True),
+    Column("id", Words, nullable=False, unique=True),
+    Column("run", Words, nullable=False),
+    Column("stream", Words, nullable=False),
+    Column("sequence", Integer, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("body", JSON, nullable=False),
+    Index("outbox_by_stream", "stream", "position"),
+    Index("outbox_by_age", "created_at"),
+)
+
+receivers = Table(
+    "receivers",
+    metadata,
+    Column("name", Words, primary_key=True),
+    Column("since", Double, nullable=False),
+    Column("seen_at", Double, nullable=False),
+)
+
+deliveries = Table(
+    "deliveries",
+    metadata,
+    Column("receiver", Words, primary_key=True),
+    Column("position", Integer, primary_key=True, autoincrement=False),
+    Column("stream", Words, nullable=False),
+    Column("sequence", Integer, nullable=False),
+    Column("state", Words, nullable=False),
+    Column("tries", Integer, nullable=False),
+    Column("due_at", Double, nullable=False),
+    Column("lease", Double, nullable=False),
+    Column("token", Words, nullable=False),
+    Column("written_at", Double, nullable=False),
+    Index("deliveries_due", "state", "receiver", "due_at"),
+    Index("deliveries_in_order", "receiver", "stream", "state", "sequence"),
 )

@@ -147,7 +147,15 @@ class Pruning:
         settle_plans(connection, run)
         for table in (effects, events, secrets):
             connection.execute(delete(table).where(table.c.run == run))
-        nothing = {"user_id": "", "text": "", "opened": {}, "result": None, "session_id": None, "context": None}
+        nothing = {
+            "user_id": "",
+            "text": "",
+            "opened": {},
+            "result": None,
+            "session_id": None,
+            "context": None,
+            "metadata": None,
+        }
         connection.execute(update(runs).where(runs.c.run == run).values(pruned_at=self._clock(), **nothing))
 
     def _free(self, marked: Iterable[str], dry_run: bool) -> Freed:  # noqa: FBT001 - called in a thread, by position

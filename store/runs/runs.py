@@ -36,6 +36,8 @@ class RunRow(Frozen):
     """The run whose context it continues."""
     context: str | None = None
     """Ref of the transcript that it left when it ended; None when no run can follow it."""
+    metadata: dict[str, Any] | None = None
+    """What the task said of itself for other programs, redacted."""
 
     def require_not_pruned(self) -> None:
         """Raise Pruned when only this row is left of the run."""
@@ -81,6 +83,7 @@ class Runs:
         store: str | None = None,
         session_id: str | None = None,
         follows: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
     ) -> None:
         """Record that a run began; a repeat only adds another run id of its chain.
 
@@ -96,8 +99,8 @@ class Runs:
             "store": store or self._identity().stamp,
             "session_id": session_id,
             "follows": follows,
+            "metadata": dict(metadata) if metadata else None,
         }
-        link = {"workflow_id": workflow_id, "workflow_run_id": workflow_run_id}
 
         def work(connection: Connection) -> None:
             if follows is not None:
@@ -105,7 +108,7 @@ class Runs:
                 require_epoch(connection, self._identity())
                 require_not_pruned(connection, follows)
             self._insert(connection, row)
-            _link(connection, link, run)
+            _link(connection, {"workflow_id": workflow_id, "workflow_run_id": workflow_run_id}, run)
 
         await self._database.write(work)
 

@@ -16,7 +16,7 @@ from tests.replay import models
 from tests.replay.shapes import SHAPES, rules
 from tests.replay.steps import ended, options
 from workflows import model_calls, run_task
-from workflows.approvals import Approvals
+from workflows.asking.approvals import Approvals
 from workflows.reconcile import Reconcile
 from workflows.rollback import Rollback
 from workflows.tool_calls import ToolCalls

@@ -312,15 +312,44 @@ ROWS = (
         in_file("e2e/test_authority.py", "test_junk_signals_do_not_push_a_verified_vote_out_of_the_audit"),
     ),
     row(
-        "approval:announce",
-        "design 8",
-        "a request is announced redacted and signed, and receivers that fail or hang block neither the run nor "
-        "each other",
+        "approval:webhooks",
+        "design 8, 22",
+        "what becomes of requests and runs is POSTed redacted, signed and in order, and receivers that fail or hang "
+        "block neither the run nor each other",
         in_file(
-            "e2e/test_announce.py",
-            "test_a_request_is_announced_redacted_and_signed",
+            "e2e/test_webhooks.py",
+            "test_a_request_is_told_redacted_and_signed_and_so_is_what_becomes_of_it",
+            "test_an_expired_request_and_one_that_a_cancelled_run_leaves_are_told",
             "test_receivers_that_are_down_fail_or_hang_neither_block_the_run_nor_each_other",
         ),
+    ),
+    row(
+        "approval:reminders",
+        "issue People",
+        "people are reminded while nobody decides, and others may decide once it is asked again",
+        in_file("e2e/test_webhooks.py", "test_people_are_reminded_and_then_others_are_asked_too"),
+    ),
+    row(
+        "approval:outbox",
+        "design 22; issue People",
+        "every notice reaches every receiver at least once and in order, through an hour of silence, killed senders "
+        "and lost answers, for a day",
+        in_file(
+            "store/test_outbox.py",
+            "test_a_receiver_that_is_down_for_an_hour_gets_everything_in_order",
+            "test_what_a_killed_sender_had_claimed_is_sent_by_another_one",
+            "test_a_lost_answer_brings_the_notice_again_under_the_same_id_and_before_the_next",
+            "test_after_a_day_a_notice_is_given_up_and_the_next_is_tried",
+            "test_many_senders_at_once_send_each_notice_once",
+            "test_a_repeated_write_tells_nothing_twice_and_one_after_a_reset_does",
+            "test_old_notices_are_forgotten_unless_somebody_still_waits_for_them",
+        ),
+    ),
+    row(
+        "approval:found",
+        "design 22; issue People",
+        "the requests of all runs are found by their state and by words, page by page",
+        in_file("store/test_outbox.py", "test_requests_are_found_by_state_words_and_page"),
     ),
     row(
         "approval:pause",

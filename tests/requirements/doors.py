@@ -17,4 +17,42 @@ ROWS = (
             "test_files_and_threads_are_kept",
         ),
     ),
+    row(
+        "doors:bot-of-ones-own",
+        "issue People, examples that people copy",
+        "a Slack bot of 60 lines without our gateway posts what a run asks, sends what people press as the signal"
+        " `approval`, proven, and refuses forged and old notices and people whose address is not confirmed",
+        in_file(
+            "examples/test_slack_bot.py",
+            "test_the_bot_has_at_most_60_lines",
+            "test_what_a_person_presses_in_slack_reaches_the_run_proven",
+            "test_forged_and_old_notices_and_people_without_a_confirmed_address_change_nothing",
+            "test_what_is_too_long_for_a_message_has_no_buttons",
+        ),
+    ),
+    row(
+        "doors:service-of-ones-own",
+        "issue People, examples that people copy",
+        "a service of 60 lines starts runs, shows and decides what they ask in the name of its own users, and answers"
+        " what is wrong with the field and the fix",
+        in_file(
+            "examples/test_service.py",
+            "test_the_service_has_at_most_60_lines",
+            "test_people_start_decide_and_read_a_run_over_http",
+            "test_what_is_wrong_is_said_with_the_field_and_the_fix",
+        ),
+    ),
+    row(
+        "doors:browser",
+        "issue People Done 1",
+        "our pages are looked at with a real browser, in which they reach nothing beyond this machine; a script that"
+        " fails or is blocked, a serious barrier and a missing browser fail the test",
+        in_file(
+            "test_browser.py",
+            "test_a_tab_shows_a_page_as_people_see_it_with_and_without_scripts_in_the_dark_and_on_a_phone",
+            "test_a_page_that_reaches_out_or_whose_scripts_fail_or_are_blocked_fails_its_test",
+            "test_a_missing_browser_is_said_with_what_to_do",
+            "test_make_installs_a_browser_only_where_none_is_and_says_what_is_missing",
+        ),
+    ),
 )

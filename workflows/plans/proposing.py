@@ -216,6 +216,7 @@ def _parts(asks: Sequence[Ruled]) -> tuple[ProposalPart, ...]:
             approvers=group[0].ruling.approvers,
             quorum=group[0].ruling.quorum,
             no_self_approval=group[0].ruling.no_self_approval,
+            escalate_to=group[0].ruling.escalate_to,
             rule="; ".join(dict.fromkeys(item.ruling.rule for item in group))[:500],
         )
         for number, group in enumerate(groups.values())

@@ -3,34 +3,36 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
-from urllib.parse import quote
 
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 from backstay import calls, errors
 from backstay.approvals import deciding
-from backstay.approvals.approval import Approval, ApprovalRequest, CallVerdict, Links, RequestKind, Verdict
+from backstay.approvals.approval import Approval, ApprovalRequest, CallVerdict, RequestKind, Verdict
+from backstay.approvals.notice import Decision, Told
 from backstay.approvals.proposal import PlanToggles
 from backstay.approvals.voting import said_of_plan, voted
 from backstay.authority import Authority
-from backstay.canonical import canonical, digest_of
+from backstay.canonical import canonical
 from backstay.policies.accepted import AcceptedLine
 from backstay.policies.ruling import Ruling
 from backstay.shown import one_line
 from backstay.tools.tool import ToolCall
-from workflows.activity_calls import ActivityCalls, Stopped
+from workflows.activity_calls import ActivityCalls
+from workflows.asking.notices import Notices
+from workflows.asking.opening import left_of, opened_request
+from workflows.asking.remembering import Remembering
 from workflows.state import RunState
 from workflows.work import Decided, OpenRequest
 
 EXPIRED = "expired"
-NOBODY_ACCEPTS = "policy.yaml does not let this person accept lines; an operator can, with `backstay policy accept`"
 WHOLE_CHARACTERS = 30_000
 """How much of whole arguments one answer holds; every query answer must stay under 128 KiB."""
-BESIDE_THE_DIGEST = {"may_remember", "task", "user_id", "session_id", "step", "links"}
-"""What the digest of a request leaves out: it follows from the rule, or from the run, which a proof names too."""
+MOST_REMINDERS = 20
+"""How often people are reminded of one request."""
 ANSWERS_CHECKED = "answers-checked"
 """Since this change an answer to a tool's server is checked before it is accepted."""
 ONE_AUTHORITY = "one-authority"
@@ -71,6 +73,8 @@ class Pending:
     asked: bool = True
     """Whether the run asks; a request of the execution before is not asked before the run comes to it again."""
     escalated: bool = False
+    reminded: int = 0
+    """How often people were reminded."""
     check_changes: Check | None = None
     lines: Lines | None = None
     unless: Callable[[], bool] = never
@@ -89,9 +93,16 @@ class Approvals:
         self.state = state
         self.activities = activities
         self.changed = changed
+        self.notices = Notices(state, activities)
+        self.remembering = Remembering(state, activities, changed)
         self.pending: dict[str, Pending] = {}
-        self.announcing = 0
-        """How many requests are being announced."""
+        self._announcing = 0
+        """How many requests are being announced, as runs of older versions do."""
+
+    @property
+    def announcing(self) -> bool:
+        """Return whether something is being told that the next execution would have to tell again."""
+        return self._announcing > 0 or self.notices.under_way
 
     @property
     def requests(self) -> tuple[ApprovalRequest, ...]:
@@ -124,17 +135,28 @@ class Approvals:
         pending = next((found for found in self.pending.values() if found.key == key and not found.asked), None)
         announcing = None
         if pending is None:
-            pending = Pending(key, self._opened(request, ruling))
+            pending = Pending(key, opened_request(self.state, request, ruling))
             self.pending[pending.request.id] = pending
             self._record("approval.asked", pending.request, request.question)
             self.changed()
             announcing = self._announce(pending.request)
+            self.notices.add(Told.ASKED, request=pending.request)
         pending.asked, pending.check_changes, pending.unless, pending.lines = True, check_changes, unless, lines
         pending.calls, pending.check_answer = calls or {}, check_answer
+        return await self._settled(pending, ruling, announcing)
+
+    async def _settled(
+        self, pending: Pending, ruling: Ruling | None, announcing: "asyncio.Task[Any] | None"
+    ) -> Decided:
         request_id = pending.request.id
         try:
             with self.activities.stopwatch.waiting():
                 decided = await self._wait(pending, ruling)
+        except asyncio.CancelledError:
+            if pending.decided is None:
+                # What waits for it ends, perhaps with the run: no task may begin here.
+                self.notices.keep(Told.WITHDRAWN, request_id=request_id)
+            raise
         finally:
             del self.pending[request_id]
             self.changed()
@@ -158,92 +180,86 @@ class Approvals:
     def open_requests(self) -> tuple[OpenRequest, ...]:
         """Return the open requests as the next execution needs them."""
         return tuple(
-            OpenRequest(key=pending.key, request=pending.request, escalated=pending.escalated)
+            OpenRequest(
+                key=pending.key, request=pending.request, escalated=pending.escalated, reminded=pending.reminded
+            )
             for pending in self.pending.values()
         )
 
     def reopen(self, requests: Sequence[OpenRequest]) -> None:
         """Open the requests of the execution before; they can be decided before the run asks again."""
         for kept in requests:
-            pending = Pending(kept.key, kept.request, asked=False, escalated=kept.escalated)
+            pending = Pending(kept.key, kept.request, asked=False, escalated=kept.escalated, reminded=kept.reminded)
             self.pending[kept.request.id] = pending
+        self.notices.resume()
 
     def withdraw_unasked(self) -> None:
         """Withdraw requests of the execution before that the run did not come to again."""
         for request_id in [request_id for request_id, pending in self.pending.items() if not pending.asked]:
-            self._record("approval.withdrawn", self.pending.pop(request_id).request, "no longer needed")
+            self._withdraw(self.pending.pop(request_id))
             self.state.closed[request_id] = EXPIRED
 
-    def _opened(self, request: ApprovalRequest, ruling: Ruling | None) -> ApprovalRequest:
-        now = workflow.now()
-        number = self.state.next_request
-        self.state.next_request += 1
-        info = workflow.info()
-        update: dict[str, Any] = {
-            "id": f"r{number}",
-            "namespace": info.namespace,
-            "run_id": info.first_execution_run_id,
-            "created_at": now.isoformat(timespec="seconds"),
-            "cost_so_far": round(self.state.ledger.spent / 1e6, 6),
-            "reason": one_line(request.reason, 500),
-            **self._of_run(),
-        }
-        if len(request.calls) == 1 and not request.args_digest:
-            update["args_digest"] = request.calls[0].args_digest
-        if ruling is not None:
-            update |= {
-                "rule": ruling.rule,
-                "approvers": tuple(ruling.approvers),
-                "quorum": ruling.quorum,
-                "no_self_approval": ruling.no_self_approval,
-                "on_expiry": ruling.on_expiry,
-            }
-            if ruling.timeout_s is not None:
-                update["expires_at"] = (now + timedelta(seconds=ruling.timeout_s)).isoformat(timespec="seconds")
-        request = request.model_copy(update=update)
-        beside = BESIDE_THE_DIGEST | {name for name in ("proposal", "forecast") if not getattr(request, name)}
-        digest = digest_of(request.model_dump(mode="json", by_alias=True, exclude=beside))
-        self.state.keep_digest(request.id, digest)
-        return request.model_copy(update={"digest": digest})
-
-    def _of_run(self) -> dict[str, Any]:
-        """Return what a request says of its run."""
-        info, task, opened = workflow.info(), self.state.task, self.state.opened
-        run = "/".join(quote(name, safe="") for name in (info.workflow_id, info.run_id))
-        web_ui = f"{opened.web_ui}/namespaces/{quote(info.namespace, safe='')}/workflows/{run}"
-        return {
-            "task": opened.task_line,
-            "user_id": one_line(task.user_id, 200),
-            "session_id": None if task.session_id is None else one_line(task.session_id, 200),
-            "step": self.state.usage.step,
-            "links": Links(web_ui=web_ui if opened.web_ui else None),
-        }
+    def _withdraw(self, pending: Pending) -> None:
+        self._record("approval.withdrawn", pending.request, "no longer needed")
+        if pending.decided is None:
+            self.notices.add(Told.WITHDRAWN, request_id=pending.request.id)
 
     async def _wait(self, pending: Pending, ruling: Ruling | None) -> Decided:
         whole = None if ruling is None or ruling.timeout_s is None else timedelta(seconds=ruling.timeout_s)
-        timeout = None if whole is None else _left(pending.request, whole)
-        request_id = pending.request.id
+        again = None if ruling is None or ruling.remind_after_s is None else timedelta(seconds=ruling.remind_after_s)
+        until = None if whole is None else workflow.now() + left_of(pending.request, whole)
         while True:
-            try:
-                await workflow.wait_condition(
-                    lambda: pending.decided is not None or pending.unless(),
-                    timeout=timeout,
-                    timeout_summary=None if timeout is None else f"approval {request_id}",
-                )
+            left = None if until is None else max(until - workflow.now(), timedelta(milliseconds=1))
+            reminds = again is not None and pending.reminded < MOST_REMINDERS and (left is None or again < left)
+            if await self._closed_within(pending, again if reminds else left):
                 if pending.decided is not None:
                     return pending.decided
-                self._record("approval.withdrawn", pending.request, "no longer needed")
+                self._withdraw(pending)
                 return Decided(verdict=None, on_expiry="reject")
-            except TimeoutError:
-                if pending.request.on_expiry != "escalate" or pending.escalated or whole is None:
-                    break
-                timeout, pending.escalated = whole, True
-                later = (workflow.now() + whole).isoformat(timespec="seconds")
-                pending.request = pending.request.model_copy(update={"expires_at": later})
-                self._record("approval.escalated", pending.request, "nobody decided in time; asked again")
-                self._announce(pending.request)
+            if reminds:
+                self._remind(pending)
+            elif pending.request.on_expiry != "escalate" or pending.escalated or whole is None:
+                break
+            else:
+                self._escalate(pending, ruling, whole)
+                until = workflow.now() + whole
         self._record("approval.expired", pending.request, "nobody decided in time")
+        self.notices.add(Told.EXPIRED, request_id=pending.request.id)
         return Decided(verdict=None, on_expiry=pending.request.on_expiry)
+
+    async def _closed_within(self, pending: Pending, timeout: timedelta | None) -> bool:
+        try:
+            await workflow.wait_condition(
+                lambda: pending.decided is not None or pending.unless(),
+                timeout=timeout,
+                timeout_summary=None if timeout is None else f"approval {pending.request.id}",
+            )
+        except TimeoutError:
+            return False
+        return True
+
+    def _remind(self, pending: Pending) -> None:
+        pending.reminded += 1
+        self._record("approval.reminded", pending.request, "nobody has decided yet; people are told again")
+        self.notices.add(Told.ASKED, request=pending.request, reminder=pending.reminded)
+
+    def _escalate(self, pending: Pending, ruling: Ruling | None, whole: timedelta) -> None:
+        """Ask again, for as long, those whom the rule names for that, too."""
+        pending.escalated = True
+        later = (workflow.now() + whole).isoformat(timespec="seconds")
+        update: dict[str, Any] = {"expires_at": later}
+        if ruling is not None and ruling.escalate_to:
+            update["escalated_to"] = ruling.escalate_to
+            if pending.request.approvers:
+                # Where nobody is named, everybody may decide already.
+                update["approvers"] = tuple(sorted({*pending.request.approvers, *ruling.escalate_to}))
+            if pending.request.proposal is not None:
+                update["proposal"] = pending.request.proposal.escalated
+        pending.request = pending.request.model_copy(update=update)
+        self._record("approval.escalated", pending.request, "nobody decided in time; asked again")
+        self._announce(pending.request)
+        self.notices.add(Told.ASKED, request=pending.request, reminder=pending.reminded)
+        self.changed()
 
     def _announce(self, request: ApprovalRequest) -> "asyncio.Task[Any] | None":
         if not self.state.opened.wait_notices:
@@ -252,13 +268,14 @@ class Approvals:
         return asyncio.create_task(self._announced(ask))
 
     async def _announced(self, ask: calls.Announce) -> None:
-        self.announcing += 1
+        self._announcing += 1
+        shown = "" if ask.request is None else ask.request.id
         try:
-            await self.activities.execute_once(calls.announce, ask, summary=f"announce {ask.request.id}", counted=False)
+            await self.activities.execute_once(calls.announce, ask, summary=f"announce {shown}", counted=False)
         except ApplicationError as error:
-            self.state.record("approval.unannounced", error.message, workflow.now(), request=ask.request.id)
+            self.state.record("approval.unannounced", error.message, workflow.now(), request=shown)
         finally:
-            self.announcing -= 1
+            self._announcing -= 1
 
     def refusal(self, approval: Approval, *, strict: bool = True) -> errors.BackstayError | None:
         """Return why a decision cannot be accepted now, or None; `strict` for runs that began with one authority."""
@@ -324,7 +341,7 @@ class Approvals:
                 self._raise_refusal(approval)
                 answer = self.state.remember_answer(sender, event_id, self._accept(approval, changes, update))
                 if lines:
-                    answer["remembered"] = await self._remembered(approval, lines)
+                    answer["remembered"] = await self.remembering.remember(approval, lines, self.starters)
                 return answer
         return _repeated(approval, answer)
 
@@ -408,47 +425,6 @@ class Approvals:
         """Wait until a request that the execution before opened is asked here, too, or is closed."""
         await workflow.wait_condition(lambda: pending.asked or pending.request.id not in self.pending)
 
-    async def _remembered(self, approval: Approval, lines: tuple[AcceptedLine, ...]) -> list[dict[str, Any]]:
-        """Obey what a decision is remembered by, as far as this person may say so, and keep it for later runs."""
-        policy = self.state.opened.policy
-        authority, run = deciding.accepting_of(policy), deciding.authority_in_run(policy)
-
-        def refusal(needed: Authority) -> str:
-            return str(deciding.refused_person(needed, approval.by, approval.proof, self.starters) or "")
-
-        why = refusal(run)
-        here = run.quorum == 1 and not why
-        if here:
-            self.state.obey(lines)
-        held = frozenset[str]()
-        if approval.remember != "run":
-            ask = calls.RememberLines(lines=lines)
-            why = NOBODY_ACCEPTS if authority is None else refusal(authority)
-            if authority is not None and not why:
-                ask = ask.model_copy(update={"accepting": True, "quorum": authority.quorum})
-            held, fault = await self._kept(ask)
-            why = fault or why
-        return [self._told(line, approval, here=here, held=line.id in held, why=why) for line in lines]
-
-    async def _kept(self, ask: calls.RememberLines) -> tuple[frozenset[str], str]:
-        """Keep lines for later runs; return which hold, and why others do not, where that is known only now."""
-        try:
-            kept = await self.activities.execute_in_handler(calls.remember_lines, ask, summary="remember a decision")
-        except (errors.BackstayError, Stopped) as error:
-            return frozenset(), f"not kept: {error}"
-        self.state.obey(kept.held)
-        return frozenset(line.id for line in kept.held), f"{kept.missing} more must say so" if kept.missing else ""
-
-    def _told(self, line: AcceptedLine, approval: Approval, *, here: bool, held: bool, why: str) -> dict[str, Any]:
-        """Record and return how far a line holds."""
-        whole = held or (here and approval.remember == "run")
-        holds = str(approval.remember) if whole else "run" if here else ""
-        waits = "" if whole else one_line(why, 300) or NOBODY_ACCEPTS
-        text = f"{line.words} holds for: {holds or 'nothing yet'}{f'; {waits}' if waits else ''}"
-        self.state.record("policy.remembered", one_line(text, 500), workflow.now(), line=line.id, holds=holds)
-        self.changed()
-        return {"line": line.id, "tool": line.tool, "holds": holds, "waits": waits}
-
     def _accept(self, approval: Approval, changes: dict[int, CallVerdict], update: str) -> dict[str, Any]:
         pending = self.pending[approval.request_id]
         at = workflow.now().isoformat(timespec="seconds")
@@ -473,8 +449,19 @@ class Approvals:
                 on_expiry=request.on_expiry,
                 **_of_plan(request),
             )
+            self._tell_decided(request, approval, verified=verified)
         self.changed()
         return {"request_id": request.id, "verdict": approval.verdict.value, "state": state, "by": approval.by}
+
+    def _tell_decided(self, request: ApprovalRequest, approval: Approval, *, verified: bool) -> None:
+        decision = Decision(
+            verdict=approval.verdict,
+            by=one_line(approval.by, 200),
+            verified=verified,
+            comment=one_line(approval.comment, 1000),
+            option=approval.option or "",
+        )
+        self.notices.add(Told.DECIDED, request_id=request.id, decision=decision)
 
     def _record(self, name: str, request: ApprovalRequest, text: str, **data: Any) -> None:
         kind = RequestKind(request.kind).value
@@ -489,11 +476,3 @@ def _of_plan(request: ApprovalRequest) -> dict[str, Any]:
     more = {"per_step": proposal.per_step, "dry_run": proposal.dry_run}
     more |= {"toggles": toggles if toggles != PlanToggles() else None}
     return {name: value for name, value in more.items() if value}
-
-
-def _left(request: ApprovalRequest, whole: timedelta) -> timedelta:
-    """Return how long a request still waits; `whole` for one that was just opened."""
-    now = workflow.now()
-    if request.expires_at is None or request.created_at == now.isoformat(timespec="seconds"):
-        return whole
-    return max(datetime.fromisoformat(request.expires_at) - now, timedelta(milliseconds=1))

@@ -1,0 +1,93 @@
+"""What people are told of a run: in order, each once or more."""
+
+from enum import StrEnum
+from typing import Any
+
+from pydantic import Field
+
+from backstay.approvals.approval import ApprovalRequest, Links, Verdict
+from backstay.frozen import Frozen
+
+
+class Told(StrEnum):
+    """Name what a notice tells."""
+
+    ASKED = "asked"
+    DECIDED = "decided"
+    EXPIRED = "expired"
+    WITHDRAWN = "withdrawn"
+    ENDED = "ended"
+    EFFECT_UNKNOWN = "effect.unknown"
+    BUDGET_OVERSHOT = "budget.overshot"
+
+
+class Decision(Frozen):
+    """Say how a request was decided."""
+
+    verdict: Verdict
+    by: str
+    verified: bool = False
+    comment: str = ""
+    option: str = ""
+    """How a plan was approved."""
+
+
+class NoticeDraft(Frozen):
+    """Hold what a workflow knows of a notice; what stays at its default does not reach history."""
+
+    sequence: int
+    """Counted in the run, without gaps."""
+    event: Told
+    at: str
+    request: ApprovalRequest | None = None
+    """Of `asked`, whole."""
+    request_id: str = ""
+    """Of what became of a request."""
+    decision: Decision | None = None
+    reminder: int = 0
+    """How often people were reminded before, counting this time; 0 when it is asked for the first time."""
+    data: dict[str, Any] = Field(default_factory=dict)
+    """Of what concerns no request."""
+
+
+class Notice(Frozen):
+    """Tell people and other programs one thing about a run; the JSON of this is what webhooks carry."""
+
+    version: int = 2
+    id: str
+    """The same whenever the same notice comes again."""
+    sequence: int
+    """Grows by one from each notice of a run to the next."""
+    event: Told
+    at: str
+    namespace: str = ""
+    workflow_id: str
+    run_id: str
+    """The run id of the run's first execution."""
+    user_id: str = ""
+    session_id: str | None = None
+    task: str = ""
+    """The first line of the task, redacted."""
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    """What the task said in its field `metadata`, redacted."""
+    links: Links = Links()
+    request: dict[str, Any] | None = None
+    """The request that is asked, or that something became of."""
+    decision: Decision | None = None
+    reminder: int = 0
+    result: dict[str, Any] | None = None
+    """How the run ended, without its events and effects."""
+    effect: dict[str, Any] | None = None
+    """The effect of which nobody knows whether it took place."""
+    budget: dict[str, Any] | None = None
+    """What was billed beyond what was reserved."""
+
+    @property
+    def request_id(self) -> str:
+        """Return the id of the request it is about; empty when it is about none."""
+        return "" if self.request is None else str(self.request.get("id", ""))
+
+    @classmethod
+    def named(cls, workflow_id: str, run_id: str, draft: NoticeDraft) -> str:
+        """Return the id of a notice; after a reset another notice may have the same number, at another time."""
+        return f"{workflow_id}/{run_id}/{draft.sequence}/{draft.at}"

@@ -1,0 +1,143 @@
+"""Send notices to receivers: each at least once, and those of a run in their order.
+
+Any process may do this for a receiver, several at once: the store hands each notice to one of them at a time.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Protocol
+
+import structlog
+
+from backstay.approvals.notice import Notice
+from backstay.client import Backstay
+from backstay.errors import BackstayError
+from store.notices.outbox import Claim, Outbox
+from store.store import Store
+
+IDLE_S = 3.0
+"""How soon what another process has written is looked for."""
+SEEN_EVERY_S = 600.0
+FORGET_EVERY_S = 3600.0
+KEPT_DAYS = 7
+SWEEP_EVERY_S = 60.0
+log = structlog.get_logger("backstay.notices")
+
+
+class NotTaken(Exception):
+    """A receiver did not take a notice; it is tried again."""
+
+    def __init__(self, why: str, retry_in_s: float | None = None) -> None:
+        """Say why in one line, without secrets, and when the receiver wants to be asked again."""
+        super().__init__(why)
+        self.retry_in_s = retry_in_s
+
+
+class Receiver(Protocol):
+    """Take notices."""
+
+    @property
+    def name(self) -> str:
+        """Return the name under which the store knows what it has had; it holds no secret."""
+        ...
+
+    async def send(self, notice: Notice) -> None:
+        """Take one notice within 45 seconds, perhaps for the second time; raises NotTaken."""
+        ...
+
+
+@asynccontextmanager
+async def delivering(outbox: Outbox, receivers: Sequence[Receiver]) -> AsyncGenerator[None]:
+    """Send what is written for these receivers until the block ends; what is on its way then is let finish."""
+    stop = asyncio.Event()
+    tasks = [asyncio.create_task(_serve(outbox, receiver, stop)) for receiver in receivers]
+    try:
+        yield
+    finally:
+        stop.set()
+        await asyncio.gather(*tasks)
+
+
+async def _serve(outbox: Outbox, receiver: Receiver, stop: asyncio.Event) -> None:
+    stopped = asyncio.ensure_future(stop.wait())
+    subscribed_at: float | None = None
+    try:
+        while not stop.is_set():
+            seen = outbox.written
+            try:
+                if subscribed_at is None or time.monotonic() - subscribed_at > SEEN_EVERY_S:
+                    await outbox.subscribe(receiver.name)
+                    subscribed_at = time.monotonic()
+                sent = await deliver_due(outbox, receiver)
+            except BackstayError as error:
+                log.warning("notices.waiting", receiver=receiver.name, error=str(error))
+                sent = 0
+            if not sent:
+                news = asyncio.ensure_future(outbox.news(seen, IDLE_S))
+                await asyncio.wait([news, stopped], return_when=asyncio.FIRST_COMPLETED)
+                news.cancel()
+    finally:
+        stopped.cancel()
+
+
+async def deliver_due(outbox: Outbox, receiver: Receiver) -> int:
+    """Send what is due to one receiver now, those of different runs at the same time; return how many it took."""
+    claims = await outbox.claim([receiver.name])
+    return sum(await asyncio.gather(*(_deliver(outbox, receiver, claim) for claim in claims)))
+
+
+async def _deliver(outbox: Outbox, receiver: Receiver, claim: Claim) -> bool:
+    notice = claim.notice
+    about = {"receiver": receiver.name, "notice": notice.id, "told": notice.event.value}
+    try:
+        async with asyncio.timeout(45):
+            await receiver.send(notice)
+    except (NotTaken, TimeoutError) as error:
+        again = await outbox.failed(claim, error.retry_in_s if isinstance(error, NotTaken) else None)
+        said = log.warning if again else log.error
+        said("notice.not_taken" if again else "notice.given_up", **about, tries=claim.tries + 1, error=str(error))
+        return False
+    except Exception:
+        # A receiver with a bug must not stop the others, nor lose what it was given.
+        log.exception("notice.failed", **about)
+        await outbox.failed(claim)
+        return False
+    await outbox.sent(claim)
+    return True
+
+
+@asynccontextmanager
+async def tidying(store: Store, backstay: Backstay) -> AsyncGenerator[None]:
+    """Until the block ends, close requests whose runs have ended without saying so, and forget old notices."""
+    task = asyncio.create_task(_tidy(store, backstay))
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def _tidy(store: Store, backstay: Backstay) -> None:
+    forgotten_at = -FORGET_EVERY_S
+    while True:
+        try:
+            await close_lost(store, backstay)
+            if time.monotonic() - forgotten_at > FORGET_EVERY_S:
+                await store.outbox.forget(time.time() - KEPT_DAYS * 86_400)
+                forgotten_at = time.monotonic()
+        except BackstayError as error:
+            log.warning("notices.untidy", error=str(error))
+        await asyncio.sleep(SWEEP_EVERY_S)
+
+
+async def close_lost(store: Store, backstay: Backstay) -> int:
+    """Close open requests of runs that are not open any more, such as terminated ones; return how many."""
+    closed = 0
+    for row in await store.requests.unchecked():
+        is_open = await backstay.run(row.workflow_id).is_open()
+        await store.requests.checked(row, is_open=is_open)
+        closed += not is_open
+    return closed

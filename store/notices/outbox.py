@@ -1,0 +1,318 @@
+"""What is still to be told to whom: every notice reaches every receiver, in the order of its run.
+
+A notice is written in one transaction together with one line for each receiver. Whichever process serves a receiver
+claims a line under a lease, sends it, and settles it. A line whose sender died is claimed again when the lease is over,
+so a receiver may get a notice twice, under the same id; it never gets a later notice of the same run before.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+from urllib.parse import quote
+
+from sqlalchemy import Connection, and_, delete, exists, func, insert, or_, select, update
+
+from backstay.approvals.approval import Links
+from backstay.approvals.notice import Notice, NoticeDraft, Told
+from backstay.frozen import Frozen
+from store.database.database import Database
+from store.database.schema import deliveries, outbox, receivers, runs
+from store.notices.requests import end_requests, keep_request
+
+KEPT_S = 24 * 3600.0
+"""How long a receiver that does not answer is tried."""
+FORGOTTEN_S = 48 * 3600.0
+"""How long a receiver that nobody serves is written for."""
+LEASE_S = 60.0
+"""How long whoever claims a notice has to send it."""
+_FIRST_RETRY_S = 1.0
+_LONGEST_RETRY_S = 300.0
+_WAITING, _DONE, _GIVEN_UP = "waiting", "done", "given_up"
+_RESULT = {"events", "effects", "raw_outputs"}
+"""What a notice leaves out of a Result: it may be long, and the Result says where it is."""
+
+
+class Claim(Frozen):
+    """Hold one notice that is to be sent to one receiver, and the right to send it."""
+
+    receiver: str
+    position: int
+    token: str
+    tries: int
+    """How often it was tried before."""
+    written_at: float
+    notice: Notice
+
+
+class Outbox:
+    """Write notices, and hand them out to who sends them."""
+
+    def __init__(self, database: Database, clock: Callable[[], float], now: Callable[[Connection], float]) -> None:
+        """`now` is the time of leases, on which all processes agree; `clock` gives the times that people read."""
+        self._database = database
+        self._clock = clock
+        self._now = now
+        self.written = 0
+        """How often this process has written."""
+        self._news = asyncio.Event()
+
+    async def subscribe(self, receiver: str) -> None:
+        """Write for this receiver from now on; to be repeated for as long as somebody serves it."""
+
+        def work(connection: Connection) -> None:
+            now = self._now(connection)
+            known = connection.execute(select(receivers.c.name).where(receivers.c.name == receiver)).first()
+            if known is None:
+                connection.execute(insert(receivers).values(name=receiver, since=now, seen_at=now))
+            else:
+                connection.execute(update(receivers).where(receivers.c.name == receiver).values(seen_at=now))
+
+        await self._database.write(work)
+
+    async def write(
+        self,
+        run: str,
+        workflow_id: str,
+        run_id: str,
+        drafts: Sequence[NoticeDraft],
+        *,
+        namespace: str = "",
+        page: str = "",
+        result: Mapping[str, Any] | None = None,
+    ) -> list[Notice]:
+        """Write the notices of one workflow, and what they say of its requests; a repeat writes nothing.
+
+        `page` is the address of the page that people decide on; `result` how the run ended, for the notice of that.
+        """
+        if not drafts:
+            return []
+
+        def work(connection: Connection) -> list[Notice]:
+            now = self._clock()
+            ids = [Notice.named(workflow_id, run_id, draft) for draft in drafts]
+            known = set(connection.execute(select(outbox.c.id).where(outbox.c.id.in_(ids))).scalars())
+            common = _common(connection, run, namespace)
+            written: list[Notice] = []
+            for draft in sorted(drafts, key=lambda draft: draft.sequence):
+                if Notice.named(workflow_id, run_id, draft) in known:
+                    continue
+                request = keep_request(connection, now, draft, run=run, workflow_id=workflow_id, run_id=run_id)
+                if draft.event is Told.ENDED:
+                    end_requests(connection, now, workflow_id, run_id)
+                notice = _notice(workflow_id, run_id, draft, common, page=page, request=request, result=result)
+                self._add(connection, now, run, notice)
+                written.append(notice)
+            return written
+
+        return self._tell_here(await self._database.write(work))
+
+    def _tell_here(self, notices: list[Notice]) -> list[Notice]:
+        if notices:
+            self.written += 1
+            news, self._news = self._news, asyncio.Event()
+            news.set()
+        return notices
+
+    async def news(self, seen: int, within_s: float) -> None:
+        """Wait until this process has written more than `seen`, at most so long: other processes write, too."""
+        if self.written == seen:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._news.wait(), within_s)
+
+    def _add(self, connection: Connection, now: float, run: str, notice: Notice) -> None:
+        stream = f"{notice.workflow_id}/{notice.run_id}"
+        row = {"id": notice.id, "run": run, "stream": stream, "sequence": notice.sequence, "created_at": now}
+        added = connection.execute(insert(outbox).values(**row, body=notice.plain()))
+        at = self._now(connection)
+        served = connection.execute(select(receivers.c.name).where(receivers.c.seen_at > at - FORGOTTEN_S)).scalars()
+        position = (added.inserted_primary_key or (0,))[0]
+        lines = [
+            {
+                "receiver": name,
+                "position": position,
+                "stream": stream,
+                "sequence": notice.sequence,
+                "state": _WAITING,
+                "tries": 0,
+                "due_at": at,
+                "lease": 0.0,
+                "token": "",
+                "written_at": at,
+            }
+            for name in served
+        ]
+        if lines:
+            connection.execute(insert(deliveries), lines)
+
+    async def claim(self, receivers_: Iterable[str], limit: int = 20) -> list[Claim]:
+        """Claim what is due for receivers, of each run only the first notice that a receiver has not had."""
+        names = list(receivers_)
+
+        def work(connection: Connection) -> list[Claim]:
+            now = self._now(connection)
+            earlier = deliveries.alias()
+            blocked = exists().where(
+                earlier.c.receiver == deliveries.c.receiver,
+                earlier.c.stream == deliveries.c.stream,
+                earlier.c.state == _WAITING,
+                or_(
+                    earlier.c.sequence < deliveries.c.sequence,
+                    and_(earlier.c.sequence == deliveries.c.sequence, earlier.c.position < deliveries.c.position),
+                ),
+            )
+            due = (
+                select(deliveries, outbox.c.body)
+                .join(outbox, outbox.c.position == deliveries.c.position)
+                .where(
+                    deliveries.c.receiver.in_(names),
+                    deliveries.c.state == _WAITING,
+                    deliveries.c.due_at <= now,
+                    deliveries.c.lease <= now,
+                    ~blocked,
+                )
+                .order_by(deliveries.c.due_at, deliveries.c.position)
+                .limit(limit)
+            )
+            return [claim for row in connection.execute(due).all() if (claim := _claimed(connection, row, now))]
+
+        return await self._database.write(work) if names else []
+
+    async def sent(self, claim: Claim) -> None:
+        """Record that a receiver has a notice."""
+        await self._settle(claim, {"state": _DONE, "tries": claim.tries + 1})
+
+    async def failed(self, claim: Claim, retry_in_s: float | None = None) -> bool:
+        """Record that a receiver did not take a notice; return whether it will be tried again.
+
+        The waits between tries double; after a day it is given up, and the next notice of the run is tried.
+        """
+
+        def values(now: float) -> dict[str, Any]:
+            wait = retry_in_s or min(_FIRST_RETRY_S * 2.0 ** min(claim.tries, 20), _LONGEST_RETRY_S)
+            over = now + wait > claim.written_at + KEPT_S
+            state = _GIVEN_UP if over else _WAITING
+            return {"state": state, "tries": claim.tries + 1, "due_at": now + wait, "lease": 0.0, "token": ""}
+
+        return (await self._settle(claim, values)) == _WAITING
+
+    async def waiting(self, receiver: str) -> int:
+        """Return how many notices a receiver has not had yet."""
+        chosen = (
+            select(func.count())
+            .select_from(deliveries)
+            .where(deliveries.c.receiver == receiver, deliveries.c.state == _WAITING)
+        )
+        return await self._database.read(lambda connection: connection.execute(chosen).scalar_one())
+
+    async def forget(self, before: float) -> int:
+        """Remove notices that were written before a unix time and are to be sent to nobody any more."""
+        waits = exists().where(deliveries.c.position == outbox.c.position, deliveries.c.state == _WAITING)
+        old = (outbox.c.created_at < before) & ~waits
+
+        def work(connection: Connection) -> int:
+            positions = select(outbox.c.position).where(old)
+            count = connection.execute(select(func.count()).select_from(outbox).where(old)).scalar_one()
+            connection.execute(delete(deliveries).where(deliveries.c.position.in_(positions)))
+            connection.execute(delete(outbox).where(old))
+            return count
+
+        return await self._database.write(work)
+
+    async def _settle(self, claim: Claim, values: dict[str, Any] | Callable[[float], dict[str, Any]]) -> str | None:
+        """Change a line that is still held under this claim; return its new state."""
+        mine = (
+            deliveries.c.receiver == claim.receiver,
+            deliveries.c.position == claim.position,
+            deliveries.c.token == claim.token,
+        )
+
+        def work(connection: Connection) -> str | None:
+            changed = values(self._now(connection)) if callable(values) else values
+            kept = connection.execute(update(deliveries).where(*mine).values(**changed))
+            return str(changed.get("state", _WAITING)) if kept.rowcount else None
+
+        return await self._database.write(work)
+
+
+def _claimed(connection: Connection, row: Any, now: float) -> Claim | None:
+    token = secrets.token_hex(8)
+    free = (
+        deliveries.c.receiver == row.receiver,
+        deliveries.c.position == row.position,
+        deliveries.c.state == _WAITING,
+        deliveries.c.lease == row.lease,
+        deliveries.c.token == row.token,
+    )
+    taken = connection.execute(update(deliveries).where(*free).values(lease=now + LEASE_S, token=token))
+    if not taken.rowcount:
+        return None
+    return Claim(
+        receiver=row.receiver,
+        position=row.position,
+        token=token,
+        tries=row.tries,
+        written_at=row.written_at,
+        notice=Notice.model_validate(row.body),
+    )
+
+
+def _common(connection: Connection, run: str, namespace: str) -> dict[str, Any]:
+    """Return what every notice says of its run."""
+    chosen = select(runs.c.user_id, runs.c.session_id, runs.c.opened, runs.c.metadata).where(runs.c.run == run)
+    row = connection.execute(chosen).first()
+    if row is None:
+        return {"namespace": namespace}
+    return {
+        "namespace": namespace,
+        "user_id": row.user_id,
+        "session_id": row.session_id,
+        "task": str((row.opened or {}).get("task_line", "")),
+        "metadata": row.metadata or {},
+        "web_ui": str((row.opened or {}).get("web_ui", "")),
+    }
+
+
+def _notice(
+    workflow_id: str,
+    run_id: str,
+    draft: NoticeDraft,
+    common: dict[str, Any],
+    *,
+    page: str,
+    request: dict[str, Any] | None,
+    result: Mapping[str, Any] | None,
+) -> Notice:
+    about = {Told.EFFECT_UNKNOWN: "effect", Told.BUDGET_OVERSHOT: "budget"}.get(draft.event)
+    more: dict[str, Any] = {} if about is None else {about: draft.data}
+    if draft.event is Told.ENDED and result is not None:
+        more["result"] = {name: value for name, value in result.items() if name not in _RESULT}
+    return Notice(
+        id=Notice.named(workflow_id, run_id, draft),
+        sequence=draft.sequence,
+        event=draft.event,
+        at=draft.at,
+        workflow_id=workflow_id,
+        run_id=run_id,
+        links=_links(page, common, workflow_id, run_id, request),
+        request=request,
+        decision=draft.decision,
+        reminder=draft.reminder,
+        **{name: value for name, value in common.items() if name != "web_ui"},
+        **more,
+    )
+
+
+def _links(
+    page: str, common: Mapping[str, Any], workflow_id: str, run_id: str, request: dict[str, Any] | None
+) -> Links:
+    """Return where people find the request, or else the run."""
+    if request is not None:
+        return Links.model_validate(request.get("links") or {})
+    namespace, name = quote(str(common["namespace"]), safe=""), quote(workflow_id, safe="")
+    web_ui = str(common.get("web_ui", ""))
+    return Links(
+        page=f"{page}/runs/{name}" if page else None,
+        web_ui=f"{web_ui}/namespaces/{namespace}/workflows/{name}/{quote(run_id, safe='')}" if web_ui else None,
+    )

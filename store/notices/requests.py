@@ -1,0 +1,198 @@
+"""The requests of all runs, open and closed, so that nobody has to ask every run."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, Literal
+
+from sqlalchemy import Connection, Select, delete, func, insert, select, update
+
+from backstay.approvals.approval import ApprovalRequest
+from backstay.approvals.notice import Decision, NoticeDraft, Told
+from backstay.frozen import Frozen
+from store.database.database import Database
+from store.database.schema import requests
+
+RequestState = Literal["open", "decided", "expired", "withdrawn", "ended"]
+_BECAME: dict[Told, RequestState] = {
+    Told.DECIDED: "decided",
+    Told.EXPIRED: "expired",
+    Told.WITHDRAWN: "withdrawn",
+}
+_MOST_WORDS = 4000
+
+
+class RequestRow(Frozen):
+    """Hold one request as it was asked, and what became of it; times are unix seconds."""
+
+    position: int
+    """Grows with each request of the store; pages go by it."""
+    workflow_id: str
+    run_id: str
+    """The run id of the first execution of the workflow that asks."""
+    run: str
+    """The run whose effects are asked about; an undo after the end asks in a workflow of its own."""
+    request_id: str
+    user_id: str
+    session_id: str | None = None
+    state: RequestState
+    request: dict[str, Any]
+    """The ApprovalRequest as JSON."""
+    decision: Decision | None = None
+    opened_at: float
+    changed_at: float
+    expires_at: float | None = None
+    checked_at: float = 0
+    """When Temporal was last asked whether the run is still open."""
+
+
+class Requests:
+    """Keep every request once, in the order in which they were asked."""
+
+    def __init__(self, database: Database, clock: Callable[[], float]) -> None:
+        """Read time from `clock`, in unix seconds."""
+        self._database = database
+        self._clock = clock
+
+    async def page(
+        self,
+        *,
+        closed: bool = False,
+        before: int | None = None,
+        limit: int = 50,
+        user_id: str | None = None,
+        words: str = "",
+    ) -> list[RequestRow]:
+        """Return requests, the newest first: those that are open, or those that are not.
+
+        `before`: only those with a lower position. `words`: only those that hold each of these words, in any case, in
+        their task, question, tools, arguments, workflow id or user.
+        """
+        chosen = select(requests).where(_is_open(not closed)).order_by(requests.c.position.desc()).limit(limit)
+        if before is not None:
+            chosen = chosen.where(requests.c.position < before)
+        if user_id is not None:
+            chosen = chosen.where(requests.c.user_id == user_id)
+        return await self._rows(_holding(chosen, words))
+
+    async def get(self, workflow_id: str, request_id: str, run_id: str | None = None) -> RequestRow | None:
+        """Return a request; of several runs of that workflow id the newest, unless `run_id` names one."""
+        chosen = select(requests).where(requests.c.workflow_id == workflow_id, requests.c.request_id == request_id)
+        if run_id is not None:
+            chosen = chosen.where(requests.c.run_id == run_id)
+        found = await self._rows(chosen.order_by(requests.c.position.desc()).limit(1))
+        return found[0] if found else None
+
+    async def of_workflow(self, workflow_id: str, limit: int = 200) -> list[RequestRow]:
+        """Return the requests of a workflow id, the newest first."""
+        chosen = select(requests).where(requests.c.workflow_id == workflow_id)
+        return await self._rows(chosen.order_by(requests.c.position.desc()).limit(limit))
+
+    async def count_open(self) -> int:
+        """Return how many requests are open."""
+        chosen = select(func.count()).select_from(requests).where(_is_open(True))
+        return await self._database.read(lambda connection: connection.execute(chosen).scalar_one())
+
+    async def oldest_open(self) -> float | None:
+        """Return when the oldest open request was asked; None without any."""
+        chosen = select(func.min(requests.c.opened_at)).where(_is_open(True))
+        return await self._database.read(lambda connection: connection.execute(chosen).scalar())
+
+    async def unchecked(self, limit: int = 50) -> list[RequestRow]:
+        """Return open requests, first those whose runs were not looked at for the longest time."""
+        chosen = select(requests).where(_is_open(True)).order_by(requests.c.checked_at, requests.c.position)
+        return await self._rows(chosen.limit(limit))
+
+    async def checked(self, row: RequestRow, *, is_open: bool) -> None:
+        """Record that a run was looked at; a request of one that has ended waits no more."""
+        now = self._clock()
+        values: dict[str, Any] = {"checked_at": now}
+        if not is_open:
+            values |= {"state": "ended", "changed_at": now}
+        named = update(requests).where(requests.c.position == row.position, _is_open(True))
+        await self._database.write(lambda connection: connection.execute(named.values(**values)))
+
+    async def forget(self, before: float, *, dry_run: bool = False) -> int:
+        """Remove closed requests that nothing has changed since a unix time; return how many."""
+        old = (~_is_open(True)) & (requests.c.changed_at < before)
+
+        def work(connection: Connection) -> int:
+            count = connection.execute(select(func.count()).select_from(requests).where(old)).scalar_one()
+            if not dry_run:
+                connection.execute(delete(requests).where(old))
+            return count
+
+        return await (self._database.read(work) if dry_run else self._database.write(work))
+
+    async def _rows(self, chosen: Select[Any]) -> list[RequestRow]:
+        def work(connection: Connection) -> list[RequestRow]:
+            return [RequestRow.model_validate(dict(row)) for row in connection.execute(chosen).mappings()]
+
+        return await self._database.read(work)
+
+
+def keep_request(
+    connection: Connection, now: float, draft: NoticeDraft, *, run: str, workflow_id: str, run_id: str
+) -> dict[str, Any] | None:
+    """Keep what a notice says of a request, in a transaction under way; return the request as it was asked."""
+    request_id = draft.request.id if draft.request is not None else draft.request_id
+    if not request_id:
+        return None
+    named = (
+        requests.c.workflow_id == workflow_id,
+        requests.c.run_id == run_id,
+        requests.c.request_id == request_id,
+    )
+    known = connection.execute(select(requests.c.request).where(*named)).scalar()
+    if draft.request is not None:
+        request = draft.request.plain()
+        values = _asked(now, draft.request)
+        if known is None:
+            first = {"run": run, "workflow_id": workflow_id, "run_id": run_id, "request_id": request_id}
+            connection.execute(insert(requests), first | values | {"opened_at": now, "checked_at": now})
+        else:
+            connection.execute(update(requests).where(*named).values(**values))
+        return request
+    if known is not None and draft.event in _BECAME:
+        decision = None if draft.decision is None else draft.decision.plain()
+        values = {"state": _BECAME[draft.event], "decision": decision, "changed_at": now}
+        connection.execute(update(requests).where(*named).values(**values))
+    return known
+
+
+def end_requests(connection: Connection, now: float, workflow_id: str, run_id: str) -> None:
+    """Close what is open of a run that has ended, in a transaction under way."""
+    named = (requests.c.workflow_id == workflow_id, requests.c.run_id == run_id, _is_open(True))
+    connection.execute(update(requests).where(*named).values(state="ended", changed_at=now))
+
+
+def _asked(now: float, request: ApprovalRequest) -> dict[str, Any]:
+    expires = None if request.expires_at is None else datetime.fromisoformat(request.expires_at).timestamp()
+    return {
+        "user_id": request.user_id,
+        "session_id": request.session_id,
+        "state": "open",
+        "request": request.plain(),
+        "decision": None,
+        "words": _words_of(request),
+        "changed_at": now,
+        "expires_at": expires,
+    }
+
+
+def _words_of(request: ApprovalRequest) -> str:
+    """Return what a search looks at, in lower case; a page of requests reads no JSON."""
+    calls = [f"{call.tool} {call.arguments}" for call in request.calls]
+    steps = [] if request.proposal is None else [f"{step.action} {step.summary}" for step in request.proposal.steps]
+    parts = [request.task, request.question, request.user_id, request.kind.value, *calls, *steps]
+    return "\n".join(parts).casefold()[:_MOST_WORDS]
+
+
+def _holding(chosen: Select[Any], words: str) -> Select[Any]:
+    for word in words.casefold().split()[:20]:
+        within = requests.c.words.contains(word, autoescape=True)
+        chosen = chosen.where(within | requests.c.workflow_id.contains(word, autoescape=True))
+    return chosen
+
+
+def _is_open(wanted: bool) -> Any:  # noqa: FBT001 - the one thing it is about
+    return requests.c.state == "open" if wanted else requests.c.state != "open"

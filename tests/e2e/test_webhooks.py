@@ -1,0 +1,168 @@
+"""Webhooks: what becomes of a run goes to the receivers, redacted, signed and in order; none ever holds a run."""
+
+import asyncio
+import hashlib
+import hmac
+import json
+import socket
+from contextlib import asynccontextmanager, contextmanager
+
+import pytest
+import uvicorn
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+
+from backstay import connect
+from backstay.errors import DecisionRefused
+from backstay.testing import Reply
+from tests.engine import differing, ended, pending
+
+KEY = "a key for announcements"
+FINISH = Reply(calls=[("finish", {"summary": "done"})])
+YES = {"request_id": "r1", "verdict": "approve", "by": "ana"}
+
+
+class Server(uvicorn.Server):
+    """Leave signals to the test runner."""
+
+    @contextmanager
+    def capture_signals(self):
+        yield
+
+
+@asynccontextmanager
+async def receiver():
+    """Listen on a loopback port: /take takes, /fail answers 500, /hang says nothing until it is closed."""
+    taken, closing = asyncio.Queue(), asyncio.Event()
+
+    async def answer(request):
+        body = await request.body()
+        taken.put_nowait((request.url.path, dict(request.headers), body))
+        if request.url.path == "/hang":
+            await closing.wait()
+        return PlainTextResponse("", 500 if request.url.path == "/fail" else 200)
+
+    routes = [Route("/{path}", answer, methods=["POST"])]
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = Server(uvicorn.Config(Starlette(routes=routes), log_config=None, lifespan="off", ws="none"))
+        serving = asyncio.create_task(server.serve(sockets=[listener]))
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}", taken
+        finally:
+            closing.set()
+            server.should_exit = True
+            await serving
+
+
+def mail(**arguments):
+    call = {"to": "a@x.example", "subject": "s", "body": "b", **arguments}
+    return Reply(calls=[("mail__send_email", call)])
+
+
+async def notices(taken, count):
+    """Wait for so many requests of one receiver, and return their bodies."""
+    return [json.loads((await asyncio.wait_for(taken.get(), 45))[2]) for _ in range(count)]
+
+
+async def test_a_request_is_told_redacted_and_signed_and_so_is_what_becomes_of_it(open_engine):
+    secret = "gh" + "p_" + "k3Jx9QpL2mN8vB5tR7wY4zA6cD1eF0gH2iJ3"
+    script = [mail(subject=f"the token is {secret}"), FINISH]
+    more = {"webhook_key": KEY, "url": "https://approve.example"}
+    async with receiver() as (url, taken), open_engine(script, notify_urls=[f"{url}/take"], **more) as engine:
+        handle = await engine.start({"text": "write", "metadata": {"ticket": 7}, "session_id": "s1"})
+        _, headers, body = await asyncio.wait_for(taken.get(), 45)
+        message = b".".join([headers["backstay-timestamp"].encode(), body])
+        assert headers["backstay-signature"] == hmac.new(KEY.encode(), message, hashlib.sha256).hexdigest()
+        assert headers["content-type"] == "application/json"
+        asked = json.loads(body)
+        assert asked["id"] == headers["backstay-id"]
+        assert (asked["version"], asked["event"], asked["sequence"]) == (2, "asked", 1)
+        assert (asked["workflow_id"], asked["run_id"]) == (handle.id, handle.first_execution_run_id)
+        assert (asked["task"], asked["metadata"], asked["session_id"]) == ("write", {"ticket": 7}, "s1")
+        assert asked["links"]["page"] == f"https://approve.example/requests/{handle.id}/r1"
+        assert differing([asked["request"]], await pending(handle)) == []
+        assert secret not in body.decode()
+        assert "⟦secret:" in asked["request"]["calls"][0]["arguments"]["subject"]
+        await handle.execute_update("decide", YES | {"comment": "fine"})
+        result = await ended(handle)
+        decided, end = await notices(taken, 2)
+    assert (decided["event"], decided["sequence"], decided["request"]["id"]) == ("decided", 2, "r1")
+    assert decided["decision"] == {
+        "verdict": "approve",
+        "by": "ana",
+        "verified": False,
+        "comment": "fine",
+        "option": "",
+    }
+    assert (end["event"], end["sequence"], end["result"]["outcome"]) == ("ended", 3, result["outcome"])
+    assert end["links"]["page"] == f"https://approve.example/runs/{handle.id}"
+
+
+async def test_an_expired_request_and_one_that_a_cancelled_run_leaves_are_told(open_engine):
+    policy = "default: {write_safe: allow}\nask: [{tool: mail.send_email, timeout: 1s}]\n"
+    script = [mail(), Reply(calls=[("ask_person", {"question": "Which one?"})]), FINISH]
+    async with receiver() as (url, taken), open_engine(script, policy=policy, notify_urls=[f"{url}/take"]) as engine:
+        handle = await engine.start("write")
+        told = await notices(taken, 3)
+        assert [(notice["event"], notice["request"]["id"]) for notice in told] == [
+            ("asked", "r1"),
+            ("expired", "r1"),
+            ("asked", "r2"),
+        ]
+        await handle.cancel()
+        told = await notices(taken, 2)
+    assert [notice["event"] for notice in told] == ["withdrawn", "ended"]
+    assert [notice["sequence"] for notice in told] == [4, 5]
+    assert told[1]["result"]["outcome"] == "cancelled"
+
+
+async def test_people_are_reminded_and_then_others_are_asked_too(open_engine):
+    policy = """
+    default: {write_safe: allow}
+    groups: {"@boss": [cy@example.com]}
+    ask:
+      - {tool: mail.send_email, approvers: [ana@example.com], timeout: 8s, remind_after: 2s, on_expiry: escalate,
+         escalate_to: ["@boss"]}
+    """
+    key = "a key of approvers"
+    async with (
+        receiver() as (url, taken),
+        open_engine([mail(), FINISH], policy=policy, notify_urls=[f"{url}/take"], approver_key=key) as engine,
+        connect(client=engine.client, approver_key=key) as backstay,
+    ):
+        handle = await engine.start("write")
+        told = await notices(taken, 2)
+        assert [(notice["event"], notice["reminder"]) for notice in told] == [("asked", 0), ("asked", 1)]
+        with pytest.raises(DecisionRefused, match=r"cy@example\.com"):
+            await backstay.run(handle.id).approve("r1", by="cy@example.com")
+        while not (last := (await notices(taken, 1))[0])["request"]["escalated_to"]:
+            assert last["event"] == "asked"
+        assert last["request"]["approvers"] == ["ana@example.com", "cy@example.com"]
+        await backstay.run(handle.id).approve("r1", by="cy@example.com")
+        assert (await ended(handle))["outcome"] == "completed"
+
+
+async def test_receivers_that_are_down_fail_or_hang_neither_block_the_run_nor_each_other(open_engine):
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        down = f"http://127.0.0.1:{closed.getsockname()[1]}"
+    async with receiver() as (url, taken):
+        urls = [f"{url}/hang", down, f"{url}/fail", f"{url}/hang", f"{url}/hang", f"{url}/hang", f"{url}/take"]
+        async with open_engine([mail(), FINISH], notify_urls=urls) as engine:
+            handle = await engine.start({"text": "write", "budget": {"max_wall_seconds": 600}})
+            paths = {(await asyncio.wait_for(taken.get(), 45))[0] for _ in range(6)}
+            assert paths == {"/hang", "/fail", "/take"}
+            await pending(handle)
+            before = (await handle.query("budget"))["active_seconds"]
+            # The receivers still hang: that is not the run's own time.
+            await handle.signal("approval", {"nobody": "asked"})
+            async with asyncio.timeout(30):
+                while "approval.refused" not in [
+                    e["name"] for e in (await handle.query("timeline", {"after": 0}))["events"]
+                ]:
+                    await asyncio.sleep(0.1)
+            assert (await handle.query("budget"))["active_seconds"] == before
+            await handle.execute_update("decide", YES)
+            result = await ended(handle)
+    assert result["outcome"] == "completed"
+    assert engine.mailbox.requests("send_email") == 1

@@ -1,0 +1,203 @@
+"""The outbox: every notice reaches every receiver, in the order of its run, whatever dies on the way."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+import pytest
+
+from backstay.approvals.approval import ApprovalRequest, RequestKind
+from backstay.approvals.notice import Decision, NoticeDraft, Told
+from gateways.delivering import NotTaken, deliver_due
+from store.opening import open_store
+
+HOUR = 3600.0
+RUN = ("task-1/first", "task-1", "first")
+
+
+@dataclass
+class Time:
+    now: float = 1_000_000.0
+
+    def __call__(self):
+        return self.now
+
+
+@dataclass
+class Receiver:
+    """Take notices and count them by id; `fail` refuses, `lose` takes and then says nothing."""
+
+    name: str = "webhook-1"
+    fail: bool = False
+    lose: int = 0
+    taken: list = field(default_factory=list)
+
+    async def send(self, notice):
+        if self.fail:
+            raise NotTaken("ConnectError")
+        self.taken.append((notice.workflow_id, notice.sequence, notice.id))
+        if self.lose:
+            self.lose -= 1
+            raise NotTaken("ReadTimeout")
+
+    def first_seen(self, workflow_id):
+        numbers = [number for name, number, _ in dict.fromkeys(self.taken) if name == workflow_id]
+        assert numbers == sorted(numbers), numbers
+        return numbers
+
+
+@pytest.fixture
+def time():
+    return Time()
+
+
+@pytest.fixture
+def opened(tmp_path, database_url, time):
+    def store():
+        return open_store(database_url=database_url, home=tmp_path / "home", clock=time)
+
+    return store
+
+
+def asked(number, **more):
+    request = ApprovalRequest(kind=RequestKind.QUESTION, question="Which one?", id=f"r{number}", **more)
+    return NoticeDraft(sequence=number, event=Told.ASKED, at=f"2026-01-01T00:00:{number:02}", request=request)
+
+
+def ended(number):
+    return NoticeDraft(sequence=number, event=Told.ENDED, at="2026-01-01T00:01:00")
+
+
+async def through(store, time, receiver, hours=0.0, step_s=30.0):
+    """Let so much time pass, with a sender that looks twice a minute."""
+    end = time.now + hours * HOUR
+    while True:
+        while await deliver_due(store.outbox, receiver):
+            pass
+        if time.now >= end:
+            return
+        time.now += step_s
+
+
+async def test_a_receiver_that_is_down_for_an_hour_gets_everything_in_order(opened, time):
+    receiver = Receiver(fail=True)
+    async with opened() as store:
+        await store.outbox.subscribe(receiver.name)
+        for number in range(1, 6):
+            await store.outbox.write(*RUN, [asked(number)])
+            await store.outbox.write("task-2/f", "task-2", "f", [asked(number)])
+            await through(store, time, receiver, hours=0.2)
+        assert receiver.taken == []
+        receiver.fail = False
+        await through(store, time, receiver, hours=0.2)
+        assert receiver.first_seen("task-1") == receiver.first_seen("task-2") == [1, 2, 3, 4, 5]
+        assert len(receiver.taken) == 10
+        assert await store.outbox.waiting(receiver.name) == 0
+
+
+async def test_what_a_killed_sender_had_claimed_is_sent_by_another_one(opened, time):
+    receiver = Receiver()
+    async with opened() as store, opened() as other:
+        await store.outbox.subscribe(receiver.name)
+        await store.outbox.write(*RUN, [asked(1), asked(2)])
+        claimed = await store.outbox.claim([receiver.name])
+        assert [claim.notice.sequence for claim in claimed] == [1]
+        # The process that claimed it is gone; until its lease is over nobody sends it, nor what comes after it.
+        assert await deliver_due(other.outbox, receiver) == 0
+        time.now += 61
+        await through(other, time, receiver)
+        assert receiver.first_seen("task-1") == [1, 2]
+        # The one that was thought dead comes back: it settles nothing.
+        assert await store.outbox.failed(claimed[0]) is False
+        assert await store.outbox.waiting(receiver.name) == 0
+
+
+async def test_a_lost_answer_brings_the_notice_again_under_the_same_id_and_before_the_next(opened, time):
+    receiver = Receiver(lose=2)
+    async with opened() as store:
+        await store.outbox.subscribe(receiver.name)
+        await store.outbox.write(*RUN, [asked(1), asked(2)])
+        await through(store, time, receiver, hours=0.1)
+    assert [number for _, number, _ in receiver.taken] == [1, 1, 1, 2]
+    assert len({name for _, _, name in receiver.taken}) == 2
+
+
+async def test_after_a_day_a_notice_is_given_up_and_the_next_is_tried(opened, time):
+    receiver = Receiver(fail=True)
+    async with opened() as store:
+        await store.outbox.subscribe(receiver.name)
+        await store.outbox.write(*RUN, [asked(1)])
+        await through(store, time, receiver, hours=23, step_s=300)
+        await store.outbox.write(*RUN, [asked(2)])
+        await through(store, time, receiver, hours=2, step_s=300)
+        assert await store.outbox.waiting(receiver.name) == 1
+        receiver.fail = False
+        await through(store, time, receiver, hours=0.2)
+    assert receiver.first_seen("task-1") == [2]
+
+
+async def test_many_senders_at_once_send_each_notice_once(opened, time):
+    receiver = Receiver()
+    async with opened() as store, opened() as other:
+        await store.outbox.subscribe(receiver.name)
+        for run in range(10):
+            name = f"task-{run}"
+            await store.outbox.write(f"{name}/f", name, "f", [asked(number) for number in range(1, 6)])
+
+        async def sender(outbox):
+            while await store.outbox.waiting(receiver.name):
+                await deliver_due(outbox, receiver)
+
+        async with asyncio.timeout(60):
+            await asyncio.gather(*(sender(outbox) for outbox in (store.outbox, other.outbox, store.outbox)))
+    assert len(receiver.taken) == len(set(receiver.taken)) == 50
+    for run in range(10):
+        assert receiver.first_seen(f"task-{run}") == [1, 2, 3, 4, 5]
+
+
+async def test_a_repeated_write_tells_nothing_twice_and_one_after_a_reset_does(opened, time):
+    async with opened() as store:
+        assert len(await store.outbox.write(*RUN, [asked(1)])) == 1
+        assert len(await store.outbox.write(*RUN, [asked(1), asked(2)])) == 1
+        later = asked(2).model_copy(update={"at": "2026-01-01T00:09:00"})
+        assert [notice.sequence for notice in await store.outbox.write(*RUN, [later])] == [2]
+        assert await store.outbox.write(*RUN, [later]) == []
+
+
+async def test_requests_are_found_by_state_words_and_page(opened, time):
+    async with opened() as store:
+        for number in range(1, 8):
+            time.now += 1
+            draft = asked(number, task=f"Pay invoice {number}", user_id="ana" if number % 2 else "bo")
+            await store.outbox.write(f"task-{number}/f", f"task-{number}", "f", [draft])
+        decision = Decision(verdict="reject", by="cy", comment="no")
+        told = NoticeDraft(sequence=8, event=Told.DECIDED, at="2026-01-01T00:02:00", request_id="r3", decision=decision)
+        await store.outbox.write("task-3/f", "task-3", "f", [told])
+        await store.outbox.write("task-4/f", "task-4", "f", [ended(9)])
+        assert await store.requests.count_open() == 5
+        first = await store.requests.page(limit=3)
+        assert [row.workflow_id for row in first] == ["task-7", "task-6", "task-5"]
+        rest = await store.requests.page(limit=3, before=first[-1].position)
+        assert [row.workflow_id for row in rest] == ["task-2", "task-1"]
+        assert [row.workflow_id for row in await store.requests.page(words="INVOICE 6")] == ["task-6"]
+        assert await store.requests.page(words="%") == await store.requests.page(words="_x") == []
+        assert {row.user_id for row in await store.requests.page(user_id="bo")} == {"bo"}
+        closed = await store.requests.page(closed=True)
+        assert [(row.state, row.decision and row.decision.by) for row in closed] == [("ended", None), ("decided", "cy")]
+        assert await store.requests.forget(time.now - 100) == 0
+        assert await store.requests.forget(time.now + 1) == 2
+        assert await store.requests.get("task-3", "r3") is None
+        assert (await store.requests.get("task-5", "r5")).request["task"] == "Pay invoice 5"
+
+
+async def test_old_notices_are_forgotten_unless_somebody_still_waits_for_them(opened, time):
+    receiver = Receiver(fail=True)
+    async with opened() as store:
+        await store.outbox.write(*RUN, [asked(1)])
+        await store.outbox.subscribe(receiver.name)
+        await store.outbox.write(*RUN, [asked(2)])
+        assert await store.outbox.forget(time.now + 1) == 1
+        assert await store.outbox.waiting(receiver.name) == 1
+        # Nobody has served it for two days: nothing more is kept for it.
+        time.now += 49 * HOUR
+        await store.outbox.write(*RUN, [asked(3)])
+        assert await store.outbox.waiting(receiver.name) == 1
