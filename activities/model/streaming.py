@@ -16,6 +16,7 @@ from backstay.errors import ModelUnavailable
 STREAMED: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
 """What is added to a request so that its answer is streamed, and says at its end what it used."""
 Say = Callable[[str], None]
+MOST_LINES = 1_000_000
 _DONE = b"[DONE]"
 _SUMMARY = re.compile(r'\s*\{\s*"summary"\s*:\s*"')
 _LETTERS = re.compile(r'(?:[^"\\]|\\(?:["\\/bfnrt]|u(?![dD][89aAbB])[0-9a-fA-F]{4}|u[0-9a-fA-F]{4}\\u[0-9a-fA-F]{4}))*')
@@ -43,20 +44,31 @@ async def read_answer(parts: AsyncIterator[bytes], say: Say) -> Any:
 
 
 async def _lines(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Yield the lines of a body; one that begins as JSON is a single line."""
-    waiting, looked, is_json = bytearray(), 0, None
+    """Yield the lines of a body that are not empty; a body that begins as JSON is a single line."""
+    waiting, is_json, is_first, left = b"", False, True, MOST_LINES
     async for part in parts:
+        if not is_json and b"\n" in part:
+            *lines, part = part.split(b"\n")  # noqa: PLW2901  # what is left of it
+            lines[0] = waiting + lines[0]
+            waiting = b""
+            is_json = is_first and _begins_json(lines)
+            is_first = is_first and not any(map(bytes.strip, lines))
+            if is_json:
+                waiting = b"\n".join([*lines, b""])
+            else:
+                left -= len(lines)
+                if left < 0:
+                    raise BodyRefused(f"it answers with more than {MOST_LINES} lines")
+                for line in filter(None, lines):
+                    yield line.rstrip(b"\r")
         waiting += part
-        if is_json is None and (begun := waiting.lstrip()):
-            is_json = begun.startswith(b"{")
-        while not is_json and (end := waiting.find(b"\n", looked)) >= 0:
-            yield bytes(waiting[:end]).rstrip(b"\r")
-            del waiting[: end + 1]
-            looked = 0
-        looked = len(waiting)
-        if looked > ANSWER_BYTES:
+        if len(waiting) > ANSWER_BYTES:
             raise BodyRefused(f"it answers with more than {ANSWER_BYTES} bytes")
-    yield bytes(waiting)
+    yield waiting
+
+
+def _begins_json(lines: list[bytes]) -> bool:
+    return next((line.lstrip() for line in lines if line.strip()), b"").startswith(b"{")
 
 
 @dataclass

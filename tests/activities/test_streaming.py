@@ -9,7 +9,7 @@ import pytest
 
 from activities.endpoints.endpoints import ANSWER_BYTES, STREAM_BYTES, open_http
 from activities.model.completion import complete, written
-from activities.model.streaming import STREAMED
+from activities.model.streaming import MOST_LINES, STREAMED
 from backstay.errors import ModelRefused, ModelUnavailable
 from backstay.testing import Reply, ScriptedModel, Tokens
 
@@ -251,21 +251,34 @@ async def raw_endpoint(head, part, pause_s=0.0):
         (b"200 OK", b"x" * 65_536, ANSWER_BYTES),
         (b"200 OK", b"data: " + b"x" * 65_536, ANSWER_BYTES),
         (b"200 OK", b'{"a": ' + b"x" * 65_536, ANSWER_BYTES),
-        (b"200 OK", b"\n" * 65_536, STREAM_BYTES),
+        (b"200 OK", b"\n" * 65_536, MOST_LINES),
+        (b"200 OK", b": " + b"x" * 65_536 + b"\n", STREAM_BYTES),
+        (b"200 OK", b":\n" * 32_768, MOST_LINES),
         (b"200 OK", chunk({"content": "x" * 60_000}).encode(), ANSWER_BYTES),
         (b"200 OK", chunk(fragment("x" * 60_000, index=0)).encode(), ANSWER_BYTES),
         (b"500 Internal Server Error", b"x" * 65_536, ANSWER_BYTES),
         (b"400 Bad Request", b"x" * 65_536, ANSWER_BYTES),
     ],
-    ids=["one line", "one event", "json", "line breaks", "words", "arguments", "an error", "a refusal"],
+    ids=[
+        "one line",
+        "one event",
+        "json",
+        "line breaks",
+        "comments",
+        "short lines",
+        "words",
+        "arguments",
+        "an error",
+        "a refusal",
+    ],
 )
 async def test_a_stream_without_end_is_not_read_to_its_end(status, part, most):
     async with raw_endpoint(HEAD % status, part) as (client, _, sizes):
         with pytest.raises(ModelUnavailable) as caught:
             await complete(client, written({**REQUEST, **STREAMED}), say=[].append)
-    assert f"more than {most} bytes" in str(caught.value)
+    assert f"more than {most} " in str(caught.value)
     assert caught.value.facts["unbilled"] is False
-    assert sum(sizes) < 2 * most + 32 * 1024 * 1024
+    assert sum(sizes) < 2 * max(most, ANSWER_BYTES) + 32 * 1024 * 1024
 
 
 async def test_a_stream_that_drips_is_given_up_although_it_never_falls_silent():

@@ -45,8 +45,9 @@ class ChatTerminal(Terminal):
     def open(self) -> None:
         """Take the terminal; only where there is one."""
         self._input = create_input(sys.stdin)
-        # Without asking where the cursor is: the answer would be typed into what is asked next.
-        output = Vt100_Output.from_pty(sys.stderr, enable_cpr=False)
+        output = Vt100_Output.from_pty(sys.stderr)
+        # It does not ask where the cursor is: the answer would be typed into what is asked next.
+        output.enable_cpr = False
         self._typing: PromptSession[str] = PromptSession(
             input=self._input, output=output, key_bindings=self._bindings(), history=InMemoryHistory()
         )

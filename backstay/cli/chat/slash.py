@@ -2,26 +2,40 @@
 
 import json
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from pydantic import ValidationError
 
 from backstay.budgets.budget import Budget
 from backstay.cli import control, tools
+from backstay.cli.chat.screen import ChatTerminal
+from backstay.cli.chat.turns import Turns
 from backstay.cli.plans import commands as plans
 from backstay.cli.render import budget_rows
 from backstay.client import Run
 from backstay.errors import BackstayError, TaskInvalid
 from backstay.shown import one_line
 
-if TYPE_CHECKING:
-    from backstay.cli.chat.talk import Talk
-
 _NOTHING_YET = "nothing was said yet, so there is nothing to show"
-Slash = Callable[["Talk", str], Awaitable[None]]
 
 
-async def obey(talk: "Talk", line: str) -> None:
+class Talking(Protocol):
+    """What the commands need of a chat."""
+
+    terminal: ChatTerminal
+    turns: Turns
+    by: str
+    leaving: bool
+
+    async def change_session(self, name: str) -> None:
+        """Go over to another session."""
+        ...
+
+
+Slash = Callable[[Talking, str], Awaitable[None]]
+
+
+async def obey(talk: Talking, line: str) -> None:
     """Do what a line says that begins with a slash; an error is shown, and the chat goes on."""
     name, _, rest = line.removeprefix("/").partition(" ")
     command = COMMANDS.get(name.lower())
@@ -34,20 +48,20 @@ async def obey(talk: "Talk", line: str) -> None:
         talk.terminal.say(str(error), "red")
 
 
-async def _help(talk: "Talk", _: str) -> None:
+async def _help(talk: Talking, _: str) -> None:
     for name, (what, _command) in COMMANDS.items():
         talk.terminal.say(f"  /{name:<9} {what}")
     talk.terminal.say("  Esc        while it works: tell it something; Ctrl-C or Ctrl-D: leave, and it goes on")
 
 
-def _run(talk: "Talk") -> Run:
+def _run(talk: Talking) -> Run:
     run = talk.turns.last
     if run is None:
         raise TaskInvalid(_NOTHING_YET)
     return run
 
 
-async def _undo(talk: "Talk", _: str) -> None:
+async def _undo(talk: Talking, _: str) -> None:
     run = _run(talk)
     await control.undo(run.id, preview=True)
     typed = await talk.terminal.ask("take this back? [y]es, [n]o:")
@@ -57,7 +71,7 @@ async def _undo(talk: "Talk", _: str) -> None:
     await control.undo(run.id, by=talk.by)
 
 
-async def _budget(talk: "Talk", given: str) -> None:
+async def _budget(talk: Talking, given: str) -> None:
     limits = _limits(given)
     run = talk.turns.last
     if limits and run is not None and await run.is_open():
@@ -95,16 +109,16 @@ def _limits(given: str) -> dict[str, Any]:
     return limits
 
 
-async def _tools(talk: "Talk", query: str) -> None:
+async def _tools(talk: Talking, query: str) -> None:
     user = talk.turns.fields.get("user_id") or "singleton"
     await (tools.search(query, user=user) if query else tools.list_tools(user=user))
 
 
-async def _plan(talk: "Talk", plan_id: str) -> None:
+async def _plan(talk: Talking, plan_id: str) -> None:
     await plans.show(_run(talk).id, plan_id or "last")
 
 
-async def _session(talk: "Talk", name: str) -> None:
+async def _session(talk: Talking, name: str) -> None:
     if name:
         await talk.change_session(name)
     talk.terminal.say(f"  session {talk.turns.session}, {len(talk.turns.runs)} turns", "bold")
@@ -112,7 +126,7 @@ async def _session(talk: "Talk", name: str) -> None:
         talk.terminal.say(f"  {run.id}")
 
 
-async def _model(talk: "Talk", name: str) -> None:
+async def _model(talk: Talking, name: str) -> None:
     if name:
         talk.turns.fields["model"] = None if name == "-" else name
     chosen = talk.turns.fields.get("model")
@@ -120,13 +134,16 @@ async def _model(talk: "Talk", name: str) -> None:
     talk.terminal.say(f"  {said}{', from the next turn on' if name else ''}")
 
 
-async def _quit(talk: "Talk", _: str) -> None:
+async def _quit(talk: Talking, _: str) -> None:
     talk.leaving = True
 
 
 COMMANDS: dict[str, tuple[str, Slash]] = {
     "undo": ("take back what the last turn did", _undo),
-    "budget": ("what was used of which limits; `/budget max_steps=5` sets one, or raises that of a working run", _budget),
+    "budget": (
+        "what was used; `/budget max_steps=5` sets a limit, or raises it by so much while a run works",
+        _budget,
+    ),
     "tools": ("the tools there are, or those that fit: `/tools send mail`", _tools),
     "plan": ("the plan of the last turn, or another one of it: `/plan p1`", _plan),
     "session": ("the turns so far; `/session ID` goes over to another session", _session),

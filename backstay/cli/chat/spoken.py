@@ -16,7 +16,7 @@ from backstay.shown import one_line
 DELTA = "model.delta"
 _MOST_BYTES = 1 << 20
 _SLOWEST_S = 5.0
-_NOT_FOUND = 404
+_OK, _NOT_FOUND = 200, 404
 
 
 class Piece(NamedTuple):
@@ -60,7 +60,7 @@ class Spoken:
             while True:
                 try:
                     async with client.stream("GET", self._address) as response:
-                        if response.status_code == httpx2.codes.OK:
+                        if response.status_code == _OK:
                             pause, self.trouble = 0.5, ""
                             await self._take(response.aiter_bytes())
                         elif response.status_code != _NOT_FOUND:

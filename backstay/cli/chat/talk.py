@@ -22,9 +22,7 @@ from backstay.settings import Settings
 from backstay.shown import shell_words
 from backstay.task.result import Result
 
-SessionId = Annotated[
-    str | None, Parameter(name="--session", help="Go on in this session; a new one by default.")
-]
+SessionId = Annotated[str | None, Parameter(name="--session", help="Go on in this session; a new one by default.")]
 _MARK, _TELL = "you> ", "tell it> "
 
 
