@@ -93,7 +93,10 @@ def test_a_short_known_secret_is_not_shown_either(short):
 
 
 @settings(deadline=None)
-@given(st.lists(st.sampled_from([PROSE, PLANTED, CODE, " ", "\n", "password ", "= ", '"', "{", "日本"]) | SCRAPS), st.data())
+@given(
+    st.lists(st.sampled_from([PROSE, PLANTED, CODE, " ", "\n", "password ", "= ", '"', "{", "日本"]) | SCRAPS),
+    st.data(),
+)
 def test_what_is_shown_is_the_redacted_text_however_it_is_cut(parts, data):
     text = "".join(parts)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=6)))

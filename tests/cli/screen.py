@@ -56,6 +56,17 @@ class Screen:
         before, _, self.said = self.said.partition(text)
         return before + text
 
+    async def waits_for(self, mark: str, seconds: float = 60) -> None:
+        """Wait until the last line of the screen is a mark behind which something can be typed."""
+        try:
+            async with asyncio.timeout(seconds):
+                while self.picture().rpartition("\n")[2].strip() != mark:
+                    self._changed.clear()
+                    await self._changed.wait()
+        except TimeoutError:
+            raise AssertionError(f"nothing can be typed behind {mark}:\n{self.picture()}") from None
+        self.said = ""
+
     def press(self, keys: str) -> None:
         os.write(self.child.child_fd, keys.encode())
 
@@ -86,9 +97,7 @@ class Screen:
 
 
 @asynccontextmanager
-async def chatting(
-    *arguments: str, environment: dict[str, str], folder: Path | None = None
-) -> AsyncGenerator[Screen]:
+async def chatting(*arguments: str, environment: dict[str, str], folder: Path | None = None) -> AsyncGenerator[Screen]:
     """Start `backstay chat` at a terminal."""
     program, *words = (*BACKSTAY, "chat", *arguments)
     child = pexpect.spawn(
