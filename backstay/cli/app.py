@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from cyclopts import App, CycloptsError
@@ -12,20 +12,20 @@ from pydantic import ValidationError
 
 from backstay.cli import control, decide, definitions, dev, doctor, init, policy, reading, servers, show, store, tools
 from backstay.cli import run as runs
-from backstay.cli.chat import talk
 from backstay.cli.exit_codes import DETACHED, FAILED, USAGE, code_of
 from backstay.cli.plans import commands as plans
 from backstay.errors import BackstayError
 from backstay.shown import one_line
 from backstay.version import version
 
-_COMMANDS = {
+_COMMANDS: dict[str, Callable[..., Any] | str] = {
     "init": init.init,
     "dev": dev.dev,
     "worker": dev.worker,
     "run": runs.run,
     "attach": runs.attach,
-    "chat": talk.chat,
+    # Loaded when it is needed: it brings what other commands do not use.
+    "chat": "backstay.cli.chat.talk:chat",
     "list": show.list_runs,
     "show": show.show,
     "result": reading.result,
@@ -87,7 +87,7 @@ def build() -> App:
     return app
 
 
-def _add(app: App, commands: dict[str, Callable[..., Any]]) -> App:
+def _add(app: App, commands: Mapping[str, Callable[..., Any] | str]) -> App:
     for name, command in commands.items():
         app.command(command, name=name)
     return app

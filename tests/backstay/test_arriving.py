@@ -1,7 +1,7 @@
 """Texts that are shown while they arrive: no secret is, wherever the pieces are cut."""
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backstay.redaction.arriving import MOST_SHOWN, ArrivingText
