@@ -5,18 +5,30 @@ import contextlib
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Any, NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import httpx2
 from rich.cells import cell_len
 
 from backstay.approvals.layout import BAR
+from backstay.rooms import room
+from backstay.settings import Settings
 from backstay.shown import one_line
 
-DELTA = "model.delta"
+DELTA, _OVER = "model.delta", "end"
 _MOST_BYTES = 1 << 20
 _SLOWEST_S = 5.0
 _OK, _NOT_FOUND = 200, 404
+
+
+def let_in(settings: Settings, by: str) -> dict[str, str]:
+    """Return the headers by which the page lets a person in, where it believes links: on this machine."""
+    if settings.url is None or settings.web_identity != "link":
+        return {}
+    identity = room("gateways.web.identity")
+    if not identity.is_loopback(urlsplit(settings.url).hostname or ""):
+        return {}
+    return {"authorization": f"Bearer {identity.link_for(room('gateways.web.tokens').open_seals(settings), by)}"}
 
 
 class Piece(NamedTuple):
@@ -62,7 +74,8 @@ class Spoken:
                     async with client.stream("GET", self._address) as response:
                         if response.status_code == _OK:
                             pause, self.trouble = 0.5, ""
-                            await self._take(response.aiter_bytes())
+                            if await self._take(response.aiter_bytes()):
+                                return
                         elif response.status_code != _NOT_FOUND:
                             # A run that has only just begun is not known everywhere.
                             self.trouble = f"the page at BACKSTAY_URL answers HTTP {response.status_code}"
@@ -72,7 +85,8 @@ class Spoken:
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, _SLOWEST_S)
 
-    async def _take(self, parts: AsyncIterator[bytes]) -> None:
+    async def _take(self, parts: AsyncIterator[bytes]) -> bool:
+        """Read to the end of the connection; return whether the run has ended."""
         name = ""
         async for line in _lines(parts):
             field, _, value = line.partition(":")
@@ -85,6 +99,9 @@ class Spoken:
                     self.pieces.put_nowait(piece)
             elif not line:
                 name = ""
+            if name == _OVER:
+                return True
+        return False
 
 
 async def _lines(parts: AsyncIterator[bytes]) -> AsyncIterator[str]:

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 from backstay.cli.asking.prompt import Detached, Prompt
 from backstay.cli.chat.screen import MOST_TYPED, ChatTerminal
 from backstay.cli.chat.slash import obey
-from backstay.cli.chat.spoken import Spoken
+from backstay.cli.chat.spoken import Spoken, let_in
 from backstay.cli.chat.turn import Turn
 from backstay.cli.chat.turns import Turns, new_session
 from backstay.cli.exit_codes import DETACHED
@@ -111,7 +111,7 @@ class Talk:
     async def _follow(self, run: Run) -> None:
         editor = self.settings.environment.get("VISUAL") or self.settings.environment.get("EDITOR")
         prompt = Prompt(self.terminal, run, self.settings, by=self.by, editor=editor)
-        spoken = Spoken(self.settings.url, run.id, {})
+        spoken = Spoken(self.settings.url, run.id, let_in(self.settings, self.by))
         turn = Turn(self.terminal, run, prompt, spoken, self._steer)
         try:
             await turn.follow()
