@@ -91,5 +91,5 @@ def _first_suspect(text: str) -> int | None:
 def _first_change(text: str, redacted: str) -> int | None:
     if text == redacted:
         return None
-    changed = (at for at, (one, other) in enumerate(zip(text, redacted, strict=False)) if one != other)
+    changed = (at for at, (sign, shown) in enumerate(zip(text, redacted, strict=False)) if sign != shown)
     return next(changed, min(len(text), len(redacted)))

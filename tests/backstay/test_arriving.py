@@ -57,9 +57,9 @@ def test_a_secret_is_never_shown_wherever_it_is_cut(place, secret):
     for cut in range(len(text) + 1):
         require_safe(text, secret, shown(text, [cut]))
     at = text.index(secret)
-    for one in range(at, at + len(secret), 3):
-        for other in range(one, at + len(secret) + 1, 2):
-            require_safe(text, secret, shown(text, [one, other]))
+    for first in range(at, at + len(secret), 3):
+        for second in range(first, at + len(secret) + 1, 2):
+            require_safe(text, secret, shown(text, [first, second]))
     require_safe(text, secret, shown(text, range(1, len(text))))
 
 

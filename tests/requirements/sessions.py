@@ -4,6 +4,13 @@ from tests.requirements.requirement import in_file, row
 
 ROWS = (
     row(
+        "chat:ten-turns",
+        "issue People Done 4",
+        "a chat of ten turns at a driven terminal goes through a kill of the worker, an approval, an undo and a steer "
+        "in mid-run; a secret that is split over several deltas never stands in them",
+        in_file("crash/test_chat.py", "test_ten_turns_with_a_kill_an_approval_an_undo_and_a_steer"),
+    ),
+    row(
         "chat:turns",
         "design 22",
         "a person talks with an agent at a terminal: turn follows turn, requests are met in line, words are read along "
