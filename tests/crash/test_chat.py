@@ -119,6 +119,7 @@ async def talk(screen, scene, case, page, working):
     for number, text in enumerate(scene.texts, 1):
         scene.shut()
         screen.enter(text)
+        await screen.shows(text)
         match number:
             case 2 | 7 | 10:
                 await screen.shows("I remember: True.")
