@@ -57,6 +57,7 @@ _COMMANDS: dict[str, Callable[..., Any] | str] = {
     "cancel": control.cancel,
     "prune": store.prune,
     "doctor": doctor.doctor,
+    "health": doctor.health,
     "trust": dev.trust,
 }
 _TOOLS = {
