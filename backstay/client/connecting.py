@@ -61,7 +61,7 @@ async def reach(options: dict[str, Any]) -> Client:
     try:
         async with asyncio.timeout(TIMEOUT_S):
             await _probe(options)
-            client = await Client.connect(**options, data_converter=DATA_CONVERTER, interceptors=_interceptors())
+            client = await Client.connect(**options, data_converter=DATA_CONVERTER, interceptors=interceptors())
             await client.workflow_service.describe_namespace(
                 DescribeNamespaceRequest(namespace=client.namespace), timeout=timedelta(seconds=TIMEOUT_S)
             )
@@ -92,7 +92,7 @@ def traced(settings: Settings) -> "Generator[Exporting | None]":
         yield exporting
 
 
-def _interceptors() -> list[ClientInterceptor]:
+def interceptors() -> list[ClientInterceptor]:
     """Return what makes runs a part of this program's traces, if it makes any."""
     if _TRACES not in sys.modules:
         return []
