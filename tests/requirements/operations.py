@@ -205,7 +205,7 @@ ROWS = (
     row(
         "view:monitoring",
         "issue People Done 6",
-        "a real Prometheus evaluates every query of the dashboard and of the alerts after the demo-crash, none is empty,"
+        "a real Prometheus evaluates every query of dashboard and alerts after the demo-crash, none is empty,"
         " and each alert fires where it should",
         in_file(
             "telemetry/test_monitoring.py",
