@@ -173,13 +173,10 @@ ROWS = (
     row(
         "view:monitoring",
         "issue People Done 6",
-        "a real Prometheus evaluates every query of dashboard and alerts after the demo-crash, none is empty,"
-        " and each alert fires where it should",
+        "a real Prometheus evaluates every query of dashboard and alerts after the demo-crash, and none is empty",
         in_file(
             "telemetry/test_monitoring.py",
             "test_no_query_of_the_dashboard_or_the_alerts_is_empty_after_the_demo_crash",
-            "test_promtool_accepts_the_rules_and_each_alert_fires_where_it_should",
-            "test_every_alert_has_a_test_and_every_metric_is_on_the_dashboard_and_in_the_documents",
         ),
     ),
     row(
