@@ -35,6 +35,8 @@ MAY_IMPORT: dict[str, dict[str, tuple[str, ...]]] = {
         "dotenv": ("backstay/settings.py",),  # the reader that pydantic-settings itself uses
         "cyclopts": ("backstay/cli*",),
         "rich": ("backstay/cli*",),
+        "prompt_toolkit": ("backstay/cli/chat/*",),
+        "httpx2": ("backstay/cli/chat/*",),
         "yaml": ("backstay/cli*",),
         "starlette": ("backstay/testing/*",),
         "uvicorn": ("backstay/testing/*",),

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from cyclopts import App, CycloptsError
@@ -32,12 +32,14 @@ from backstay.errors import BackstayError
 from backstay.shown import one_line
 from backstay.version import version
 
-_COMMANDS = {
+_COMMANDS: dict[str, Callable[..., Any] | str] = {
     "init": init.init,
     "dev": dev.dev,
     "worker": dev.worker,
     "run": runs.run,
     "attach": runs.attach,
+    # Loaded when it is needed: it brings what other commands do not use.
+    "chat": "backstay.cli.chat.talk:chat",
     "list": show.list_runs,
     "show": show.show,
     "result": reading.result,
@@ -102,7 +104,7 @@ def build() -> App:
     return app
 
 
-def _add(app: App, commands: dict[str, Callable[..., Any]]) -> App:
+def _add(app: App, commands: Mapping[str, Callable[..., Any] | str]) -> App:
     for name, command in commands.items():
         app.command(command, name=name)
     return app
