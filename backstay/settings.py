@@ -294,6 +294,16 @@ class Settings(BaseSettings):
     """Who is mailed about what anybody may decide."""
     web_ui_url: Annotated[Text, AfterValidator(lambda url: url and _open_address(url))] = None
     """Where people find Temporal's Web UI."""
+    slack_bot_token: Secret = Field(default=None, validation_alias="SLACK_BOT_TOKEN")
+    slack_signing_secret: Secret = Field(default=None, validation_alias="SLACK_SIGNING_SECRET")
+    """What Slack signs with what it sends over HTTP."""
+    slack_app_token: Secret = Field(default=None, validation_alias="SLACK_APP_TOKEN")
+    """With it, Slack is listened to over a connection of our own: socket mode."""
+    slack_api_url: Annotated[str, AfterValidator(_web_address)] = "https://slack.com/api/"
+    slack_channel: Text = None
+    """The id of the channel that requests are posted to."""
+    slack_users: Path | None = None
+    """A file that says who is who: `U123: ana@example.com`; others are known by their verified e-mail address."""
     task_queue: str = Field(default="backstay", min_length=1, max_length=200)
     metrics_address: Annotated[Text, AfterValidator(lambda address: address and _listening_address(address))] = None
     """Where a worker serves metrics for Prometheus, as `host:port`; None: nowhere."""
@@ -388,7 +398,8 @@ class Settings(BaseSettings):
     def secrets(self) -> frozenset[str]:
         """Return every secret value that is long enough to be looked for in payloads."""
         web = (self.web_secret, self.web_proxy_secret)
-        single = (self.approver_key, self.webhook_key, self.ledger_key, self.openai_api_key, *web)
+        slack = (self.slack_bot_token, self.slack_signing_secret, self.slack_app_token)
+        single = (self.approver_key, self.webhook_key, self.ledger_key, self.openai_api_key, *web, *slack)
         held = [s.get_secret_value() for s in (*single, *self.notify_urls, *self.encryption_keys) if s is not None]
         addresses = (
             self.database_url_text,

@@ -16,6 +16,7 @@ from store.effects.effects import Effects
 from store.effects.touching import Touching
 from store.fitness import Fitness
 from store.notices.outbox import Outbox
+from store.notices.posts import Posts
 from store.notices.requests import Requests
 from store.runs.decisions import Decisions
 from store.runs.events import Events
@@ -59,6 +60,7 @@ class Store:
         self.plans = Plans(database, clock)
         self.requests = Requests(database, clock)
         self.outbox = Outbox(database, clock, now)
+        self.posts = Posts(database, now)
         self.runs = Runs(database, clock, lambda: self.identity)
         self.touching = Touching(self.runs, self.effects, self.blobs)
         self.revealing = Revealing(self.runs, self.decisions, self.secrets)

@@ -277,3 +277,25 @@ deliveries = Table(
     Index("deliveries_due", "state", "receiver", "due_at"),
     Index("deliveries_in_order", "receiver", "stream", "state", "sequence"),
 )
+
+posts = Table(
+    "posts",
+    metadata,
+    Column("receiver", Words, primary_key=True),
+    Column("name", Words, primary_key=True),
+    Column("kind", Words, nullable=False),
+    Column("run", Words, nullable=False),
+    Column("workflow_id", Words, nullable=False),
+    Column("run_id", Words, nullable=False),
+    Column("request_id", Words, nullable=False),
+    Column("channel", Words, nullable=False),
+    Column("ts", Words, nullable=False),
+    Column("drawn", Double, nullable=False),
+    Column("event", Integer, nullable=False),
+    Column("tries", Integer, nullable=False),
+    Column("lease", Double, nullable=False),
+    Column("token", Words, nullable=False),
+    Column("touched_at", Double, nullable=False),
+    Index("posts_by_kind", "receiver", "kind", "touched_at"),
+    Index("posts_of_request", "receiver", "workflow_id", "run_id", "request_id"),
+)

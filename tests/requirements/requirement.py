@@ -11,7 +11,7 @@ CONNECTIONS = "connections: OAuth and Composio"
 MEMORY = "memory and learning"
 AUDIT = "audit ledger"
 PLUGINS = "newline-JSON daemon of plugins"
-DOORS = "Slack bot, approvals page and engine as an MCP server"
+DOORS = "approvals page and engine as an MCP server"
 PRODUCTION = "production images"
 REPLACED = "replaced: "
 
