@@ -26,7 +26,7 @@ from backstay.cli import (
 )
 from backstay.cli import run as runs
 from backstay.cli.exit_codes import DETACHED, FAILED, USAGE, code_of
-from backstay.cli.gateways import web
+from backstay.cli.gateways import slack, web
 from backstay.cli.plans import commands as plans
 from backstay.errors import BackstayError
 from backstay.shown import one_line
@@ -59,6 +59,7 @@ _COMMANDS: dict[str, Callable[..., Any] | str] = {
     "doctor": doctor.doctor,
     "health": doctor.health,
     "trust": dev.trust,
+    "slack": slack.slack,
 }
 _TOOLS = {
     "list": tools.list_tools,

@@ -678,9 +678,9 @@ ROWS = (
         ),
     ),
     row(
-        "approval:slack",
+        "approval:page",
         "design 15",
-        "approvals are given from Slack and from a page",
+        "approvals are given from a page",
         deferred=DOORS,
     ),
     row(
