@@ -20,6 +20,7 @@ from store.notices.posts import Posts
 from store.notices.requests import Requests
 from store.runs.decisions import Decisions
 from store.runs.events import Events
+from store.runs.parked import ParkedUndos
 from store.runs.plans import Plans
 from store.runs.pruning import Pruning
 from store.runs.revealing import Revealing
@@ -55,6 +56,7 @@ class Store:
         self.definitions = ToolDefinitions(database, clock)
         self.accepted_lines = AcceptedLines(database, clock)
         self.secrets = SecretHandles(database, seal)
+        self.parked = ParkedUndos(database)
         self.plans = Plans(database, clock)
         self.requests = Requests(database, clock)
         self.outbox = Outbox(database, clock, now)

@@ -96,6 +96,11 @@ class Endpoints:
     clients: Mapping[str, openai.AsyncOpenAI]
     """By endpoint."""
 
+    @property
+    def names(self) -> list[str]:
+        """Return the names of the models that runs use unless they name another one at the default endpoint."""
+        return list(dict.fromkeys([self.main().name, *self.models.file.models]))
+
     def is_listed(self, name: str) -> bool:
         """Return whether a name is an entry of models.yaml."""
         return name in self.models.file.models

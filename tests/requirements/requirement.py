@@ -12,7 +12,6 @@ MEMORY = "memory and learning"
 AUDIT = "audit ledger"
 PLUGINS = "newline-JSON daemon of plugins"
 DOORS = "approvals page and engine as an MCP server"
-TELEMETRY = "OpenTelemetry and metrics"
 PRODUCTION = "production images"
 REPLACED = "replaced: "
 
