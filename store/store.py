@@ -15,6 +15,7 @@ from store.deltas import Deltas
 from store.effects.effects import Effects
 from store.effects.touching import Touching
 from store.fitness import Fitness
+from store.notices.looks import Looks
 from store.notices.outbox import Outbox
 from store.notices.requests import Requests
 from store.runs.decisions import Decisions
@@ -56,6 +57,7 @@ class Store:
         self.secrets = SecretHandles(database, seal)
         self.plans = Plans(database, clock)
         self.requests = Requests(database, clock)
+        self.looks = Looks(database, now)
         self.outbox = Outbox(database, clock, now)
         self.runs = Runs(database, clock, lambda: self.identity)
         self.touching = Touching(self.runs, self.effects, self.blobs)
