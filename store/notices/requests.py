@@ -120,6 +120,13 @@ class Requests:
 
         return await self._database.read(work) if wanted else {}
 
+    async def of_alike(self, alike: str, seen_by: str | None = None, limit: int = 200) -> list[RequestRow]:
+        """Return the open requests about the same calls, the oldest first."""
+        chosen = select(requests).where(_is_open(True), requests.c.alike == alike)
+        if seen_by is not None:
+            chosen = chosen.where(_concerns(seen_by))
+        return await self._rows(chosen.order_by(requests.c.position).limit(limit))
+
     async def mark(self) -> tuple[float, int]:
         """Return what differs whenever a request was opened or something became of one."""
         latest = select(func.max(requests.c.changed_at), func.max(requests.c.position))
