@@ -472,7 +472,13 @@ def test_every_library_that_is_imported_is_declared():
     extras = (requirement for extra in project["optional-dependencies"].values() for requirement in extra)
     every = (*project["dependencies"], *extras)
     declared = {re.split(r"[\[><=~;]", item)[0].lower().replace("-", "_") for item in every}
-    by_import = {"yaml": "pyyaml", "dotenv": "python_dotenv", "re2": "google_re2", "elftools": "pyelftools"}
+    by_import = {
+        "yaml": "pyyaml",
+        "dotenv": "python_dotenv",
+        "re2": "google_re2",
+        "elftools": "pyelftools",
+        "jwt": "pyjwt",
+    }
     used = {top(name) for path in modules(*PRODUCT) for _, name in imports(path)} - sys.stdlib_module_names
     libraries = {by_import.get(name, name) for name in used - set(ROOMS) - {"worker", "starter"}}
     assert libraries - declared == set()

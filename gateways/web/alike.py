@@ -76,14 +76,7 @@ def routes(page: Page) -> list[BaseRoute]:
         if not picks or len(picks) > MOST or verdict not in _VERDICTS:
             raise DecisionInvalid(f"pick: tick 1 to {MOST} requests, and approve or reject them")
         said = {"verdict": verdict} | ({"comment": comment} if (comment := sent.get("comment").strip()) else {})
-        rows = await _equal(page, visitor, picks)
-        bounded = asyncio.Semaphore(_AT_ONCE)
-
-        async def one_by_one(pick: Pick, row: RequestRow) -> Outcome:
-            async with bounded:
-                return await _decided(page, visitor, pick, row, said)
-
-        outcomes = await asyncio.gather(*(one_by_one(pick, row) for pick, row in zip(picks, rows, strict=True)))
+        outcomes = await _all_decided(page, visitor, picks, said)
         status = 200 if all(outcome.decided for outcome in outcomes) else 409
         return page.render(request, visitor, "outcomes.html", status, outcomes=outcomes, verdict=verdict)
 
@@ -119,6 +112,17 @@ async def _equal(page: Page, visitor: Visitor, picks: Sequence[Pick]) -> list[Re
     if len({row.alike for row in rows}) != 1 or not rows[0].alike:
         raise Stale("pick: these requests are not about the same calls; decide them apart")
     return rows
+
+
+async def _all_decided(page: Page, visitor: Visitor, picks: Sequence[Pick], said: dict[str, Any]) -> list[Outcome]:
+    """Decide some requests, a few of them at the same time."""
+    rows, bounded = await _equal(page, visitor, picks), asyncio.Semaphore(_AT_ONCE)
+
+    async def in_turn(pick: Pick, row: RequestRow) -> Outcome:
+        async with bounded:
+            return await _decided(page, visitor, pick, row, said)
+
+    return await asyncio.gather(*(in_turn(pick, row) for pick, row in zip(picks, rows, strict=True)))
 
 
 async def _decided(page: Page, visitor: Visitor, pick: Pick, row: RequestRow, said: dict[str, Any]) -> Outcome:

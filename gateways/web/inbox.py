@@ -12,6 +12,7 @@ from starlette.routing import BaseRoute
 from backstay.approvals.approval import RequestKind
 from gateways.web.identity import Visitor
 from gateways.web.page import Page, wants_json
+from gateways.web.words import line
 from store.notices.requests import RequestRow
 
 MOST_WORDS = 200
@@ -43,6 +44,8 @@ class InboxRow(NamedTuple):
 
     row: RequestRow
     tools: str
+    arguments: str
+    """The arguments of its first call, so that people can tell requests apart."""
     alike: int
     """How many requests are open about the very same calls, with this one; 0 where they cannot be decided at once."""
     people: list[str]
@@ -108,12 +111,18 @@ async def inbox_rows(page: Page, visitor: Visitor, rows: Sequence[RequestRow]) -
         InboxRow(
             row=row,
             tools=", ".join(dict.fromkeys(str(call.get("tool", "")) for call in row.request.get("calls", ()))),
+            arguments=_arguments(row.request.get("calls", ())),
             alike=alike.get(row.alike, 0),
             people=[who for who in looking.get((row.workflow_id, row.request_id), []) if who != visitor.by],
             irrevocable=any(_is_irrevocable(call) for call in row.request.get("calls", ())),
         )
         for row in rows
     ]
+
+
+def _arguments(calls: Sequence[dict[str, Any]]) -> str:
+    first = calls[0].get("arguments", {}) if calls else {}
+    return ", ".join(f"{name}: {line(value, 80)}" for name, value in list(first.items())[:4])
 
 
 def _is_irrevocable(call: dict[str, Any]) -> bool:

@@ -26,7 +26,7 @@ from gateways.web.deciding import (
     require_same,
 )
 from gateways.web.failures import status_of
-from gateways.web.forms import LIMITS, decision_of, edited_fields, edits_of
+from gateways.web.forms import LIMITS, EditedField, decision_of, edited_fields, edits_of
 from gateways.web.identity import Visitor
 from gateways.web.inbox import wire
 from gateways.web.page import Page, request_path, wants_json
@@ -135,11 +135,7 @@ class Requests:
         reader = secrets.token_hex(8)
         if known.live is not None:
             await page.store.looks.look(known.workflow_id, asked_for.id, visitor.by, f"{visitor.by} {reader}")
-        edited = (sent.get("edited") if sent is not None else "") or request.query_params.get("edit", "")
-        fields = []
-        if edited and known.live is not None and "modify" in asked_for.options:
-            call = _call(asked_for, edited)
-            fields = list(edited_fields(call.index, await self._whole(known, call)))
+        edited, fields = await self._edited(request, known, asked_for, sent)
         return page.render(
             request,
             visitor,
@@ -152,7 +148,7 @@ class Requests:
             others=await self._others(known, visitor),
             beside=await self._beside(known),
             form=_form(asked_for),
-            edited=edited if fields else "",
+            edited=edited,
             edited_fields=fields,
             nonce=secrets.token_hex(16),
             reader=reader,
@@ -163,6 +159,16 @@ class Requests:
             outcomes=OUTCOMES,
             **({"why": "", "changes": []} | more),
         )
+
+    async def _edited(
+        self, request: Request, known: Asked, asked_for: ApprovalRequest, sent: Sent | None
+    ) -> tuple[str, list[EditedField]]:
+        """Return which call is being changed, and the fields for that; nothing where none is or can be."""
+        edited = (sent.get("edited") if sent is not None else "") or request.query_params.get("edit", "")
+        if not edited or known.live is None or "modify" not in asked_for.options:
+            return "", []
+        call = _call(asked_for, edited)
+        return edited, list(edited_fields(call.index, await self._whole(known, call)))
 
     async def _others(self, known: Asked, visitor: Visitor) -> list[str]:
         """Return who else is looking at the request just now, in any process that serves pages."""

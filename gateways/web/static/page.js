@@ -36,11 +36,13 @@
 
   const hear = () => {
     const source = new EventSource(body.dataset.events);
+    let fresh = true;
     source.addEventListener("news", (event) => {
       const news = JSON.parse(event.data);
       if (body.dataset.title) document.title = (news.open ? `(${news.open}) ` : "") + body.dataset.title;
       aboutRequest(news);
-      refresh();
+      if (!fresh) refresh();
+      fresh = false;
     });
     source.addEventListener("changed", refresh);
     window.addEventListener("pagehide", () => source.close());
