@@ -199,9 +199,10 @@ class Runs:
                 break
         return sorted(found.values(), key=lambda row: (row.opened_at, row.run))
 
-    async def newest(self, limit: int) -> list[RunRow]:
-        """Return the latest runs, the newest first."""
-        return await self._rows(select(runs).order_by(runs.c.opened_at.desc(), runs.c.run.desc()).limit(limit))
+    async def newest(self, limit: int, *, user_id: str | None = None) -> list[RunRow]:
+        """Return the latest runs, of everybody or of one user, the newest first."""
+        chosen = select(runs).order_by(runs.c.opened_at.desc(), runs.c.run.desc()).limit(limit)
+        return await self._rows(chosen if user_id is None else chosen.where(runs.c.user_id == user_id))
 
     def _insert(self, connection: Connection, row: Mapping[str, Any]) -> None:
         if connection.execute(select(runs.c.run).where(runs.c.run == row["run"])).first() is None:

@@ -32,6 +32,7 @@ from tests.requirements import (
     reviews,
     runs,
     sessions,
+    slack,
     snapshots,
     store,
     testing,
@@ -83,5 +84,6 @@ AREAS = (
     operations,
     doors,
     page,
+    slack,
 )
 REQUIREMENTS: tuple[Requirement, ...] = tuple(requirement for area in AREAS for requirement in area.ROWS)

@@ -6,8 +6,8 @@ from alembic import op
 from backstay.approvals.approval import ApprovalRequest, RequestKind
 from backstay.canonical import digest_of
 
-revision = "0011"
-down_revision = "0010"
+revision = "0013"
+down_revision = "0012"
 branch_labels = None
 depends_on = None
 
