@@ -180,7 +180,7 @@ ROWS = (
         ),
     ),
     row(
-        "view:commands",
+        "view:typed",
         "issue People, operators",
         "the commands of the page for operators back a store up while it is used, restore it, rotate keys, upgrade,"
         " free space and switch monitoring on, for SQLite and Postgres",
