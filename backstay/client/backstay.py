@@ -4,6 +4,7 @@ import uuid
 from datetime import timedelta
 from functools import partial
 from typing import Any
+from urllib.parse import quote
 
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.common import WorkflowIDConflictPolicy
@@ -12,7 +13,7 @@ from backstay.approvals.proof import START, UNDO_RUN, Binding
 from backstay.client.failures import error_from_failure, translated_errors
 from backstay.client.run import ANSWERED_WITHIN, PROOF_S, Run, signed
 from backstay.errors import TaskInvalid
-from backstay.shown import markdown_line, one_line
+from backstay.shown import markdown_line, markdown_link, one_line
 from backstay.task.task import Task, too_long
 
 READ_WITHIN = timedelta(minutes=2)
@@ -22,8 +23,16 @@ _SUMMARY_BYTES = 200
 class Backstay:
     """Start runs, and get the handles of runs that exist."""
 
-    def __init__(self, client: Client, *, task_queue: str = "backstay", approver_key: str | None = None) -> None:
+    def __init__(
+        self,
+        client: Client,
+        *,
+        task_queue: str = "backstay",
+        approver_key: str | None = None,
+        page: str | None = None,
+    ) -> None:
         """Use `connect` instead; it provides a client."""
+        self._page = page
         self.client = client
         self.task_queue = task_queue
         self._key = approver_key.encode() if approver_key else None
@@ -47,7 +56,7 @@ class Backstay:
             ask,
             workflow_id,
             summary=text,
-            details=f"{markdown_line(text)}\n\nfor {markdown_line(admitted.user_id)}",
+            details=f"{markdown_line(text)}\n\nfor {markdown_line(admitted.user_id)}{self._link_to(workflow_id)}",
         )
 
     def sign_start(self, workflow_id: str, task: dict[str, Any], *, life_s: float = PROOF_S) -> dict[str, Any]:
@@ -101,7 +110,7 @@ class Backstay:
             ask,
             f"undo-{workflow_id}",
             summary=f"undo {workflow_id}",
-            details=f"Takes back the effects of {markdown_line(workflow_id)}",
+            details=f"Takes back the effects of {markdown_line(workflow_id)}{self._link_to(workflow_id)}",
         )
 
     async def _read_beside(self, workflow_id: str, reading: dict[str, Any]) -> dict[str, Any]:
@@ -117,6 +126,13 @@ class Backstay:
                 )
         except WorkflowFailureError as failure:
             raise error_from_failure(failure.cause) from None
+
+    def _link_to(self, workflow_id: str) -> str:
+        """Return a link to the page of a run, in Markdown; empty when nobody said where it is."""
+        if self._page is None:
+            return ""
+        name = quote(workflow_id, safe="")
+        return f"\n\n{markdown_link('The page of this run', f'{self._page}/runs/{name}')}"
 
     async def _start(self, kind: str, ask: dict[str, Any], workflow_id: str, *, summary: str, details: str) -> Run:
         line = one_line(summary, _SUMMARY_BYTES).encode()[:_SUMMARY_BYTES].decode(errors="ignore")

@@ -31,14 +31,16 @@ async def connect(
     client: Client | None = None,
     task_queue: str = "backstay",
     approver_key: str | None = None,
+    page: str | None = None,
 ) -> AsyncGenerator[Backstay]:
     """Connect with Temporal's own settings (`TEMPORAL_ADDRESS`, `TEMPORAL_NAMESPACE`, profiles), or use a client.
 
-    With `approver_key`, decisions made through this connection are signed with it. Raises Unreachable when nothing
+    With `approver_key`, decisions made through this connection are signed with it. `page` is the address of the page
+    of approvals, to which the Web UI then links from the start of a run on. Raises Unreachable when nothing
     answers at the address, SettingsInvalid when the namespace does not exist or the settings cannot be read.
     """
     used = client or await reach(_options(address, namespace))
-    yield Backstay(used, task_queue=task_queue, approver_key=approver_key)
+    yield Backstay(used, task_queue=task_queue, approver_key=approver_key, page=page)
     if client is None:
         # Temporal's own threads hold the last answer for a moment; a process that ends while they do aborts.
         await asyncio.sleep(CLOSING_S)
