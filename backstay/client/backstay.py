@@ -10,9 +10,9 @@ from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.common import WorkflowIDConflictPolicy
 
 from backstay.approvals.proof import START, UNDO_RUN, Binding
+from backstay.client.executions import Execution, described, open_executions, task_of
 from backstay.client.failures import error_from_failure, translated_errors
-from backstay.client.run import ANSWERED_WITHIN, PROOF_S, Run, signed
-from backstay.errors import TaskInvalid
+from backstay.client.run import PROOF_S, Run, signed
 from backstay.shown import markdown_line, markdown_link, one_line
 from backstay.task.task import Task, too_long
 
@@ -74,6 +74,21 @@ class Backstay:
         follow = partial(self.follow_up, workflow_id)
         return Run(handle, undo, read, follow, key=self._key, namespace=self.client.namespace)
 
+    async def execution(self, workflow_id: str, run_id: str | None = None) -> Execution:
+        """Return what Temporal knows of a run, the newest one of that name; needs no worker.
+
+        Raises RunNotFound or Unreachable.
+        """
+        return await described(self.client, workflow_id, run_id)
+
+    async def open_runs(self, limit: int = 100) -> list[Execution]:
+        """Return the open runs that Temporal knows, the newest first; raises Unreachable."""
+        return await open_executions(self.client, limit)
+
+    async def task_of(self, workflow_id: str, first_run_id: str) -> dict[str, Any]:
+        """Return the task that a run was started with, as it was sent; raises TaskInvalid where it is none."""
+        return await task_of(self.client, workflow_id, first_run_id)
+
     async def follow_up(
         self,
         workflow_id: str,
@@ -83,17 +98,8 @@ class Backstay:
         **fields: Any,
     ) -> Run:
         """Start a run that goes on from one that has ended, for the same user and session; see `Run.follow_up`."""
-        handle: WorkflowHandle[Any, Any] = self.client.get_workflow_handle(workflow_id)
-        with translated_errors(workflow_id):
-            described = await handle.describe(rpc_timeout=ANSWERED_WITHIN)
-            first = described.raw_description.workflow_execution_info.first_run_id or described.run_id
-            execution: WorkflowHandle[Any, Any] = self.client.get_workflow_handle(workflow_id, run_id=first)
-            history = execution.fetch_history_events(page_size=1, rpc_timeout=ANSWERED_WITHIN)
-            started = (await anext(history)).workflow_execution_started_event_attributes
-        given = await self.client.data_converter.decode(started.input.payloads)
-        if described.workflow_type != "RunTask" or not given:
-            raise TaskInvalid(f"follows: {one_line(workflow_id, 100)} is no run of a task")
-        before = given[0] if isinstance(given[0], dict) else {}
+        first = (await described(self.client, workflow_id)).first_run_id
+        before = await task_of(self.client, workflow_id, first)
         same = {name: before[name] for name in ("user_id", "session_id") if name in before}
         follows = {"workflow_id": workflow_id, "run_id": first}
         return await self.start({"text": text, **same, "follows": follows, **fields}, id)

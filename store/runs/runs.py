@@ -174,6 +174,12 @@ class Runs:
         found = await self._rows(chosen.order_by(runs.c.opened_at.desc(), runs.c.run.desc()).limit(1))
         return found[0] if found else None
 
+    async def worked_on(self, workflow_id: str) -> RunRow | None:
+        """Return the run that a workflow of this name works on, as an undo after the end does."""
+        linked = select(chain.c.run).where(chain.c.workflow_id == workflow_id)
+        found = await self._rows(_NEWEST.where(runs.c.run.in_(linked)).limit(1))
+        return found[0] if found else None
+
     async def take_handles(self, run: str, followed: str) -> None:
         """Give a run the secrets of the run that it follows, with their providers; a repeat changes nothing.
 
