@@ -254,12 +254,14 @@ def open_worker(client: Client, resources: "Resources", *, sandboxed: bool = Fal
 async def telling(settings: Settings, client: Client, store: "Store") -> AsyncGenerator[None]:
     """Send notices to the addresses that the settings name, and close requests of runs that ended unseen."""
     from gateways.delivering import delivering, tidying
+    from gateways.mail.mail import mail_of
     from gateways.webhooks import open_webhooks
 
+    mail = mail_of(settings)
     async with (
         connect(client=client) as backstay,
         open_webhooks(settings) as webhooks,
-        delivering(store.outbox, webhooks),
+        delivering(store.outbox, [*webhooks, *mail]),
         tidying(store, backstay),
     ):
         yield

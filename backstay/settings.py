@@ -213,6 +213,11 @@ class Settings(BaseSettings):
     """What notifications are signed with; no receiver may hold the approver key."""
     url: Annotated[Text, AfterValidator(lambda url: url and _open_address(url))] = None
     """Where people find the page of approvals."""
+    smtp_url: Secret = None
+    """The mail server through which people are told, such as smtp://user:password@host:587."""
+    mail_from: Text = None
+    mail_to: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)] = ()
+    """Who is mailed about what anybody may decide."""
     web_ui_url: Annotated[Text, AfterValidator(lambda url: url and _open_address(url))] = None
     """Where people find Temporal's Web UI."""
     task_queue: str = Field(default="backstay", min_length=1, max_length=200)
@@ -287,6 +292,7 @@ class Settings(BaseSettings):
             self.database_url_text,
             self.openai_base_url,
             *(url.get_secret_value() for url in self.notify_urls),
+            None if self.smtp_url is None else self.smtp_url.get_secret_value(),
         )
         held += [_password(address) for address in addresses if address]
         return frozenset(secret for secret in held if len(secret.encode("utf-8", "surrogatepass")) >= _SHORTEST_SECRET)

@@ -150,7 +150,7 @@ async def engine(
         # task takes would measure the others. Workers in processes of their own keep that look.
         options = {"max_cached_workflows": cached, "debug_mode": not sandboxed}
         await stack.enter_async_context(worker.open_worker(client, resources, sandboxed=sandboxed, **options))
-        if opened.notify_urls:
+        if opened.notify_urls or opened.smtp_url:
             await stack.enter_async_context(worker.telling(opened, client, resources.store))
         if sandbox is not None:
             await stack.enter_async_context(sandbox_role(client, opened, sandbox))

@@ -83,12 +83,13 @@ async def _removed(
     # Who proposed and approved what is asked for longer than what a run can be undone with.
     kept_from = min(before, time.time() - settings.plans_days * 86_400)
     freed += await store.pruning.forget_plans(kept_from, [run.run for run in ended] if dry_run else (), dry_run=dry_run)
+    requests = await store.requests.forget(kept_from, dry_run=dry_run)
     # Also remove what an earlier pruning marked and could not remove before it was killed.
     marked = await store.pruning.pruned() | (frozenset(run.run for run in ended) if dry_run else frozenset())
     freed += await store.pruning.free_payloads(marked, dry_run=dry_run)
     prune_workspaces = room("sandbox.workspaces.effects").prune_workspaces
     sizes, damaged = await asyncio.to_thread(prune_workspaces, settings.home, marked, dry_run=dry_run)
-    return freed.plain() | {"snapshots": len(sizes), "snapshot_bytes": sum(sizes)}, damaged
+    return freed.plain() | {"requests": requests, "snapshots": len(sizes), "snapshot_bytes": sum(sizes)}, damaged
 
 
 async def new_epoch(
@@ -215,7 +216,7 @@ def _report(terminal: Terminal, freed: dict[str, int], output: Output) -> None:
     line = (
         f"{'would prune' if freed['dry_run'] else 'pruned'} {freed['runs']} runs: "
         f"{freed['effects']} effects, {freed['events']} events, {freed['secrets']} secrets, "
-        f"{freed['plans']} plans, {freed['decisions']} decisions, "
+        f"{freed['plans']} plans, {freed['decisions']} decisions, {freed['requests']} requests, "
         f"{freed['files']} payloads ({freed['bytes']} bytes), "
         f"{freed['snapshots']} snapshot files ({freed['snapshot_bytes']} bytes)"
     )

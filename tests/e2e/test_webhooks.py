@@ -5,54 +5,18 @@ import hashlib
 import hmac
 import json
 import socket
-from contextlib import asynccontextmanager, contextmanager
 
 import pytest
-import uvicorn
-from starlette.applications import Starlette
-from starlette.responses import PlainTextResponse
-from starlette.routing import Route
 
 from backstay import connect
 from backstay.errors import DecisionRefused
 from backstay.testing import Reply
 from tests.engine import differing, ended, pending
+from tests.webhooks import receiver
 
 KEY = "a key for announcements"
 FINISH = Reply(calls=[("finish", {"summary": "done"})])
 YES = {"request_id": "r1", "verdict": "approve", "by": "ana"}
-
-
-class Server(uvicorn.Server):
-    """Leave signals to the test runner."""
-
-    @contextmanager
-    def capture_signals(self):
-        yield
-
-
-@asynccontextmanager
-async def receiver():
-    """Listen on a loopback port: /take takes, /fail answers 500, /hang says nothing until it is closed."""
-    taken, closing = asyncio.Queue(), asyncio.Event()
-
-    async def answer(request):
-        body = await request.body()
-        taken.put_nowait((request.url.path, dict(request.headers), body))
-        if request.url.path == "/hang":
-            await closing.wait()
-        return PlainTextResponse("", 500 if request.url.path == "/fail" else 200)
-
-    routes = [Route("/{path}", answer, methods=["POST"])]
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        server = Server(uvicorn.Config(Starlette(routes=routes), log_config=None, lifespan="off", ws="none"))
-        serving = asyncio.create_task(server.serve(sockets=[listener]))
-        try:
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}", taken
-        finally:
-            closing.set()
-            server.should_exit = True
-            await serving
 
 
 def mail(**arguments):

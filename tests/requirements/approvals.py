@@ -330,6 +330,18 @@ ROWS = (
         in_file("e2e/test_webhooks.py", "test_people_are_reminded_and_then_others_are_asked_too"),
     ),
     row(
+        "approval:mail",
+        "issue People",
+        "whoever may decide is mailed a link, without arguments, and a bad address keeps nobody else from it",
+        in_file(
+            "e2e/test_mail.py",
+            "test_whoever_may_decide_is_mailed_a_link_and_reminded_and_no_argument_is_in_it",
+            "test_an_address_that_does_not_exist_keeps_nobody_else_from_being_told",
+            "test_settings_of_mail_that_cannot_work_are_refused_by_name",
+            "test_only_plain_addresses_are_mailed",
+        ),
+    ),
+    row(
         "approval:outbox",
         "design 22; issue People",
         "every notice reaches every receiver at least once and in order, through an hour of silence, killed senders "
@@ -343,6 +355,10 @@ ROWS = (
             "test_many_senders_at_once_send_each_notice_once",
             "test_a_repeated_write_tells_nothing_twice_and_one_after_a_reset_does",
             "test_old_notices_are_forgotten_unless_somebody_still_waits_for_them",
+        ),
+        in_file(
+            "crash/test_told.py",
+            "test_a_worker_that_dies_amid_telling_loses_no_notice_and_mixes_none_up",
         ),
     ),
     row(

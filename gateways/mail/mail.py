@@ -1,0 +1,188 @@
+"""Mail people a link to what is asked of them. A mail holds no arguments, and nothing in it decides anything."""
+
+import asyncio
+import hashlib
+import smtplib
+import ssl
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from email.message import EmailMessage
+from email.utils import parseaddr
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import structlog
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from backstay.approvals.notice import Notice, Told
+from backstay.errors import SettingsInvalid
+from backstay.settings import Settings
+from backstay.shown import one_line
+from gateways.delivering import NotTaken
+
+TIMEOUT_S = 20
+_MOST_PEOPLE = 50
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+log = structlog.get_logger("backstay.mail")
+_TEXTS = Environment(
+    loader=FileSystemLoader(Path(__file__).parent),
+    undefined=StrictUndefined,
+    autoescape=False,  # noqa: S701 - plain text
+    keep_trailing_newline=True,
+)
+
+
+@dataclass(frozen=True)
+class Server:
+    """Name a mail server, and how to log in there."""
+
+    host: str
+    port: int
+    tls: bool
+    """Whether the connection begins with TLS; else it is asked for as soon as it stands."""
+    user: str = ""
+    password: str = ""
+
+    @classmethod
+    def of(cls, url: str) -> "Server":
+        """Read `smtp://user:password@host:587` or `smtps://...`; raises SettingsInvalid."""
+        parts = urlsplit(url)
+        try:
+            port = parts.port
+        except ValueError:
+            port = -1
+        if parts.scheme not in {"smtp", "smtps"} or not parts.hostname or port == -1:
+            raise SettingsInvalid(
+                "BACKSTAY_SMTP_URL: not a mail server; write smtp://user:password@host:587 or smtps://"
+            )
+        tls = parts.scheme == "smtps"
+        user, password = unquote(parts.username or ""), unquote(parts.password or "")
+        return cls(parts.hostname, port or (465 if tls else 587), tls, user, password)
+
+    def send(self, messages: Sequence[EmailMessage]) -> None:
+        """Send messages over one connection; blocks. Raises OSError or smtplib.SMTPException."""
+        context = ssl.create_default_context()
+        with (
+            smtplib.SMTP_SSL(self.host, self.port, timeout=TIMEOUT_S, context=context)
+            if self.tls
+            else smtplib.SMTP(self.host, self.port, timeout=TIMEOUT_S)
+        ) as connection:
+            connection.ehlo()
+            if not self.tls and (connection.has_extn("starttls") or self._far):
+                # A server elsewhere that offers no TLS is refused: what is asked is nobody else's business.
+                connection.starttls(context=context)
+                connection.ehlo()
+            if self.user:
+                connection.login(self.user, self.password)
+            later = [message for message in messages if not _taken(connection, message)]
+        if later:
+            raise smtplib.SMTPException(f"{len(later)} recipients are to be tried again")
+
+    @property
+    def _far(self) -> bool:
+        return self.host not in _LOOPBACK
+
+
+class Mail:
+    """Mail a link to those who may decide, and to the addresses that are told of what anybody may decide."""
+
+    name = "mail"
+
+    def __init__(self, server: Server, sender: str, told: Sequence[str], elsewhere: frozenset[str]) -> None:
+        """`told`: who is mailed where a request names nobody; `elsewhere`: who is told in another way."""
+        self._server = server
+        self._sender = sender
+        self._told = tuple(told)
+        self._elsewhere = elsewhere
+
+    async def send(self, notice: Notice) -> None:
+        """Mail what is asked; anything else needs no mail. Raises NotTaken."""
+        people = self.people(notice)
+        if not people:
+            return
+        messages = [_message(notice, self._sender, person) for person in people]
+        try:
+            await asyncio.to_thread(self._server.send, messages)
+        except (OSError, smtplib.SMTPException) as error:
+            raise NotTaken(type(error).__name__) from None
+
+    def people(self, notice: Notice) -> list[str]:
+        """Return whom to mail about a notice."""
+        if notice.event is not Told.ASKED or notice.request is None or notice.links.page is None:
+            return []
+        named = [*notice.request.get("approvers", ()), *notice.request.get("escalated_to", ())]
+        decided = {vote.get("by") for vote in notice.request.get("decided", ())}
+        wanted = [str(person) for person in named or self._told]
+        return [
+            person
+            for person in dict.fromkeys(wanted)
+            if is_address(person) and person not in self._elsewhere and person not in decided
+        ][:_MOST_PEOPLE]
+
+
+def _taken(connection: smtplib.SMTP, message: EmailMessage) -> bool:
+    """Send one message; return whether there is nothing more to do for its person."""
+    try:
+        connection.send_message(message)
+    except smtplib.SMTPRecipientsRefused as error:
+        codes = [code for code, _ in error.recipients.values()]
+        if any(code < 500 for code in codes):
+            return False
+        # An address that does not exist must not keep the others from being told.
+        log.warning("mail.refused", codes=codes)
+    return True
+
+
+def is_address(person: str) -> bool:
+    """Return whether mail can be sent to this name as it is; a name from a policy may be anything."""
+    plain = person.isascii() and person.isprintable() and not set(person) & set(' ,;:<>()"\\')
+    return plain and person.count("@") == 1 and parseaddr(person)[1] == person and all(person.split("@"))
+
+
+def _message(notice: Notice, sender: str, person: str) -> EmailMessage:
+    request: dict[str, Any] = notice.request or {}
+    question = one_line(str(request.get("question", "")), 300)
+    message = EmailMessage()
+    mark = "Reminder: " if notice.reminder else "Escalated: " if request.get("escalated_to") else ""
+    message["Subject"] = one_line(f"{mark}{question}", 150)
+    message["From"] = sender
+    message["To"] = person
+    # The same for every copy of a notice, so that mailboxes can tell a repeat.
+    message["Message-ID"] = f"<{_hash(notice.id, person)}@backstay>"
+    about = f"<{_hash(notice.workflow_id, notice.run_id, notice.request_id)}@backstay>"
+    message["References"] = about
+    message["Auto-Submitted"] = "auto-generated"
+    counts = Counter(str(call.get("tool", "")) for call in request.get("calls", ()))
+    tools = ", ".join(f"{tool} ({count} times)" if count > 1 else tool for tool, count in counts.items())
+    text = _TEXTS.get_template("asked.txt.j2").render(
+        question=question,
+        task=one_line(notice.task, 200),
+        user=one_line(notice.user_id, 200),
+        tools=one_line(tools, 500),
+        expires=request.get("expires_at") or "",
+        link=notice.links.page,
+        reminder=notice.reminder,
+        escalated=bool(request.get("escalated_to")) and not notice.reminder,
+    )
+    message.set_content(text)
+    return message
+
+
+def _hash(*parts: str) -> str:
+    return hashlib.sha256("\n".join(parts).encode("utf-8", "replace")).hexdigest()[:32]
+
+
+def mail_of(settings: Settings, elsewhere: frozenset[str] = frozenset()) -> list[Mail]:
+    """Return the receiver that the settings name, if they do; raises SettingsInvalid naming what is missing."""
+    if settings.smtp_url is None:
+        return []
+    if settings.mail_from is None:
+        raise SettingsInvalid("BACKSTAY_MAIL_FROM: not set; name the address that mails come from")
+    if settings.url is None:
+        raise SettingsInvalid("BACKSTAY_URL: not set, and a mail is a link to the page of approvals; set its address")
+    for name in (settings.mail_from, *settings.mail_to):
+        if not is_address(name):
+            raise SettingsInvalid(f"{one_line(name, 100)!r} is no plain mail address; write ana@example.com")
+    return [Mail(Server.of(settings.smtp_url.get_secret_value()), settings.mail_from, settings.mail_to, elsewhere)]

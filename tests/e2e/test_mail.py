@@ -1,0 +1,145 @@
+"""Mail: whoever may decide gets a link to what is asked; the mail decides nothing and holds no arguments."""
+
+import asyncio
+import socket
+from contextlib import asynccontextmanager
+from email import message_from_bytes
+from email.policy import default
+
+import pytest
+from aiosmtpd.controller import UnthreadedController
+
+from backstay.errors import SettingsInvalid
+from backstay.settings import Settings
+from backstay.testing import Reply
+from gateways.mail.mail import is_address, mail_of
+from tests.engine import ended, pending
+
+FINISH = Reply(calls=[("finish", {"summary": "done"})])
+SENDER = "backstay@example.com"
+
+
+class Mailboxes:
+    """Take mail for everybody; refuse as it is told."""
+
+    def __init__(self):
+        self.mails = asyncio.Queue()
+        self.refused = {}
+
+    async def handle_RCPT(self, server, session, envelope, address, options):  # noqa: N802 - aiosmtpd's name
+        if answers := self.refused.get(address):
+            return answers.pop(0)
+        envelope.rcpt_tos.append(address)
+        return "250 OK"
+
+    async def handle_DATA(self, server, session, envelope):  # noqa: N802 - aiosmtpd's name
+        self.mails.put_nowait((envelope.rcpt_tos, message_from_bytes(envelope.content, policy=default)))
+        return "250 OK"
+
+    async def next(self):
+        to, mail = await asyncio.wait_for(self.mails.get(), 60)
+        assert to == [mail["To"]]
+        return mail
+
+
+@asynccontextmanager
+async def mail_server():
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    mailboxes = Mailboxes()
+    server = UnthreadedController(mailboxes, hostname="127.0.0.1", port=port, loop=asyncio.get_running_loop())
+    started = await asyncio.get_running_loop().create_server(server._factory_invoker, "127.0.0.1", port)
+    try:
+        yield f"smtp://127.0.0.1:{port}", mailboxes
+    finally:
+        started.close()
+        await started.wait_closed()
+
+
+def mail(**arguments):
+    call = {"to": "a@x.example", "subject": "s", "body": "b", **arguments}
+    return Reply(calls=[("mail__send_email", call)])
+
+
+def settings(url, **more):
+    return {"smtp_url": url, "mail_from": SENDER, "url": "https://approve.example", **more}
+
+
+async def test_whoever_may_decide_is_mailed_a_link_and_reminded_and_no_argument_is_in_it(open_engine):
+    policy = """
+    default: {write_safe: allow}
+    groups: {"@finance": [bo@example.com, not-an-address]}
+    ask: [{tool: mail.send_email, approvers: [ana@example.com, "@finance"], timeout: 120s, remind_after: 5s}]
+    """
+    script = [mail(body="the price is 7"), FINISH]
+    async with (
+        mail_server() as (url, mailboxes),
+        open_engine(script, policy=policy, approver_key="a key", **settings(url)) as engine,
+    ):
+        handle = await engine.start({"text": "Tell them the price\nBcc: eve@example.com", "user_id": "ana@example.com"})
+        mails = [await mailboxes.next() for _ in range(4)]
+        await handle.cancel()
+    assert [mail["To"] for mail in mails] == ["ana@example.com", "bo@example.com"] * 2
+    first, again = mails[0], mails[2]
+    assert first["From"] == SENDER
+    assert first["Bcc"] is None
+    text = first.get_content()
+    assert f"https://approve.example/requests/{handle.id}/r1" in text
+    assert "Tell them the price" in text
+    assert "mail.send_email" in text
+    assert "the price is 7" not in text
+    assert again["Subject"] == f"Reminder: {first['Subject']}"
+    assert again["References"] == first["References"]
+    assert len({mail["Message-ID"] for mail in mails}) == 4
+
+
+async def test_an_address_that_does_not_exist_keeps_nobody_else_from_being_told(open_engine):
+    script = [mail(), FINISH]
+    async with (
+        mail_server() as (url, mailboxes),
+        open_engine(script, **settings(url, mail_to="gone@example.com,later@example.com,cy@example.com")) as engine,
+    ):
+        mailboxes.refused = {
+            "gone@example.com": ["550 no such user"] * 9,
+            "later@example.com": ["451 try again later"],
+        }
+        handle = await engine.start("write")
+        assert (await mailboxes.next())["To"] == "cy@example.com"
+        # Everybody is mailed again, under the same ids.
+        assert (await mailboxes.next())["To"] == "later@example.com"
+        await pending(handle)
+        await handle.execute_update("decide", {"request_id": "r1", "verdict": "approve", "by": "cy@example.com"})
+        assert (await ended(handle))["outcome"] == "completed"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"mail_from": None}, "BACKSTAY_MAIL_FROM: not set"),
+        ({"url": None}, "BACKSTAY_URL: not set"),
+        ({"smtp_url": "http://127.0.0.1"}, "BACKSTAY_SMTP_URL: not a mail server"),
+        ({"smtp_url": "smtp://127.0.0.1:x"}, "BACKSTAY_SMTP_URL: not a mail server"),
+        ({"mail_to": "ana"}, "'ana' is no plain mail address"),
+    ],
+)
+def test_settings_of_mail_that_cannot_work_are_refused_by_name(given, said, tmp_path):
+    values = settings("smtp://127.0.0.1:25") | given
+    loaded = Settings.load(None, home=tmp_path, **{name: value for name, value in values.items() if value is not None})
+    with pytest.raises(SettingsInvalid) as caught:
+        mail_of(loaded)
+    assert said in str(caught.value)
+
+
+def test_only_plain_addresses_are_mailed():
+    bad = [
+        "ana",
+        "@finance",
+        "a@b,c@d",
+        "a b@c",
+        "Ana <ana@example.com>",
+        "ana@example.com\nBcc: eve@x",
+        "a@",
+        "é@x.example",
+    ]
+    assert [name for name in bad if is_address(name)] == []
+    assert is_address("ana.o'neil+x@mail.example.com")
