@@ -1,4 +1,4 @@
-"""Find the run that an address names, in the store and at Temporal, and keep it from whom it is none of the business."""
+"""Find the run that an address names, in the store and at Temporal, for people who may see it."""
 
 import contextlib
 from dataclasses import dataclass

@@ -24,7 +24,13 @@ _STATES = {
     "ROLLBACK_COMPLETED": "taken back",
     "ROLLBACK_FAILED": "not wholly taken back",
 }
-_STATUS = {"pending": "to do", "running": "under way", "success": "done", "failed": "failed", "rolled_back": "taken back"}
+_STATUS = {
+    "pending": "to do",
+    "running": "under way",
+    "success": "done",
+    "failed": "failed",
+    "rolled_back": "taken back",
+}
 _STATUS_TONES = {"running": "live", "success": "good", "failed": "bad"}
 
 
@@ -56,9 +62,7 @@ def _last_change(seen: Seen, plan_id: str) -> dict[str, Any]:
     return {"state": told[-1]["state"], "reason": told[-1].get("reason", "")} if told else {}
 
 
-def _plan(
-    plan: Plan, proposal: Proposal | None, steps: Sequence[StepRun], life: dict[str, Any]
-) -> dict[str, Any]:
+def _plan(plan: Plan, proposal: Proposal | None, steps: Sequence[StepRun], life: dict[str, Any]) -> dict[str, Any]:
     proposed = {step.idx: step for step in proposal.steps} if proposal is not None else {}
     rows = [_step(index, plan, step, proposed.get(index)) for index, step in enumerate(steps)]
     return {

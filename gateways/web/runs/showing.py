@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote
 
 from backstay.budgets.budget import Budget
@@ -183,17 +183,25 @@ def _timeline(seen: Seen) -> Iterator[dict[str, Any]]:
 
 
 def _event(seen: Seen, event: Event) -> dict[str, Any]:
-    text = event.text.removeprefix(f"step {event.step_index}: ")
     data = event.data
+    text = event.text.removeprefix(f"step {event.step_index}: ").replace(" -> ", " → ")
+    tool = str(data.get("tool", "")) if event.name.startswith("action.") else ""
+    if tool and text.startswith(tool):
+        text = text.removeprefix(tool).removeprefix(":").removeprefix(" →").strip()
+    elif text:
+        text = text[0].upper() + text[1:]
+    if event.name == "model.asked":
+        text = text.replace("_", " ")
     about = str(data.get("request", "")) if isinstance(data.get("request"), str) else ""
     is_asked = event.name.startswith("approval.")
     return {
         "n": event.n,
         "name": event.name,
         "at": event.at,
-        "tone": event_tone(event.name),
-        "text": text[:1].upper() + text[1:] if text else event.name,
-        "request": "" if is_asked else about,
+        "tone": tone_of(event.text.partition(":")[0]) if event.name == "run.ended" else event_tone(event.name),
+        "tool": tool,
+        "text": text or ("" if tool else event.name),
+        "request": [] if is_asked else _arguments(about),
         "asked": about if is_asked else "",
         "ref": str(data.get("summary_ref") or ""),
         "effect": data.get("effect"),
@@ -225,7 +233,7 @@ def _effect(row: EffectRow, undoing: EffectRow | None, arguments: str) -> dict[s
         "n": row.n,
         "tool": row.tool,
         "step": row.step,
-        "arguments": arguments,
+        "arguments": _arguments(arguments),
         "state": words.get(row.state, row.state.value),
         "tone": "quiet" if row.state is EffectState.COMPENSATED else tone_of(row.state.value),
         "undo": row.undo_shown,
@@ -239,7 +247,20 @@ def _effect(row: EffectRow, undoing: EffectRow | None, arguments: str) -> dict[s
 
 def _undo_row(effect: dict[str, Any]) -> dict[str, Any]:
     later = told_of_later([Touch.model_validate(touch) for touch in effect.get("later", ())])
-    return effect | {"later": later, "unknown": bool(effect.get("unknown"))}
+    given = _arguments(str(effect.get("arguments") or ""))
+    return effect | {"later": later, "unknown": bool(effect.get("unknown")), "arguments": given}
+
+
+def _arguments(told: str) -> list[tuple[str, str]]:
+    """Return the arguments of a call, which an event holds as the beginning of their JSON, by name if all are there."""
+    try:
+        given: Any = json.loads(told)
+    except ValueError:
+        return [("", told)] if told else []
+    if not isinstance(given, dict):
+        return [("", told)]
+    pairs = cast("dict[str, Any]", given).items()
+    return [(name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)) for name, value in pairs]
 
 
 def _request(seen: Seen, request: Any) -> dict[str, Any]:

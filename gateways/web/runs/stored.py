@@ -71,10 +71,8 @@ def _reading(request: Request) -> Reading:
 
 def _download(value: Any, ref: str, kind: str) -> Response:
     """Return a payload whole, as a file that no browser takes for a page."""
-    if kind == "txt" and isinstance(value, str):
-        text = value
-    else:
-        text = json.dumps(value, indent=2, ensure_ascii=False)
+    is_text = kind == "txt" and isinstance(value, str)
+    text = value if is_text else json.dumps(value, indent=2, ensure_ascii=False)
     named = f'attachment; filename="{ref[:12]}.{kind}"'
     types = {"json": "application/json", "txt": "text/plain; charset=utf-8"}
     body = text.encode("utf-8", "replace")

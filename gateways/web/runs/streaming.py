@@ -160,10 +160,13 @@ class Saying:
 
     parts: list[str] = field(default_factory=list[str])
     news: asyncio.Event = field(default_factory=asyncio.Event)
+    room: asyncio.Event = field(default_factory=asyncio.Event)
+    """Not set while a slow reader has had too little of it."""
 
     def take(self) -> list[str]:
         """Return what is new, once."""
         self.news.clear()
+        self.room.set()
         taken, self.parts = self.parts, []
         return taken
 
@@ -180,8 +183,9 @@ class Saying:
                 async for delta in page.store.deltas.after(run):
                     self.parts.append(_part(delta.event(run), name=DELTA))
                     self.news.set()
-                    while len(self.parts) > _MOST_UNSENT:
-                        await asyncio.sleep(_LIVELY_POLL_S)
+                    if len(self.parts) > _MOST_UNSENT:
+                        self.room.clear()
+                        await self.room.wait()
             except BackstayError:
                 await asyncio.sleep(_POLL_S)
 
