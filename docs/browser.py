@@ -1,5 +1,6 @@
 """A headless Chromium that starts empty and reaches nothing beyond this machine, for pictures and for tests."""
 
+import re
 import shutil
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -54,7 +55,8 @@ async def picture(
         page = await context.new_page()
         await page.goto(address)
         if click:
-            await page.get_by_role("link", name=click, exact=True).first.click(timeout=WAIT_S * 1000)
+            link = page.locator("a", has_text=re.compile(rf"^\s*{re.escape(click)}\s*$")).first
+            await link.click(timeout=WAIT_S * 1000)
         await page.get_by_text(until).first.wait_for(timeout=WAIT_S * 1000)
         # The page goes on drawing for a moment after its text is there.
         await page.wait_for_timeout(1500)

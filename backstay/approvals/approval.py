@@ -145,6 +145,15 @@ class ApprovalRequest(Frozen):
             verified=self.verified,
         )
 
+    @property
+    def deciders(self) -> frozenset[str]:
+        """Return who may decide it, or a part of it; empty where anybody may."""
+        parts = () if self.proposal is None else self.proposal.parts
+        named = [{*part.approvers, *part.escalate_to} if part.approvers else set[str]() for part in parts]
+        if not parts:
+            named = [{*self.approvers, *self.escalated_to} if self.approvers else set[str]()]
+        return frozenset[str]().union(*named) if all(named) else frozenset()
+
 
 class RecordedDecision(Frozen):
     """Keep one decision that a run accepted, for the audit."""

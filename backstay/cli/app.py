@@ -10,9 +10,23 @@ from typing import Any, NoReturn
 from cyclopts import App, CycloptsError
 from pydantic import ValidationError
 
-from backstay.cli import control, decide, definitions, dev, doctor, init, policy, reading, servers, show, store, tools
+from backstay.cli import (
+    control,
+    decide,
+    definitions,
+    dev,
+    doctor,
+    init,
+    policy,
+    reading,
+    servers,
+    show,
+    store,
+    tools,
+)
 from backstay.cli import run as runs
 from backstay.cli.exit_codes import DETACHED, FAILED, USAGE, code_of
+from backstay.cli.gateways import web
 from backstay.cli.plans import commands as plans
 from backstay.errors import BackstayError
 from backstay.shown import one_line
@@ -81,6 +95,8 @@ def build() -> App:
     app.command(_add(App(name="plan", help="Show the plans of a run, what they change, and who decided what."), _PLAN))
     maintain = {"new-epoch": store.new_epoch, "adopt-settings": store.adopt_settings}
     app.command(_add(App(name="store", help="Maintain the worker's store."), maintain))
+    app.command(_add(App(name="web", help="Serve the page of approvals."), {"link": web.link}))
+    app["web"].default(web.web)
     app.command(_add(App(name="image", help="Build the image that programs run in."), {"build": dev.build_image}))
     return app
 

@@ -8,15 +8,15 @@ import time
 from aiohttp import web
 from slack_bolt.async_app import AsyncAck, AsyncApp, AsyncRespond
 from slack_sdk.models.blocks import ActionsBlock, ButtonElement, PlainTextObject, SectionBlock
-from slack_sdk.web.async_client import AsyncWebClient
 
 from backstay import connect
 from backstay.approvals.proof import Binding
 from backstay.client.run import signed
 
 ENV = dict(os.environ)  # noqa: TID251 - a separate program, configured by its environment
-slack = AsyncWebClient(ENV["SLACK_BOT_TOKEN"], base_url=ENV.get("SLACK_API_URL", AsyncWebClient.BASE_URL))
-app = AsyncApp(client=slack, signing_secret=ENV["SLACK_SIGNING_SECRET"])
+app = AsyncApp(token=ENV["SLACK_BOT_TOKEN"], signing_secret=ENV["SLACK_SIGNING_SECRET"])
+slack = app.client
+slack.base_url = ENV.get("SLACK_API_URL", slack.base_url)
 VERDICTS, posts = ("approve", "reject"), {}
 
 

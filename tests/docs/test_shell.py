@@ -1,5 +1,6 @@
 """Every shell block of the documents names commands, flags and targets that exist."""
 
+import json
 import re
 import shlex
 import subprocess
@@ -15,7 +16,7 @@ from tests.docs.blocks import HOUSE, blocks
 
 BLOCKS = blocks("bash")
 LINES = [(block.place, line) for block in BLOCKS for line in block.text.splitlines() if line.strip()]
-FREE = {"export", "source", "docker", "pip"}
+FREE = {"cd", "export", "source", "docker", "pip"}
 
 
 def command_line_accepts(tokens: list[str]) -> None:
@@ -41,6 +42,12 @@ def test_a_command_exists_and_takes_these_flags(place, line):
         case "python":
             assert rest[0] != "-m" or (HOUSE / rest[1].replace(".", "/") / "__main__.py").is_file(), place
             assert rest[0] == "-m" or (HOUSE / rest[0]).is_file(), place
+        case "npm":
+            scripts = json.loads((HOUSE / "examples/typescript/package.json").read_text(encoding="utf-8"))["scripts"]
+            assert rest[0] in {"ci", *scripts}, place
+        case "uvicorn":
+            folder, module = rest[rest.index("--app-dir") + 1], rest[-1].partition(":")[0]
+            assert (HOUSE / folder / f"{module}.py").is_file(), place
         case _:
             assert program in FREE, f"{place}: {program}"
 

@@ -18,6 +18,7 @@ from tests.requirements import (
     office,
     operations,
     output,
+    page,
     plans,
     plugins,
     policy,
@@ -79,5 +80,6 @@ AREAS = (
     client_cli,
     operations,
     doors,
+    page,
 )
 REQUIREMENTS: tuple[Requirement, ...] = tuple(requirement for area in AREAS for requirement in area.ROWS)

@@ -26,6 +26,7 @@ ROWS = (
             "examples/test_slack_bot.py",
             "test_the_bot_has_at_most_60_lines",
             "test_what_a_person_presses_in_slack_reaches_the_run_proven",
+            "test_what_nobody_decides_in_time_is_said_where_it_was_asked",
             "test_forged_and_old_notices_and_people_without_a_confirmed_address_change_nothing",
             "test_what_is_too_long_for_a_message_has_no_buttons",
         ),
@@ -53,6 +54,18 @@ ROWS = (
             "test_a_page_that_reaches_out_or_whose_scripts_fail_or_are_blocked_fails_its_test",
             "test_a_missing_browser_is_said_with_what_to_do",
             "test_make_installs_a_browser_only_where_none_is_and_says_what_is_missing",
+        ),
+    ),
+    row(
+        "doors:typescript",
+        "issue People, examples that people copy",
+        "a client in TypeScript starts a run, decides what it asks and prints its result, by names and JSON alone; its"
+        " types are right",
+        in_file(
+            "examples/test_typescript.py",
+            "test_a_client_in_typescript_starts_a_run_decides_what_it_asks_and_prints_its_result",
+            "test_it_says_what_a_person_rejected_and_what_is_wrong",
+            "test_its_types_are_right",
         ),
     ),
 )

@@ -1,0 +1,4 @@
+"""The commands that serve gateways: ways in for people.
+
+May import: backstay.cli, backstay.errors, backstay.logs, backstay.redaction, backstay.rooms, backstay.settings.
+"""

@@ -1,0 +1,4 @@
+"""Let people decide in a browser: the page.
+
+May import: backstay, store.
+"""

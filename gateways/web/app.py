@@ -1,0 +1,72 @@
+"""Put the page together: its parts, its static files, its health, and the guard before all of it."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import quote, unquote
+
+from starlette.applications import Starlette
+from starlette.convertors import Convertor, register_url_convertor
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from backstay.errors import BackstayError, RunNotFound
+from gateways.web import inbox, links
+from gateways.web.guard import Guard
+from gateways.web.page import Page
+
+PARTS: tuple[Callable[[Page], list[BaseRoute]], ...] = (inbox.routes, links.routes)
+"""The parts of the page; each returns its routes. Parts are asked in this order."""
+SIGNED: frozenset[str] = frozenset()
+"""Paths that programs POST to, which no person is behind: their parts check a signature instead."""
+_NO_RUN = "backstay-readiness"
+"""Temporal is asked for a run of this name, which does not exist: to be told so is to be answered."""
+_STATIC = Path(__file__).parent / "static"
+
+
+class IdConvertor(Convertor[str]):
+    """Read an id in a path, which may hold any sign, a slash included."""
+
+    regex = "[^/]+"
+
+    def convert(self, value: str) -> str:
+        """Return the id."""
+        return unquote(value)
+
+    def to_string(self, value: str) -> str:
+        """Return how a path holds the id."""
+        return quote(value, safe="")
+
+
+register_url_convertor("id", IdConvertor())
+
+
+def build_app(page: Page) -> Starlette:
+    """Return the application that serves the page."""
+    routes: list[BaseRoute] = [route for part in PARTS for route in part(page)]
+    return Starlette(
+        routes=[*routes, *_health(page), Mount("/static", StaticFiles(directory=_STATIC), name="static")],
+        middleware=[Middleware(Guard, url=page.settings.url, signed=SIGNED)],
+        exception_handlers=page.faults,
+    )
+
+
+def _health(page: Page) -> list[BaseRoute]:
+    """Return whether the process lives, and whether it reaches what it needs; neither says anything of a run."""
+
+    async def lives(request: Request) -> Response:
+        return JSONResponse({"status": "ok"})
+
+    async def ready(request: Request) -> Response:
+        try:
+            await page.store.requests.count_open()
+            with suppress(RunNotFound):
+                await page.backstay.run(_NO_RUN).is_open()
+        except BackstayError as error:
+            return JSONResponse({"status": "unavailable", "error": type(error).__name__}, 503)
+        return JSONResponse({"status": "ok"})
+
+    return [Route("/healthz", lives, methods=["GET"]), Route("/readyz", ready, methods=["GET"])]

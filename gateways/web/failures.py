@@ -1,0 +1,59 @@
+"""Which status an error has, and what people are told of it."""
+
+from starlette.exceptions import HTTPException
+
+from backstay.approvals.deciding import DecisionInvalid
+from backstay.errors import (
+    ArgumentsInvalid,
+    BackstayError,
+    DecisionRefused,
+    NotVerified,
+    Pruned,
+    QuorumPending,
+    RunNotFound,
+    RunOpen,
+    SettingsInvalid,
+    TaskInvalid,
+    Transient,
+)
+from backstay.shown import message_line
+from gateways.web.guard import TooMuch
+from gateways.web.identity import Stranger
+
+_STATUS: tuple[tuple[type[BackstayError], int], ...] = (
+    (NotVerified, 403),
+    (DecisionInvalid, 422),
+    (QuorumPending, 409),
+    (DecisionRefused, 409),
+    (RunOpen, 409),
+    (RunNotFound, 404),
+    (Pruned, 410),
+    (TaskInvalid, 422),
+    (ArgumentsInvalid, 422),
+    (SettingsInvalid, 503),
+    (Transient, 503),
+)
+_WORDS = {
+    404: "there is nothing here that you may see",
+    405: "this is not done here",
+    409: "this has changed meanwhile; look at it again",
+    413: "this is too long",
+    415: "send a form, or JSON with a bearer token",
+}
+
+
+def status_of(error: Exception) -> tuple[int, str]:
+    """Return the status and the line for people; a fault of our own says nothing of what is inside."""
+    match error:
+        case Stranger():
+            return 401, str(error)
+        case TooMuch():
+            return error.status, str(error)
+        case HTTPException():
+            said = error.detail if error.status_code in {400, 401, 403, 415} else _WORDS.get(error.status_code, "")
+            return error.status_code, message_line(said or error.detail)
+        case BackstayError():
+            status = next((status for kind, status in _STATUS if isinstance(error, kind)), 400)
+            return status, message_line(str(error), 2000)
+        case _:
+            return 500, "something is wrong with the page itself; its log says what"

@@ -1,0 +1,130 @@
+"""Keep out what no browser of ours sends, before anything of it is read, and bound what is let in."""
+
+import asyncio
+from collections.abc import Collection
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+MOST_BYTES = 2 * 1024 * 1024
+"""How much one request may carry."""
+BODY_S = 20.0
+"""How long the body of a request may take to arrive."""
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+HEALTH = frozenset({"/healthz", "/readyz"})
+"""What answers under every name, since those who ask know an address only; it says nothing of any run."""
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Frame-Options": "DENY",
+    "X-Content-Type-Options": "nosniff",
+    # Not `no-referrer`: browsers would then leave the origin out of our own forms, too.
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Cache-Control": "no-store",
+}
+
+
+class TooMuch(Exception):
+    """A body is too long, or too slow."""
+
+    def __init__(self, status: int, why: str) -> None:
+        """`status` is the one of the answer."""
+        super().__init__(why)
+        self.status = status
+
+
+class Guard:
+    """Refuse foreign names and foreign origins, bound bodies, and put our headers on every answer."""
+
+    def __init__(self, app: ASGIApp, *, url: str | None, signed: Collection[str] = ()) -> None:
+        """`url` is the public address; the paths of `signed` are for programs, and check a signature themselves."""
+        self._app = app
+        self._origin = "" if url is None else "{0.scheme}://{0.netloc}".format(urlsplit(url)).lower()
+        self._names = LOOPBACK if url is None else LOOPBACK | {(urlsplit(url).hostname or "").lower()}
+        self._signed = frozenset(signed)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request through, or answer it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        # An id may hold a slash, so paths are parted before they are decoded.
+        path = scope.get("raw_path", b"").partition(b"?")[0].decode("ascii", "replace")
+        scope = {**scope, "path": path, "root_path": ""}
+
+        async def answer(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+                del headers["server"]
+            await send(message)
+
+        app = self._refusal(scope) or self._app
+        await app(scope, _bounded(receive), answer)
+
+    def _refusal(self, scope: Scope) -> PlainTextResponse | None:
+        headers = Headers(scope=scope)
+        hosts = headers.getlist("host")
+        if scope["path"] in HEALTH:
+            return None
+        if len(hosts) != 1 or _name_of(hosts[0]) not in self._names:
+            return PlainTextResponse("this page does not answer under that name; set BACKSTAY_URL to its address", 400)
+        if scope["method"] in {"GET", "HEAD"} or scope["path"] in self._signed:
+            return None
+        if scope["method"] != "POST":
+            return PlainTextResponse("only GET and POST", 405, {"Allow": "GET, HEAD, POST"})
+        if not self._is_ours(headers, hosts[0]):
+            return PlainTextResponse("this was sent from another page", 403)
+        if (length := headers.get("content-length", "0")).isdecimal() and int(length) > MOST_BYTES:
+            return PlainTextResponse("the request is too long", 413)
+        return None
+
+    def _is_ours(self, headers: Headers, host: str) -> bool:
+        """Return whether a request comes from our own page, or from a program that is no browser."""
+        origins = headers.getlist("origin")
+        if headers.get("sec-fetch-site", "none") not in {"same-origin", "none"} or len(origins) > 1:
+            return False
+        if not origins:
+            return True
+        origin = origins[0].lower()
+        return origin == self._origin or (origin != "null" and urlsplit(origin).netloc == host.lower())
+
+
+def _name_of(host: str) -> str:
+    """Return the name in a header Host; empty for what is none."""
+    try:
+        return (urlsplit(f"//{host}").hostname or "").lower() if "@" not in host and "/" not in host else ""
+    except ValueError:
+        return ""
+
+
+def _bounded(receive: Receive) -> Receive:
+    """Return a receiver of which a body can take neither more than its share of memory, nor of time."""
+    deadline = asyncio.get_running_loop().time() + BODY_S
+    seen, complete = 0, False
+
+    async def bounded() -> Message:
+        nonlocal seen, complete
+        if complete:
+            return await receive()
+        try:
+            async with asyncio.timeout_at(deadline):
+                message = await receive()
+        except TimeoutError:
+            raise TooMuch(408, f"the request took longer than {BODY_S:g} s to arrive; send it again") from None
+        seen += len(message.get("body", b""))
+        complete = not message.get("more_body", False)
+        if seen > MOST_BYTES:
+            raise TooMuch(413, f"the request is longer than {MOST_BYTES:,} bytes; send less")
+        return message
+
+    return bounded

@@ -1,0 +1,137 @@
+"""Find out who looks at the page: by a link from this machine, by a header of a proxy, or by its ID token."""
+
+import hmac
+import ipaddress
+import math
+from typing import Protocol
+
+from starlette.requests import Request
+
+from backstay.errors import SettingsInvalid
+from backstay.frozen import Frozen
+from backstay.settings import Settings
+from backstay.shown import one_line
+from gateways.web.tokens import LINK_S, Seals
+
+COOKIE = "backstay"
+PROXY_HEADER = "X-Backstay-Proxy"
+_MOST_NAME = 200
+
+
+class Visitor(Frozen):
+    """Hold who looks at the page; nothing of it comes from what the person writes."""
+
+    by: str
+    """The name that decisions of this person are recorded under."""
+    until: float = math.inf
+    """The unix time at which we must ask again who it is."""
+    bearer: str = ""
+    """The token that named the person, when the request carried it for all to see that no foreign page sent it."""
+
+
+class Stranger(Exception):
+    """Nobody whom we know looks at the page."""
+
+    def __init__(self, why: str) -> None:
+        """Say what is missing in one line, without anything that was sent."""
+        super().__init__(why)
+
+
+class Identity(Protocol):
+    """Say who looks at the page."""
+
+    async def visitor(self, request: Request) -> Visitor:
+        """Return who sent a request; raises Stranger."""
+        ...
+
+
+class ByLink:
+    """Believe links that `backstay web link` has made; for pages that only this machine can reach."""
+
+    def __init__(self, seals: Seals) -> None:
+        """`seals` made the links."""
+        self._seals = seals
+
+    async def visitor(self, request: Request) -> Visitor:
+        """Return whom the link is for, as a browser keeps it or as a program sends it."""
+        bearer = bearer_of(request)
+        visitor = self.opened(bearer) or self.opened(request.cookies.get(COOKIE, ""))
+        if visitor is None:
+            raise Stranger("open the link that `backstay web link --by YOUR-NAME` prints; links hold for 12 hours")
+        return visitor
+
+    def opened(self, token: str) -> Visitor | None:
+        """Return whom a link is for; None when it does not hold."""
+        said = self._seals.opened("link", token)
+        return None if said is None else Visitor(by=str(said["by"]), until=float(said["until"]), bearer=token)
+
+
+class ByHeader:
+    """Believe the header of a proxy that says a secret, too."""
+
+    def __init__(self, header: str, secret: str) -> None:
+        """`secret` is what only the proxy knows."""
+        self._header = header
+        self._secret = secret.encode()
+
+    async def visitor(self, request: Request) -> Visitor:
+        """Return whom the proxy names."""
+        said = request.headers.getlist(PROXY_HEADER)
+        if len(said) != 1 or not hmac.compare_digest(said[0].encode("latin-1", "replace"), self._secret):
+            raise Stranger("come through the proxy that this page is behind")
+        named = request.headers.getlist(self._header)
+        if len(named) != 1:
+            raise Stranger(f"the proxy must say who you are, once, in the header {self._header}")
+        return Visitor(by=person(named[0]))
+
+
+def person(name: str) -> str:
+    """Return the name of a person; raises Stranger for what could pass for another one."""
+    name = name.strip()
+    if not name or len(name) > _MOST_NAME or one_line(name, _MOST_NAME) != name or "," in name:
+        raise Stranger("your name cannot be used here: it is empty, too long, or holds signs that cannot be seen")
+    return name
+
+
+def bearer_of(request: Request) -> str:
+    """Return the token of the header Authorization; empty when there is none, or more than a single header."""
+    said = request.headers.getlist("Authorization")
+    kind, _, token = (said[0] if len(said) == 1 else "").partition(" ")
+    return token.strip() if kind.lower() == "bearer" else ""
+
+
+def link_for(seals: Seals, by: str) -> str:
+    """Return the token of a link for one person; raises SettingsInvalid for a name that cannot be used."""
+    try:
+        return seals.seal("link", {"by": person(by)}, LINK_S)
+    except Stranger as error:
+        raise SettingsInvalid(f"--by: {error}") from None
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether an address to listen on can be reached from this machine only."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def open_identity(settings: Settings, seals: Seals, host: str) -> Identity:
+    """Return the identity of the settings; raises SettingsInvalid for what would let in whom nobody knows."""
+    match settings.web_identity:
+        case "header":
+            if settings.web_proxy_secret is None:
+                raise SettingsInvalid(
+                    "BACKSTAY_WEB_PROXY_SECRET: required with BACKSTAY_WEB_IDENTITY=header; without it, whoever "
+                    "reaches the page could write the header"
+                )
+            return ByHeader(settings.web_header, settings.web_proxy_secret.get_secret_value())
+        case "oidc":
+            raise SettingsInvalid("BACKSTAY_WEB_IDENTITY: oidc is not available; use header")
+        case "link":
+            if not is_loopback(host):
+                raise SettingsInvalid(
+                    f"--host: {host} can be reached from elsewhere, and links are for this machine only; "
+                    "set BACKSTAY_WEB_IDENTITY to header or oidc, or listen on 127.0.0.1"
+                )
+            return ByLink(seals)

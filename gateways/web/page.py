@@ -1,0 +1,172 @@
+"""What every part of the page has in hand, and how it takes requests and gives answers.
+
+Another module adds to the page by a function `routes(page: Page) -> list[BaseRoute]`, which it enters into the list in
+`gateways/web/app.py`. It makes its routes with `page.get` and `page.post`, which find out who is there and refuse
+strangers, and so an endpoint is only reached by a person, as `visitor`:
+
+    def routes(page: Page) -> list[BaseRoute]:
+        async def show(request: Request, visitor: Visitor) -> Response:
+            run = page.backstay.run(request.path_params["workflow_id"])
+            return page.render(request, visitor, "run.html", status=await run.status())
+
+        async def pause(request: Request, visitor: Visitor, sent: Sent) -> Response:
+            ...  # `sent` has been proved to come from our own form, or from a program with a bearer token
+            return page.done(request, visitor, f"/runs/{...}", "paused")
+
+        return [page.get("/runs/{workflow_id:id}", show), page.post("/runs/{workflow_id:id}/pause", pause)]
+
+An endpoint asks `page.seeing` whether the visitor may see what it shows, and raises errors of backstay,
+which become answers here. A template extends `base.html`, puts `{{ csrf_field(csrf) }}` of `parts.html` into every
+form, and holds no script and no style of its own: the policy of the page forbids both.
+"""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import structlog
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from backstay.client import Backstay
+from backstay.errors import BackstayError
+from backstay.policies.policy import Policy
+from backstay.settings import Settings
+from backstay.version import version
+from gateways.web.failures import status_of
+from gateways.web.guard import TooMuch
+from gateways.web.identity import Identity, Stranger, Visitor
+from gateways.web.seeing import Seeing
+from gateways.web.sent import Sent, read_sent
+from gateways.web.tokens import Seals
+from gateways.web.words import FILTERS
+from store.store import Store
+
+FORM_S = 12 * 3600.0
+"""How long a form that was shown can be sent."""
+SAID_S = 600.0
+_TEMPLATES = Path(__file__).parent / "templates"
+log = structlog.get_logger("backstay.web")
+
+Looking = Callable[[Request, Visitor], Awaitable[Response]]
+Acting = Callable[[Request, Visitor, Sent], Awaitable[Response]]
+
+
+class Doors(NamedTuple):
+    """Hold what leads out of the page."""
+
+    backstay: Backstay
+    """Signs what people decide, when the approver key is set."""
+    unsigned: Backstay
+    """Sends what is signed already."""
+    store: Store
+
+
+class Page:
+    """Take requests of people we know, and answer with pages, or with JSON for programs."""
+
+    def __init__(self, settings: Settings, doors: Doors, policy: Policy, identity: Identity, seals: Seals) -> None:
+        """`policy` is the operator's; it says who may see what."""
+        self.settings = settings
+        self.backstay, self.unsigned, self.store = doors
+        self.seeing = Seeing(policy, self.store)
+        self.identity = identity
+        self.seals = seals
+        self._templates = Environment(
+            loader=FileSystemLoader(_TEMPLATES),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._templates.filters.update(FILTERS)
+        self._always = {"request_path": request_path, "run_path": run_path, "version": version()}
+
+    @property
+    def key(self) -> bytes | None:
+        """Return the key that proves who decided; None where decisions are recorded as unverified."""
+        return self.settings.approver_key_bytes
+
+    def get(self, path: str, endpoint: Looking) -> Route:
+        """Return a route that shows something to people we know."""
+
+        async def looked_at(request: Request) -> Response:
+            return await endpoint(request, await self.identity.visitor(request))
+
+        return Route(path, looked_at, methods=["GET"])
+
+    def post(self, path: str, endpoint: Acting) -> Route:
+        """Return a route that does something for people we know, when their own form or program asks for it."""
+
+        async def acted_on(request: Request) -> Response:
+            visitor = await self.identity.visitor(request)
+            return await endpoint(request, visitor, await read_sent(request, visitor, self.seals))
+
+        return Route(path, acted_on, methods=["POST"])
+
+    def csrf(self, visitor: Visitor) -> str:
+        """Return what a form of this visitor must carry."""
+        return self.seals.seal("form", {"by": visitor.by}, FORM_S)
+
+    def render(self, request: Request, visitor: Visitor, template: str, status: int = 200, **said: Any) -> Response:
+        """Return a page for a visitor; a template also knows `visitor`, `csrf`, `message` and `signs`."""
+        csrf = self.csrf(visitor)
+        said_before = self._said(request, visitor)
+        values = {"visitor": visitor, "csrf": csrf, "message": said_before, "signs": self.key is not None}
+        text = self._templates.get_template(template).render(self._always | values | said)
+        return HTMLResponse(text, status, {"Vary": "Accept"})
+
+    def json(self, visitor: Visitor, said: Any, status: int = 200) -> Response:
+        """Return the JSON of section 'wire objects', and what proves that this program is no foreign page."""
+        return JSONResponse(said, status, {"Vary": "Accept", "Backstay-Csrf": self.csrf(visitor)})
+
+    def done(self, request: Request, visitor: Visitor, path: str, message: str, said: Any = None) -> Response:
+        """Answer what was done: lead a browser back to a page that says so, or tell a program `said`."""
+        if wants_json(request):
+            return self.json(visitor, said)
+        token = self.seals.seal("said", {"by": visitor.by, "message": message[:1000]}, SAID_S)
+        return RedirectResponse(f"{path}?said={token}", 303)
+
+    def _said(self, request: Request, visitor: Visitor) -> str:
+        """Return what we told this visitor to be shown here; nobody else can put words on a page."""
+        said = self.seals.opened("said", request.query_params.get("said", ""))
+        return str(said["message"]) if said is not None and said.get("by") == visitor.by else ""
+
+    async def fault(self, request: Request, error: Exception) -> Response:
+        """Return the answer to a request that could not be granted, as the page or the JSON of an error."""
+        status, message = status_of(error)
+        if status >= 500:
+            log.warning("web.failed", path=request.url.path, status=status, error=type(error).__name__)
+        headers = {"Vary": "Accept"}
+        if wants_json(request):
+            kind = type(error).__name__
+            return JSONResponse({"error": {"type": kind, "message": message}}, status, headers)
+        text = self._templates.get_template("fault.html").render(
+            self._always | {"status": status, "why": message, "visitor": None}
+        )
+        return HTMLResponse(text, status, headers)
+
+    @property
+    def faults(self) -> dict[Any, Any]:
+        """Return what answers which exception."""
+        return dict.fromkeys((BackstayError, HTTPException, Stranger, TooMuch, Exception), self.fault)
+
+
+def wants_json(request: Request) -> bool:
+    """Return whether a program asks, which wants the objects of the wire."""
+    accepted = request.headers.get("accept", "")
+    return "application/json" in accepted and "text/html" not in accepted
+
+
+def request_path(workflow_id: str, request_id: str) -> str:
+    """Return where a request is shown."""
+    return f"/requests/{quote(workflow_id, safe='')}/{quote(request_id, safe='')}"
+
+
+def run_path(workflow_id: str) -> str:
+    """Return where a run is shown."""
+    return f"/runs/{quote(workflow_id, safe='')}"

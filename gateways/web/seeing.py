@@ -1,0 +1,47 @@
+"""Decide who may see what: the one rule that every part of the page asks."""
+
+from collections.abc import Iterable
+
+from backstay.approvals.approval import ApprovalRequest
+from backstay.policies.policy import Policy
+from store.notices.requests import RequestRow
+from store.store import Store
+
+
+class Seeing:
+    """Show runs to the people they concern, and to those who watch over all of them.
+
+    A request is seen by those who may decide it, and by the user of its run. A run is seen by its user, and by whoever
+    sees one of its requests. People whom the policy names under `accepting` see everything; where the policy names
+    nobody, everybody does.
+    """
+
+    def __init__(self, policy: Policy, store: Store) -> None:
+        """`policy` is the operator's."""
+        named = [name for _, rules in policy.sections() for rule in rules for name in rule.approvers]
+        accepting = policy.accepting
+        self._names_nobody = accepting is None and not named
+        self._operators = frozenset[str]() if accepting is None else frozenset(policy.persons(accepting))
+        self._store = store
+
+    def everything(self, by: str) -> bool:
+        """Return whether a person watches over all runs."""
+        return by in self._operators
+
+    def request(self, by: str, row: RequestRow) -> bool:
+        """Return whether a person may see a request."""
+        named = ApprovalRequest.model_validate(row.request).deciders
+        return self.everything(by) or by == row.user_id or not named or by in named
+
+    async def run(self, by: str, workflow_id: str) -> bool:
+        """Return whether a person may see a run, with its events, results, refs and live progress."""
+        if self.everything(by):
+            return True
+        run = await self._store.runs.get(workflow_id)
+        rows = await self._store.requests.of_workflow(workflow_id)
+        return (run is not None and run.user_id == by) or self._involved(by, rows)
+
+    def _involved(self, by: str, rows: Iterable[RequestRow]) -> bool:
+        """Return whether a run's requests let a person see it; without any, the policy says whether everybody may."""
+        seen = [self.request(by, row) for row in rows]
+        return any(seen) or (not seen and self._names_nobody)

@@ -1,0 +1,62 @@
+"""How templates write times, sums and texts; what is hostile in a text is escaped by the template itself."""
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from backstay.shown import LINE_BREAK, one_line
+
+_STEPS = ((86_400, "d"), (3600, "h"), (60, "min"))
+
+
+def line(value: Any, limit: int = 300) -> str:
+    """Return a text on one line, in which every sign can be seen."""
+    return one_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), limit)
+
+
+def lines(text: str) -> list[str]:
+    """Return a text that is shown in one line as the lines that it had."""
+    return text.split(LINE_BREAK)
+
+
+def money(amount: float) -> str:
+    """Return a sum of US dollars."""
+    return f"{amount:.4f} USD" if 0 < amount < 1 else f"{amount:,.2f} USD"
+
+
+def moment(at: float | str) -> str:
+    """Return a time as people read it, in UTC."""
+    return _time(at).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def stamp(at: float | str) -> str:
+    """Return a time as programs read it."""
+    return _time(at).isoformat(timespec="seconds")
+
+
+def span(seconds: float) -> str:
+    """Return how long something lasts, in its largest unit."""
+    for size, name in _STEPS:
+        if abs(seconds) >= size:
+            return f"{abs(seconds) / size:.0f} {name}"
+    return f"{abs(seconds):.0f} s"
+
+
+def since(at: float, now: float) -> str:
+    """Return how long ago a time was, or how far it is ahead."""
+    return f"{span(now - at)} ago" if now >= at else f"in {span(at - now)}"
+
+
+def _time(at: float | str) -> datetime:
+    return datetime.fromisoformat(at) if isinstance(at, str) else datetime.fromtimestamp(at, UTC)
+
+
+FILTERS: dict[str, Callable[..., Any]] = {
+    "line": line,
+    "lines": lines,
+    "money": money,
+    "moment": moment,
+    "stamp": stamp,
+    "since": since,
+}

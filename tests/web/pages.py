@@ -1,0 +1,65 @@
+"""Serve the page for one engine, in the process of the test, and come to it as a person."""
+
+import asyncio
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import httpx2
+
+import worker
+from backstay.client import Backstay
+from gateways.web.app import build_app
+from gateways.web.serving import open_page
+from tests.serving import served
+
+PROXY = "the-secret-of-the-proxy-of-tests"
+SECRET = "the-secret-of-the-forms-of-tests"
+KEY = "an-approver-key-for-tests"
+
+
+def behind_a_proxy(**more):
+    """Return the settings of a page whose proxy says who people are, and whose decisions are proven."""
+    return {"web_identity": "header", "web_proxy_secret": PROXY, "web_secret": SECRET, "approver_key": KEY, **more}
+
+
+def headers(by):
+    """Return what the proxy adds to the requests of a person."""
+    return {"X-Forwarded-Email": by, "X-Backstay-Proxy": PROXY}
+
+
+@dataclass
+class Served:
+    """Come to a page."""
+
+    url: str
+    page: object
+
+    def person(self, by, **more):
+        """Return an HTTP client of a person; without JavaScript, as a program sees it."""
+        return httpx2.AsyncClient(base_url=self.url, headers={**headers(by), **more}, timeout=60)
+
+    def stranger(self, **more):
+        """Return an HTTP client of nobody."""
+        return httpx2.AsyncClient(base_url=self.url, headers=more, timeout=60)
+
+
+@asynccontextmanager
+async def served_page(running, **more):
+    """Serve the page of an engine."""
+    settings = running.settings.model_copy(update=more)
+    key = settings.approver_key
+    signing = Backstay(
+        running.client, task_queue=settings.task_queue, approver_key=None if key is None else key.get_secret_value()
+    )
+    async with worker.open_store(settings) as store:
+        page = open_page(settings, store, signing, worker.read_policy(settings.policy), "127.0.0.1")
+        async with served(build_app(page)) as url:
+            yield Served(url, page)
+
+
+async def listed(person, workflow_id, path="/", within_s=30):
+    """Wait until a page names a run; return the page's answer."""
+    async with asyncio.timeout(within_s):
+        while workflow_id not in (answer := await person.get(path)).text:
+            await asyncio.sleep(0.1)
+    return answer
