@@ -21,6 +21,7 @@ from gateways.web.identity import Visitor
 from gateways.web.page import Page, run_path, wants_json
 from gateways.web.runs.finding import Found, find
 from gateways.web.runs.looking import undo_of
+from gateways.web.runs.showing import undo_view
 from gateways.web.sent import Sent
 
 _UNDO_S = 10.0
@@ -172,7 +173,7 @@ def _ask(request: Request, visitor: Visitor, page: Page, asked: _Question) -> Re
         found=asked.found,
         deed=asked.deed,
         said=asked.said,
-        undo=asked.preview,
+        undo=undo_view(asked.preview),
         digest=asked.digest,
         again=asked.again,
     )

@@ -1,7 +1,7 @@
 """List runs: what is open at Temporal, and every run that the store knows, found by state and words."""
 
 import time
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 from urllib.parse import urlencode
 
 from starlette.requests import Request
@@ -23,27 +23,10 @@ _MOST_LOOKED_AT = 600
 _STATES: tuple[RunFilter, ...] = get_args(RunFilter)
 
 
-class Listed(NamedTuple):
-    """Show one run in a list."""
-
-    workflow_id: str
-    run_id: str
-    text: str
-    user_id: str
-    session_id: str | None
-    state: str
-    """In the words of the page."""
-    tone: str
-    waiting: int
-    started_at: float
-    ended_at: float | None
-    cost_usd: float | None
-    older: bool = False
-    """Whether a later run has the same workflow id."""
-
-    def plain(self) -> dict[str, Any]:
-        """Return it for programs."""
-        return {name: value for name, value in self._asdict().items() if name not in ("tone", "older")}
+Listed = dict[str, Any]
+"""One run in a list; `state` is in the words of the page."""
+_OURS = frozenset({"tone", "older"})
+"""What programs are not told: how it looks."""
 
 
 def routes(page: Page) -> list[BaseRoute]:
@@ -58,10 +41,10 @@ def routes(page: Page) -> list[BaseRoute]:
         known = {(run.workflow_id, run.first_run_id): run for run in open_now}
         runs = [_of_row(row, known, fault=bool(fault), older=await _is_older(page, row)) for row in rows[:_ROWS]]
         if before is None and state in ("all", "open") and not words:
-            runs = await _not_begun(page, visitor, open_now, {run.workflow_id for run in runs}) + runs
+            runs = await _not_begun(page, visitor, open_now, {run["workflow_id"] for run in runs}) + runs
         following = _address(state, words, rows[_ROWS - 1]) if more else None
         if wants_json(request):
-            return page.json(visitor, {"runs": [run.plain() for run in runs], "next": following})
+            return page.json(visitor, {"runs": list(map(_plain, runs)), "next": following})
         return page.render(
             request,
             visitor,
@@ -133,22 +116,13 @@ async def _not_begun(page: Page, visitor: Visitor, open_now: list[Execution], kn
         if run.kind != "RunTask" or run.workflow_id in known or await page.store.runs.get(run.workflow_id) is not None:
             continue
         if await page.seeing.run(visitor.by, run.workflow_id):
-            found.append(
-                Listed(
-                    workflow_id=run.workflow_id,
-                    run_id=run.first_run_id,
-                    text="",
-                    user_id=run.user_id,
-                    session_id=None,
-                    state="not begun",
-                    tone="quiet",
-                    waiting=0,
-                    started_at=run.started_at,
-                    ended_at=None,
-                    cost_usd=None,
-                )
-            )
+            user, at = run.user_id, run.started_at
+            found.append(_run(run.workflow_id, run.first_run_id, user_id=user, started_at=at, state="not begun"))
     return found
+
+
+def _plain(run: Listed) -> dict[str, Any]:
+    return {name: value for name, value in run.items() if name not in _OURS}
 
 
 async def _is_older(page: Page, row: RunRow) -> bool:
@@ -170,17 +144,23 @@ def _of_row(row: RunRow, known: dict[tuple[str, str], Execution], *, fault: bool
         state = "stopped"
     usage = (row.result or {}).get("usage", {})
     cost = usage.get("llm_cost_usd")
-    return Listed(
-        workflow_id=row.workflow_id,
-        run_id=row.workflow_run_id,
-        text=row.text,
+    return _run(
+        row.workflow_id,
+        row.workflow_run_id,
         user_id=row.user_id,
-        session_id=row.session_id,
-        state=OUTCOMES.get(state, state),
-        tone=tone_of(state),
-        waiting=waiting,
         started_at=row.opened_at,
+        state=state,
+        text=row.text,
+        session_id=row.session_id,
+        waiting=waiting,
         ended_at=row.closed_at,
         cost_usd=None if cost is None else float(cost),
         older=older,
     )
+
+
+def _run(workflow_id: str, run_id: str, *, user_id: str, started_at: float, state: str, **more: Any) -> Listed:
+    unknown = {"text": "", "session_id": None, "waiting": 0, "ended_at": None, "cost_usd": None, "older": False}
+    shown = {"state": OUTCOMES.get(state, state), "tone": tone_of(state)}
+    named = {"workflow_id": workflow_id, "run_id": run_id, "user_id": user_id, "started_at": started_at}
+    return unknown | named | shown | more

@@ -39,7 +39,7 @@ def view_of(seen: Seen) -> dict[str, Any]:
         "plans": plans_of(seen),
         "effects": _effects(seen),
         "more_effects": max(0, sum(not row.undo for row in seen.effects) - MOST_EFFECTS),
-        "undo": seen.undo | {"effects": [_undo_row(effect) for effect in seen.undo.get("effects", [])]},
+        "undo": undo_view(seen.undo),
         "waiting": [_request(seen, request) for request in seen.pending],
         "result": None if result is None else _result(result),
         "decisions": [decision.plain() for decision in reversed(seen.decisions)],
@@ -243,6 +243,11 @@ def _effect(row: EffectRow, undoing: EffectRow | None, arguments: str) -> dict[s
         "ref": row.result_ref,
         "at": row.first_sent_at,
     }
+
+
+def undo_view(undo: dict[str, Any]) -> dict[str, Any]:
+    """Return what an undo would take back, as pages show it."""
+    return undo | {"effects": [_undo_row(effect) for effect in undo.get("effects", [])]}
 
 
 def _undo_row(effect: dict[str, Any]) -> dict[str, Any]:
