@@ -50,6 +50,8 @@ class Opened(Frozen):
     settle_after_s: float = 5
     deadline_s: float = 30
     """How long a tool may take to answer, unless a plan step says otherwise."""
+    step_timeout_s: float = 30
+    """How long the call of a plan's step may take, where the plan does not say."""
     transient_s: float = 45
     """How long a fault that may pass is waited out before a person is asked."""
     sandbox_queue: str = ""

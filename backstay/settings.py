@@ -212,6 +212,8 @@ class Settings(BaseSettings):
     context_tokens: int = Field(default=60_000, ge=1000, le=10_000_000)
     max_steps_per_plan: int = Field(default=20, ge=1, le=1000)
     """How many steps a plan may have."""
+    step_timeout_seconds: float = Field(default=30, gt=0, le=600, allow_inf_nan=False)
+    """How long the call of a plan's step may take, where the plan does not say."""
     plans_days: float = Field(default=90, ge=0, le=36_500, allow_inf_nan=False)
     """How long the plans of a run, and who decided what, are kept after it was pruned."""
     digest_characters: int = Field(default=4000, ge=1000, le=100_000)

@@ -142,12 +142,16 @@ class Handlers:
             "active_seconds": round(self.context.stopwatch.seconds, 3),
         }
 
-    @workflow.query(description='A plan and how far it came, the latest without {"plan_id": "p1"}; null without a plan')
+    @workflow.query(
+        description='A plan and how far it came, the latest without {"plan_id": "p1", "offset": 0}; null without a plan'
+    )
     def plan(self, ask: Any = None) -> dict[str, Any] | None:
-        """Return a plan with the states of its steps."""
-        wanted = ask.get("plan_id") if isinstance(ask, dict) else None
+        """Return a plan with the states of its steps, as many from an offset on as fit into an answer."""
+        known = ask if isinstance(ask, dict) else {}
+        wanted, offset = known.get("plan_id"), known.get("offset", 0)
+        offset = offset if isinstance(offset, int) else 0
         plans = self._known_state().plans
-        return next((run.shown for run in reversed(plans) if wanted in (None, run.id)), None)
+        return next((run.shown(offset) for run in reversed(plans) if wanted in (None, run.id)), None)
 
     @workflow.query(description="What undo would do, last first, and what cannot be undone")
     def undo_preview(self) -> dict[str, Any]:

@@ -68,11 +68,10 @@ class ToolCalls:
         when `unless` becomes true, questions to people are withdrawn. In a `rehearsal` calls refer to its
         own `results`. Raises BudgetExceeded, Expired or Rejected.
         """
-        seconds = deadline_s or self.context.state.opened.deadline_s
 
         def flight(call: ToolCall) -> CallInFlight:
             more: dict[str, Any] = {"rehearsal": rehearsal, "results": results}
-            return CallInFlight(purpose, call, _deadline(call, seconds), effect, unless=unless, **more)
+            return CallInFlight(purpose, call, self._deadline(call, deadline_s), effect, unless=unless, **more)
 
         if not applies(purpose, Stage.RESERVE):
             answered = answered or await self.consent.obtain(batch, purpose, unless=unless)
@@ -90,6 +89,13 @@ class ToolCalls:
             Performed(call, flights.refused[index]) if index in flights.refused else next(made)
             for index, call in enumerate(batch)
         ]
+
+    def _deadline(self, call: ToolCall, given: float | None) -> float:
+        """Return how long a call may take; a tool's own time stands against usual ones only, which nobody chose."""
+        opened = self.context.state.opened
+        seconds = given or opened.deadline_s
+        usual = seconds in {USUAL_S, *([] if given is None else [opened.step_timeout_s])}
+        return (call.tool.deadline_s or seconds) if usual else seconds
 
     async def _begun(
         self,
@@ -362,11 +368,6 @@ def _going(answered: Answered) -> list[ToolCall]:
 
 def _refused_in(answered: Answered) -> dict[int, ToolResult]:
     return {index: answer for index, answer in answered.items() if isinstance(answer, ToolResult)}
-
-
-def _deadline(call: ToolCall, seconds: float) -> float:
-    """Return how long a call may take; a tool's own time stands against the engine's usual one only."""
-    return (call.tool.deadline_s or seconds) if seconds == USUAL_S else seconds
 
 
 def _words(call: ToolCall, question: Elicitation, result: ToolResult) -> str:

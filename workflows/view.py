@@ -13,7 +13,7 @@ from backstay.approvals.approval import ApprovalRequest, RequestedCall
 from backstay.approvals.fields import form_lines
 from backstay.approvals.layout import argument_lines
 from backstay.approvals.proposal import Proposal, ProposedStep
-from backstay.approvals.proposal_words import part_lines, step_marks, toggle_lines
+from backstay.approvals.proposal_words import more_words, part_lines, step_marks, toggle_lines
 from backstay.budgets.budget import MICRO
 from backstay.provenance.source import told_of
 from backstay.shown import (
@@ -129,6 +129,9 @@ class _Page:
                 lines.append(f"- **{len(proposal.steps) - at} more steps not shown**{self._elsewhere}")
                 break
             lines += self._step(step, asked.get(step.idx), request.id, several=len(proposal.parts) > 1)
+        if proposal.more:
+            whole = markdown_code(f"backstay plan show {shell_words(self.workflow_id)}")
+            lines.append(f"- **{more_words(proposal)}**; all of them: {whole}")
         changed = ", ".join(markdown_line(effect, 200) for effect in proposal.estimated_side_effects)
         said = [*part_lines(proposal), *toggle_lines(proposal)]
         rows = [f"Changes: {changed}" if changed else "", *(markdown_line(line, QUESTION_CHARACTERS) for line in said)]

@@ -134,6 +134,7 @@ class PlanParser:
         if references_in(given):
             raise ArgumentsInvalid("input: may not refer to steps or to the task; give the values themselves")
         plan = Plan.model_validate(definition.task(given)["plan"])
+        self._bound(definition.id, plan)
         steps: list[PlanStep] = []
         sources: list[Sources | None] = []
         for index, step in enumerate(plan.steps):
@@ -154,8 +155,7 @@ class PlanParser:
             plan = Plan.admit(given)
         except TaskInvalid as error:
             raise ArgumentsInvalid(f"{where}: {error}") from None
-        if len(plan.steps) > self.most_steps:
-            raise ArgumentsInvalid(f"{where}.steps: at most {self.most_steps}; make several plans")
+        self._bound(where, plan)
         steps: list[PlanStep] = []
         sources: list[Sources | None] = []
         for index, step in enumerate(plan.steps):
@@ -163,6 +163,10 @@ class PlanParser:
             steps.append(folded)
             sources.append(traced)
         return plan.model_copy(update={"steps": tuple(steps)}), tuple(sources)
+
+    def _bound(self, where: str, plan: Plan) -> None:
+        if len(plan.steps) > self.most_steps:
+            raise ArgumentsInvalid(f"{where}.steps: at most {self.most_steps}; make several plans")
 
     async def _step(self, where: str, step: PlanStep) -> tuple[PlanStep, Sources | None]:
         definition = self.catalog.by_function.get(step.tool) or self.catalog.definitions.get(step.tool)

@@ -44,6 +44,8 @@ ANSWERS_BYTES = 40_000
 """How much of the answers of a plan's steps its Result holds."""
 RESULT_BYTES = 120_000
 """How large a Result may become with them; every query answer must stay under 128 KiB."""
+APART_BYTES = 20_000
+"""Smaller outputs stay in a Result, however large it is; most of it is something else then."""
 _TASK_LINE = 200
 _SEARCHED = frozenset({"BackstayState", "BackstayUser", "BackstayPending", "BackstayCostUsd"})
 """All of these must be registered, or none is set."""
@@ -87,6 +89,7 @@ class Runs(Activities):
             search_attributes=self.resources.search_attributes >= _SEARCHED,
             settle_after_s=self.settings.settle_after_seconds,
             deadline_s=self.settings.request_deadline_seconds,
+            step_timeout_s=self.settings.step_timeout_seconds,
             transient_s=self.transient_s,
             notices=True,
         )
@@ -319,7 +322,7 @@ class Runs(Activities):
             "events_ref": events_ref,
         }
         result = ask.result.model_copy(update=update)
-        outputs = await self._with_answers(ask, result)
+        outputs = await self._apart(ask.run, result) or await self._with_answers(ask, result)
         more: dict[str, Any] = {} if outputs is None else {"raw_outputs": outputs}
         context = await self.following.leave(ask)
         ended = result.model_copy(update=more).plain()
@@ -327,6 +330,13 @@ class Runs(Activities):
         await self.notifications.write(ask, ask.run, ask.notices, ended)
         await self._release_workspace(ask)
         return calls.Closed(effects=tuple(effects[-100:]), effects_ref=effects_ref, events_ref=events_ref, **more)
+
+    async def _apart(self, run: str, result: Result) -> dict[str, Any] | None:
+        """Store outputs apart that are too large for a Result, and return what stands for them; else None."""
+        if _size(result.plain()) <= RESULT_BYTES or _size(result.raw_outputs) <= APART_BYTES:
+            return None
+        kept = await self.records.write(run, "outputs", result.raw_outputs)
+        return {"ref": kept.ref, "note": f"larger than {APART_BYTES} bytes; stored whole under ref"}
 
     async def _with_answers(self, ask: calls.CloseRun, result: Result) -> dict[str, Any] | None:
         """Return the outputs of a plan with the short answers of its steps in them; None where there are none."""

@@ -198,18 +198,21 @@ def _refused_option(request: ApprovalRequest, approval: Approval) -> DecisionRef
 def _refused_digest(request: ApprovalRequest, approval: Approval) -> DecisionRefused | None:
     if approval.args_digest is not None and approval.args_digest != request.args_digest:
         return DecisionRefused("args_digest: stale; the request is about other arguments, look at it again")
-    clipped = any(call.clipped for call in request.calls)
+    more = request.proposal is not None and request.proposal.more
+    clipped = more or any(call.clipped for call in request.calls)
     lets_go = approval.verdict in {Verdict.APPROVE, Verdict.MODIFY} or any(
         named.verdict != "reject" for named in (approval.calls or {}).values()
     )
     if clipped and lets_go and approval.args_digest is None:
-        return DecisionRefused("args_digest: required, because the arguments are too long to be shown whole")
+        what = "plan is" if more else "arguments are"
+        return DecisionRefused(f"args_digest: required, because the {what} too long to be shown whole")
     return None
 
 
 def _refused_calls(request: ApprovalRequest, approval: Approval) -> DecisionRefused | None:
     named = approval.calls or {}
-    indexes = {call.index for call in request.calls}
+    parts = () if request.proposal is None else request.proposal.parts
+    indexes = {call.index for call in request.calls} | {index for part in parts for index in part.steps}
     if named and request.kind not in DECIDES_CALLS:
         return DecisionRefused(f"calls: a request of kind {request.kind} has none; leave it out")
     for index, verdict in named.items():

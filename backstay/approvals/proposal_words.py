@@ -17,6 +17,11 @@ def step_marks(step: ProposedStep, *, several: bool) -> Iterator[str]:
         yield f"gets at most {step.limits.words}"
 
 
+def more_words(proposal: Proposal) -> str:
+    """Return how many steps are not shown; empty when all are."""
+    return f"{proposal.more} more steps not shown" if proposal.more else ""
+
+
 def part_lines(proposal: Proposal) -> Iterator[str]:
     """Yield who decides each part, who has, and who is missing."""
     for part in proposal.parts:

@@ -44,7 +44,7 @@ async def doctor(*, every: Annotated[bool, Parameter(name="--all", negative="")]
 
 
 async def _findings(settings: Settings) -> AsyncGenerator[Finding]:
-    for check in (_temporal, _store, _policy, _profiles, _toolbox, _models, _jails, _workspaces):
+    for check in (_temporal, _store, _policy, _profiles, _toolbox, _models, _jails, _workspaces, _told):
         try:
             async for finding in check(settings):
                 yield finding
@@ -190,3 +190,11 @@ async def _workspaces(settings: Settings) -> AsyncGenerator[Finding]:
             yield state, "workspaces", f"{error}; no run can have one"
         else:
             yield "ok", "workspaces", f"{settings.workspaces or settings.home / 'workspaces'}: every property proven"
+
+
+async def _told(settings: Settings) -> AsyncGenerator[Finding]:
+    """Check how people and other programs are told what is asked of them."""
+    if settings.notify_urls and settings.webhook_key is None:
+        yield "note", "webhooks", "notices are not signed, so a receiver cannot tell ours; set BACKSTAY_WEBHOOK_KEY"
+    for mail in room("gateways.mail.mail").mail_of(settings):
+        yield "ok", "mail", f"through {mail.where}"

@@ -107,6 +107,7 @@ async def _call(run: Run, event: Event) -> dict[str, Any]:
         kind=facts.get("type", "ToolError"),
         effect=facts.get("effect"),
         ref=ref,
+        undo=facts.get("undo"),
         cached=bool(facts.get("cached")),
         simulated=event.name == "action.rehearsed",
     )
@@ -118,9 +119,13 @@ async def _whole(run: Run, outputs: Any) -> Any:
     match outputs:
         case {"ref": str(ref), "note": str()} if len(outputs) == 2:
             try:
-                return await run.read(ref)
-            except BackstayError:  # The model's own words can look the same.
+                whole = await run.read(ref)
+                # What is larger than a page is read as its JSON text.
+                whole = json.loads(whole) if isinstance(whole, str) else whole
+            except (BackstayError, ValueError):  # The model's own words can look the same.
                 return outputs
+            # The outputs of a long plan are stored apart, too.
+            return await _whole(run, whole) if isinstance(whole, dict) and "steps" in whole else whole
         case {"steps": list(steps)}:
             return {**outputs, "steps": [await _read_step(run, step) for step in steps]}
         case _:

@@ -13,7 +13,7 @@ from backstay.approvals.fields import form_lines
 from backstay.approvals.forecast import forecast_lines
 from backstay.approvals.layout import BAR, argument_lines
 from backstay.approvals.proposal import Proposal, ProposedStep
-from backstay.approvals.proposal_words import part_lines, step_marks, toggle_lines
+from backstay.approvals.proposal_words import more_words, part_lines, step_marks, toggle_lines
 from backstay.cli.terminal import LINK
 from backstay.effects.compensation import Undone
 from backstay.effects.effect import Touch, told_of_later
@@ -122,6 +122,8 @@ def _proposal_lines(
         else:
             yield f"  [{step.idx}] {step.action}  ({step.safety})  {marks}", "bold"
             yield from _step_lines(step)
+    if proposal.more:
+        yield f"  {more_words(proposal)}; all of them: backstay plan show {shell_words(workflow_id)}", "yellow"
     if proposal.estimated_side_effects:
         yield f"  changes: {', '.join(proposal.estimated_side_effects)}", "yellow"
     if proposal.estimated_cost_usd:
@@ -193,7 +195,7 @@ def commands(workflow_id: str, request: ApprovalRequest) -> list[str]:
 
 def budget_rows(budget: dict[str, Any], usage: dict[str, Any]) -> list[tuple[str, float, float | None, str]]:
     """Return name, used, allowed and text of the limits that people watch."""
-    steps, calls = usage.get("steps", 0), usage.get("tool_calls", 0)
+    steps, calls = usage.get("steps", 0) - usage.get("lifelines", 0), usage.get("tool_calls", 0)
     spent, ceiling = usage.get("llm_cost_usd", 0), budget.get("max_llm_cost_usd")
     allowed = "no limit" if ceiling is None else f"{ceiling:.2f}"
     return [

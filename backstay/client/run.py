@@ -137,7 +137,17 @@ class Run(Decisions):
 
     async def plan(self, plan_id: str | None = None) -> dict[str, Any] | None:
         """Return a plan with the states of its steps, the latest one by default; None when there is no such plan."""
-        return await self._query("plan", *([] if plan_id is None else [{"plan_id": plan_id}]))
+        named = {} if plan_id is None else {"plan_id": plan_id}
+        shown = part = await self._query("plan", *([named] if named else []))
+        while part is not None and part.get("next") is not None:
+            # What a long plan may be meanwhile does not matter: its steps come no other way.
+            part = await self._query("plan", {"plan_id": shown["plan"]["id"], "offset": part["next"]})
+            if part is not None:
+                shown["plan"]["steps"] += part["plan"]["steps"]
+                shown["steps"] += part["steps"]
+        if shown is not None:
+            shown.pop("next", None)
+        return shown
 
     async def preview(self) -> dict[str, Any]:
         """Return what undo would undo, newest first, and what cannot be undone."""

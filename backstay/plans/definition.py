@@ -44,6 +44,8 @@ class PlanDefinition(Frozen):
     offer: bool = False
     """Whether models are offered it as a tool."""
     continue_on_failure: bool = False
+    allowed_side_effects: tuple[str, ...] = ()
+    """Globs of the tools whose writes go on after a failure, where the plan as a whole goes on."""
     steps: tuple[PlanStep, ...] = Field(min_length=1, max_length=1000)
 
     @model_validator(mode="before")
@@ -102,6 +104,7 @@ class PlanDefinition(Frozen):
             summary=self.summary,
             steps=self.steps,
             continue_on_failure=self.continue_on_failure,
+            allowed_side_effects=self.allowed_side_effects,
             metadata={name: value for name, value in about.items() if value},
         )
         return {"text": self.line, "input": given, "plan": plan.model_dump(mode="json", exclude_unset=True)}

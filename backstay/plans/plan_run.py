@@ -5,10 +5,11 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from backstay.approvals.forecast import shown_forecast
+from backstay.canonical import canonical
 from backstay.frozen import Frozen
 from backstay.plans.rehearsal import Rehearsal
 from backstay.provenance.source import Sources
-from backstay.shown import shown_arguments
+from backstay.shown import one_line, shown_arguments
 from backstay.task.plan import Plan
 
 
@@ -77,6 +78,8 @@ ENDED = frozenset({PlanState.COMPLETED, PlanState.FAILED, PlanState.ROLLBACK_COM
 SHOWN_CHARACTERS = 40_000
 """How much of the arguments of a plan one answer holds; every query answer must stay under 128 KiB."""
 LEAST_SHOWN = 200
+SHOWN_BYTES = 120_000
+"""How many bytes one answer takes; the rest of a longer plan is asked for by its offset."""
 
 
 class StepRun(Frozen):
@@ -224,28 +227,45 @@ class PlanRun(Frozen):
             for index, step in enumerate(self.steps)
         ]
 
-    @property
-    def shown(self) -> dict[str, Any]:
-        """Return the plan as the query `plan` answers it; long arguments are cut, and of very many none is shown."""
-        most = SHOWN_CHARACTERS // len(self.steps)
+    def shown(self, offset: int = 0) -> dict[str, Any]:
+        """Return the plan as the query `plan` answers it, with its steps from `offset` on as far as they fit.
+
+        Long arguments are cut, and of very many none is shown; `next` says where the rest of the steps begins.
+        """
         plan = self.plan.model_copy(update={"state": self.state.value}).model_dump(mode="json")
-        for step in plan["steps"]:
-            step["arguments"] = shown_arguments(step["arguments"], most).arguments if most >= LEAST_SHOWN else {}
-        steps = [
-            {"idx": index, **step.model_dump(mode="json", include={"status", "reason", "attempt", "ref", "error"})}
-            for index, step in enumerate(self.steps)
-        ]
-        return {
+        planned, plan["steps"] = plan["steps"], []
+        plan |= {name: _short(plan[name], 1000) for name in ("title", "author", "summary")}
+        plan["metadata"] = shown_arguments(plan["metadata"], 2000).arguments
+        shown: dict[str, Any] = {
             "plan": plan,
             "state": self.state.value,
             "reason": self.reason,
             "hash": self.plan.hash,
-            "steps": steps,
+            "steps": [],
+            "next": None,
             "review": self.review,
             "children": list(self.children),
             "alternatives": list(self.alternatives),
             **({} if self.rehearsal is None else {"forecast": self.foretold(SHOWN_CHARACTERS // 2)}),
         }
+        left = SHOWN_BYTES - _size(shown)
+        for index in range(max(0, offset), len(self.steps)):
+            step, how = self._step(planned[index], index)
+            left -= _size(step) + _size(how)
+            if left < 0 and shown["steps"]:
+                shown["next"] = index
+                break
+            plan["steps"].append(step)
+            shown["steps"].append(how)
+        return shown
+
+    def _step(self, planned: dict[str, Any], index: int) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return a step as it was planned, as far as that is shown, and how far it came."""
+        most = SHOWN_CHARACTERS // len(self.steps)
+        given = shown_arguments(planned["arguments"], most).arguments if most >= LEAST_SHOWN else {}
+        known = {"status", "reason", "attempt", "ref", "error"}
+        how = {"idx": index, **self.steps[index].model_dump(mode="json", include=known)}
+        return {**planned, "arguments": given, "summary": _short(planned["summary"], 300)}, how
 
     def foretold(self, most: int) -> list[dict[str, Any]]:
         """Return what its rehearsal foretells, with at most about so many characters of arguments."""
@@ -268,3 +288,11 @@ class PlanRun(Frozen):
     def done(self) -> int:
         """Return how many steps succeeded."""
         return sum(step.status is StepStatus.SUCCESS for step in self.steps)
+
+
+def _short(text: str, most: int) -> str:
+    return text if len(text) <= most else one_line(text, most)
+
+
+def _size(value: Any) -> int:
+    return len(canonical(value).encode("utf-8", "replace"))

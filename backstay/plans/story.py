@@ -11,7 +11,7 @@ from backstay.canonical import digest_of
 from backstay.frozen import Frozen
 from backstay.plans.plan_run import PlanState, StepRun
 from backstay.shown import shown_arguments
-from backstay.task.plan import Plan, PlanStep
+from backstay.task.plan import USUAL_STEP_S, Plan, PlanStep
 
 _ALL = 10_000_000
 _UNTOLD = frozenset({"tool", "arguments"})
@@ -91,7 +91,8 @@ def story_of(
 
 def _step(index: int, step: PlanStep, run: StepRun, seen: ProposedStep | None) -> dict[str, Any]:
     known = {} if seen is None else seen.model_dump(mode="json", exclude={"idx", "action", "arguments", "summary"})
-    planned = step.model_dump(mode="json", exclude={"tool", "safety"}, exclude_defaults=True)
+    usual = {"timeout_s"} if step.seconds == USUAL_STEP_S else set[str]()
+    planned = step.model_dump(mode="json", exclude={"tool", "safety"} | usual, exclude_defaults=True)
     facts = {"idx": index, "action": step.tool, "summary": step.summary, "arguments": {}} | planned
     return facts | {"safety": step.safety} | known | run.model_dump(mode="json", exclude={"stands"})
 

@@ -143,6 +143,7 @@ def call_drafts(
     data: dict[str, Any] = {"provider": tool.partition(".")[0], "tool": tool, "request": request}
     data |= {} if effect is None else {"effect": effect}
     data |= {} if result.ref is None else {"summary_ref": result.ref}
+    data |= {"undo": result.undo} if effect is not None and result.undo is not None else {}
     data |= {"cached": True} if result.cached else {}
     data |= sources_data(sources)
     shown = one_line(tool, 80)

@@ -82,6 +82,10 @@ def _look_up(path: str, scope: dict[str, Any], missing: Missing) -> Any:
     return found
 
 
+USUAL_STEP_S = 30
+"""How many seconds the call of a step may take where neither plan nor operator says anything else."""
+
+
 class PlanStep(Frozen):
     """One call of a plan."""
 
@@ -93,13 +97,19 @@ class PlanStep(Frozen):
     """May only raise the tool's own safety."""
     transactional: bool | Annotated[str, Field(min_length=1, max_length=100)] = False
     """Refuse the plan when the tool declares no compensation. Steps of a group, which is named, are undone together."""
-    timeout_s: float = Field(default=30, gt=0, le=600)
+    timeout_s: float | None = Field(default=None, gt=0, le=600)
+    """How long its call may take; what a plan leaves out, the engine fills in as the operator says."""
     retries: int = Field(default=0, ge=0, le=10)
     """How often a read, or a write of a tool that is declared idempotent, is made again after it failed."""
     continue_on_failure: bool = False
     # Left out where there is none, so that the hashes of plans that were approved before it existed stay theirs.
     limits: WorkspaceLimits | None = Field(default=None, exclude_if=lambda limits: limits is None)
     """What a call in the workspace may use of its jail, when that is less than usual."""
+
+    @property
+    def seconds(self) -> float:
+        """Return how long its call may take."""
+        return USUAL_STEP_S if self.timeout_s is None else self.timeout_s
 
     @property
     def group(self) -> str:
@@ -142,6 +152,11 @@ class Plan(Frozen):
     def digest(self) -> str:
         """Return the sha256 over everything that an approval binds to."""
         return digest_of(self.model_dump(mode="json", exclude={"hash", "state", "created_at"}))
+
+    def with_usual(self, timeout_s: float) -> "Plan":
+        """Return the plan with this time at each step that has none."""
+        steps = (s if s.timeout_s is not None else s.model_copy(update={"timeout_s": timeout_s}) for s in self.steps)
+        return self.model_copy(update={"steps": tuple(steps)})
 
     def may_fail(self, index: int) -> bool:
         """Return whether the plan goes on when that step fails."""

@@ -97,6 +97,11 @@ class Mail:
         self._told = tuple(told)
         self._elsewhere = elsewhere
 
+    @property
+    def where(self) -> str:
+        """Return the mail server, without its password."""
+        return f"{self._server.host}:{self._server.port}"
+
     async def send(self, notice: Notice) -> None:
         """Mail what is asked; anything else needs no mail. Raises NotTaken."""
         people = self.people(notice)

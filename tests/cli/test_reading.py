@@ -21,9 +21,12 @@ def plan(tmp_path):
     steps = [
         {"tool": "mail.list_customers", "arguments": {"limit": 2}},
         {"tool": "mail.send_email", "arguments": {"to": "no address", "subject": "s", "body": "b"}},
+        {"tool": "mail.send_email", "arguments": {"to": "a@undo.example", "subject": "s", "body": "b"}},
     ]
     path = tmp_path / "plan.json"
-    path.write_text(json.dumps({"steps": [steps[0], steps[1] | {"continue_on_failure": True}]}), encoding="utf-8")
+    path.write_text(
+        json.dumps({"steps": [steps[0], steps[1] | {"continue_on_failure": True}, steps[2]]}), encoding="utf-8"
+    )
     return path
 
 
@@ -34,7 +37,7 @@ async def test_the_answers_of_a_plan_are_read_whole_or_by_step_and_a_failed_call
     assert '"customers": [' in started.out
 
     whole = json.loads((await run("result", "reading-plan", "--output", "json")).out)
-    assert [step["success"] for step in whole["raw_outputs"]["steps"]] == [True, False]
+    assert [step["success"] for step in whole["raw_outputs"]["steps"]] == [True, False, True]
     assert len(whole["raw_outputs"]["steps"][0]["data"]["customers"]) == 2
 
     step = await run("result", "last", "--step", "1")
@@ -56,6 +59,8 @@ async def test_the_answers_of_a_plan_are_read_whole_or_by_step_and_a_failed_call
         "cached": False,
         "simulated": False,
     }
+    (call,) = json.loads((await run("result", "reading-plan", "--step", "3", "--output", "json")).out)["calls"]
+    assert call["context"]["undo"] == f'mail.recall_email(message_id="{call["data"]["message_id"]}")'
     file = tmp_path / "out.json"
     assert (await run("result", "reading-plan", "--step", "1", "--output-file", str(file))).out == ""
     assert json.loads(file.read_text(encoding="utf-8"))["calls"][0]["tool"] == "mail.list_customers"

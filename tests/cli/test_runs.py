@@ -341,6 +341,8 @@ async def test_doctor_names_cause_and_fix_of_every_part_that_is_missing(nursery,
             BACKSTAY_MODEL="nobody-knows",
             BACKSTAY_NSJAIL=str(tmp_path / "no-nsjail"),
             BACKSTAY_TRUSTED=str(tmp_path),
+            BACKSTAY_NOTIFY_URLS="http://127.0.0.1:9/take",
+            BACKSTAY_SMTP_URL="smtp://127.0.0.1:9",
         ),
         folder=tmp_path,
     )
@@ -356,6 +358,8 @@ async def test_doctor_names_cause_and_fix_of_every_part_that_is_missing(nursery,
     assert "OPENAI_API_KEY" in lines["model"]
     assert "BACKSTAY_PRICES" in lines["price"]
     assert "no-nsjail" in lines["jail"]
+    assert "BACKSTAY_MAIL_FROM" in lines["told"]
+    assert "BACKSTAY_WEBHOOK_KEY" in next(line for line in every if line.split()[:2] == ["note", "webhooks"])
 
 
 async def _begun(backstay, workflow_id):

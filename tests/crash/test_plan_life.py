@@ -89,6 +89,8 @@ async def test_a_plan_survives_the_death_of_the_worker_in_each_of_its_states(tem
             "BACKSTAY_PROFILES": str(tmp_path / "profiles.yaml"),
             "BACKSTAY_WORKSPACES": f"{rooms}/rooms",
             "BACKSTAY_APPROVER_KEY": KEY,
+            # A workspace is restored in a process of its own, for which a busy machine needs more than a moment.
+            "BACKSTAY_REQUEST_DEADLINE_SECONDS": "8",
         }
         async with open_case(temporal, nursery, tmp_path / "case", rules=rules, **settings) as case:
             share_images(Path(case.environment["BACKSTAY_HOME"]))

@@ -302,3 +302,16 @@ async def test_a_step_waits_no_longer_than_its_timeout(open_engine):
         assert (result["outcome"], result["error"]["type"]) == ("failed", "StepFailed")
         assert "no answer within 1.5 s" in result["error"]["message"]
         assert opened.mailbox.requests("list_customers") == 2
+
+
+async def test_the_operator_says_how_long_a_step_waits_whose_plan_does_not_say(open_engine):
+    more = {"env": {"MAILBOX_SLOW_SECONDS": "20"}, "policy": POLICY, "step_timeout_seconds": 1.5}
+    async with open_engine(Scripts(), **more) as opened:
+        handle = await opened.start(task(read(continue_on_failure=True), send("a@asked.example")))
+        (request,) = await pending(handle)
+        assert request["proposal"]["toggles"]["limits"] == {"timeout_s": 1.5}
+        verdict = {"request_id": request["id"], "verdict": "reject", "by": "ana"}
+        await handle.execute_update("decide", verdict)
+        assert (await ended(handle))["outcome"] == "failed"
+        result = await ended(await opened.start(task(read())))
+        assert "no answer within 1.5 s" in result["error"]["message"]

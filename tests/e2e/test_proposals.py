@@ -1,5 +1,6 @@
 """Plans that a model proposes: shown whole, decided in parts, amended as child plans, taken back."""
 
+import uuid
 from contextlib import AsyncExitStack
 
 import pytest
@@ -92,6 +93,7 @@ async def test_a_model_proposes_a_plan_that_people_see_whole_and_then_it_runs_st
         "quorum": 1,
         "no_self_approval": False,
         "rule": "",
+        "escalate_to": [],
         "decided": [],
     }
     assert await state_of(handle) == ("PROPOSED", "", ["pending"] * 3)
@@ -117,6 +119,24 @@ async def test_of_two_alternatives_the_one_that_is_approved_runs_and_the_other_i
     assert subjects(opened, handle) == ["second way"]
     assert await state_of(handle, "p1") == ("FAILED", "not_chosen", ["pending"])
     assert await state_of(handle, "p2") == ("COMPLETED", "", ["success"])
+
+
+async def test_who_stops_the_run_does_so_though_another_alternative_is_approved_in_the_same_moment(temporal, tmp_path):
+    queue, scripts = f"both-{uuid.uuid4()}", Scripts()
+    given = {"policy": "default: {read_only: allow, write_safe: ask, restricted_write: ask}", "task_queue": queue}
+    async with engine(temporal, tmp_path, scripts, **given) as opened:
+        other = plan(send("c@one.example", subject="second way"))
+        handle = await opened.start(scripts.task(propose(send("b@one.example"), alternatives=[other])))
+        requests = {request["proposal"]["plan_id"]: request["id"] for request in await pending(handle, 2)}
+    # No worker is there, so that the run is told of both at once.
+    await handle.signal("approval", {"request_id": requests["p2"], "verdict": "approve", "by": "ana"})
+    await handle.signal("approval", {"request_id": requests["p1"], "verdict": "reject", "stop": True, "by": "bo"})
+    async with engine(temporal, tmp_path, scripts, **given) as opened:
+        result = await ended(handle)
+        assert (result["outcome"], "bo" in result["error"]["message"]) == ("rejected", True)
+        assert subjects(opened, handle) == []
+        assert await state_of(handle, "p1") == ("FAILED", "rejected", ["pending"])
+        assert await state_of(handle, "p2") == ("FAILED", "cancelled", ["pending"])
 
 
 async def test_each_part_of_a_plan_is_decided_by_its_own_people_and_the_plan_waits_for_all(shared):
@@ -150,7 +170,8 @@ async def test_each_part_of_a_plan_is_decided_by_its_own_people_and_the_plan_wai
 async def test_a_rejected_plan_is_an_answer_and_the_next_version_is_its_child(shared):
     opened, scripts = shared
     again = Reply(calls=[("update_plan", {"plan_id": "p1", "plan": plan(send("b@one.example", subject="shorter"))})])
-    task = scripts.task(propose(send("b@one.example")), again)
+    created = Reply(calls=[("create_plan", {"plan": plan(send("b@one.example"))})])
+    task = scripts.task(created, again)
     handle = await opened.start(task)
     (request,) = await pending(handle)
     await decide(handle, request, verdict="reject", comment="too long")
@@ -317,6 +338,8 @@ id: tell
 title: Tell somebody
 offer: true
 input: {type: object, required: [who], properties: {who: {type: string}}, additionalProperties: false}
+continue_on_failure: true
+allowed_side_effects: ["mail.send_*"]
 steps:
   - {tool: mail.send_email, params: {to: "${input.who}", subject: told, body: b}}
   - {tool: mail.send_email, params: {to: a@free.example, subject: after, body: "${steps.0.result.message_id}"}}
@@ -327,18 +350,26 @@ async def test_a_definition_that_is_offered_is_a_function_and_its_call_is_a_plan
     folder, scripts = tmp_path / "definitions", Scripts()
     folder.mkdir()
     (folder / "tell.yaml").write_text(DEFINITION, encoding="utf-8")
+    *lines, last = DEFINITION.replace("id: tell", "id: long").strip().splitlines()
+    long = "\n".join([*lines, *[last] * 4])
+    (folder / "long.yaml").write_text(long, encoding="utf-8")
     wrong = Reply(calls=[("definitions__tell", {"whom": "b@one.example"})])
     sly = Reply(calls=[("definitions__tell", {"who": "${steps.1.result.to}"})])
-    task = scripts.task(wrong, sly, Reply(calls=[("definitions__tell", {"who": "b@one.example"})]))
-    async with engine(temporal, tmp_path, scripts, policy=POLICY, approver_key=KEY, definitions=folder) as opened:
+    many = Reply(calls=[("definitions__long", {"who": "b@one.example"})])
+    task = scripts.task(wrong, sly, many, Reply(calls=[("definitions__tell", {"who": "b@one.example"})]))
+    given = {"policy": POLICY, "approver_key": KEY, "definitions": folder, "max_steps_per_plan": 4}
+    async with engine(temporal, tmp_path, scripts, **given) as opened:
         handle = await opened.start(task)
         (request,) = await pending(handle)
         (first, *_) = opened.model.requests
         assert "definitions__tell" in {tool["function"]["name"] for tool in first["tools"]}
         assert "may not refer to steps" in told(opened, task)
         assert "is required; add it" in told(opened, task)
+        assert "long.steps: at most 4" in told(opened, task)
         assert (request["proposal"]["title"], len(request["proposal"]["steps"])) == ("Tell somebody", 2)
         assert request["calls"][0]["arguments"]["to"] == "b@one.example"
         await decide(handle, request)
         assert (await ended(handle))["outcome"] == "completed"
         assert subjects(opened, handle) == ["told", "after"]
+        ran = (await handle.query("plan"))["plan"]
+        assert (ran["continue_on_failure"], ran["allowed_side_effects"]) == (True, ["mail.send_*"])

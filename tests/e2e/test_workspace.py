@@ -10,6 +10,7 @@ import pytest_asyncio
 from backstay.approvals.proposal import ProposedStep
 from backstay.approvals.proposal_words import step_marks
 from backstay.testing import Reply
+from tests.cli.commands import environment_of, forked
 from tests.e2e.labelled import DONE, Labelled
 from tests.engine import ended, engine, pending, share_images
 
@@ -112,6 +113,35 @@ async def test_a_model_runs_a_command_in_its_workspace_and_reads_what_it_said(op
     assert (place / "sorted.txt").read_text(encoding="utf-8") == "cy\nbo\nana\n"
     told = [request["messages"] for request in found.model.requests if "<shell>" in str(request["messages"])]
     assert "cy\\\\nbo\\\\nana" in str(told[-1]) or "cy\\nbo\\nana" in str(told[-1])
+
+
+async def test_a_plan_that_may_start_no_processes_goes_on_without_its_commands(opened, nursery, tmp_path):
+    found, _ = opened
+    place = room(opened, "unprocessed", names="b\na\n")
+    command = {"tool": "shell.run", "arguments": {"command": "touch ran"}}
+    told = {"tool": "fs.write_file", "arguments": {"path": "told", "content": "${steps.0.result.stdout}"}}
+    writes = {"tool": "fs.write_file", "arguments": {"path": "kept", "content": "k"}}
+    given = {
+        "plan": {"steps": [command, told | {"continue_on_failure": True}, writes]},
+        "filesystem": True,
+        "shell": True,
+    }
+    handle = await found.start({**given, "workspace": "unprocessed"})
+    (request,) = await pending(handle)
+    assert request["proposal"]["toggles"]["external_processes"] is True
+    arguments = ("approve", handle.id, request["id"], "--no-processes", "--by", "ana")
+    done = await forked(nursery, *arguments, environment=environment_of(found), folder=tmp_path)
+    assert done.code == 0, done.err
+    result = await ended(handle)
+    assert result["outcome"] == "completed"
+    shown = await handle.query("plan")
+    assert [(step["status"], step["reason"]) for step in shown["steps"]] == [
+        ("pending", "rejected"),
+        ("pending", "dependency_failed"),
+        ("success", ""),
+    ]
+    assert "ana lets the plan start no processes" in shown["steps"][0]["error"]
+    assert sorted(path.name for path in place.iterdir()) == ["kept", "names.txt"]
 
 
 async def test_a_second_run_is_kept_out_until_the_first_has_ended(opened):
@@ -273,7 +303,7 @@ async def test_a_step_gets_no_more_of_its_jail_than_its_limits_say(opened):
     steps = [
         *narrowed("python3 -c 'print(len(bytearray(400 << 20)))'", memory_mb=256),
         *narrowed("case $(ulimit -t) in 1) while :; do :; done;; esac", cpu_s=1),
-        *narrowed("head -c 3M /dev/zero > plenty; sleep 1; rm plenty; head -c 2M /dev/zero > two", artifacts_mb=1),
+        *narrowed("head -c 3M /dev/zero > plenty; sleep 3; rm plenty; head -c 2M /dev/zero > two", artifacts_mb=1),
     ]
     handle = await found.start({"plan": {"steps": steps}, "workspace": "narrowed", "shell": True})
     request = await approved(handle)

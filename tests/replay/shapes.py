@@ -4,7 +4,7 @@ import asyncio
 
 from backstay.testing import Conversation, Reply
 from tests.engine import Engine, pending
-from tests.replay import continued, lost_answers, meaning, models, plans, programs, repeated_steps, steered
+from tests.replay import continued, lost_answers, meaning, models, plans, programs, repeated_steps, steered, told
 from tests.replay.steps import FINISH, READ, SEND, Handle, Play, Script, decided, find
 
 OTHER = ("mail__send_email", {"to": "b@example.com", "subject": "s", "body": "b"})
@@ -23,6 +23,7 @@ def rules(talk: Conversation) -> Reply:
         **lost_answers.SCRIPTS,
         **meaning.SCRIPTS,
         **steered.SCRIPTS,
+        **told.SCRIPTS,
         **plans.SCRIPTS,
         **programs.SCRIPTS,
         **repeated_steps.SCRIPTS,
@@ -103,6 +104,7 @@ SHAPES: dict[str, Play] = {
     **lost_answers.SHAPES,
     **meaning.SHAPES,
     **steered.SHAPES,
+    **told.SHAPES,
     **plans.SHAPES,
     **programs.SHAPES,
     **repeated_steps.SHAPES,

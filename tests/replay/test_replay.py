@@ -48,6 +48,8 @@ HOLDS = {
     "withheld": ["patched one-authority", "call_tool", "close_run", "canceled"],
     "topped-up": ["call_tool", "update top_up", "ask_model"],
     "budget-answered": ["call_tool", "update decide", "ask_model"],
+    "reminded": ["announce", "timer", "announce", "timer", "announce", "update decide", "announce", "close_run"],
+    "left-open": ["announce", "close_run", "canceled"],
     "paused": ["update pause", "update decide", "update resume", "call_tool"],
     "rehearsed": [
         *["patched plan-proposals", "call_tool", *["call_tool simulate"] * 2, "update decide"],
@@ -111,6 +113,8 @@ def marks_of(event):
         case "marker_recorded_event_attributes":
             details = event.marker_recorded_event_attributes.details
             return f"patched {json.loads(details['patch-data'].payloads[0].data)['id']}"
+        case "timer_started_event_attributes":
+            return "timer"
         case "workflow_execution_canceled_event_attributes":
             return "canceled"
         case "workflow_execution_update_accepted_event_attributes":

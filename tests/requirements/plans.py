@@ -84,8 +84,12 @@ ROWS = (
     row(
         "plan:timeout",
         "design 22; seed 002 §5",
-        "a step waits no longer than its timeout",
-        in_file("e2e/test_plans.py", "test_a_step_waits_no_longer_than_its_timeout"),
+        "a step waits no longer than its timeout, or than the operator says",
+        in_file(
+            "e2e/test_plans.py",
+            "test_a_step_waits_no_longer_than_its_timeout",
+            "test_the_operator_says_how_long_a_step_waits_whose_plan_does_not_say",
+        ),
     ),
     row(
         "plan:invalid",
@@ -110,6 +114,28 @@ ROWS = (
         "design 22",
         "of two alternatives the approved one runs",
         proposals("test_of_two_alternatives_the_one_that_is_approved_runs_and_the_other_is_not_chosen"),
+    ),
+    row(
+        "plan:stopped",
+        "design 9, 22",
+        "who stops the run does so though another alternative is approved in the same moment",
+        proposals("test_who_stops_the_run_does_so_though_another_alternative_is_approved_in_the_same_moment"),
+    ),
+    row(
+        "plan:long",
+        "design 6, 22",
+        "of a long plan, and of alternatives, every answer stays small and says where the rest is",
+        in_file(
+            "e2e/test_answers_small.py",
+            "test_of_a_long_plan_every_answer_is_small_and_each_says_where_the_rest_is",
+            "test_alternatives_share_the_room_of_one_answer",
+        ),
+    ),
+    row(
+        "plan:processes",
+        "seed 002 §6; design 22",
+        "an approver lets a plan start no processes, and it goes on without its commands",
+        in_file("e2e/test_workspace.py", "test_a_plan_that_may_start_no_processes_goes_on_without_its_commands"),
     ),
     row(
         "plan:parts",
@@ -337,6 +363,15 @@ ROWS = (
             "test_a_profile_says_how_many_lifelines_there_are_and_none_ends_the_run_at_the_first_failure",
             "test_a_repeat_still_needs_its_money_and_its_time",
             "test_what_a_person_or_the_engine_ended_is_no_failure_of_a_program",
+        ),
+    ),
+    row(
+        "s003:repeats-shown",
+        "seed 003 loop; issue Plans",
+        "a repeat of a failed step is not shown as one that the limit counts",
+        in_file(
+            "cli/test_run_profile.py",
+            "test_a_repeat_of_a_failed_step_is_not_shown_as_one_that_the_limit_counts",
         ),
     ),
     row(

@@ -89,7 +89,7 @@ class Executing:
             return waiting[:1]
         wave = waiting[:1]
         for index in waiting[1:MOST_TOGETHER]:
-            same_time = run.plan.steps[index].timeout_s == run.plan.steps[wave[0]].timeout_s
+            same_time = run.plan.steps[index].seconds == run.plan.steps[wave[0]].seconds
             beside = index == wave[-1] + 1 and same_time and self._reads(index)
             if not beside or set(self._needed(index)) & set(wave) or self._hindrance(index) is not None:
                 break
@@ -172,7 +172,7 @@ class Executing:
                 self._refuse(index, step.error or "")
 
     async def _answers(self, wave: Sequence[int], answers: Sequence[Consented]) -> list[Performed]:
-        seconds = self.run.plan.steps[wave[0]].timeout_s
+        seconds = self.run.plan.steps[wave[0]].seconds
         if self.work.toggles is not None and self.work.toggles.limits is not None:
             seconds = min(seconds, self.work.toggles.limits.timeout_s or seconds)
         batch = [self._whole(index) for index in wave]

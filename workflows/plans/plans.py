@@ -32,6 +32,8 @@ from workflows.work import Decided, PlanWork
 
 PROPOSALS = "plan-proposals"
 """Since this change a plan is proposed as a whole, in one request with a part for each set of approvers."""
+STOPS = "stop-beside-a-choice"
+"""Since this change a person who rejects an alternative and stops the run does so though another one was approved."""
 ANSWERS = (errors.StepFailed, errors.ArgumentsInvalid, errors.ToolNotFound, errors.TaskInvalid, errors.Denied)
 """What a model is told of its plan, so that it can decide anew; anything else ends the run."""
 FORETOLD = 8_000
@@ -60,7 +62,7 @@ class Plans:
         """Carry out the plan of the task; raises StepFailed at the first failure that it cannot bear."""
         state = self.context.state
         if not state.plans:
-            run = PlanRun.of(plan, of_task=True)
+            run = PlanRun.of(plan.with_usual(state.opened.step_timeout_s), of_task=True)
             if (before := state.work.plan) is not None:
                 # A version without a life of plans has begun it.
                 run = begun_before(run, before.outputs, state.step_results)
@@ -128,7 +130,8 @@ class Plans:
                 update |= {"parent": parent.id, "version": parent.plan.version + 1}
             others = tuple(other for other in numbered if other != plan_id)
             sources = action.sources[at] if action.sources else (None,) * len(plan.steps)
-            state.keep_plan_run(PlanRun.of(plan.model_copy(update=update), alternatives=others, sources=sources))
+            numbered_plan = plan.with_usual(state.opened.step_timeout_s).model_copy(update=update)
+            state.keep_plan_run(PlanRun.of(numbered_plan, alternatives=others, sources=sources))
         if parent is not None:
             children = (*parent.children, *numbered)
             state.keep_plan_run(state.plan_run(parent.id).model_copy(update={"children": children}))
@@ -274,6 +277,9 @@ class Plans:
     def _concluded(self, run: PlanRun, batch: list[ToolCall], agreed: Agreed) -> str | None:
         """Act on what people said; return the amended plan that is to be proposed next, if any."""
         decided = agreed.decided
+        if decided is not None and decided.stop and (not self._settled() or workflow.patched(STOPS)):
+            # Who ends the run does so also beside a choice that came in the same moment.
+            raise rejected(decided)
         if self._settled():
             self._move(run.id, PlanState.FAILED, "not_chosen")
             return None
@@ -282,8 +288,6 @@ class Plans:
             return None
         if decided.verdict is Verdict.MODIFY:
             return self._amended(run, batch, decided)
-        if decided.stop:
-            raise rejected(decided)
         self._refuse_left_out(run, agreed.answered, decided)
         self._approve(run, agreed.answered, decided)
         return None

@@ -3,13 +3,12 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
 
 from backstay import calls, errors
 from backstay.approvals import deciding
-from backstay.approvals.approval import ApprovalRequest, CallVerdict, RequestKind, Verdict
-from backstay.approvals.forecast import shown_forecast
-from backstay.approvals.proposal import PROCESSES, PlanLimits, PlanToggles, Proposal, ProposalPart, ProposedStep
+from backstay.approvals.approval import ApprovalRequest, CallVerdict, RequestedCall, RequestKind, Verdict
+from backstay.approvals.forecast import ForecastEntry, shown_forecast
+from backstay.approvals.proposal import PROCESSES, Proposal
 from backstay.errors import DecisionRefused
 from backstay.plans.plan_run import PlanRun
 from backstay.policies.ruling import Ruling, stricter
@@ -17,13 +16,10 @@ from backstay.shown import one_line
 from backstay.task.plan import PlanStep, references_in, steps_named
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall
-from workflows.consent import DECISIONS, SHOWN_CHARACTERS, Answered, Consent, Ruled, changed, refused, shown_call
+from workflows.consent import DECISIONS, SHOWN_CHARACTERS, Answered, Consent, Ruled, changed, refused
+from workflows.plans.showing import ShownPlan, shown_plan, size_of
 from workflows.run_context import RunContext
 from workflows.work import Decided
-
-SIDE_EFFECTS = 40
-"""How many of the estimated side effects are named."""
-
 
 Rehearse = Callable[[Answered, frozenset[int]], Awaitable[PlanRun]]
 """Rehearses the calls of a plan that may be made, where that is wanted; some of them a rule asks about."""
@@ -66,11 +62,11 @@ class Proposing:
         run = await rehearse(answered, frozenset(item.index for item in asks))
         if run.rehearsal is not None and not run.plan.dry_run:
             asks = [item.foretold for item in ruled if item in asks or _writes(item)]
-        proposal = await self._proposal(run, ruled, asks)
+        plan = await self._shown(run, ruled, asks)
         opened()
         if not asks or run.plan.dry_run:
             return Agreed(None, answered)
-        decided = await self._decided(proposal, run, asks, unless)
+        decided = await self._decided(plan, run, asks, unless)
         if decided.verdict is None and decided.on_expiry == "fail":
             raise errors.Expired(f"nobody decided about plan {run.id} in time")
         return Agreed(decided, answered | self._said(asks, run.plan.steps, decided))
@@ -87,40 +83,17 @@ class Proposing:
                     raise errors.StepFailed(f"step {item.index} ({item.call.tool.name}) failed: Denied: {denied}")
         return answered
 
-    async def _proposal(self, run: PlanRun, ruled: Sequence[Ruled], asks: Sequence[Ruled]) -> Proposal:
-        """Return what people are shown of a plan, after it was stored for later."""
+    async def _shown(self, run: PlanRun, ruled: Sequence[Ruled], asks: Sequence[Ruled]) -> ShownPlan:
+        """Return what people are shown of a plan, after all of it was stored for later."""
         diffs = await self.consent.diffs(ruled)
-        parts = _parts(asks)
-        part_of = {index: part.part for part in parts for index in part.steps}
-        most = max(200, min(2000, SHOWN_CHARACTERS // len(ruled)))
-        steps = [
-            _proposed(item.call, item.index, run.plan.steps[item.index], diffs.get(item.index), most)
-            for item in ruled
-            if item.ruling.verdict != "deny"
-        ]
-        steps = [step.model_copy(update=_asked(part_of.get(step.idx))) for step in steps]
-        proposal = Proposal(
-            plan_id=run.id,
-            version=run.plan.version,
-            hash=run.plan.hash,
-            title=one_line(run.plan.title, 200),
-            summary=one_line(run.plan.summary, 1000),
-            steps=tuple(steps),
-            estimated_side_effects=_side_effects(steps),
-            parts=parts,
-            toggles=_toggles(run.plan.steps, steps),
-            alternatives=run.alternatives,
-        )
-        ask = calls.KeepPlan(plan=run.plan, proposal=proposal)
+        forecast = _forecast(run)
+        plan = shown_plan(run, ruled, asks, diffs, size_of([entry.plain() for entry in forecast]) if forecast else 0)
+        ask = calls.KeepPlan(plan=run.plan, proposal=plan.whole)
         await self.context.activities.execute(calls.keep_plan, ask, summary=f"keep plan {one_line(run.id, 60)}")
-        return proposal
+        return plan
 
-    async def _decided(
-        self, proposal: Proposal, run: PlanRun, asks: list[Ruled], unless: Callable[[], bool]
-    ) -> Decided:
-        most = max(200, min(2000, SHOWN_CHARACTERS // len(asks)))
-        diffs = {step.idx: step.diff_preview for step in proposal.steps}
-        shown = tuple(shown_call(item.call, item.index, most, diffs.get(item.index)) for item in asks)
+    async def _decided(self, plan: ShownPlan, run: PlanRun, asks: list[Ruled], unless: Callable[[], bool]) -> Decided:
+        proposal = plan.proposal
         names = list(dict.fromkeys(item.call.tool.name for item in asks))
         listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
         people = tuple(sorted({person for part in proposal.parts for person in part.approvers}))
@@ -128,19 +101,21 @@ class Proposing:
         request = ApprovalRequest(
             kind=RequestKind.PLAN,
             question=f"May the run make the plan's calls of {one_line(listed, 300)}?",
-            calls=shown,
+            calls=plan.calls,
             options=DECISIONS,
             reason=one_line(run.plan.summary or run.plan.title, 500),
             args_digest=run.plan.hash if run.rehearsal is None else run.rehearsal.digest_with(run.plan.hash),
             proposal=proposal,
-            forecast=() if run.rehearsal is None else shown_forecast(run.rehearsal.forecast, SHOWN_CHARACTERS // 2),
+            forecast=_forecast(run),
             may_remember=self.consent.may_remember(asks),
         )
         by_index = {item.index: item for item in asks}
 
         async def check_changes(named: dict[int, CallVerdict]) -> dict[int, CallVerdict]:
             return {
-                index: verdict if verdict.arguments is None else await self._changed(by_index[index], verdict, shown)
+                index: verdict
+                if verdict.arguments is None
+                else await self._changed(by_index[index], verdict, plan.calls)
                 for index, verdict in named.items()
             }
 
@@ -155,9 +130,9 @@ class Proposing:
             calls={item.index: item.call for item in asks},
         )
 
-    async def _changed(self, item: Ruled, verdict: CallVerdict, shown: tuple[Any, ...]) -> CallVerdict:
+    async def _changed(self, item: Ruled, verdict: CallVerdict, shown: Sequence[RequestedCall]) -> CallVerdict:
         """Return a change as the amended plan will hold it; raises DecisionRefused for one that cannot be made."""
-        seen = next(call for call in shown if call.index == item.index).arguments
+        seen = next((call.arguments for call in shown if call.index == item.index), item.call.arguments)
         merged = {**item.call.arguments, **deciding.changes(seen, verdict.arguments or {})}
         name, where = item.call.tool.name, f"calls.{item.index}.arguments"
         try:
@@ -204,60 +179,5 @@ def _people_of(asks: Sequence[Ruled], proposal: Proposal, people: tuple[str, ...
     return together.model_copy(update={"approvers": people, "quorum": 1, "no_self_approval": False})
 
 
-def _parts(asks: Sequence[Ruled]) -> tuple[ProposalPart, ...]:
-    """Return the parts of a plan: the steps that the same people decide, in order of their first step."""
-    groups: dict[tuple[Any, ...], list[Ruled]] = {}
-    for item in asks:
-        groups.setdefault(deciding.constraint(item.ruling), []).append(item)
-    return tuple(
-        ProposalPart(
-            part=number,
-            steps=tuple(item.index for item in group),
-            approvers=group[0].ruling.approvers,
-            quorum=group[0].ruling.quorum,
-            no_self_approval=group[0].ruling.no_self_approval,
-            escalate_to=group[0].ruling.escalate_to,
-            rule="; ".join(dict.fromkeys(item.ruling.rule for item in group))[:500],
-        )
-        for number, group in enumerate(groups.values())
-    )
-
-
-def _proposed(call: ToolCall, index: int, step: PlanStep, diff: str | None, most: int) -> ProposedStep:
-    shown = shown_call(call, index, most, diff)
-    return ProposedStep(
-        idx=index,
-        action=shown.tool,
-        arguments=shown.arguments,
-        safety=shown.safety,
-        summary=one_line(step.summary, 300),
-        diff_preview=diff,
-        side_effects=shown.side_effects,
-        undoable=shown.undoable,
-        undo_how=shown.undo_how,
-        depends_on=steps_named(index, step.arguments, call.arguments),
-        limits=call.limits,
-    )
-
-
-def _asked(part: int | None) -> dict[str, Any]:
-    return {} if part is None else {"needs_approval": True, "part": part}
-
-
-def _side_effects(steps: Sequence[ProposedStep]) -> tuple[str, ...]:
-    """Return what carrying out the plan changes, in the order of its steps."""
-    found: list[str] = []
-    for step in steps:
-        if step.safety.level == 0:
-            continue
-        files = [line[4:].removeprefix("b/") for line in (step.diff_preview or "").split("\n") if line[:4] == "+++ "]
-        found += [f"{name} modified" for name in files] or step.side_effects or [step.action]
-    named = list(dict.fromkeys(one_line(effect, 200) for effect in found))
-    more = len(named) - SIDE_EFFECTS
-    return tuple(named if more <= 0 else [*named[:SIDE_EFFECTS], f"and {more} more"])
-
-
-def _toggles(planned: Sequence[PlanStep], steps: Sequence[ProposedStep]) -> PlanToggles:
-    processes = any(step.action.partition(".")[0] in PROCESSES for step in steps)
-    longest = max(step.timeout_s for step in planned)
-    return PlanToggles(external_processes=processes or None, limits=PlanLimits(timeout_s=longest))
+def _forecast(run: PlanRun) -> tuple[ForecastEntry, ...]:
+    return () if run.rehearsal is None else shown_forecast(run.rehearsal.forecast, SHOWN_CHARACTERS // 2)

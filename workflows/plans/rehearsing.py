@@ -75,7 +75,7 @@ class Rehearsing:
             await self.context.gate()
             purpose = Purpose.SIMULATE if simulated or answer.effectful else Purpose.PLAN_STEP
             known = RehearsedCall(idx=index, name=f"{plan_id} {run.plan.hash}")
-            seconds = run.plan.steps[index].timeout_s
+            seconds = run.plan.steps[index].seconds
             rehearsal, _ = await rehearse_call(
                 self.tool_calls, rehearsal, answer, known, purpose, refers=True, deadline_s=seconds
             )

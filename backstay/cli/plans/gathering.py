@@ -137,8 +137,10 @@ async def _from_run(run: Run, gathered: Gathered) -> None:
         gathered.lives[plan_id] = Life.model_validate(known | {"steps": steps})
     for request in await run.pending() if gathered.is_open else []:
         if request.proposal is not None and request.proposal.plan_id in gathered.plans:
-            # Here are the votes so far, too.
-            gathered.proposals[request.proposal.plan_id] = request.proposal
+            # Here are the votes so far, too; of a long plan the store has all steps.
+            stored, votes = gathered.proposals.get(request.proposal.plan_id), request.proposal
+            known = votes.model_copy(update={"steps": stored.steps, "more": 0}) if stored and votes.more else votes
+            gathered.proposals[request.proposal.plan_id] = known
 
 
 def _add_states(gathered: Gathered, events: Sequence[Event]) -> None:

@@ -1,0 +1,32 @@
+"""Runs that tell people what becomes of their requests: reminded and decided, or withdrawn at the end."""
+
+import asyncio
+
+from tests.engine import Engine
+from tests.replay.steps import FINISH, SEND, Handle, Play, Script, decided, requested
+
+ASKS = {"ask": [{"tool": "mail.send_email", "remind_after": "2s"}]}
+SCRIPTS: dict[str, Script] = {"reminded": [[SEND], [FINISH]], "left-open": [[SEND], [FINISH]]}
+
+
+async def reminded(engine: Engine) -> Handle:
+    """Approve only when people were reminded twice."""
+    handle = await engine.start({"text": "reminded", "policy": ASKS}, "golden-reminded")
+    names: list[str] = []
+    async with asyncio.timeout(60):
+        while names.count("approval.reminded") < 2:
+            names = [event["name"] for event in (await handle.query("timeline", {"after": 0}))["events"]]
+            await asyncio.sleep(0.1)
+    await decided(handle, "approve")
+    return handle
+
+
+async def left_open(engine: Engine) -> Handle:
+    """Cancel a run that waits for a decision."""
+    handle = await engine.start({"text": "left-open"}, "golden-left-open")
+    await requested(handle)
+    await handle.cancel()
+    return handle
+
+
+SHAPES: dict[str, Play] = {"reminded": reminded, "left-open": left_open}

@@ -1,0 +1,179 @@
+"""Show a plan to the people who decide about it, within the room that one answer has."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from backstay.approvals import deciding
+from backstay.approvals.approval import RequestedCall
+from backstay.approvals.proposal import PROCESSES, PlanLimits, PlanToggles, Proposal, ProposalPart, ProposedStep
+from backstay.canonical import canonical
+from backstay.plans.plan_run import PlanRun
+from backstay.shown import one_line
+from backstay.task.plan import PlanStep, steps_named
+from backstay.tools.tool import ToolCall
+from workflows.consent import SHOWN_CHARACTERS, Ruled, shown_call
+
+SIDE_EFFECTS = 40
+"""How many of the estimated side effects are named."""
+SHOWN_BYTES = 90_000
+"""How much the request about a plan holds of its steps; alternatives share it. Every answer stays under 128 KiB."""
+LEAST_BYTES = 10_000
+SHOWN_STEPS = 120
+"""More steps do not fit into that, however short they are."""
+LEAST_CHARACTERS = 200
+"""Of the arguments of one step; when that is too much, fewer steps are shown."""
+
+
+@dataclass(frozen=True)
+class ShownPlan:
+    """Hold a plan as it is kept, with all of its steps, and what of it fits into a request."""
+
+    whole: Proposal
+    proposal: Proposal
+    calls: tuple[RequestedCall, ...]
+    """The steps that people are asked about, of those that are shown."""
+
+
+@dataclass(frozen=True)
+class ShownSteps:
+    """Turn steps into what people see of them."""
+
+    steps: Sequence[PlanStep]
+    ruled: Sequence[Ruled]
+    """The steps that may be made."""
+    asked: frozenset[int]
+    parts: Mapping[int, int]
+    """The part that each step is decided with."""
+    diffs: Mapping[int, str | None]
+    most: int
+    """How many characters of its arguments a step shows."""
+
+    def proposed(self) -> tuple[ProposedStep, ...]:
+        """Return the steps as the proposal holds them."""
+        return tuple(self._proposed(item) for item in self.ruled)
+
+    def calls(self) -> tuple[RequestedCall, ...]:
+        """Return those that people are asked about as the request holds them."""
+        asked = [item for item in self.ruled if item.index in self.asked]
+        # What nobody is asked about leaves its room to the others.
+        most = max(LEAST_CHARACTERS, min(2000, self.most * len(self.ruled) // max(1, len(asked))))
+        return tuple(shown_call(item.call, item.index, most, self.diffs.get(item.index)) for item in asked)
+
+    def _proposed(self, item: Ruled) -> ProposedStep:
+        step = _proposed(item.call, item.index, self.steps[item.index], self.diffs.get(item.index), self.most)
+        part = self.parts.get(item.index)
+        return step if part is None else step.model_copy(update={"needs_approval": True, "part": part})
+
+
+def shown_plan(
+    run: PlanRun, ruled: Sequence[Ruled], asks: Sequence[Ruled], diffs: Mapping[int, str | None], taken: int = 0
+) -> ShownPlan:
+    """Return a plan as people see it; `taken` bytes of the request hold something else."""
+    parts = _parts(asks)
+    known = ShownSteps(
+        steps=run.plan.steps,
+        ruled=[item for item in ruled if item.ruling.verdict != "deny"],
+        asked=frozenset(item.index for item in asks),
+        parts={index: part.part for part in parts for index in part.steps},
+        diffs=diffs,
+        most=max(LEAST_CHARACTERS, min(2000, SHOWN_CHARACTERS // len(ruled))),
+    )
+    steps = known.proposed()
+    whole = Proposal(
+        plan_id=run.id,
+        version=run.plan.version,
+        hash=run.plan.hash,
+        title=one_line(run.plan.title, 200),
+        summary=one_line(run.plan.summary, 1000),
+        steps=steps,
+        estimated_side_effects=_side_effects(steps),
+        parts=parts,
+        toggles=_toggles(run.plan.steps, steps),
+        alternatives=run.alternatives,
+    )
+    room = max(LEAST_BYTES, SHOWN_BYTES // (1 + len(run.alternatives)) - taken)
+    shown, calls = _fitting(known, room)
+    return ShownPlan(whole, whole.model_copy(update={"steps": shown, "more": len(steps) - len(shown)}), calls)
+
+
+def _fitting(known: ShownSteps, room: int) -> tuple[tuple[ProposedStep, ...], tuple[RequestedCall, ...]]:
+    """Return what fits into the room: first less of each step is shown, then fewer steps."""
+    known = replace(known, ruled=known.ruled[:SHOWN_STEPS])
+    while True:
+        steps, calls = known.proposed(), known.calls()
+        size = size_of([item.model_dump(mode="json") for item in (*steps, *calls)])
+        if size <= room or len(steps) <= 1:
+            return steps, calls
+        if known.most > LEAST_CHARACTERS:
+            known = replace(known, most=max(LEAST_CHARACTERS, known.most * room // size))
+        elif any(len(diff or "") > known.most for diff in known.diffs.values()):
+            known = replace(known, diffs={index: _cut(diff, known.most) for index, diff in known.diffs.items()})
+        else:
+            known = replace(known, ruled=known.ruled[: max(1, min(len(steps) - 1, len(steps) * room // size))])
+
+
+def size_of(value: Any) -> int:
+    """Return how many bytes a JSON value takes."""
+    return len(canonical(value).encode("utf-8", "replace"))
+
+
+def _cut(diff: str | None, most: int) -> str | None:
+    if diff is None or len(diff) <= most:
+        return diff
+    return f"{diff[: most - 40]}\n... {len(diff) - most + 40} more characters"
+
+
+def _parts(asks: Sequence[Ruled]) -> tuple[ProposalPart, ...]:
+    """Return the parts of a plan: the steps that the same people decide, in order of their first step."""
+    groups: dict[tuple[Any, ...], list[Ruled]] = {}
+    for item in asks:
+        groups.setdefault(deciding.constraint(item.ruling), []).append(item)
+    return tuple(
+        ProposalPart(
+            part=number,
+            steps=tuple(item.index for item in group),
+            approvers=group[0].ruling.approvers,
+            quorum=group[0].ruling.quorum,
+            no_self_approval=group[0].ruling.no_self_approval,
+            escalate_to=group[0].ruling.escalate_to,
+            rule="; ".join(dict.fromkeys(item.ruling.rule for item in group))[:500],
+        )
+        for number, group in enumerate(groups.values())
+    )
+
+
+def _proposed(call: ToolCall, index: int, step: PlanStep, diff: str | None, most: int) -> ProposedStep:
+    shown = shown_call(call, index, most, diff)
+    return ProposedStep(
+        idx=index,
+        action=shown.tool,
+        arguments=shown.arguments,
+        safety=shown.safety,
+        summary=one_line(step.summary, 300),
+        diff_preview=diff,
+        side_effects=shown.side_effects,
+        undoable=shown.undoable,
+        undo_how=shown.undo_how,
+        depends_on=steps_named(index, step.arguments, call.arguments),
+        limits=call.limits,
+    )
+
+
+def _side_effects(steps: Sequence[ProposedStep]) -> tuple[str, ...]:
+    """Return what carrying out the plan changes, in the order of its steps."""
+    found: list[str] = []
+    for step in steps:
+        if step.safety.level == 0:
+            continue
+        files = [line[4:].removeprefix("b/") for line in (step.diff_preview or "").split("\n") if line[:4] == "+++ "]
+        found += [f"{name} modified" for name in files] or step.side_effects or [step.action]
+    named = list(dict.fromkeys(one_line(effect, 200) for effect in found))
+    more = len(named) - SIDE_EFFECTS
+    return tuple(named if more <= 0 else [*named[:SIDE_EFFECTS], f"and {more} more"])
+
+
+def _toggles(planned: Sequence[PlanStep], steps: Sequence[ProposedStep]) -> PlanToggles:
+    processes = any(step.action.partition(".")[0] in PROCESSES for step in steps)
+    longest = max(step.seconds for step in planned)
+    return PlanToggles(external_processes=processes or None, limits=PlanLimits(timeout_s=longest))
