@@ -12,6 +12,7 @@ from tests.web.pages import behind_a_proxy, headers, served_page
 ANA = "ana@example.com"
 LIST = Reply(calls=[("mail__list_customers", {"limit": 3})])
 SEND = Reply(calls=[("mail__send_email", {"to": "a@example.com", "subject": "Hi", "body": "Hello"})])
+expect.set_options(timeout=30_000)
 PERSON = {"extra_http_headers": headers(ANA)}
 
 
