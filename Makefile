@@ -15,6 +15,7 @@ STAMP := $(VENV)/installed
 PYTEST := env -u OPENAI_API_KEY -u OPENAI_BASE_URL $(RUN) -m pytest
 PARALLEL := -n 3 --dist loadfile --no-loadscope-reorder
 NODE := build/node/installed
+ROOT := build/image/base/.made
 TYPESCRIPT := build/typescript/installed
 BROWSER := build/browser/installed
 MATRIX := 3.11 3.12 3.13
@@ -26,7 +27,7 @@ QUICK := $(wildcard tests/backstay tests/test_house.py tests/test_menu.py tests/
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help install demo demo-crash test quick lint bench soak test-matrix conformance screenshots
+.PHONY: help install demo demo-crash test quick lint bench soak image-check test-matrix conformance screenshots
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -70,8 +71,11 @@ bench: $(STAMP)  ## Run the benchmarks and rewrite the tables of docs/performanc
 	$(RUN) -m benchmarks.snapshots
 	$(RUN) -m benchmarks.search
 
-soak: $(STAMP)  ## Run the long random tests, whose figures are in docs/reliability.md
+soak: $(STAMP) $(ROOT)  ## Run the long random tests, whose figures are in docs/reliability.md
 	$(PYTEST) -m soak
+
+image-check: $(STAMP) $(ROOT)  ## Run the Dockerfile's steps in a clean root, and worker and jails in it; needs root
+	$(PYTEST) -m soak tests/image
 
 test-matrix:  ## Run the tests on every supported Python
 	@$(test_matrix)
@@ -81,6 +85,10 @@ conformance: $(STAMP) $(NODE)  ## Run the client scenarios of MCP's conformance 
 
 screenshots: $(STAMP) $(BROWSER)  ## Take the screenshots in docs/images
 	$(RUN) -m docs.screenshots
+
+# Stands in for the base image of the Dockerfile.
+$(ROOT): tests/image/base.sh | $(STAMP)
+	@tests/image/base.sh $(@D)
 
 # MCP servers, the conformance suite and what looks for barriers in pages, which the tests use, and the packages of the
 # example in TypeScript. Node itself comes in a wheel.

@@ -331,6 +331,18 @@ async def pollers(
     return sorted({poller.identity for poller in await _polling(client, queue, kind)})
 
 
+async def polls_here(client: Client, settings: Settings, role: Role) -> bool:
+    """Return whether a worker of this host has asked for work lately; raises RPCError."""
+    sandbox = role == "sandbox"
+    queue = sandbox_queue(settings) if sandbox else settings.task_queue
+    kind = TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY if sandbox else TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW
+    latest = time.time() - _POLLED_S
+    return any(
+        f"@{socket.gethostname()}/" in poller.identity and poller.last_access_time.ToSeconds() > latest
+        for poller in await _polling(client, queue, kind)
+    )
+
+
 async def _polling(client: Client, queue: str, kind: "TaskQueueType.ValueType") -> list[PollerInfo]:
     ask = DescribeTaskQueueRequest(namespace=client.namespace, task_queue=TaskQueue(name=queue), task_queue_type=kind)
     described = await client.workflow_service.describe_task_queue(ask, timeout=_RPC_TIMEOUT)

@@ -3,6 +3,7 @@
 import difflib
 import json
 import os
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -30,6 +31,8 @@ PREFIX = "BACKSTAY_"
 _SHORTEST_SECRET = 8
 _SHORTEST_KEY = 16
 _KEY, _BASE_URL = "OPENAI_API_KEY", "OPENAI_BASE_URL"
+_SECRET_FILES = f"{PREFIX}SECRET_FILES"
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 ENV_FILE = Path(".env")
 OBEYED: Mapping[str, str | None] = {
     ".env": None,
@@ -112,12 +115,12 @@ def _web_addresses(addresses: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
 
 
 def environment(env_file: Path | None = ENV_FILE) -> dict[str, str]:
-    """Return the variables of the `.env` file and of the process; the process wins.
+    """Return the variables of the `.env` file, of the secret files and of the process; later ones win.
 
-    The key of the process is not among them where the address it would be sent to is the file's.
+    The key of the process is not among them where the address it would be sent to is that of the `.env` file.
     """
     filed = dotenv_values(env_file, encoding="utf-8") if env_file is not None and env_file.is_file() else {}
-    process = dict(os.environ)  # noqa: TID251  # the one place
+    process = _secret_files() | process_environment()
     merged = {name: value for name, value in filed.items() if value is not None} | process
     if _named(_BASE_URL, filed) and not _named(_BASE_URL, process):
         for name in _named(_KEY, process):
@@ -125,6 +128,30 @@ def environment(env_file: Path | None = ENV_FILE) -> dict[str, str]:
             if filed.get(name) is not None:
                 merged[name] = str(filed[name])
     return merged
+
+
+def process_environment() -> dict[str, str]:
+    """Return the variables of the process alone, for what it becomes or starts in its own place."""
+    return dict(os.environ)  # noqa: TID251  # the one place
+
+
+def _secret_files() -> dict[str, str]:
+    """Return what the files hold that are named as variables, without the line break at their ends.
+
+    Empty files count as missing, as empty variables do. Raises SettingsInvalid.
+    """
+    named = process_environment().get(_SECRET_FILES)
+    if not named:
+        return {}
+    try:
+        files = [path for path in sorted(Path(named).iterdir()) if _VARIABLE.fullmatch(path.name) and path.is_file()]
+        held = {path.name: path.read_text(encoding="utf-8").rstrip("\r\n") for path in files}
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsInvalid(
+            f"{_SECRET_FILES}: {one_line(named, 200)}: cannot be read ({error}); name a folder with a text file for "
+            "each secret, which the user of this process may read"
+        ) from None
+    return {name: value for name, value in held.items() if value.strip()}
 
 
 def _named(variable: str, variables: Mapping[str, str | None]) -> list[str]:
@@ -198,6 +225,8 @@ class Settings(BaseSettings):
     """Who is told of requests; a comma list. Addresses of this kind often hold a token."""
     trusted: Annotated[tuple[Path, ...], NoDecode, BeforeValidator(_listed)] = ()
     """Folders whose files are obeyed without `backstay trust`, for containers; only from the environment."""
+    secret_files: Path | None = None
+    """A folder with a file for each secret, named as its variable; only from the environment."""
     approver_key: Secret = None
     encryption_keys: SecretList = ()
     """The newest first; a comma list."""
@@ -265,6 +294,7 @@ class Settings(BaseSettings):
         variables = environment(env_file)
         _refuse_unknown(variables)
         sources: dict[str, Any] = {"_env_file": env_file, "_env_file_encoding": "utf-8"}
+        sources |= _filed(overrides)
         keys = _named(_KEY, variables)
         if "openai_api_key" not in overrides:
             sources[_KEY] = variables[keys[0]] if keys else None
@@ -341,6 +371,20 @@ def _require_trust(folder: Path, overrides: Mapping[str, Any]) -> None:
             f"{one_line(str(real), 500)}: not trusted, so {', '.join(found)} in it {verb} not obeyed; "
             f"look at what is there, then run: backstay trust {shell_words(str(real))}"
         )
+
+
+def _filed(overrides: Mapping[str, Any]) -> dict[str, str]:
+    """Return the settings that stand in secret files, and neither in the process nor in the overrides."""
+    process, held = process_environment(), _secret_files()
+    fields = {_variable(name): name for name in Settings.model_fields if name not in overrides}
+    found = {
+        name: value for name, value in held.items() if name.upper() in fields and not _named(name.upper(), process)
+    }
+    # A field with a name of its own outside is known by that.
+    return {
+        name.upper() if not name.upper().startswith(PREFIX) else fields[name.upper()]: value
+        for name, value in found.items()
+    }
 
 
 def _refuse_unknown(variables: Mapping[str, str]) -> None:

@@ -55,6 +55,7 @@ _COMMANDS = {
     "cancel": control.cancel,
     "prune": store.prune,
     "doctor": doctor.doctor,
+    "health": doctor.health,
     "trust": dev.trust,
 }
 _TOOLS = {

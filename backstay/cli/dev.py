@@ -19,7 +19,7 @@ from backstay.cli.session import silence_logs
 from backstay.cli.terminal import Terminal
 from backstay.errors import BackstayError, SettingsInvalid
 from backstay.rooms import house, room
-from backstay.settings import Settings, environment, found_in
+from backstay.settings import Settings, environment, found_in, process_environment
 from backstay.shown import shell_words
 
 PAGE_PORT = 8234
@@ -243,5 +243,5 @@ def worker(*, role: Literal["all", "runs", "sandbox"] = "all") -> int:
     """
     script = house() / "worker.py"
     # A safe path would hide the packages beside the script.
-    variables = {name: value for name, value in environment(None).items() if name != "PYTHONSAFEPATH"}
+    variables = {name: value for name, value in process_environment().items() if name != "PYTHONSAFEPATH"}
     os.execve(sys.executable, [sys.executable, str(script), "--role", role], variables)  # noqa: S606 - to become the worker is the purpose

@@ -1,9 +1,10 @@
-"""The command `doctor`: check every part, and say how to fix those that do not work."""
+"""The commands `doctor`, which checks every part and says how to fix it, and `health`, which asks one worker only."""
 
 import asyncio
+import socket
 from collections import Counter
 from collections.abc import AsyncGenerator
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 from temporalio.service import RPCError
@@ -17,6 +18,7 @@ from backstay.settings import Settings
 from backstay.shown import one_line
 
 _MODEL_S = 10.0
+_NOT_WELL = 1
 
 Finding = tuple[str, str, str]
 """State (ok, missing or note), part, and the finding with its cause and fix."""
@@ -41,6 +43,29 @@ async def doctor(*, every: Annotated[bool, Parameter(name="--all", negative="")]
     others = f"; {counts['missing']} missing, {counts['note']} noted" if counts["missing"] or counts["note"] else ""
     terminal.result(f"{'missing' if counts['missing'] else 'ok':<8} {counts['ok']} checks found all well{others}")
     return 1 if counts["missing"] else 0
+
+
+async def health(*, role: Literal["all", "runs", "sandbox"] = "runs") -> int:
+    """Exit with 0 if a worker on this host has asked Temporal for work in the last 90 seconds, else with 1.
+
+    Parameters
+    ----------
+    role
+        Which worker is meant; `all` and `runs` are the one that drives runs.
+    """
+    terminal = Terminal()
+    # As the sandbox role itself: it reads no file that may hold a secret.
+    settings = Settings.load(None) if role == "sandbox" else Settings.load()
+    try:
+        async with session(settings) as backstay:
+            if await room("worker").polls_here(backstay.client, settings, role):
+                terminal.result(f"the worker of role {role} on {socket.gethostname()} asks for work")
+                return 0
+    except (BackstayError, RPCError) as error:
+        terminal.say(f"Temporal cannot be asked: {error}", "red")
+        return _NOT_WELL
+    terminal.say(f"no worker of role {role} on {socket.gethostname()} has asked for work lately", "red")
+    return _NOT_WELL
 
 
 async def _findings(settings: Settings) -> AsyncGenerator[Finding]:
@@ -169,7 +194,11 @@ async def _jails(settings: Settings) -> AsyncGenerator[Finding]:
             nsjail=settings.nsjail, home=settings.home, image=settings.image
         )
     except (IsolationUnavailable, ImageMissing) as error:
-        yield "missing", "jail", f"{error}; models are offered no programs"
+        elsewhere = await _polling_sandbox(settings)
+        if elsewhere:
+            yield "ok", "jail", f"none here ({error}); a worker of the sandbox role runs programs: {elsewhere}"
+        else:
+            yield "missing", "jail", f"{error}; models are offered no programs"
         return
     yield "ok", "jail", f"{proof.nsjail.path}, image {proof.image[:12]}, answers in {1000 * proof.answered_s:.0f} ms"
     for proven in proof.properties:
@@ -178,6 +207,15 @@ async def _jails(settings: Settings) -> AsyncGenerator[Finding]:
         else:
             state = "missing" if proven.required else "note"
             yield state, "jail", f"{proven.name}: not proven: {proven.cause}; {proven.fix}"
+
+
+async def _polling_sandbox(settings: Settings) -> str:
+    """Return the queue of the sandbox role where a worker of it asks for work, perhaps in another container."""
+    try:
+        async with session(settings) as backstay:
+            return str(await room("worker").find_sandbox(backstay.client, settings))
+    except BackstayError:
+        return ""
 
 
 async def _workspaces(settings: Settings) -> AsyncGenerator[Finding]:

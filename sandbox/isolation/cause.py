@@ -88,7 +88,7 @@ def _namespaces(log: str, sysctl: Path, *, root: bool) -> tuple[str, str] | None
     if _filtered():
         return (
             "the container's own system call filter forbids namespaces",
-            "start the container with a seccomp profile that allows clone and unshare",
+            "start the container with a seccomp profile that allows them, such as deploy/seccomp.json",
         )
     return (
         "the kernel refuses namespaces to this worker",
@@ -118,8 +118,8 @@ def _mount(log: str, image: Image) -> tuple[str, str] | None:
     if not image.path.is_dir():
         return f"the image at {image.path} is gone", "run `backstay image build`"
     return (
-        "mounting is refused inside a user namespace, as a container's AppArmor or SELinux profile does",
-        "start the container with a profile that allows mounts in user namespaces (for AppArmor: unconfined)",
+        "mounting is refused inside a user namespace, as a container's seccomp, AppArmor or SELinux profile does",
+        "start the container with deploy/seccomp.json, and apparmor=unconfined, as docker-compose.yml does",
     )
 
 

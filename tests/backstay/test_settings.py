@@ -103,3 +103,70 @@ def test_values_given_in_code_come_first(monkeypatch):
     monkeypatch.setenv("BACKSTAY_MODEL", "from-environment")
     settings = Settings.load(model="from-code", openai_api_key="k" * 10)
     assert (settings.model, settings.secrets()) == ("from-code", {"k" * 10})
+
+
+def test_a_folder_of_secret_files_counts_as_the_environment_which_comes_before_it(monkeypatch, tmp_path):
+    folder = tmp_path / "held"
+    folder.mkdir()
+    held = {
+        "BACKSTAY_APPROVER_KEY": "approver-key-of-a-file\n",
+        "BACKSTAY_ENCRYPTION_KEYS": "first-key-of-a-file,second-key-of-a-file",
+        "BACKSTAY_MODEL": "model-of-a-file",
+        "BACKSTAY_LEDGER_KEY": "\n",
+        "OPENAI_API_KEY": "model-key-of-a-file\n",
+        "CRM_TOKEN": "token-of-a-file\n",
+        "..not-a-variable": "left alone",
+    }
+    for name, value in held.items():
+        (folder / name).write_text(value, encoding="utf-8")
+    (tmp_path / ".env").write_text("BACKSTAY_MODEL=model-of-env\nOPENAI_API_KEY=key-of-env\n", encoding="utf-8")
+    monkeypatch.setenv("BACKSTAY_SECRET_FILES", str(folder))
+
+    settings = Settings.load()
+
+    assert settings.approver_key_bytes == b"approver-key-of-a-file"
+    assert [key.get_secret_value() for key in settings.encryption_keys] == [
+        "first-key-of-a-file",
+        "second-key-of-a-file",
+    ]
+    assert (settings.model, settings.ledger_key) == ("model-of-a-file", None)
+    assert settings.openai_api_key is not None
+    assert settings.openai_api_key.get_secret_value() == "model-key-of-a-file"
+    assert settings.environment["CRM_TOKEN"] == "token-of-a-file"
+    assert settings.secrets() >= {"approver-key-of-a-file", "first-key-of-a-file", "model-key-of-a-file"}
+    monkeypatch.setenv("BACKSTAY_MODEL", "model-of-the-environment")
+    assert Settings.load().model == "model-of-the-environment"
+    assert Settings.load(model="model-in-code").model == "model-in-code"
+
+
+def test_a_key_of_a_secret_file_is_not_sent_to_an_address_of_the_folders_file(monkeypatch, tmp_path):
+    (tmp_path / "held").mkdir()
+    (tmp_path / "held/OPENAI_API_KEY").write_text("model-key-of-a-file", encoding="utf-8")
+    (tmp_path / ".env").write_text("OPENAI_BASE_URL=http://127.0.0.1:9/v1\n", encoding="utf-8")
+    monkeypatch.setenv("BACKSTAY_SECRET_FILES", str(tmp_path / "held"))
+
+    settings = Settings.load()
+
+    assert settings.openai_api_key is None
+    assert settings.withheld_key
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("BACKSTAY_APROVER_KEY", b"a-key-of-this-test", "BACKSTAY_APROVER_KEY: unknown setting"),
+        ("BACKSTAY_APPROVER_KEY", b"\xff\xfe", "BACKSTAY_SECRET_FILES: "),
+        (None, b"", "BACKSTAY_SECRET_FILES: "),
+    ],
+)
+def test_secret_files_that_cannot_be_used_are_refused_by_name(monkeypatch, tmp_path, name, content, said):
+    folder = tmp_path / "held"
+    if name is not None:
+        folder.mkdir()
+        (folder / name).write_bytes(content)
+    monkeypatch.setenv("BACKSTAY_SECRET_FILES", str(folder))
+
+    with pytest.raises(SettingsInvalid, match=said) as refused:
+        Settings.load()
+
+    assert "a-key-of-this-test" not in str(refused.value)

@@ -3,11 +3,13 @@
 import asyncio
 import os
 import signal
+import socket
 import sys
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-from tests.cli.commands import HOUSE, bare
+from backstay.testing import Reply
+from tests.cli.commands import HOUSE, bare, command, environment_of
 from tests.cli.test_dev import descendants_of, nothing_left, said
 from tests.engine import share_images, toolbox_of
 
@@ -81,3 +83,46 @@ async def test_the_sandbox_role_loads_no_code_that_knows_a_model_a_tool_or_a_dat
     out, _ = await process.communicate()
 
     assert out.decode() == "[]\n"
+
+
+async def test_the_health_of_a_worker_is_that_it_asks_for_work_from_this_host(open_engine, tmp_path):
+    async with open_engine(lambda _: Reply(text="done")) as opened:
+        here = environment_of(opened)
+        well = await command("health", environment=here, folder=tmp_path)
+        sandbox = await command("health", "--role", "sandbox", environment=here, folder=tmp_path)
+    nowhere = await command("health", environment={**here, "BACKSTAY_TASK_QUEUE": "nobody-polls"}, folder=tmp_path)
+    address = {**here, "TEMPORAL_ADDRESS": "127.0.0.1:9"}
+    unreachable = await command("health", environment=address, folder=tmp_path)
+
+    assert (well.code, well.err) == (0, "")
+    assert f"role runs on {socket.gethostname()} asks for work" in well.out
+    assert [done.code for done in (sandbox, nowhere, unreachable)] == [1, 1, 1]
+    assert "no worker of role sandbox" in sandbox.err
+    assert "no worker of role runs" in nowhere.err
+    assert "127.0.0.1:9" in unreachable.err
+
+
+async def test_a_process_that_becomes_a_worker_is_not_handed_what_stands_in_secret_files(temporal, tmp_path):
+    (tmp_path / "held").mkdir()
+    (tmp_path / "held/OPENAI_API_KEY").write_text(SECRETS["OPENAI_API_KEY"], encoding="utf-8")
+    environment = bare(
+        TEMPORAL_ADDRESS=temporal.service_client.config.target_host,
+        BACKSTAY_HOME=str(tmp_path / "home"),
+        BACKSTAY_TASK_QUEUE=f"queue-of-{tmp_path.name}",
+        BACKSTAY_SECRET_FILES=str(tmp_path / "held"),
+    )
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "backstay", "worker", "--role", "runs"),
+        env=environment,
+        cwd=tmp_path,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        await said(process, "backstay worker ready:")
+        told = await asyncio.to_thread(Path(f"/proc/{process.pid}/environ").read_text)
+    finally:
+        process.terminate()
+        await asyncio.wait_for(process.wait(), 50)
+
+    assert "BACKSTAY_SECRET_FILES=" in told
+    assert SECRETS["OPENAI_API_KEY"] not in told

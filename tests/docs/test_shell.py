@@ -42,6 +42,8 @@ def test_a_command_exists_and_takes_these_flags(place, line):
         case "python":
             assert rest[0] != "-m" or (HOUSE / rest[1].replace(".", "/") / "__main__.py").is_file(), place
             assert rest[0] == "-m" or (HOUSE / rest[0]).is_file(), place
+        case "sh":
+            assert (HOUSE / rest[0]).is_file(), place
         case "npm":
             scripts = json.loads((HOUSE / "examples/typescript/package.json").read_text(encoding="utf-8"))["scripts"]
             assert rest[0] in {"ci", *scripts}, place

@@ -1,6 +1,6 @@
 """What confines programs and commands: the profile, its proof, the image, the hostile corpus and honest frames."""
 
-from tests.requirements.requirement import PRODUCTION, in_file, row
+from tests.requirements.requirement import in_file, row
 
 ROWS = (
     row(
@@ -355,17 +355,5 @@ ROWS = (
             "test_there_are_enough_tasks_for_both_images",
             "test_nearly_every_task_runs_unchanged_in_the_image",
         ),
-    ),
-    row(
-        "house:image",
-        "design 13",
-        "images of worker and jail for production",
-        deferred=PRODUCTION,
-    ),
-    row(
-        "s001:images",
-        "seed 001 Future",
-        "own images, network policies, monitoring",
-        deferred=PRODUCTION,
     ),
 )

@@ -114,38 +114,6 @@ ROWS = (
         in_file("backstay/test_settings.py", "test_without_anything_set_the_defaults_hold"),
     ),
     row(
-        "house:compose",
-        "issue House",
-        "Compose accepts docker-compose.yml without any variable set, and refuses a misspelt one",
-        in_file(
-            "test_compose.py",
-            "test_compose_accepts_the_file_without_any_variable_set",
-            "test_compose_refuses_a_misspelt_file",
-        ),
-    ),
-    row(
-        "house:compose-order",
-        "issue House",
-        "the server waits for its schema and the namespace for the server, what stays says when it is healthy, "
-        "and the scripts inside are correct",
-        in_file(
-            "test_compose.py",
-            "test_every_service_that_stays_says_when_it_is_healthy",
-            "test_the_server_waits_for_its_schema_and_the_namespace_for_the_server",
-            "test_a_script_inside_the_file_is_a_correct_one",
-        ),
-    ),
-    row(
-        "house:compose-private",
-        "facts ecosystem 13",
-        "every published port is bound to this machine, and the password comes from the environment",
-        in_file(
-            "test_compose.py",
-            "test_every_published_port_is_bound_to_this_machine",
-            "test_the_password_comes_from_the_environment",
-        ),
-    ),
-    row(
         "view:otel",
         "design 16",
         "OpenTelemetry and metrics",

@@ -1,0 +1,138 @@
+"""Rows: the image, docker-compose.yml, and what stands beside them."""
+
+from tests.requirements.requirement import TELEMETRY, in_file, row
+
+ROWS = (
+    row(
+        "house:compose",
+        "issue House",
+        "Compose accepts docker-compose.yml without any variable set, and refuses a misspelt one; a linter finds "
+        "nothing in it but what is excepted with a reason",
+        in_file(
+            "test_compose.py",
+            "test_compose_accepts_the_file_without_any_variable_set",
+            "test_compose_refuses_a_misspelt_file",
+            "test_a_linter_finds_nothing_but_what_is_excepted_with_a_reason",
+        ),
+    ),
+    row(
+        "house:compose-order",
+        "issue House; issue 15",
+        "each service waits for those that it needs, what stays says when it is healthy, and the scripts inside "
+        "are correct",
+        in_file(
+            "test_compose.py",
+            "test_every_service_that_stays_says_when_it_is_healthy",
+            "test_each_service_waits_for_those_that_it_needs",
+            "test_a_script_inside_the_file_is_a_correct_one",
+        ),
+    ),
+    row(
+        "house:compose-private",
+        "facts ecosystem 13",
+        "every published port is bound to this machine, and no secret stands in the file or in an environment",
+        in_file(
+            "test_compose.py",
+            "test_every_published_port_is_bound_to_this_machine",
+            "test_no_secret_stands_in_the_file_or_in_the_environment_of_a_service",
+        ),
+    ),
+    row(
+        "compose:secrets",
+        "issue 15",
+        "one command makes the secrets, once; backstay gets a database and a user of its own in Temporal's "
+        "Postgres, and that user sees no other database",
+        in_file(
+            "test_compose.py",
+            "test_the_secrets_that_are_made_are_those_of_the_file_and_are_made_once",
+            "test_backstay_gets_a_database_of_its_own_in_temporals_postgres_and_sees_no_other",
+        ),
+    ),
+    row(
+        "compose:settings",
+        "issue 15",
+        "the settings, the example of variables, the operator's files and the file for workspaces are ones that "
+        "are known",
+        in_file(
+            "test_compose.py",
+            "test_every_setting_that_a_service_is_given_is_one_of_backstay",
+            "test_every_line_of_the_example_is_a_variable_of_the_file_and_changes_it",
+            "test_the_files_of_the_operator_that_come_with_it_are_correct",
+            "test_workspaces_need_one_more_file_which_lets_the_worker_make_jails",
+        ),
+    ),
+    row(
+        "compose:rights",
+        "issue 15",
+        "no service has a capability; backstay's own are an ordinary user who can change nothing of the image, "
+        "and only the one that has no secret, no database and no way out but to Temporal may make jails",
+        in_file(
+            "test_compose.py",
+            "test_no_service_has_a_capability_and_ours_are_an_ordinary_user_who_can_change_nothing",
+            "test_the_sandbox_role_has_no_secret_no_database_and_no_way_out_but_to_temporal",
+        ),
+    ),
+    row(
+        "image:filter",
+        "issue 15",
+        "under the system call filter of the sandbox role, loaded into the kernel, a user without rights makes "
+        "jails that have every property; the filter allows no call for jails that they can do without, and no "
+        "attack",
+        in_file(
+            "image/test_filter.py",
+            "test_a_jail_has_every_property_under_the_filter_without_any_right_of_an_administrator",
+            "test_no_jail_starts_without_one_of_the_calls_that_are_allowed_for_it",
+            "test_what_only_an_attack_asks_for_is_refused_by_the_filter",
+            "test_the_filter_allows_nothing_by_default_and_knows_both_machines",
+        ),
+    ),
+    row(
+        "house:image",
+        "design 13; issue 15",
+        "the Dockerfile's own steps, run in a clean root, make an image in which worker, page and sandbox role "
+        "start as the users and with the rights that docker-compose.yml gives them, and run a program in a jail; "
+        "where no jail starts, the reason is said",
+        in_file(
+            "image/test_image.py",
+            "test_worker_and_sandbox_role_run_a_program_in_a_jail_as_compose_starts_them",
+            "test_the_image_holds_what_runs_and_nothing_that_its_user_could_change",
+            "test_the_page_is_healthy_and_lets_in_whom_the_proxy_names_and_nobody_else",
+            "test_without_the_profile_of_the_sandbox_role_no_jail_starts_and_the_reason_is_said",
+        ),
+    ),
+    row(
+        "s001:images",
+        "seed 001 Future",
+        "own images, built from locked packages and no file that could hold a secret",
+        in_file(
+            "test_compose.py",
+            "test_the_part_of_the_lock_that_is_installed_holds_what_an_extra_needs_and_nothing_for_development",
+            "test_the_build_is_given_no_file_that_could_hold_a_secret",
+        ),
+    ),
+    row(
+        "s001:monitoring",
+        "seed 001 Future",
+        "monitoring",
+        deferred=TELEMETRY,
+    ),
+    row(
+        "trust:secret-files",
+        "issue 15",
+        "a folder of secret files counts as the environment, which comes before it, is handed to no other "
+        "process, and is refused by name where it cannot be used",
+        in_file(
+            "backstay/test_settings.py",
+            "test_a_folder_of_secret_files_counts_as_the_environment_which_comes_before_it",
+            "test_a_key_of_a_secret_file_is_not_sent_to_an_address_of_the_folders_file",
+            "test_secret_files_that_cannot_be_used_are_refused_by_name",
+        ),
+        in_file("cli/test_roles.py", "test_a_process_that_becomes_a_worker_is_not_handed_what_stands_in_secret_files"),
+    ),
+    row(
+        "cli:health",
+        "issue 15",
+        "a command tells a service manager whether the worker of this host asks for work",
+        in_file("cli/test_roles.py", "test_the_health_of_a_worker_is_that_it_asks_for_work_from_this_host"),
+    ),
+)
