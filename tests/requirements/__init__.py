@@ -30,6 +30,7 @@ from tests.requirements import (
     redaction,
     retention,
     reviews,
+    run_pages,
     runs,
     sessions,
     snapshots,
@@ -83,5 +84,6 @@ AREAS = (
     operations,
     doors,
     page,
+    run_pages,
 )
 REQUIREMENTS: tuple[Requirement, ...] = tuple(requirement for area in AREAS for requirement in area.ROWS)

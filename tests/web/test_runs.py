@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from backstay.client import Backstay
 from backstay.testing import Reply
 from gateways.web.identity import Visitor
 from tests.engine import Scripts, ended, pending
@@ -440,3 +441,27 @@ async def test_a_run_that_no_worker_has_begun_is_shown_as_such_to_whose_it_is(op
 
     assert ("not begun" in own.text, "No worker has taken this run" in own.text) == (True, True)
     assert theirs.status_code == 404
+
+
+async def test_the_web_ui_leads_to_the_page_of_a_run_and_to_each_of_its_requests(open_engine):
+    scripts = Scripts()
+    page = "http://page.example/back(stay)"
+    async with open_engine(scripts, url=page) as running:
+        backstay = Backstay(running.client, task_queue=running.settings.task_queue, page=page)
+        run = await backstay.start({**scripts.task(send("a")), "user_id": ANA}, id="of ana/1")
+        handle = running.client.get_workflow_handle(run.id)
+        (request,) = await pending(handle)
+        details = (await handle.query("__temporal_workflow_metadata")).current_details
+        at_start = await (await handle.describe()).static_details()
+        await run.approve(request["id"], by=ANA)
+        await run.result()
+        undoing = await backstay.start_undo(run.id)
+        await undoing.result()
+        of_undo = running.client.get_workflow_handle(undoing.id)
+        undo_details = (await of_undo.query("__temporal_workflow_metadata")).current_details
+
+    place = "http://page.example/back%28stay%29"
+    assert f"[the page of this run]({place}/runs/of%20ana%2F1)" in details
+    assert f"[Look at it and decide]({place}/requests/of%20ana%2F1/r1)" in details
+    assert f"[The page of this run]({place}/runs/of%20ana%2F1)" in at_start
+    assert f"[the page of this run]({place}/runs/of%20ana%2F1)" in undo_details
