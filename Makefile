@@ -18,6 +18,7 @@ NODE := build/node/installed
 ROOT := build/image/base/.made
 TYPESCRIPT := build/typescript/installed
 BROWSER := build/browser/installed
+PROMETHEUS := build/prometheus/installed
 MATRIX := 3.11 3.12 3.13
 # Tests that start no server, no worker and no other program.
 QUICK := $(wildcard tests/backstay tests/test_house.py tests/test_menu.py tests/test_requirements.py \
@@ -52,7 +53,7 @@ lint: $(STAMP)  ## Check style, types, import rules and unused code
 	$(VENV)/bin/lint-imports
 	$(RUN) -m vulture
 
-test: lint $(NODE) $(TYPESCRIPT) $(BROWSER)  ## Run all checks and tests except soak, as CI does
+test: lint $(NODE) $(TYPESCRIPT) $(BROWSER) $(PROMETHEUS)  ## Run all checks and tests except soak, as CI does
 	$(PYTEST) $(PARALLEL) -m "not soak"
 
 quick: $(STAMP)  ## Check style and run the tests that need no server, in under a minute
@@ -103,6 +104,11 @@ $(TYPESCRIPT): $(wildcard examples/typescript/*.json) | $(STAMP)
 # A headless Chromium, for the tests of the page and for the pictures: Debian's own package, unless one is there.
 $(BROWSER):
 	@$(find_browser)
+	@mkdir -p $(@D) && touch $@
+
+# What evaluates the queries of the dashboard and of the alerts.
+$(PROMETHEUS):
+	@$(find_prometheus)
 	@mkdir -p $(@D) && touch $@
 
 # $(1): the folder. $(2): the interpreter to use, or nothing. An existing environment that works is kept.
@@ -157,6 +163,17 @@ apt-get update -qq; \
 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null
 endef
 
+define find_prometheus
+found() { command -v prometheus >/dev/null && command -v promtool >/dev/null; }; \
+if ! found && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	echo "Installing Prometheus, with which the tests look at metrics"; \
+	apt-get update -qq && apt-get install -y -qq --no-install-recommends prometheus >/dev/null; \
+fi; \
+if ! found; then \
+	echo "The tests need prometheus and promtool on the path; on Debian and Ubuntu, run as root: apt install prometheus" >&2; exit 1; \
+fi
+endef
+
 define test_matrix
 missing=""; \
 for version in $(MATRIX); do \
@@ -167,7 +184,7 @@ if [ -n "$$missing" ]; then echo "Not tested, because not installed:$$missing" >
 endef
 
 .PHONY: matrix-one
-matrix-one: $(NODE) $(TYPESCRIPT) $(BROWSER)
+matrix-one: $(NODE) $(TYPESCRIPT) $(BROWSER) $(PROMETHEUS)
 	@echo "Python $(VERSION)"
 	@$(call make_venv,build/matrix/$(VERSION),python$(VERSION))
 	@$(call fill_venv,build/matrix/$(VERSION))

@@ -17,6 +17,7 @@ import uuid
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -56,6 +57,7 @@ def refuse_foreign_rooms() -> None:
 refuse_foreign_rooms()
 
 from activities.programs.programs import SandboxResources, sandbox_activities
+from activities.telemetry.opening import TELLS_JAILS, Telemetry, open_telemetry
 from backstay.client import connect
 from backstay.errors import BackstayError, SettingsInvalid, WorkerMisfit
 from backstay.logs import configure_logs
@@ -397,7 +399,7 @@ async def register_search_attributes(client: Client) -> frozenset[str]:
     return known
 
 
-async def serve(role: Role) -> int:
+async def serve(role: Role, *, tells_jails: bool = False) -> int:
     """Serve until a signal comes, then drain; return the exit code."""
     # The sandbox role reads no file that may hold a secret.
     settings = Settings.load(None) if role == "sandbox" else Settings.load()
@@ -417,9 +419,13 @@ async def serve(role: Role) -> int:
     stop = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(name, stop.set)
-    async with connect() as backstay, contextlib.AsyncExitStack() as stack:
-        begin = _begin_sandbox if role == "sandbox" else _begin_runs
-        places, ready = await begin(stack, settings, backstay.client, role)
+    async with (
+        open_telemetry(settings, role, tells_jails=tells_jails) as telemetry,
+        connect(runtime=telemetry.runtime) as backstay,
+        contextlib.AsyncExitStack() as stack,
+    ):
+        begin = _begin_sandbox if role == "sandbox" else partial(_begin_runs, role=role)
+        places, ready = await begin(stack, settings, backstay.client, telemetry)
         sys.stderr.write(f"{ready}\n")
         sys.stderr.flush()
         fault = await lost(places, stop)
@@ -429,7 +435,7 @@ async def serve(role: Role) -> int:
 
 
 async def _begin_sandbox(
-    stack: contextlib.AsyncExitStack, settings: Settings, client: Client, _role: Role
+    stack: contextlib.AsyncExitStack, settings: Settings, client: Client, telemetry: Telemetry
 ) -> tuple[list[Place], str]:
     """Serve programs from now on; return what must not be lost under them, and what to say."""
     store = await await_marker(blobs_of(settings), _MARKER_S)
@@ -437,11 +443,12 @@ async def _begin_sandbox(
     opening = open_sandbox(nsjail=settings.nsjail, home=settings.home, image=settings.image, limits=limits_of(settings))
     sandbox = await stack.enter_async_context(opening)
     await stack.enter_async_context(open_sandbox_worker(client, settings, sandbox))
+    await stack.enter_async_context(telemetry.watching_jails(lambda: sandbox.ready))
     return places_of(settings), f"backstay sandbox ready: {client.namespace} {sandbox_queue(settings)}"
 
 
 async def _begin_runs(
-    stack: contextlib.AsyncExitStack, settings: Settings, client: Client, role: Role
+    stack: contextlib.AsyncExitStack, settings: Settings, client: Client, telemetry: Telemetry, *, role: Role
 ) -> tuple[list[Place], str]:
     """Serve runs from now on, with programs where the role says so; return as `_begin_sandbox`."""
     from backstay.cli.sandbox_child import sandbox_child
@@ -452,12 +459,15 @@ async def _begin_runs(
     store = await stack.enter_async_context(open_fit_store(settings, client))
     starting = None
     if role == "all":
-        command = [sys.executable, str(HERE / "worker.py"), "--role", "sandbox"]
-        starting = await stack.enter_async_context(sandbox_child(settings, command, DRAIN))
+        command = [sys.executable, str(HERE / "worker.py"), "--role", "sandbox", *telemetry.flags]
+        child = sandbox_child(settings, command, DRAIN, heard=telemetry.listener())
+        starting = await stack.enter_async_context(child)
     resources = await stack.enter_async_context(open_resources(settings, client, store))
     configure_logs(resources.redactor, mask=resources.secrets.masked)
     programs = "" if starting is None else await starting
-    await stack.enter_async_context(open_worker(client, resources))
+    offered = {"models": resources.endpoints.names, "providers": resources.toolbox.names}
+    await stack.enter_async_context(telemetry.watching(store, redact=resources.masked, **offered))
+    await stack.enter_async_context(open_worker(client, resources, interceptors=telemetry.interceptors))
     await stack.enter_async_context(telling(settings, client, store))
     ready = f"backstay worker ready: {client.namespace} {settings.task_queue}, store {store.stamp}{programs}"
     return places_of(settings), ready
@@ -477,7 +487,9 @@ def main() -> int:
         default="all",
         help="runs: workflows, model and tools; sandbox: programs, in a process that holds no secret; all: both",
     )
-    return asyncio.run(serve(parser.parse_args().role))
+    parser.add_argument(TELLS_JAILS, action="store_true", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    return asyncio.run(serve(given.role, tells_jails=given.tells_jails))
 
 
 if __name__ == "__main__":

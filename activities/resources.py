@@ -11,6 +11,7 @@ from temporalio.client import Client
 from activities.definitions import Definitions
 from activities.endpoints.endpoints import Endpoints
 from activities.run_secrets import RunSecrets
+from activities.telemetry.attributes import note_event
 from backstay.errors import ArgumentsInvalid, BackstayError
 from backstay.policies.policy import Policy
 from backstay.profile import Profiles
@@ -88,6 +89,10 @@ class Resources:
         """Return what knows the secrets of runs."""
         return RunSecrets(self.store.secrets, self.redactor)
 
+    def masked(self, told: Any) -> Any:
+        """Return what is to be logged or traced, with a mask for the secrets of the worker and of recent runs."""
+        return self.secrets.masked(self.redactor.redact(told))
+
     async def redactor_of(self, run: str) -> Redactor:
         """Return a redactor that knows the secrets of a run, as far as the store can be reached."""
         try:
@@ -126,6 +131,7 @@ class Activities:
             return
         for event in written.events:
             _timeline.info(event.name, **event.model_dump(exclude={"name"}))
+            note_event(event)
         self.resources.secrets.tell(ask.run, written.handles)
 
     async def catalog(self, ask: OfRun, user_id: str, *, patience_s: float = 0) -> Catalog:

@@ -31,6 +31,14 @@ PREFIX = "BACKSTAY_"
 _SHORTEST_SECRET = 8
 _SHORTEST_KEY = 16
 _KEY, _BASE_URL = "OPENAI_API_KEY", "OPENAI_BASE_URL"
+_ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+_HEADERS = ("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS")
+_EXPORTERS = {
+    "OTEL_TRACES_EXPORTER": "otlp",
+    "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
+    "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/protobuf",
+}
+_SDK_DISABLED = "OTEL_SDK_DISABLED"
 _SECRET_FILES = f"{PREFIX}SECRET_FILES"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 ENV_FILE = Path(".env")
@@ -94,6 +102,14 @@ def _open_address(address: str) -> str:
     if "@" in urlsplit(_web_address(address)).netloc:
         raise ValueError("holds a name or a password, which people would see in links; leave it out")
     return address.rstrip("/")
+
+
+def _listening_address(address: str) -> str:
+    """Return an address to listen at."""
+    host, _, port = address.rpartition(":")
+    if not host.strip("[]") or not port.isdecimal() or not 0 < int(port) < 65_536:
+        raise ValueError("not host:port; write 127.0.0.1:9464, or 0.0.0.0:9464 for all interfaces")
+    return address
 
 
 def _header(name: str) -> str:
@@ -278,7 +294,19 @@ class Settings(BaseSettings):
     """Who is mailed about what anybody may decide."""
     web_ui_url: Annotated[Text, AfterValidator(lambda url: url and _open_address(url))] = None
     """Where people find Temporal's Web UI."""
+    slack_bot_token: Secret = Field(default=None, validation_alias="SLACK_BOT_TOKEN")
+    slack_signing_secret: Secret = Field(default=None, validation_alias="SLACK_SIGNING_SECRET")
+    """What Slack signs with what it sends over HTTP."""
+    slack_app_token: Secret = Field(default=None, validation_alias="SLACK_APP_TOKEN")
+    """With it, Slack is listened to over a connection of our own: socket mode."""
+    slack_api_url: Annotated[str, AfterValidator(_web_address)] = "https://slack.com/api/"
+    slack_channel: Text = None
+    """The id of the channel that requests are posted to."""
+    slack_users: Path | None = None
+    """A file that says who is who: `U123: ana@example.com`; others are known by their verified e-mail address."""
     task_queue: str = Field(default="backstay", min_length=1, max_length=200)
+    metrics_address: Annotated[Text, AfterValidator(lambda address: address and _listening_address(address))] = None
+    """Where a worker serves metrics for Prometheus, as `host:port`; None: nowhere."""
 
     _environment: Mapping[str, str] = PrivateAttr(default_factory=lambda: environment(None))
     _withheld_key: bool = PrivateAttr(default=False)
@@ -343,10 +371,35 @@ class Settings(BaseSettings):
         """Return the key that proofs are signed with."""
         return None if self.approver_key is None else self.approver_key.get_secret_value().encode()
 
+    @property
+    def wants_traces(self) -> bool:
+        """Return whether OpenTelemetry's own variables ask for traces.
+
+        Raises SettingsInvalid for an exporter or a protocol that backstay does not bring.
+        """
+        said = {name: self._environment.get(name, "").strip() for name in (*_ENDPOINTS, *_EXPORTERS, _SDK_DISABLED)}
+        if said[_SDK_DISABLED].lower() == "true" or not any(said[name] for name in _ENDPOINTS):
+            return False
+        for name, known in _EXPORTERS.items():
+            if said[name] == "none":
+                return False
+            if said[name] and said[name] != known:
+                raise SettingsInvalid(
+                    f"{name}: {one_line(said[name], 80)!r} is not supported; set it to {known}, or unset it"
+                )
+        return True
+
+    def share(self, prefix: str) -> None:
+        """Give libraries that read the environment themselves what the `.env` file says under this prefix."""
+        for name, value in self._environment.items():
+            if name.startswith(prefix):
+                os.environ.setdefault(name, value)  # noqa: TID251  # the one place
+
     def secrets(self) -> frozenset[str]:
         """Return every secret value that is long enough to be looked for in payloads."""
         web = (self.web_secret, self.web_proxy_secret)
-        single = (self.approver_key, self.webhook_key, self.ledger_key, self.openai_api_key, *web)
+        slack = (self.slack_bot_token, self.slack_signing_secret, self.slack_app_token)
+        single = (self.approver_key, self.webhook_key, self.ledger_key, self.openai_api_key, *web, *slack)
         held = [s.get_secret_value() for s in (*single, *self.notify_urls, *self.encryption_keys) if s is not None]
         addresses = (
             self.database_url_text,
@@ -355,6 +408,9 @@ class Settings(BaseSettings):
             None if self.smtp_url is None else self.smtp_url.get_secret_value(),
         )
         held += [_password(address) for address in addresses if address]
+        # Collectors of traces are often told a token so.
+        headers = ",".join(self._environment.get(name, "") for name in _HEADERS)
+        held += [part for pair in headers.split(",") for part in unquote(pair.partition("=")[2]).split()]
         return frozenset(secret for secret in held if len(secret.encode("utf-8", "surrogatepass")) >= _SHORTEST_SECRET)
 
 

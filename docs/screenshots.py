@@ -1,4 +1,4 @@
-"""Take the pictures in docs/images: a waiting run in the Temporal Web UI, and the terminal that asks.
+"""Take the pictures in docs/images: a waiting run in the Temporal Web UI, in Slack, and the terminal that asks.
 
 python -m docs.screenshots          needs chromium and tmux (on Debian: apt install chromium tmux)
 """
@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from playwright.async_api import Browser
 from rich.console import Console
@@ -18,12 +19,29 @@ from rich.text import Text
 
 from backstay.client import connect
 from backstay.settings import Settings
+from backstay.task.task import Task
 from docs.browser import open_browser, picture
+from docs.slack_blocks import page_of
 from examples.demo.stage import Stage
 
 ROOT = Path(__file__).resolve().parent.parent
 IMAGES = ROOT / "docs" / "images"
 TASK = "Remind every customer with an invoice overdue by more than 60 days, and tell me the total."
+LETTER: dict[str, Any] = {
+    "title": "Remind Fairway Bakery",
+    "steps": [
+        {
+            "tool": "mail.send_email",
+            "arguments": {
+                "to": "accounts@fairway-bakery.example",
+                "subject": "Reminder: unpaid invoice INV-1016",
+                "body": "Dear Fairway Bakery,\n\nINV-1016 of EUR 4,828.25 is due since July.\n\nKind regards",
+            },
+            "summary": "one letter",
+        },
+        {"tool": "mail.list_sent", "arguments": {"to": "accounts@fairway-bakery.example"}},
+    ],
+}
 COLUMNS, LINES = 118, 64
 PAUSE_S = 0.5
 
@@ -73,6 +91,20 @@ async def web_ui(stage: Stage, browser: Browser) -> None:
         await picture(browser, page, IMAGES / "web-ui-done.png", **size, until="close the run")
 
 
+async def slack(stage: Stage, browser: Browser) -> None:
+    """Picture what our gateway posts to Slack of a request, drawn by us: there is no workspace."""
+    async with connect(stage.server.address, namespace=stage.server.namespace) as backstay:
+        run = await backstay.start(Task.model_validate({"plan": LETTER}))
+        async with asyncio.timeout(60):
+            while not (pending := await run.pending()):
+                await asyncio.sleep(PAUSE_S)
+        await run.cancel()
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder) / "slack.html"
+        page.write_text(page_of(run.id, pending[0]), encoding="utf-8")
+        await picture(browser, page.as_uri(), IMAGES / "slack.png", width=1270, height=930, until="Reject")
+
+
 async def main() -> None:
     """Set the demo's stage, let a run wait for a person, and picture it."""
     IMAGES.mkdir(exist_ok=True)
@@ -82,6 +114,7 @@ async def main() -> None:
         async with open_browser() as browser:
             await terminal(stage, browser, IMAGES / "terminal.png")
             await web_ui(stage, browser)
+            await slack(stage, browser)
     finally:
         await stage.take_down()
 

@@ -13,7 +13,7 @@ import structlog
 
 from backstay.approvals.notice import Notice
 from backstay.client import Backstay
-from backstay.errors import BackstayError
+from backstay.errors import BackstayError, RunNotFound
 from store.notices.outbox import Claim, Outbox
 from store.store import Store
 
@@ -23,6 +23,8 @@ SEEN_EVERY_S = 600.0
 FORGET_EVERY_S = 3600.0
 KEPT_DAYS = 7
 SWEEP_EVERY_S = 60.0
+LET_FINISH_S = 5.0
+"""How long what is on its way may take when the worker stops; the rest is sent again by whichever worker lives."""
 log = structlog.get_logger("backstay.notices")
 
 
@@ -50,14 +52,19 @@ class Receiver(Protocol):
 
 @asynccontextmanager
 async def delivering(outbox: Outbox, receivers: Sequence[Receiver]) -> AsyncGenerator[None]:
-    """Send what is written for these receivers until the block ends; what is on its way then is let finish."""
+    """Send what is written for these receivers until the block ends; what is on its way then may take a moment more."""
     stop = asyncio.Event()
     tasks = [asyncio.create_task(_serve(outbox, receiver, stop)) for receiver in receivers]
     try:
         yield
     finally:
         stop.set()
-        await asyncio.gather(*tasks)
+        if tasks:
+            # A receiver that hangs must not take the time that the worker has to end its own work.
+            _, slow = await asyncio.wait(tasks, timeout=LET_FINISH_S)
+            for task in slow:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _serve(outbox: Outbox, receiver: Receiver, stop: asyncio.Event) -> None:
@@ -73,6 +80,10 @@ async def _serve(outbox: Outbox, receiver: Receiver, stop: asyncio.Event) -> Non
                 sent = await deliver_due(outbox, receiver)
             except BackstayError as error:
                 log.warning("notices.waiting", receiver=receiver.name, error=str(error))
+                sent = 0
+            except Exception:
+                # Such as a notice that only a newer version can read: a later look may find it sent.
+                log.exception("notices.waiting", receiver=receiver.name)
                 sent = 0
             if not sent:
                 news = asyncio.ensure_future(outbox.news(seen, IDLE_S))
@@ -130,6 +141,8 @@ async def _tidy(store: Store, backstay: Backstay) -> None:
                 forgotten_at = time.monotonic()
         except BackstayError as error:
             log.warning("notices.untidy", error=str(error))
+        except Exception:
+            log.exception("notices.untidy")
         await asyncio.sleep(SWEEP_EVERY_S)
 
 
@@ -137,7 +150,11 @@ async def close_lost(store: Store, backstay: Backstay) -> int:
     """Close open requests of runs that are not open any more, such as terminated ones; return how many."""
     closed = 0
     for row in await store.requests.unchecked():
-        is_open = await backstay.run(row.workflow_id).is_open()
+        try:
+            is_open = await backstay.run(row.workflow_id).is_open(row.run_id)
+        except RunNotFound:
+            # Temporal has forgotten it; another namespace never knew it.
+            is_open = row.request.get("namespace") != backstay.client.namespace
         await store.requests.checked(row, is_open=is_open)
         closed += not is_open
     return closed

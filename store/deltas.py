@@ -19,6 +19,8 @@ WATCH_S = 15.0
 """How long after its last look a reader counts as watching."""
 KEPT_S = 3600.0
 """What a run that died has left is removed after so long."""
+_READ_S = 3.0
+"""For so long the end of an answer can still be read when the next one has begun."""
 _RENEWED_S = 5.0
 _LIVELY_S, _LIVELY_POLL_S, _POLL_S = 5.0, 0.1, 0.4
 """A reader looks often for some seconds after the last delta, else less often."""
@@ -32,6 +34,13 @@ _AFTER = (
     select(deltas).where(_OF_RUN, deltas.c.position > bindparam("after")).order_by(deltas.c.position).limit(_AT_ONCE)
 )
 _FORGET = delete(deltas).where(_OF_RUN)
+_OVERTAKE = delete(deltas).where(
+    _OF_RUN,
+    (deltas.c.position == deltas.c.stream)
+    | (deltas.c.step == bindparam("step_"))
+    | (deltas.c.at < bindparam("before")),
+)
+"""Without its beginning nothing can be added to an answer."""
 _OLD = delete(deltas).where(deltas.c.at < bindparam("before"))
 _OVER = delete(watches).where(watches.c.until < bindparam("before"))
 _LONGER = (
@@ -71,7 +80,7 @@ class Deltas:
     async def begin(self, run: str, step: int) -> int | None:
         """Begin an answer and return its stream; None when nobody watches the run, and then nothing is to be added.
 
-        What was said in an earlier step, or in an earlier attempt at this one, is removed.
+        What was said in an earlier attempt at this step is removed, and so is an earlier step, once it was read.
         """
         if not await self._database.read(lambda connection: self._watched(connection, run) or _any(connection, run)):
             return None
@@ -79,7 +88,8 @@ class Deltas:
         def work(connection: Connection) -> int | None:
             self._sweep(connection)
             watched, position = self._watched(connection, run), self._next(connection, run)
-            connection.execute(_FORGET, {"run_": run})
+            before = self._now(connection) - _READ_S if watched else math.inf
+            connection.execute(_OVERTAKE, {"run_": run, "step_": step, "before": before})
             if watched:
                 self._insert(connection, run, Delta(position=position, stream=position, step=step, text=""))
             return position if watched else None

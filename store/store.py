@@ -16,9 +16,11 @@ from store.effects.effects import Effects
 from store.effects.touching import Touching
 from store.fitness import Fitness
 from store.notices.outbox import Outbox
+from store.notices.posts import Posts
 from store.notices.requests import Requests
 from store.runs.decisions import Decisions
 from store.runs.events import Events
+from store.runs.parked import ParkedUndos
 from store.runs.plans import Plans
 from store.runs.pruning import Pruning
 from store.runs.revealing import Revealing
@@ -54,9 +56,11 @@ class Store:
         self.definitions = ToolDefinitions(database, clock)
         self.accepted_lines = AcceptedLines(database, clock)
         self.secrets = SecretHandles(database, seal)
+        self.parked = ParkedUndos(database)
         self.plans = Plans(database, clock)
         self.requests = Requests(database, clock)
         self.outbox = Outbox(database, clock, now)
+        self.posts = Posts(database, now)
         self.runs = Runs(database, clock, lambda: self.identity)
         self.touching = Touching(self.runs, self.effects, self.blobs)
         self.revealing = Revealing(self.runs, self.decisions, self.secrets)

@@ -59,6 +59,10 @@ class Message:
     """How often it has been changed."""
     to: str | None = None
     """The only person who sees it."""
+    metadata: dict[str, Any] | None = None
+    """What the app has attached to it, which people do not see."""
+    broadcast: bool = False
+    """Whether an answer in a thread is shown in the channel, too."""
 
     @property
     def shown(self):
@@ -136,6 +140,8 @@ class Slack:
     files: dict[str, dict[str, Any]] = field(default_factory=dict)
     sockets: list[web.WebSocketResponse] = field(default_factory=list)
     _refusals: dict[str, _Refusal] = field(default_factory=dict)
+    _held: dict[str, int] = field(default_factory=dict)
+    _released: asyncio.Event = field(default_factory=asyncio.Event)
     _triggers: dict[str, tuple[str, float]] = field(default_factory=dict)
     _response_urls: dict[str, tuple[str, str | None, int]] = field(default_factory=dict)
     _acks: dict[str, asyncio.Future[Any]] = field(default_factory=dict)
@@ -177,6 +183,16 @@ class Slack:
     def refuse(self, method, error, *, times=1, status=200, headers=None):
         """Refuse the next calls of a method, such as with `"ratelimited", status=429, headers={"Retry-After": "1"}`."""
         self._refusals[method] = _Refusal(error, status, headers or {}, times)
+
+    def hold(self, method, *, after=0):
+        """Take the calls of a method, beyond the first so many, and answer them only when they are released."""
+        self._released.clear()
+        self._held[method] = after
+
+    def release(self):
+        """Answer what is held, and hold nothing more."""
+        self._held.clear()
+        self._released.set()
 
     def called(self, method):
         """Return the arguments of the calls of a method that were accepted."""
@@ -418,7 +434,8 @@ class Slack:
     def _as_sent(self, message):
         sent = {"type": "message", "user": BOT_USER, "bot_id": BOT, "app_id": APP, "team": TEAM, "ts": message.ts}
         thread = {"thread_ts": message.thread_ts} if message.thread_ts else {}
-        return {**sent, "text": message.text, "blocks": message.blocks, **thread}
+        attached = {"metadata": message.metadata} if message.metadata else {}
+        return {**sent, "text": message.text, "blocks": message.blocks, **thread, **attached}
 
     def _after_submission(self, view, answer):
         said = answer if isinstance(answer, dict) else {}
@@ -463,7 +480,10 @@ class Slack:
         thread = before.thread_ts if before else said.get("thread_ts")
         edited = before.edited + 1 if before else 0
         blocks = numbered(said.get("blocks"))
-        message = Message(channel, ts or self._now(), said.get("text") or "", blocks, thread, edited, to)
+        attached = said.get("metadata", before.metadata if before else None)
+        broadcast = before.broadcast if before else bool(said.get("reply_broadcast"))
+        place, text = ts or self._now(), said.get("text") or ""
+        message = Message(channel, place, text, blocks, thread, edited, to, attached, broadcast)
         self.messages[channel, message.ts] = message
         return message
 
@@ -493,6 +513,10 @@ async def _api(request):
     else:
         answer = answer_of(slack, method, arguments)
     slack.calls.append(Call(method, arguments, answer))
+    if method in slack._held and answer["ok"]:
+        slack._held[method] -= 1
+        if slack._held[method] < 0:
+            await slack._released.wait()
     return web.json_response(answer, status=status, headers=headers)
 
 

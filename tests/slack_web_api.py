@@ -201,8 +201,16 @@ def conversation_members(slack, given):
 
 def history(slack, given):
     standing = slack.standing(_channel(slack, given), None)
-    messages = [slack._as_sent(message) for message in reversed(standing) if message.to is None]
+    messages = [_seen(slack, message, given) for message in reversed(standing) if message.to is None]
     return {"messages": messages, "has_more": False}
+
+
+def _seen(slack, message, given):
+    """Return a message as an app reads it: with what apps have attached only where it asks for that."""
+    sent = slack._as_sent(message)
+    if str(given.get("include_all_metadata", "")).lower() not in ("1", "true"):
+        sent.pop("metadata", None)
+    return sent
 
 
 def replies(slack, given):
@@ -211,7 +219,7 @@ def replies(slack, given):
     if first is None:
         raise Refused("thread_not_found")
     thread = [first, *slack.standing(channel, first.ts)]
-    return {"messages": [slack._as_sent(message) for message in thread], "has_more": False}
+    return {"messages": [_seen(slack, message, given) for message in thread], "has_more": False}
 
 
 def upload_url(slack, given):

@@ -56,6 +56,11 @@ class Toolbox:
         self._building = asyncio.Lock()
         self._checking: dict[str, asyncio.Lock] = {name: asyncio.Lock() for name in self._providers}
 
+    @property
+    def names(self) -> list[str]:
+        """Return the names of all providers."""
+        return sorted(self._providers)
+
     async def catalog(
         self, user_id: str, *, fresh: bool = False, builtin: frozenset[str] = frozenset(), patience_s: float = 0
     ) -> Catalog:

@@ -18,6 +18,10 @@ ANSWER_S = 240.0
 """How long an answer may take in all, however it drips."""
 ANSWER_BYTES = 8 << 20
 """How long an answer may be, whatever its status; a longer one is not read to its end."""
+STREAM_BYTES = 8 * ANSWER_BYTES
+"""How long the body of a streamed answer may be, in which each word has an envelope of its own."""
+EVENTS = "text/event-stream"
+"""What a request accepts whose answer is streamed."""
 
 
 class BodyRefused(httpx2.ReadError):
@@ -27,15 +31,16 @@ class BodyRefused(httpx2.ReadError):
 class _Bounded(httpx2.AsyncByteStream):
     """Read at most so many bytes of a body."""
 
-    def __init__(self, body: Any) -> None:
+    def __init__(self, body: Any, most: int) -> None:
         self._body = body
+        self._most = most
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        left = ANSWER_BYTES
+        left = self._most
         async for part in self._body:
             left -= len(part)
             if left < 0:
-                raise BodyRefused(f"it answers with more than {ANSWER_BYTES} bytes")
+                raise BodyRefused(f"it answers with more than {self._most} bytes")
             yield part
 
     async def aclose(self) -> None:
@@ -46,7 +51,8 @@ async def _bound(response: httpx2.Response) -> None:
     """Bound the body of a response before it is read, that of an error too."""
     if response.headers.get("content-encoding", "identity").lower() not in {"", "identity"}:
         raise BodyRefused("it compresses its answers, though it was asked not to")
-    response.stream = _Bounded(response.stream)
+    is_streamed = response.status_code < 400 and response.request.headers.get("accept") == EVENTS
+    response.stream = _Bounded(response.stream, STREAM_BYTES if is_streamed else ANSWER_BYTES)
 
 
 def open_http() -> httpx2.AsyncClient:
@@ -89,6 +95,11 @@ class Endpoints:
     default: openai.AsyncOpenAI
     clients: Mapping[str, openai.AsyncOpenAI]
     """By endpoint."""
+
+    @property
+    def names(self) -> list[str]:
+        """Return the names of the models that runs use unless they name another one at the default endpoint."""
+        return list(dict.fromkeys([self.main().name, *self.models.file.models]))
 
     def is_listed(self, name: str) -> bool:
         """Return whether a name is an entry of models.yaml."""

@@ -1,7 +1,9 @@
 """Send one Chat Completions request and read its answer, whatever the endpoint makes of it."""
 
 import asyncio
+import contextlib
 import json
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -10,14 +12,18 @@ from typing import Any
 import httpx2
 import openai
 
-from activities.endpoints.endpoints import ANSWER_S, BodyRefused
+from activities.endpoints.endpoints import ANSWER_S, EVENTS, BodyRefused
+from activities.model.streaming import Say, read_answer
 from backstay.budgets.usage import ModelUsage
 from backstay.canonical import canonical
 from backstay.errors import ModelRefused, ModelUnavailable
 
 MOST_TOKENS = 10**9
 # What is not compressed does not grow while it is read.
-HEADERS: Any = {"headers": {"Content-Type": "application/json", "Accept-Encoding": "identity"}}
+_PLAIN = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+HEADERS: Any = {"headers": _PLAIN}
+STREAM_HEADERS: Any = {"headers": {**_PLAIN, "Accept": EVENTS, "X-Stainless-Raw-Response": "stream"}}
+"""The last of them tells the SDK to leave the body to us."""
 
 
 class ContextTooLong(ModelRefused):
@@ -46,32 +52,57 @@ def written(request: dict[str, Any]) -> bytes:
 
 
 async def complete(
-    client: openai.AsyncOpenAI, request: bytes, *, listed: bool = False, within_s: float = ANSWER_S
+    client: openai.AsyncOpenAI,
+    request: bytes,
+    *,
+    listed: bool = False,
+    within_s: float = ANSWER_S,
+    say: Say | None = None,
 ) -> Completion:
     """Send a written request once, and wait so long for the whole answer.
 
-    `listed`: models.yaml says where, so that is what a fault there is mended in.
+    `listed`: models.yaml says where, so that is what a fault there is mended in. `say` is told what the model says
+    while it arrives; the request then asks for a stream, and the whole is the same.
     Raises ModelUnavailable or ModelRefused; the fact `unbilled` is True only where that is proven.
     """
+    kind = "nothing"
     try:
-        async with asyncio.timeout(within_s):
-            response = await client.post("/chat/completions", content=request, options=HEADERS, cast_to=httpx2.Response)
+        async with asyncio.timeout(within_s), _posted(client, request, say) as response:
+            kind = response.headers.get("content-type", kind)[:60]
+            if say is None:
+                return _parsed(json.loads(response.content))
+            return _parsed(await read_answer(response.aiter_bytes(), say))
     except TimeoutError as error:
         raise ModelUnavailable(f"the model endpoint has not answered within {within_s:g} s", unbilled=False) from error
     except openai.APIConnectionError as error:
-        if isinstance(error.__cause__, BodyRefused):
-            raise ModelUnavailable(f"the model endpoint: {error.__cause__}", unbilled=False) from error
-        unsent = isinstance(error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout)
-        raise ModelUnavailable(f"the model endpoint does not answer: {error}", unbilled=unsent) from error
+        raise _unreached(error.__cause__, error) from error
+    except httpx2.HTTPError as error:
+        # The body of a stream is read here, and not by the SDK.
+        raise _unreached(error, error) from error
     except openai.APIStatusError as error:
         raise _refusal(error, listed=listed) from error
-    try:
-        return _parsed(json.loads(response.content))
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
-        kind = response.headers.get("content-type", "nothing")[:60]
         fix = f"check {'its base_url in models.yaml' if listed else 'OPENAI_BASE_URL'}"
         text = f"the endpoint answered {kind}, not a chat completion; {fix}"
         raise ModelUnavailable(text, unbilled=False) from error
+
+
+@contextlib.asynccontextmanager
+async def _posted(client: openai.AsyncOpenAI, request: bytes, say: Say | None) -> AsyncGenerator[httpx2.Response]:
+    """Send a request, and close its answer when it is read."""
+    options = HEADERS if say is None else STREAM_HEADERS
+    response = await client.post("/chat/completions", content=request, options=options, cast_to=httpx2.Response)
+    try:
+        yield response
+    finally:
+        await response.aclose()
+
+
+def _unreached(cause: BaseException | None, error: Exception) -> ModelUnavailable:
+    if isinstance(cause, BodyRefused):
+        return ModelUnavailable(f"the model endpoint: {cause}", unbilled=False)
+    unsent = isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout)
+    return ModelUnavailable(f"the model endpoint does not answer: {error}", unbilled=unsent)
 
 
 _FIXES = {401: "check OPENAI_API_KEY", 403: "check the key's rights", 404: "check BACKSTAY_MODEL and OPENAI_BASE_URL"}

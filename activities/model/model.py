@@ -15,6 +15,8 @@ from activities.model.observations import Form, Observations, Way
 from activities.model.output import WantedOutput, WantedOutputs, value_in
 from activities.model.parsing import CompletionParser, calls_of_json
 from activities.model.request import request_for
+from activities.model.streaming import STREAMED
+from activities.model.telling import open_telling
 from activities.model.tracing import Tracing, said_by
 from activities.model.transcript import Transcript, Transcripts
 from activities.payloads import apart
@@ -128,14 +130,15 @@ class Model(Activities):
             request, dropped = self._request(ask, loaded, target, cap, ways[0])
             held = loaded.held
             # What servers say of their tools is no answer, and can be made to carry a secret all the same.
-            content = written(held.redactor.without_known(request) if held.handles else request)
+            asked = held.redactor.without_known(request) if held.handles else request
+            content = written(asked)
             honest = 0 if price is None else price.worst(len(content), request["max_completion_tokens"])
             worst = math.ceil(honest * self.observations.factor(ask.model))
             if ask.micro is not None and worst > ask.micro:
                 needed = f"{worst / 1e6:.6f}"
                 raise ReservationTooSmall(f"the call may cost {needed} USD; reserve that much", needed=worst)
             try:
-                completion = await complete(target.client, content, listed=target.listed)
+                completion = await self._completed(ask, target, held, asked, ways[0])
             except RequestRefused:
                 if len(ways) == 1:
                     raise
@@ -153,6 +156,28 @@ class Model(Activities):
             if price is not None and completion.reported:
                 self.observations.note_bill(ask.model, price.micro(completion.usage), honest)
             return Sent(completion, worst, ways[0], tuple(refused), dropped)
+
+    async def _completed(
+        self, ask: calls.AskModel, target: Target, held: Held, request: dict[str, Any], way: Way
+    ) -> Completion:
+        """Send a request once; where somebody watches the run, what the model says is passed on while it arrives."""
+        whole = partial(complete, target.client, written(request), listed=target.listed)
+        async with open_telling(self.store.deltas, ask, held.redactor) as telling:
+            # Words are only told where they are for people: not what is to be read as JSON.
+            is_said = ask.closing or (way == "functions" and not ask.perception)
+            if telling is None or not is_said or not self.observations.may_stream(ask.model):
+                return await whole()
+            streamed = written({**request, **STREAMED})
+            try:
+                completion = await complete(target.client, streamed, listed=target.listed, say=telling.say)
+            except RequestRefused:
+                # It may be the stream that the endpoint does not take; nothing was billed.
+                completion = await whole()
+                self.observations.note_unstreamed(ask.model)
+                return completion
+            if not completion.reported:
+                self.observations.note_unstreamed(ask.model)
+            return completion
 
     def _ways(self, ask: calls.AskModel, loaded: Loaded, target: Target) -> list[Way]:
         if ask.closing:

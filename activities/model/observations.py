@@ -52,6 +52,8 @@ class Observed:
     factor: float = 1.0
     """What it bills, as a multiple of the most that a request could cost."""
     doubted_until: float = 0.0
+    whole_until: float = 0.0
+    """Until when it is asked for no stream, because one was refused or did not say what it used."""
 
 
 class Observations:
@@ -113,6 +115,15 @@ class Observations:
             return False
         seen.begun += 1
         return seen.begun % PROBE_EVERY != 0
+
+    def may_stream(self, model: str) -> bool:
+        """Return whether a model may be asked for a stream, at no other cost than for a whole answer."""
+        return self._clock() >= self.of(model).whole_until
+
+    def note_unstreamed(self, model: str) -> None:
+        """Note that the endpoint streams no answers, or does not say of streamed ones what they used."""
+        log.info("model.streams_not", model=model)
+        self.of(model).whole_until = self._clock() + DOUBTED_S
 
     def note_form(self, model: str, run: str, form: Form | None) -> None:
         """Note how a run's model has answered; None: it called functions."""

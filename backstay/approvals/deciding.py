@@ -246,8 +246,9 @@ def changes(shown: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
 
 
 def constraint(ruling: Ruling) -> tuple[Any, ...]:
-    """Return what calls must share in order to be asked about in one request: who may decide."""
-    return (ruling.approvers, ruling.quorum, ruling.no_self_approval, ruling.escalate_to)
+    """Return what calls must share in order to be asked about in one request: who may decide, and who may later."""
+    later = (ruling.escalate_to, ruling.timeout_s) if ruling.escalate_to else ()
+    return (ruling.approvers, ruling.quorum, ruling.no_self_approval, later)
 
 
 def restricts(policy: Policy) -> bool:

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from cyclopts import App, CycloptsError
@@ -26,18 +26,20 @@ from backstay.cli import (
 )
 from backstay.cli import run as runs
 from backstay.cli.exit_codes import DETACHED, FAILED, USAGE, code_of
-from backstay.cli.gateways import web
+from backstay.cli.gateways import slack, web
 from backstay.cli.plans import commands as plans
 from backstay.errors import BackstayError
 from backstay.shown import one_line
 from backstay.version import version
 
-_COMMANDS = {
+_COMMANDS: dict[str, Callable[..., Any] | str] = {
     "init": init.init,
     "dev": dev.dev,
     "worker": dev.worker,
     "run": runs.run,
     "attach": runs.attach,
+    # Loaded when it is needed: it brings what other commands do not use.
+    "chat": "backstay.cli.chat.talk:chat",
     "list": show.list_runs,
     "show": show.show,
     "result": reading.result,
@@ -57,6 +59,7 @@ _COMMANDS = {
     "doctor": doctor.doctor,
     "health": doctor.health,
     "trust": dev.trust,
+    "slack": slack.slack,
 }
 _TOOLS = {
     "list": tools.list_tools,
@@ -102,7 +105,7 @@ def build() -> App:
     return app
 
 
-def _add(app: App, commands: dict[str, Callable[..., Any]]) -> App:
+def _add(app: App, commands: Mapping[str, Callable[..., Any] | str]) -> App:
     for name, command in commands.items():
         app.command(command, name=name)
     return app

@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from backstay.rooms import room
@@ -15,7 +15,14 @@ _LAST_LINES = 8
 class Child:
     """Start a command, wait until it says that it is ready, and end it in bounded time."""
 
-    def __init__(self, name: str, process: asyncio.subprocess.Process, log: Path, ready: str | None) -> None:
+    def __init__(
+        self,
+        name: str,
+        process: asyncio.subprocess.Process,
+        log: Path,
+        ready: str | None,
+        heard: Callable[[str], None] | None,
+    ) -> None:
         """Use `Child.start` instead."""
         self.name = name
         self.process = process
@@ -23,6 +30,7 @@ class Child:
         self.last: deque[str] = deque(maxlen=_LAST_LINES)
         self.ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._mark = ready
+        self._heard = heard
         self._reading = asyncio.create_task(self._read())
 
     @classmethod
@@ -36,8 +44,12 @@ class Child:
         ready: str | None = None,
         folder: Path | None = None,
         umask: int = -1,
+        heard: Callable[[str], None] | None = None,
     ) -> "Child":
-        """Start a command; `ready` is a text that its output holds once it is. Its log is for this user only."""
+        """Start a command; `ready` is a text that its output holds once it is. Its log is for this user only.
+
+        `heard` gets every line of its output.
+        """
         log.parent.mkdir(parents=True, exist_ok=True)
         process = await asyncio.create_subprocess_exec(
             *room("system.children").launched(command),
@@ -49,7 +61,7 @@ class Child:
             start_new_session=True,
             umask=umask,
         )
-        return cls(name, process, log, ready)
+        return cls(name, process, log, ready, heard)
 
     async def is_ready(self, seconds: float) -> str | None:
         """Return the line that says so, or None when the process ended or took too long."""
@@ -77,6 +89,8 @@ class Child:
                 file.flush()
                 text = line.decode("utf-8", "replace").rstrip()
                 self.last.append(text)
+                if self._heard is not None:
+                    self._heard(text)
                 if self._mark is not None and self._mark in text and not self.ready.done():
                     self.ready.set_result(text)
         await self.process.wait()

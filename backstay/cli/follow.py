@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import Generator, Sequence
 from typing import Any
 
+from rich.console import RenderableType
 from rich.live import Live
 
 from backstay.approvals.approval import ApprovalRequest
@@ -22,6 +23,8 @@ _TICK_S = 0.5
 
 class Follower:
     """Show what happens in a run until it ends."""
+
+    tick_s = _TICK_S
 
     def __init__(self, terminal: Terminal, run: Run, prompt: Prompt, *, yes: str = "", asks: bool = True) -> None:
         """Approve calls without asking for the reason `yes`; ask the person if there is one and `asks` is set."""
@@ -58,7 +61,7 @@ class Follower:
 
     async def _tick(self, events: asyncio.Queue[Event]) -> None:
         try:
-            self._show(await asyncio.wait_for(events.get(), _TICK_S))
+            self._show(await asyncio.wait_for(events.get(), self.tick_s))
         except TimeoutError:
             await self._look()
         while not events.empty():
@@ -73,7 +76,7 @@ class Follower:
         except BackstayError:
             return  # the worker may be back at the next look
         if self.live is not None:
-            self.live.update(live_panel(self.status, self.budget))
+            self.live.update(self._drawn())
         if self.status.last_events and self.status.last_events[-1].n > self.shown:
             return  # those events are shown first
         for request in self.status.pending:
@@ -119,12 +122,16 @@ class Follower:
         else:
             self.terminal.say(f"approved {request.id} without asking: {self.yes}", "yellow")
 
+    def _drawn(self) -> RenderableType:
+        """Return what stands below the events."""
+        return live_panel(self.status, self.budget)
+
     @contextlib.contextmanager
     def _panel(self) -> Generator[None]:
         if not self.terminal.console.is_terminal:
             yield
             return
-        with Live(live_panel(None, {}), console=self.terminal.console, refresh_per_second=4, transient=True) as live:
+        with Live(self._drawn(), console=self.terminal.console, refresh_per_second=4, transient=True) as live:
             self.live = live
             try:
                 yield

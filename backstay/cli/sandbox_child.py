@@ -74,11 +74,11 @@ class SandboxChild:
 
 @asynccontextmanager
 async def sandbox_child(
-    settings: Settings, command: Sequence[str], drain: timedelta
+    settings: Settings, command: Sequence[str], drain: timedelta, *, heard: Callable[[str], None] | None = None
 ) -> AsyncGenerator[asyncio.Task[str]]:
     """Run the sandbox role beside this process, without its secrets; the task returns a note on whether it started.
 
-    On exit, it has `drain` to finish what it is doing.
+    On exit, it has `drain` to finish what it is doing. `heard` gets every line that it says.
     """
     variables = {name: value for name, value in settings.environment.items() if _harmless(name)}
     places = {"HOME": settings.home, "BLOBS": settings.blobs, "NSJAIL": settings.nsjail}
@@ -86,7 +86,8 @@ async def sandbox_child(
     variables |= {"BACKSTAY_TASK_QUEUE": settings.task_queue, "BACKSTAY_IMAGE": settings.image}
     variables["BACKSTAY_TRANSIENT_SECONDS"] = str(settings.transient_seconds)
     log = settings.home / "logs" / "sandbox.log"
-    start = partial(Child.start, "sandbox", command, environment=variables, log=log, ready="backstay sandbox ready")
+    options = {"environment": variables, "log": log, "ready": "backstay sandbox ready", "heard": heard}
+    start = partial(Child.start, "sandbox", command, **options)
     child = SandboxChild(start, await start())
     starting = asyncio.create_task(child.said())
     keeping = asyncio.create_task(child.keep_up())

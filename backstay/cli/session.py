@@ -14,6 +14,7 @@ from temporalio.service import RPCError
 from backstay.approvals.approval import ApprovalRequest
 from backstay.approvals.deciding import NOT_OPEN
 from backstay.client import Backstay, Run, connect
+from backstay.client.connecting import traced
 from backstay.client.failures import error_from_rpc
 from backstay.errors import DecisionRefused, RunNotFound, SettingsInvalid, StoreUnavailable, TaskInvalid
 from backstay.logs import configure_logs
@@ -35,8 +36,10 @@ async def session(settings: Settings | None = None) -> AsyncGenerator[Backstay]:
     settings = settings or Settings.load()
     key = settings.approver_key
     signing = None if key is None else key.get_secret_value()
-    async with connect(task_queue=settings.task_queue, approver_key=signing, page=settings.url) as backstay:
-        yield backstay
+    # What is sent at the end would hold up nobody but this command.
+    with traced(settings):
+        async with connect(task_queue=settings.task_queue, approver_key=signing, page=settings.url) as backstay:
+            yield backstay
 
 
 async def find(backstay: Backstay, name: str) -> Run:

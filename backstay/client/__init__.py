@@ -1,6 +1,6 @@
 """The Python client: connect to Temporal, start runs, follow them, decide requests.
 
-May import: backstay.approvals, backstay.calls, backstay.effects, backstay.errors, backstay.frozen, backstay.rooms,
+May import: backstay.approvals, backstay.calls, backstay.effects, backstay.errors, backstay.redaction, backstay.rooms,
 backstay.settings, backstay.shown, backstay.task.
 """
 

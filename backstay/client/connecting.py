@@ -1,22 +1,30 @@
 """Connect to Temporal with its own settings."""
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+import sys
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client
+from temporalio.client import Interceptor as ClientInterceptor
 from temporalio.envconfig import ClientConfig
+from temporalio.runtime import Runtime
 from temporalio.service import RPCError, RPCStatusCode
 
 from backstay.calls import DATA_CONVERTER
 from backstay.client.backstay import Backstay
 from backstay.client.failures import error_from_rpc
 from backstay.errors import BackstayError, SettingsInvalid, Unreachable
+from backstay.settings import Settings
 from backstay.shown import one_line
 
+if TYPE_CHECKING:
+    from backstay.client.exporting import Exporting
+
+_TRACES = "opentelemetry.sdk.trace"
 ADDRESS = "localhost:7233"
 START = "start one with `backstay dev`, or set TEMPORAL_ADDRESS"
 TIMEOUT_S = 3.0
@@ -32,14 +40,17 @@ async def connect(
     task_queue: str = "backstay",
     approver_key: str | None = None,
     page: str | None = None,
+    runtime: Runtime | None = None,
 ) -> AsyncGenerator[Backstay]:
     """Connect with Temporal's own settings (`TEMPORAL_ADDRESS`, `TEMPORAL_NAMESPACE`, profiles), or use a client.
 
-    With `approver_key`, decisions made through this connection are signed with it. `page` is the address of the page
-    of approvals, to which the Web UI then links from the start of a run on. Raises Unreachable when nothing
-    answers at the address, SettingsInvalid when the namespace does not exist or the settings cannot be read.
+    With `approver_key`, decisions made through this connection are signed with it. `page` is the address of the
+    page of approvals, to which the Web UI then leads from the start of a run on. `runtime` is that of Temporal's SDK.
+    In a program that traces with OpenTelemetry, the runs that it starts join its traces.
+    Raises Unreachable when nothing answers at the address, SettingsInvalid when the namespace does not exist or the
+    settings cannot be read.
     """
-    used = client or await reach(_options(address, namespace))
+    used = client or await reach(_options(address, namespace) | ({} if runtime is None else {"runtime": runtime}))
     yield Backstay(used, task_queue=task_queue, approver_key=approver_key, page=page)
     if client is None:
         # Temporal's own threads hold the last answer for a moment; a process that ends while they do aborts.
@@ -52,7 +63,7 @@ async def reach(options: dict[str, Any]) -> Client:
     try:
         async with asyncio.timeout(TIMEOUT_S):
             await _probe(options)
-            client = await Client.connect(**options, data_converter=DATA_CONVERTER)
+            client = await Client.connect(**options, data_converter=DATA_CONVERTER, interceptors=interceptors())
             await client.workflow_service.describe_namespace(
                 DescribeNamespaceRequest(namespace=client.namespace), timeout=timedelta(seconds=TIMEOUT_S)
             )
@@ -61,6 +72,35 @@ async def reach(options: dict[str, Any]) -> Client:
     except (TimeoutError, RuntimeError, OSError, ValueError):
         raise Unreachable(f"Temporal cannot be reached at {where}; {START}") from None
     return client
+
+
+@contextmanager
+def traced(settings: Settings) -> "Generator[Exporting | None]":
+    """Send traces for as long as the block runs, where OpenTelemetry's own variables ask for them.
+
+    Raises SettingsInvalid when what is needed for it is not installed.
+    """
+    if not settings.wants_traces:
+        yield None
+        return
+    try:
+        from backstay.client.exporting import open_exporting  # noqa: PLC0415 - of an extra, and slow to load
+    except ImportError as error:
+        raise SettingsInvalid(
+            f"OTEL_EXPORTER_OTLP_ENDPOINT: set, but {error.name or 'OpenTelemetry'} is not installed; "
+            "run pip install 'backstay[otel]', or unset it"
+        ) from None
+    with open_exporting(settings) as exporting:
+        yield exporting
+
+
+def interceptors() -> list[ClientInterceptor]:
+    """Return what makes runs a part of this program's traces, if it makes any."""
+    if _TRACES not in sys.modules:
+        return []
+    from backstay.client.tracing import ClientTracing  # noqa: PLC0415 - only programs that trace pay for it
+
+    return [ClientTracing()]
 
 
 async def _probe(options: dict[str, Any]) -> None:

@@ -216,14 +216,18 @@ class Run(Decisions):
                     raise
         return await self._read_beside(reading)
 
-    async def is_open(self) -> bool:
-        """Return whether the run is open; needs only Temporal, no worker."""
+    async def is_open(self, run_id: str = "") -> bool:
+        """Return whether the run is open; needs only Temporal, no worker.
+
+        `run_id`: the run id of its first execution; a later run may bear the same name.
+        """
         with translated_errors(self.id):
             try:
                 described = await self._handle.describe(rpc_timeout=ANSWERED_WITHIN)
             except ValueError:
                 return True  # a status this client does not know, such as Temporal's own pause, does not end a run
-        return described.status is WorkflowExecutionStatus.RUNNING
+        first = described.raw_description.workflow_execution_info.first_run_id
+        return described.status is WorkflowExecutionStatus.RUNNING and (not run_id or first in {"", run_id})
 
     async def _left_out(self, after: int, timeline: Timeline) -> list[Event]:
         """Return from the store what the run no longer keeps of its timeline."""

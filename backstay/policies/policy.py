@@ -196,10 +196,12 @@ class Policy(Frozen):
                 "escalate_to, which only ask rules have; move the rule to ask or remove them"
             )
         self._check_times(where, rule)
-        if where.startswith("reveal.") and (rule.when or rule.unless or rule.timeout or rule.on_expiry != "reject"):
+        if where.startswith("reveal.") and (
+            rule.when or rule.unless or rule.timeout or rule.remind_after or rule.on_expiry != "reject"
+        ):
             raise PolicyInvalid(
-                f"{where}: {rule.tool} has when, unless, timeout or on_expiry, but there is neither a call nor a "
-                "request; remove them"
+                f"{where}: {rule.tool} has when, unless, timeout, remind_after or on_expiry, but there is neither a "
+                "call nor a request; remove them"
             )
         self._check_people(where, rule)
 

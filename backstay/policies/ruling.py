@@ -38,6 +38,10 @@ class Ruling(Frozen):
         """Return who may decide."""
         return Authority(approvers=self.approvers, quorum=self.quorum, no_self_approval=self.no_self_approval)
 
+    def escalated_after(self, timeout_s: float | None) -> tuple[str, ...]:
+        """Return who may decide, too, when nobody did for so long."""
+        return self.escalate_to if self.timeout_s is not None and self.timeout_s == timeout_s else ()
+
 
 def stricter(left: Ruling, right: Ruling) -> Ruling:
     """Return the stricter of two rulings; of two that ask, a ruling that satisfies both."""
@@ -66,8 +70,12 @@ def stricter(left: Ruling, right: Ruling) -> Ruling:
 
 
 def _escalated(left: Ruling, right: Ruling, approvers: tuple[str, ...]) -> tuple[str, ...]:
-    """Return who may decide later under both rulings; where neither names anybody, whom either of them tells."""
-    named = [{*ruling.approvers, *ruling.escalate_to} for ruling in (left, right) if ruling.approvers]
+    """Return who may decide later under both rulings; where neither names anybody, whom either of them tells.
+
+    It is asked again as soon as either says so; nobody may decide then who may not before a later time.
+    """
+    soonest = min((ruling.timeout_s for ruling in (left, right) if ruling.timeout_s is not None), default=None)
+    named = [{*ruling.approvers, *ruling.escalated_after(soonest)} for ruling in (left, right) if ruling.approvers]
     if not named:
         return tuple(sorted({*left.escalate_to, *right.escalate_to}))
     return tuple(sorted(reduce(set.intersection, named) - set(approvers)))

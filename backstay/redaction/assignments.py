@@ -125,6 +125,13 @@ class _Name(NamedTuple):
     certain: bool
 
 
+def first_name(text: str, names: SensitiveNames) -> int | None:
+    """Return where the first name of a secret begins in a text, if there is any."""
+    lowered = "".join(sign.lower() if sign.isascii() else sign for sign in text)
+    found = (_name_at(text, *cue.span(), names) for cue in names.cue.finditer(lowered))
+    return next((name.start for name in found if name is not None), None)
+
+
 def assignments_in(text: str, cues: list[tuple[int, int]], names: SensitiveNames) -> Iterator[Span]:
     """Yield the secrets beside sensitive names."""
     done = 0

@@ -2,6 +2,7 @@
 
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from typing import Self
 from urllib.parse import quote
@@ -28,6 +29,7 @@ _IN_LETTERS = 5000
 """How many secrets are known in all spellings, which take some 50 kB for each, and how many in their letters only."""
 _LONGEST_ESCAPED = 200
 _WORD = re.compile(r"[^\W_]+")
+_HALF_ESCAPE = re.compile(r"(?:[%\\&=][^\s%\\&=]{0,11}|=\r?)\Z")
 
 Place = tuple[int, int]
 """Where a secret begins and ends in a text."""
@@ -109,6 +111,8 @@ class KnownSecrets:
         self.signs: frozenset[str] = frozenset()
         """Secrets with too few letters and digits to be folded."""
         self.count = 0
+        self._ordered: list[str] = []
+        self._longest = 0
         self.enter(secrets)
 
     def __bool__(self) -> bool:
@@ -138,6 +142,34 @@ class KnownSecrets:
                 for start, end in (*self._literal(form), *self._folded(form))
             }
         )
+
+    def opening_in(self, text: str) -> int:
+        """Return where, at the end of a text, the beginning of a known secret stands; the text's length if nowhere.
+
+        The secret may go on in what follows, in any spelling.
+        """
+        first = len(text)
+        spelled = self._in_order()
+        for form in forms_of(text) if spelled else ():
+            # What is only the beginning of an escape may become any letter.
+            half = _HALF_ESCAPE.search(form.text)
+            behind = len(fold(half.group())) if half else 0
+            for end in {len(form.folded), len(form.folded) - behind}:
+                for start in range(max(end - self._longest, 0), end):
+                    if _begins_one(form.folded[start:end], spelled):
+                        at, _ = form.unfolded(start, start + 1)
+                        first = min(first, form.place(at, at + 1)[0])
+                        break
+        for signs in self.signs:
+            begun = next((size for size in range(len(signs) - 1, 0, -1) if text.endswith(signs[:size])), 0)
+            first = min(first, len(text) - begun)
+        return first
+
+    def _in_order(self) -> list[str]:
+        if len(self._ordered) != len(self.spelled):
+            self._ordered = sorted(self.spelled)
+            self._longest = max(map(len, self._ordered), default=0)
+        return self._ordered
 
     def _may_hold(self, text: str) -> bool:
         folded = fold(text)
@@ -199,6 +231,12 @@ class KnownSecrets:
                     before, after = _edges(piece) if name == "plain" else ("", "")
                     self.spelled[spelled] = before, after, is_exact and name in LETTERS
                     self.indexes[len(spelled) < self.indexes[0].shortest].enter(spelled)
+
+
+def _begins_one(text: str, ordered: list[str]) -> bool:
+    """Return whether any of the texts, which are in order, begins with this one and goes on."""
+    at = bisect_right(ordered, text)
+    return at < len(ordered) and ordered[at].startswith(text)
 
 
 def _is_word(secret: str) -> bool:

@@ -40,7 +40,7 @@ class Redactor:
 
     def __init__(self, known: Iterable[str], sensitive_keys: Iterable[str] = DEFAULT_SENSITIVE_KEYS) -> None:
         """Take known secrets; they are found anywhere, in each spelling of `backstay.redaction.spellings`."""
-        self._names = _names(tuple(sensitive_keys))
+        self.names = _names(tuple(sensitive_keys))
         self.known = KnownSecrets(known)
         self.handles: Container[str] = ()
 
@@ -58,7 +58,7 @@ class Redactor:
         """Return strict JSON with a mask for each known secret; what only looks like a secret stays."""
         if not self.known or not may_hold(payload, self.known):
             return payload
-        texts = TextRedactor(self._names, self.known, self.handles, mask)
+        texts = TextRedactor(self.names, self.known, self.handles, mask)
         return mask_known(payload, self.known, texts.split, KNOWN_MASK)
 
     def text(self, text: str) -> str:
@@ -80,5 +80,5 @@ class Redactor:
         """
         clean = clean_json(payload)
         known = self.known if self.known and may_hold(clean, self.known) else None
-        texts = TextRedactor(self._names, known, self.handles, substitute)
+        texts = TextRedactor(self.names, known, self.handles, substitute)
         return JsonRedactor(texts).value(texts.without_spread(clean), None, 0)

@@ -1,7 +1,8 @@
 """Turn a Reply into a chat completion: its bytes, whole or as a stream, and its usage."""
 
+import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from backstay.testing.reply import Reply, Tokens
@@ -45,16 +46,37 @@ class ScriptedCompletion:
         choice = {"index": 0, "message": self.message, "finish_reason": self.finish_reason, "logprobs": None}
         return json.dumps(self._envelope("chat.completion", [choice], with_usage=True)).encode()
 
-    def stream(self) -> Iterator[bytes]:
-        """Return the answer as server-sent events, usage last when the request wants it."""
-        calls = [{**call, "index": index} for index, call in enumerate(self.message.get("tool_calls", []))]
-        delta = {**self.message, **({"tool_calls": calls} if calls else {})}
+    async def stream(self, *, cut: bool = False) -> AsyncIterator[bytes]:
+        """Yield the answer as server-sent events, usage last when the request wants it; with `cut`, half of them."""
+        deltas = [*self._deltas()]
+        for number, delta in enumerate(deltas[: -(-len(deltas) // 2)] if cut else deltas):
+            if number and self._reply.pause_s:
+                await asyncio.sleep(self._reply.pause_s)
+            yield self._event([{"index": 0, "delta": delta, "finish_reason": None}])
+        if cut:
+            return
         options = self._request.get("stream_options") or {}
-        yield self._event([{"index": 0, "delta": delta, "finish_reason": None}])
         yield self._event([{"index": 0, "delta": {}, "finish_reason": self.finish_reason}])
         if isinstance(options, dict) and options.get("include_usage"):
             yield self._event([], with_usage=True)
         yield b"data: [DONE]\n\n"
+
+    def _deltas(self) -> Iterator[dict[str, Any]]:
+        """Yield the message in pieces: the role with the first, and of a call its name before its arguments."""
+        size = self._reply.piece
+        text, calls = self.message["content"], self.message.get("tool_calls", [])
+        if not size:
+            numbered = [{**call, "index": index} for index, call in enumerate(calls)]
+            yield {**self.message, **({"tool_calls": numbered} if calls else {})}
+            return
+        first, *rest = _pieces(text, size)
+        yield {"role": "assistant", "content": first}
+        yield from ({"content": piece} for piece in rest)
+        for index, call in enumerate(calls):
+            function = call["function"]
+            first, *rest = _pieces(function["arguments"], size)
+            yield {"tool_calls": [{**call, "index": index, "function": {**function, "arguments": first}}]}
+            yield from ({"tool_calls": [{"index": index, "function": {"arguments": piece}}]} for piece in rest)
 
     def _event(self, choices: list[dict[str, Any]], *, with_usage: bool = False) -> bytes:
         chunk = self._envelope("chat.completion.chunk", choices, with_usage=with_usage)
@@ -93,6 +115,12 @@ class ScriptedCompletion:
     def _size(self) -> int:
         texts = [self._reply.text or "", *(str(arguments) for _, arguments in self._reply.calls)]
         return sum(len(text.encode("utf-8", "replace")) for text in texts)
+
+
+def _pieces(text: str | None, size: int) -> list[str | None]:
+    if not text:
+        return [text]
+    return [text[start : start + size] for start in range(0, len(text), size)]
 
 
 def _tokens(size: int) -> int:

@@ -53,6 +53,10 @@ class Reply(BaseModel):
     """How long the answer takes after it was billed."""
     bill: bool | None = None
     """Whether this costs money; by default as real services do: everything but a 4xx other than 408."""
+    piece: int = Field(default=0, ge=0)
+    """How many characters of a text or of arguments come at once when the answer is streamed; 0: all of them."""
+    pause_s: float = Field(default=0, ge=0, le=600)
+    """How long a streamed answer pauses before each further piece."""
     then: Literal["answer", "drop", "cut", "hang"] = "answer"
     """answer it, close the socket without a word or amid the answer, or hold the socket open in silence."""
 

@@ -4,8 +4,9 @@ import asyncio
 import inspect
 import json
 import socket
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Self
 
 import uvicorn
@@ -39,16 +40,25 @@ class Silence(Response):
 class Half(Silence):
     """Send the first half of an answer, and disconnect the client."""
 
-    def __init__(self, body: bytes, hang_up: Callable[[], None]) -> None:
+    def __init__(
+        self, body: bytes, hang_up: Callable[[], None], streamed: Callable[[], AsyncIterator[bytes]] | None = None
+    ) -> None:
         super().__init__(hang_up)
         self._whole = body
+        self._streamed = streamed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Begin to answer; what is announced never comes whole."""
         headers = [(b"content-type", b"application/json"), (b"content-length", str(len(self._whole)).encode())]
+        if self._streamed is not None:
+            headers = [(b"content-type", b"text/event-stream")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
-        half = self._whole[: len(self._whole) // 2]
-        await send({"type": "http.response.body", "body": half, "more_body": True})
+        if self._streamed is None:
+            half = self._whole[: len(self._whole) // 2]
+            await send({"type": "http.response.body", "body": half, "more_body": True})
+        else:
+            async for event in self._streamed():
+                await send({"type": "http.response.body", "body": event, "more_body": True})
         await super().__call__(scope, receive, send)
 
 
@@ -157,7 +167,8 @@ class ScriptedModel:
         if reply.then == "drop":
             return Silence(lambda: self._hang_up_on(request.client))
         if reply.then == "cut":
-            return Half(answer.whole(), lambda: self._hang_up_on(request.client))
+            half = partial(answer.stream, cut=True) if stream else None
+            return Half(answer.whole(), lambda: self._hang_up_on(request.client), half)
         if reply.then == "hang":
             return Silence()
         if stream and reply.status < 400 and reply.body is None:

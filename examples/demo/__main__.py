@@ -19,6 +19,7 @@ from backstay.cli.render import ending_lines, result_text
 from backstay.cli.session import account_name
 from backstay.cli.terminal import Terminal
 from backstay.client import Run, connect
+from backstay.client.connecting import traced
 from backstay.errors import BackstayError
 from backstay.settings import Settings
 from examples.demo.books import MailboxBooks
@@ -31,11 +32,13 @@ _WATCH_S = 0.05
 
 async def demo(terminal: Terminal, home: Path, *, crash: bool, yes: bool) -> int:
     """Start the parts, run the task, show what the mailbox recorded; return the exit code."""
-    stage = Stage(home, Settings.load(trusted=(ROOT,)), crash=crash)
+    settings = Settings.load(trusted=(ROOT,))
+    stage = Stage(home, settings, crash=crash)
     try:
-        terminal.say("Starting Temporal, the model, the mailbox and a worker ...", "dim")
-        await stage.set_up()
-        return await _play(terminal, stage, yes=yes)
+        with traced(settings):
+            terminal.say("Starting Temporal, the model, the mailbox and a worker ...", "dim")
+            await stage.set_up()
+            return await _play(terminal, stage, yes=yes)
     finally:
         await stage.take_down()
 

@@ -4,9 +4,11 @@ import asyncio
 import hashlib
 import smtplib
 import ssl
+import time
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from email.message import EmailMessage
 from email.utils import parseaddr
 from pathlib import Path
@@ -22,8 +24,13 @@ from backstay.settings import Settings
 from backstay.shown import one_line
 from gateways.delivering import NotTaken
 
-TIMEOUT_S = 20
+TIMEOUT_S = 10
+PATIENCE_S = 1800.0
+"""How long the mailbox of one person that takes nothing now may keep what comes next of the run from the others."""
+_THREADS = 4
 _MOST_PEOPLE = 50
+_MOST_NOTICES = 1000
+"""How many notices that are not mailed to everybody yet are remembered; a forgotten one is mailed to all again."""
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 log = structlog.get_logger("backstay.mail")
 _TEXTS = Environment(
@@ -32,6 +39,17 @@ _TEXTS = Environment(
     autoescape=False,  # noqa: S701 - plain text
     keep_trailing_newline=True,
 )
+
+
+@dataclass
+class Served:
+    """Remember who has a mail about one notice, so that nobody gets it again because of somebody else."""
+
+    began: float
+    people: set[str] = field(default_factory=set)
+    tries: Counter[str] = field(default_factory=Counter)
+    busy: bool = False
+    """Whether a thread is still at it; a mail server may be slower than who waits for it."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +79,11 @@ class Server:
         user, password = unquote(parts.username or ""), unquote(parts.password or "")
         return cls(parts.hostname, port or (465 if tls else 587), tls, user, password)
 
-    def send(self, messages: Sequence[EmailMessage]) -> None:
-        """Send messages over one connection; blocks. Raises OSError or smtplib.SMTPException."""
+    def send(self, messages: Mapping[str, EmailMessage], served: Served) -> None:
+        """Send messages, by person, over one connection; who is not served then is to be tried again.
+
+        Blocks. Raises OSError or smtplib.SMTPException.
+        """
         context = ssl.create_default_context()
         with (
             smtplib.SMTP_SSL(self.host, self.port, timeout=TIMEOUT_S, context=context)
@@ -70,15 +91,19 @@ class Server:
             else smtplib.SMTP(self.host, self.port, timeout=TIMEOUT_S)
         ) as connection:
             connection.ehlo()
-            if not self.tls and (connection.has_extn("starttls") or self._far):
+            if not self.tls and self._far:
                 # A server elsewhere that offers no TLS is refused: what is asked is nobody else's business.
                 connection.starttls(context=context)
                 connection.ehlo()
             if self.user:
                 connection.login(self.user, self.password)
-            later = [message for message in messages if not _taken(connection, message)]
-        if later:
-            raise smtplib.SMTPException(f"{len(later)} recipients are to be tried again")
+            for person, message in messages.items():
+                served.tries[person] += 1
+                if _taken(connection, message):
+                    served.people.add(person)
+                if connection.sock is None:
+                    # It has hung up on this person; the others come first the next time.
+                    return
 
     @property
     def _far(self) -> bool:
@@ -90,12 +115,24 @@ class Mail:
 
     name = "mail"
 
-    def __init__(self, server: Server, sender: str, told: Sequence[str], elsewhere: frozenset[str]) -> None:
+    def __init__(
+        self,
+        server: Server,
+        sender: str,
+        told: Sequence[str],
+        elsewhere: frozenset[str] = frozenset(),
+        *,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
         """`told`: who is mailed where a request names nobody; `elsewhere`: who is told in another way."""
         self._server = server
         self._sender = sender
         self._told = tuple(told)
         self._elsewhere = elsewhere
+        self._patience_s = patience_s
+        self._notices: dict[str, Served] = {}
+        # A mail server that hangs must not take the threads that the worker needs for runs.
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="mail")
 
     @property
     def where(self) -> str:
@@ -107,11 +144,39 @@ class Mail:
         people = self.people(notice)
         if not people:
             return
-        messages = [_message(notice, self._sender, person) for person in people]
+        served = self._served(notice.id)
+        if served.busy:
+            raise NotTaken("the mail server is still at it")
+        # Who was tried before comes last: a server that hangs up on one person must not do so before the others.
+        left = sorted((person for person in people if person not in served.people), key=served.tries.__getitem__)
+        fault = await self._send({person: _message(notice, self._sender, person) for person in left}, served)
+        later = len(set(people) - served.people)
+        patient = time.monotonic() - served.began < self._patience_s
+        # Where nobody at all is served, it is not for the mailbox of one person.
+        if later and (patient or (fault and not served.people)):
+            raise NotTaken(fault or f"{later} recipients are to be tried again")
+        if later:
+            log.error("mail.given_up", people=later, notice=notice.id)
+        self._notices.pop(notice.id, None)
+
+    async def _send(self, messages: Mapping[str, EmailMessage], served: Served) -> str:
+        """Send messages in a thread; return what kept it from going on, or nothing."""
+        if not messages:
+            return ""
+        served.busy = True
+        sending = self._threads.submit(self._server.send, messages, served)
+        sending.add_done_callback(lambda _: setattr(served, "busy", False))
         try:
-            await asyncio.to_thread(self._server.send, messages)
+            await asyncio.wrap_future(sending)
         except (OSError, smtplib.SMTPException) as error:
-            raise NotTaken(type(error).__name__) from None
+            return type(error).__name__
+        return ""
+
+    def _served(self, notice_id: str) -> Served:
+        served = self._notices.setdefault(notice_id, Served(time.monotonic()))
+        while len(self._notices) > _MOST_NOTICES:
+            del self._notices[next(iter(self._notices))]
+        return served
 
     def people(self, notice: Notice) -> list[str]:
         """Return whom to mail about a notice."""
@@ -133,10 +198,14 @@ def _taken(connection: smtplib.SMTP, message: EmailMessage) -> bool:
         connection.send_message(message)
     except smtplib.SMTPRecipientsRefused as error:
         codes = [code for code, _ in error.recipients.values()]
-        if any(code < 500 for code in codes):
-            return False
-        # An address that does not exist must not keep the others from being told.
-        log.warning("mail.refused", codes=codes)
+    except smtplib.SMTPDataError as error:
+        codes = [error.smtp_code]
+    else:
+        return True
+    if any(code < 500 for code in codes):
+        return False
+    # An address that does not exist must not keep the others from being told.
+    log.warning("mail.refused", codes=codes)
     return True
 
 

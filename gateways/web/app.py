@@ -1,6 +1,6 @@
 """Put the page together: its parts, its static files, its health, and the guard before all of it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote, unquote
@@ -21,7 +21,7 @@ from gateways.web.runs import routes as runs
 
 PARTS: tuple[Callable[[Page], list[BaseRoute]], ...] = (inbox.routes, runs.routes, links.routes)
 """The parts of the page; each returns its routes. Parts are asked in this order."""
-SIGNED: frozenset[str] = frozenset()
+SIGNED: frozenset[str] = frozenset({"/slack/events"})
 """Paths that programs POST to, which no person is behind: their parts check a signature instead."""
 _NO_RUN = "backstay-readiness"
 """Temporal is asked for a run of this name, which does not exist: to be told so is to be answered."""
@@ -45,11 +45,11 @@ class IdConvertor(Convertor[str]):
 register_url_convertor("id", IdConvertor())
 
 
-def build_app(page: Page) -> Starlette:
-    """Return the application that serves the page."""
+def build_app(page: Page, more: Sequence[BaseRoute] = ()) -> Starlette:
+    """Return the application that serves the page, and beside it what other gateways serve."""
     routes: list[BaseRoute] = [route for part in PARTS for route in part(page)]
     return Starlette(
-        routes=[*routes, *_health(page), Mount("/static", StaticFiles(directory=_STATIC), name="static")],
+        routes=[*routes, *more, *_health(page), Mount("/static", StaticFiles(directory=_STATIC), name="static")],
         middleware=[Middleware(Guard, url=page.settings.url, signed=SIGNED)],
         exception_handlers=page.faults,
     )

@@ -3,11 +3,12 @@
 import asyncio
 import signal
 import socket
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import uvicorn
+from starlette.routing import BaseRoute
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from backstay.client import Backstay
@@ -34,11 +35,14 @@ def open_page(settings: Settings, store: Store, backstay: Backstay, policy: Poli
     return Page(settings, Doors(backstay, unsigned, store), policy, open_identity(settings, seals, host), seals)
 
 
-async def serve(page: Page, host: str, port: int, ready: Callable[[str], Any]) -> None:
-    """Serve the page until SIGTERM or Ctrl-C; `ready` is told its address when it can be reached."""
+async def serve(page: Page, host: str, port: int, ready: Callable[[str], Any], more: Sequence[BaseRoute] = ()) -> None:
+    """Serve the page until SIGTERM or Ctrl-C; `ready` is told its address when it can be reached.
+
+    `more` are routes of other gateways that are served beside it.
+    """
     with _listen(host, port) as listener:
         config = uvicorn.Config(
-            build_app(page),
+            build_app(page, more),
             http=Patient,
             ws="none",
             log_config=None,

@@ -15,6 +15,7 @@ from sqlalchemy import (
     MetaData,
     Table,
     Text,
+    text,
 )
 from sqlalchemy.types import TypeDecorator
 
@@ -33,6 +34,7 @@ class Words(TypeDecorator[str]):
 
 
 metadata = MetaData()
+_UNKNOWN = text("state = 'unknown'")
 
 identity = Table(
     "store_identity",
@@ -68,6 +70,7 @@ effects = Table(
     Column("first_sent_at", Double, nullable=False),
     Column("updated_at", Double, nullable=False),
     Index("effects_of_run", "run", "n"),
+    Index("effects_unknown", "effect_id", sqlite_where=_UNKNOWN, postgresql_where=_UNKNOWN),
 )
 
 events = Table(
@@ -77,6 +80,13 @@ events = Table(
     Column("n", Integer, primary_key=True, autoincrement=False),
     Column("at", Words, nullable=False),
     Column("body", JSON, nullable=False),
+)
+
+parked_undos = Table(
+    "parked_undos",
+    metadata,
+    Column("run", Words, primary_key=True),
+    Column("effect", Integer, primary_key=True, autoincrement=False),
 )
 
 decisions = Table(
@@ -266,4 +276,26 @@ deliveries = Table(
     Column("written_at", Double, nullable=False),
     Index("deliveries_due", "state", "receiver", "due_at"),
     Index("deliveries_in_order", "receiver", "stream", "state", "sequence"),
+)
+
+posts = Table(
+    "posts",
+    metadata,
+    Column("receiver", Words, primary_key=True),
+    Column("name", Words, primary_key=True),
+    Column("kind", Words, nullable=False),
+    Column("run", Words, nullable=False),
+    Column("workflow_id", Words, nullable=False),
+    Column("run_id", Words, nullable=False),
+    Column("request_id", Words, nullable=False),
+    Column("channel", Words, nullable=False),
+    Column("ts", Words, nullable=False),
+    Column("drawn", Double, nullable=False),
+    Column("event", Integer, nullable=False),
+    Column("tries", Integer, nullable=False),
+    Column("lease", Double, nullable=False),
+    Column("token", Words, nullable=False),
+    Column("touched_at", Double, nullable=False),
+    Index("posts_by_kind", "receiver", "kind", "touched_at"),
+    Index("posts_of_request", "receiver", "workflow_id", "run_id", "request_id"),
 )

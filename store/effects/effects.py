@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, Text, bindparam, cast, func, insert, select, update
+from sqlalchemy import Connection, Text, bindparam, cast, func, insert, select, text, update
 
 from backstay.authority import Authority
 from backstay.effects.effect import LEGAL, EffectState
@@ -80,6 +80,8 @@ _OPEN_BEFORE = (
 # Not every database compares JSON, but all compare text.
 _AUTHORITY = cast(effects.c.authority, Text)
 _OPEN_IN_ALL = select(_AUTHORITY, func.count()).where(*_OPEN).group_by(_AUTHORITY)
+# The text of the condition is that of the index, so that databases know it for the same one.
+_UNKNOWN = select(func.count()).select_from(effects).where(text("state = 'unknown'"))
 _HIGHEST = 2**31 - 1
 """No number in the tables is higher."""
 _INSERT = insert(effects)
@@ -110,6 +112,10 @@ class Effects:
         """
         work = partial(self._begin, intent=intent, ttl=idempotency_ttl, attempt=attempt, epoch_differs=epoch_differs)
         return await self._database.write(work)
+
+    async def count_unknown(self) -> int:
+        """Return of how many effects nobody knows whether they took place."""
+        return await self._database.read(lambda connection: connection.execute(_UNKNOWN).scalar_one())
 
     async def settle(
         self,

@@ -207,11 +207,20 @@ class Outbox:
         return await self._database.read(lambda connection: connection.execute(chosen).scalar_one())
 
     async def forget(self, before: float) -> int:
-        """Remove notices that were written before a unix time and are to be sent to nobody any more."""
-        waits = exists().where(deliveries.c.position == outbox.c.position, deliveries.c.state == _WAITING)
-        old = (outbox.c.created_at < before) & ~waits
+        """Remove notices that were written before a unix time and are to be sent to nobody any more.
+
+        A receiver that nobody has served for two days, such as one under an address of before, waits no more.
+        """
 
         def work(connection: Connection) -> int:
+            at = self._now(connection)
+            served = select(receivers.c.name).where(receivers.c.seen_at > at - FORGOTTEN_S)
+            waits = exists().where(
+                deliveries.c.position == outbox.c.position,
+                deliveries.c.state == _WAITING,
+                deliveries.c.receiver.in_(served),
+            )
+            old = (outbox.c.created_at < before) & ~waits
             positions = select(outbox.c.position).where(old)
             count = connection.execute(select(func.count()).select_from(outbox).where(old)).scalar_one()
             connection.execute(delete(deliveries).where(deliveries.c.position.in_(positions)))

@@ -8,6 +8,7 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select
 from backstay.task.event import Event, NumberedDraft, moment
 from store.database.database import Database
 from store.database.schema import events
+from store.runs.parked import note_undos
 from store.secrets.handles import count_of_run
 
 _OF = (events.c.run == bindparam("run_"), events.c.n.in_(bindparam("numbers", expanding=True)))
@@ -69,6 +70,7 @@ class Events:
                 rows = [{"run": run, "n": event.n, "at": event.at, "body": event.plain()} for event in kept]
                 connection.execute(_INSERT, rows)
             told = [event for event in kept if event.n > 0 and event.n not in known]
+            note_undos(connection, run, told)
             return Written(told, count_of_run(connection, run))
 
         return await self._database.write(work)

@@ -20,7 +20,7 @@ from backstay.frozen import Frozen
 from store.blobs.shown import folder_of
 from store.database.database import Database
 from store.database.identity import lock_epoch
-from store.database.schema import chain, effects, events, runs, secrets
+from store.database.schema import chain, effects, events, parked_undos, runs, secrets
 from store.faults import disk_faults
 from store.runs.plans import forget_plans, settle_plans
 
@@ -145,7 +145,7 @@ class Pruning:
 
     def _erase(self, connection: Connection, run: str) -> None:
         settle_plans(connection, run)
-        for table in (effects, events, secrets):
+        for table in (effects, events, secrets, parked_undos):
             connection.execute(delete(table).where(table.c.run == run))
         nothing = {
             "user_id": "",

@@ -220,9 +220,9 @@ class Runs:
                 break
         return sorted(found.values(), key=lambda row: (row.opened_at, row.run))
 
-    async def newest(self, limit: int) -> list[RunRow]:
-        """Return the latest runs, the newest first."""
-        return await self._rows(_NEWEST.limit(limit))
+    async def newest(self, limit: int, *, user_id: str | None = None) -> list[RunRow]:
+        """Return the latest runs, of everybody or of one user, the newest first."""
+        return await self.page(user_id=user_id, limit=limit)
 
     async def page(
         self,

@@ -442,6 +442,30 @@ def test_two_rulings_that_nobody_can_satisfy_are_a_denial():
     assert stricter(first, other).verdict == "deny"
 
 
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"timeout": "1s", "on_expiry": "escalate"},
+        {"timeout": "1s", "on_expiry": "escalate", "approvers": ["ana", "eve"], "escalate_to": ["boss", "eve"]},
+        {"approvers": ["ana", "boss"], "timeout": "1s", "on_expiry": "escalate", "escalate_to": ["ana"]},
+        {"timeout": "1h", "on_expiry": "escalate", "escalate_to": ["eve"]},
+    ],
+)
+def test_a_task_cannot_let_anybody_decide_before_the_operator_would(own):
+    theirs = {"tool": "pay.*", "approvers": ["ana"], "timeout": "24h", "on_expiry": "escalate", "escalate_to": ["boss"]}
+    floor = Policy.admit({"ask": [theirs]})
+    ruling = rule(floor.tightened_by({"ask": [{"tool": "pay.*", **own}]}), Tool(name="pay.out"), {})
+    assert ruling.approvers == ("ana",)
+    assert ruling.escalate_to == ()
+    as_late = rule(floor.tightened_by({"ask": [{"tool": "pay.*", "timeout": "7d"}]}), Tool(name="pay.out"), {})
+    assert (as_late.escalate_to, as_late.on_expiry) == (("boss",), "reject")
+
+
+def test_a_rule_about_secrets_cannot_remind_anybody_of_a_request_that_there_is_not():
+    with pytest.raises(PolicyInvalid, match="remind_after"):
+        Policy.admit({"reveal": {"ask": [{"tool": "mail.*", "approvers": ["ana"], "remind_after": "1h"}]}})
+
+
 def test_a_hostile_policy_of_a_task_is_shown_as_plain_ascii():
     own = {"ask": [{"tool": "a.*", "when": {"x": {"equals": "\u202e[link](x)\n"}}}]}
     line = rule(Policy().tightened_by(own), Tool(name="a.b"), {"x": "\u202e[link](x)\n"}).rule

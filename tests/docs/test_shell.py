@@ -16,7 +16,7 @@ from tests.docs.blocks import HOUSE, blocks
 
 BLOCKS = blocks("bash")
 LINES = [(block.place, line) for block in BLOCKS for line in block.text.splitlines() if line.strip()]
-FREE = {"cd", "export", "source", "docker", "pip"}
+FREE = {"cd", "export", "source", "docker", "pip", "mkdir", "cp", "rm", "pg_dump", "pg_restore"}
 
 
 def command_line_accepts(tokens: list[str]) -> None:
@@ -39,6 +39,8 @@ def test_a_command_exists_and_takes_these_flags(place, line):
         case "make":
             makefile = (HOUSE / "Makefile").read_text(encoding="utf-8")
             assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in rest), place
+        case "python" if rest[0] == "-c":
+            compile(rest[1], place, "exec")
         case "python":
             assert rest[0] != "-m" or (HOUSE / rest[1].replace(".", "/") / "__main__.py").is_file(), place
             assert rest[0] == "-m" or (HOUSE / rest[0]).is_file(), place

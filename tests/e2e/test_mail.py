@@ -9,10 +9,13 @@ from email.policy import default
 import pytest
 from aiosmtpd.controller import UnthreadedController
 
+from backstay.approvals.approval import Links
+from backstay.approvals.notice import Notice, Told
 from backstay.errors import SettingsInvalid
 from backstay.settings import Settings
 from backstay.testing import Reply
-from gateways.mail.mail import is_address, mail_of
+from gateways.delivering import NotTaken
+from gateways.mail.mail import Mail, Server, is_address, mail_of
 from tests.engine import ended, pending
 
 FINISH = Reply(calls=[("finish", {"summary": "done"})])
@@ -105,11 +108,71 @@ async def test_an_address_that_does_not_exist_keeps_nobody_else_from_being_told(
         }
         handle = await engine.start("write")
         assert (await mailboxes.next())["To"] == "cy@example.com"
-        # Everybody is mailed again, under the same ids.
         assert (await mailboxes.next())["To"] == "later@example.com"
         await pending(handle)
         await handle.execute_update("decide", {"request_id": "r1", "verdict": "approve", "by": "cy@example.com"})
         assert (await ended(handle))["outcome"] == "completed"
+
+
+def asked(number, *people):
+    request = {"id": "r1", "question": "May it?", "approvers": list(people)}
+    return Notice(
+        id=f"task-1/f/{number}/now",
+        sequence=number,
+        event=Told.ASKED,
+        at="2026-01-01",
+        workflow_id="task-1",
+        run_id="f",
+        links=Links(page="https://approve.example/requests/task-1/r1"),
+        request=request,
+    )
+
+
+async def taken(mail, notice):
+    """Send a notice until it is taken; return how often it was tried."""
+    tries = 1
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                await mail.send(notice)
+            except NotTaken:
+                tries += 1
+                await asyncio.sleep(0.1)
+            else:
+                return tries
+
+
+@pytest.mark.parametrize("answer", ["452 mailbox full", "421 too many mails for this one"])
+async def test_a_mailbox_that_takes_nothing_brings_nobody_else_a_mail_twice_and_keeps_no_later_one_back(answer):
+    async with mail_server() as (url, mailboxes):
+        mailboxes.refused = {"full@example.com": [answer] * 1000}
+        mail = Mail(Server.of(url), SENDER, (), patience_s=2)
+        assert await taken(mail, asked(1, "full@example.com", "ana@example.com", "bo@example.com")) > 2
+        await taken(mail, asked(2, "cy@example.com"))
+        told = [mailboxes.mails.get_nowait()[0][0] for _ in range(mailboxes.mails.qsize())]
+    assert sorted(told) == ["ana@example.com", "bo@example.com", "cy@example.com"]
+
+
+async def test_a_mail_server_that_hangs_takes_no_thread_from_the_runs():
+    async def hang(reader, writer):
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(hang, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    mail = Mail(Server.of(f"smtp://127.0.0.1:{port}"), SENDER, ())
+    sends = [asyncio.create_task(mail.send(asked(number, "ana@example.com"))) for number in range(100)]
+    async with asyncio.timeout(8):
+        await asyncio.sleep(0)
+        assert await asyncio.to_thread(lambda: "free") == "free"
+    for send in sends:
+        send.cancel()
+    assert all(isinstance(end, asyncio.CancelledError | NotTaken) for end in await _ends(sends))
+    server.close()
+
+
+async def _ends(sends):
+    return await asyncio.gather(*sends, return_exceptions=True)
 
 
 @pytest.mark.parametrize(

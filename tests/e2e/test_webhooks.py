@@ -9,8 +9,12 @@ import socket
 import pytest
 
 from backstay import connect
+from backstay.approvals.notice import Notice, Told
 from backstay.errors import DecisionRefused
+from backstay.settings import Settings
 from backstay.testing import Reply
+from gateways.delivering import NotTaken
+from gateways.webhooks import open_webhooks
 from tests.engine import differing, ended, pending
 from tests.webhooks import receiver
 
@@ -130,3 +134,17 @@ async def test_receivers_that_are_down_fail_or_hang_neither_block_the_run_nor_ea
             result = await ended(handle)
     assert result["outcome"] == "completed"
     assert engine.mailbox.requests("send_email") == 1
+
+
+async def test_an_answer_that_never_ends_is_not_read_and_nobody_is_sent_elsewhere():
+    notice = Notice(
+        id="task-1/f/1/now", sequence=1, event=Told.ENDED, at="2026-01-01", workflow_id="task-1\r\nx: y", run_id="f"
+    )
+    async with receiver() as (url, taken):
+        settings = Settings.load(None, notify_urls=[f"{url}/endless", f"{url}/elsewhere"])
+        async with open_webhooks(settings) as (endless, elsewhere), asyncio.timeout(20):
+            await endless.send(notice)
+            with pytest.raises(NotTaken, match="307"):
+                await elsewhere.send(notice)
+        paths = [taken.get_nowait()[0] for _ in range(taken.qsize())]
+    assert paths == ["/endless", "/elsewhere"]

@@ -31,6 +31,21 @@ async def proposed(engine: Engine) -> Handle:
     return handle
 
 
+async def stopped_beside(engine: Engine) -> Handle:
+    """Approve one of two alternatives, and stop the run at the other in the same moment."""
+    handle = await engine.start({"text": "proposed", "mode": "plan_first"}, "golden-stopped-beside")
+    requests = {request["proposal"]["plan_id"]: request["id"] for request in await pending(handle, 2)}
+    # What comes while the run looks at the first of them is told to it together.
+    said = [
+        {"request_id": "unknown", "verdict": "approve", "by": "ana"},
+        {"request_id": requests["p1"], "verdict": "approve", "by": "ana"},
+        {"request_id": requests["p2"], "verdict": "reject", "stop": True, "by": "bo"},
+    ]
+    for decision in said:
+        await handle.signal("approval", decision)
+    return handle
+
+
 async def grouped(engine: Engine) -> Handle:
     """Read twice at once, and take back a group of which a step fails."""
     steps = [
@@ -53,4 +68,9 @@ async def rehearsed(engine: Engine) -> Handle:
     return handle
 
 
-SHAPES: dict[str, Play] = {"proposed": proposed, "grouped": grouped, "rehearsed": rehearsed}
+SHAPES: dict[str, Play] = {
+    "proposed": proposed,
+    "stopped-beside": stopped_beside,
+    "grouped": grouped,
+    "rehearsed": rehearsed,
+}

@@ -64,6 +64,7 @@ HOLDS = {
         *["patched plan-proposals", *["keep_plan"] * 2, "update decide", "keep_plan", "update decide"],
         *["patched parallel-plan-reads", *["call_tool"] * 4, "ask_model"],
     ],
+    "stopped-beside": [*["keep_plan"] * 2, "patched stop-beside-a-choice", "close_run"],
     "grouped": ["keep_plan", "update decide", "patched parallel-plan-reads", *["call_tool"] * 4, "call_tool undo"],
     "followed": ["open_run", "ask_model", "call_tool", "ask_model", "close_run"],
     "message": ["ask_model", *["update message"] * 2, "update decide", "ask_model", "close_run"],

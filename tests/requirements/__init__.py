@@ -33,6 +33,7 @@ from tests.requirements import (
     run_pages,
     runs,
     sessions,
+    slack,
     snapshots,
     store,
     testing,
@@ -85,5 +86,6 @@ AREAS = (
     doors,
     page,
     run_pages,
+    slack,
 )
 REQUIREMENTS: tuple[Requirement, ...] = tuple(requirement for area in AREAS for requirement in area.ROWS)

@@ -324,6 +324,29 @@ ROWS = (
         ),
     ),
     row(
+        "approval:hostile-receivers",
+        "issue People",
+        "no receiver costs a worker memory, its stop, its other receivers or the threads of its runs, and none sends "
+        "it elsewhere",
+        in_file("e2e/test_webhooks.py", "test_an_answer_that_never_ends_is_not_read_and_nobody_is_sent_elsewhere"),
+        in_file("e2e/test_mail.py", "test_a_mail_server_that_hangs_takes_no_thread_from_the_runs"),
+        in_file(
+            "store/test_outbox.py",
+            "test_a_receiver_that_is_gone_keeps_no_notice_for_ever",
+            "test_a_notice_that_only_a_newer_version_can_read_stops_no_sender",
+            "test_a_receiver_that_hangs_does_not_hold_up_a_worker_that_stops",
+        ),
+    ),
+    row(
+        "approval:lost-runs",
+        "issue People",
+        "requests of runs that Temporal ended, or has forgotten, are closed, also where a later run has the same name",
+        in_file(
+            "e2e/test_telling.py",
+            "test_requests_of_runs_that_temporal_ended_are_closed_and_those_of_others_stay",
+        ),
+    ),
+    row(
         "approval:reminders",
         "issue People",
         "people are reminded while nobody decides, and others may decide once it is asked again",
@@ -332,11 +355,12 @@ ROWS = (
     row(
         "approval:mail",
         "issue People",
-        "whoever may decide is mailed a link, without arguments, and a bad address keeps nobody else from it",
+        "whoever may decide is mailed a link, once and without arguments, and a bad address keeps nobody else from it",
         in_file(
             "e2e/test_mail.py",
             "test_whoever_may_decide_is_mailed_a_link_and_reminded_and_no_argument_is_in_it",
             "test_an_address_that_does_not_exist_keeps_nobody_else_from_being_told",
+            "test_a_mailbox_that_takes_nothing_brings_nobody_else_a_mail_twice_and_keeps_no_later_one_back",
             "test_settings_of_mail_that_cannot_work_are_refused_by_name",
             "test_only_plain_addresses_are_mailed",
         ),
@@ -654,9 +678,9 @@ ROWS = (
         ),
     ),
     row(
-        "approval:slack",
+        "approval:page",
         "design 15",
-        "approvals are given from Slack and from a page",
+        "approvals are given from a page",
         deferred=DOORS,
     ),
     row(

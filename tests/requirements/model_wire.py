@@ -4,6 +4,57 @@ from tests.requirements.requirement import in_file, row
 
 ROWS = (
     row(
+        "model:streamed",
+        "design 22; design 7",
+        "a streamed answer is the same as a whole one, in words, calls, usage and finish reason, whatever order and "
+        "form its fragments have, and its words and its summary are told while they arrive",
+        in_file(
+            "activities/test_streaming.py",
+            "test_a_streamed_answer_is_the_same_as_a_whole_one",
+            "test_what_the_model_says_is_told_while_it_arrives",
+            "test_the_summary_of_finish_is_told_like_words",
+            "test_arguments_of_other_calls_are_not_told",
+            "test_an_endpoint_that_does_not_stream_is_read_all_the_same",
+            "test_a_stream_that_does_not_say_what_it_used_counts_as_not_reported",
+            "test_calls_are_put_together_from_fragments",
+            "test_usage_may_come_with_any_chunk_and_the_last_one_counts",
+            "test_comments_other_fields_and_windows_line_ends_are_passed_over",
+            "test_the_endpoint_is_told_that_a_stream_is_accepted",
+            "test_an_answer_counts_when_it_is_done_though_the_connection_stays_open",
+        ),
+    ),
+    row(
+        "model:hostile-streams",
+        "design 22; design 7",
+        "a stream without an end, of any shape, is not read to its end; one that breaks off or is none is no answer "
+        "and may have been billed, and a refusal is the same with a stream as without",
+        in_file(
+            "activities/test_streaming.py",
+            "test_a_stream_that_is_no_completion_is_taken_for_none",
+            "test_a_stream_that_breaks_off_is_no_answer_and_may_have_been_billed",
+            "test_a_connection_that_is_cut_amid_the_stream_is_no_answer_either",
+            "test_a_refusal_is_the_same_with_a_stream_as_without",
+            "test_a_connection_that_nobody_takes_is_proven_unsent",
+            "test_a_stream_without_end_is_not_read_to_its_end",
+            "test_a_stream_that_drips_is_given_up_although_it_never_falls_silent",
+        ),
+    ),
+    row(
+        "model:deltas",
+        "design 22",
+        "what a model says is read along by who watches, without a secret that is split over several pieces, and is "
+        "kept nowhere after; nobody else's run asks for a stream, what is billed is charged, and no fault of it stops "
+        "a run",
+        in_file(
+            "e2e/test_deltas.py",
+            "test_what_a_model_says_is_read_along_without_secrets_and_is_kept_nowhere",
+            "test_nobody_pays_for_streams_that_nobody_reads",
+            "test_an_endpoint_that_takes_no_stream_is_asked_without_and_billed_as_always",
+            "test_a_stream_that_does_not_say_what_it_used_is_charged_the_most_and_then_no_longer_asked_for",
+            "test_a_store_that_cannot_pass_on_what_is_said_stops_no_run",
+        ),
+    ),
+    row(
         "budget:usage",
         "design 7",
         "usage is read with its cached and reasoning parts; what cannot be believed counts as not reported",

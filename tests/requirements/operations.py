@@ -1,6 +1,6 @@
 """What operators see and set: the Web UI, search attributes, settings, Compose, telemetry."""
 
-from tests.requirements.requirement import TELEMETRY, in_file, row
+from tests.requirements.requirement import in_file, row
 
 ROWS = (
     row(
@@ -115,21 +115,69 @@ ROWS = (
     ),
     row(
         "view:otel",
-        "design 16",
-        "OpenTelemetry and metrics",
-        deferred=TELEMETRY,
+        "design 16; issue People Done 6",
+        "a run is one trace over client, run, steps, model calls with cost, tools, MCP servers and programs, each once,"
+        " also when its worker was killed",
+        in_file(
+            "telemetry/test_traces.py",
+            "test_the_demo_is_one_trace_from_its_client_to_models_tools_servers_and_programs_with_cost",
+            "test_a_run_whose_worker_was_killed_is_one_span_with_each_step_once",
+            "test_a_program_that_traces_by_itself_has_its_runs_in_its_own_trace",
+        ),
+    ),
+    row(
+        "view:otel-off",
+        "issue People, operators",
+        "the standard variables alone ask for traces; without them nothing is loaded, with them no command of a run"
+        " changes and no replay sends or counts anything, and what is missing or cannot be reached is said or does no"
+        " harm",
+        in_file(
+            "telemetry/test_traces.py",
+            "test_traces_are_sent_where_the_standard_variables_say_so",
+            "test_a_trace_changes_no_command_of_a_run_and_a_replay_sends_and_counts_nothing",
+            "test_an_older_history_replays_under_what_watches_it_and_nothing_is_sent_or_counted",
+            "test_a_run_starts_and_ends_while_no_collector_can_be_reached",
+            "test_a_missing_extra_is_named_with_the_variable_that_asks_for_it",
+        ),
+        in_file("telemetry/test_metrics.py", "test_where_nothing_is_asked_for_nothing_is_loaded_or_put_between"),
     ),
     row(
         "s000:telemetry",
         "seed 000 §7",
-        "events that name task and user, with a redacted payload, go to a collector of telemetry",
-        deferred=TELEMETRY,
+        "events that name task and user go to a collector of telemetry, and neither a secret nor an argument does",
+        in_file("telemetry/test_traces.py", "test_no_secret_and_no_argument_is_sent_and_events_name_task_and_user"),
     ),
     row(
         "s004:metrics",
-        "seed 004 Monitoring",
-        "job counts, times, queue length",
-        deferred=TELEMETRY,
+        "seed 004 Monitoring; design 22",
+        "runs, steps, tool calls and cost are counted once, with the labels outcome, provider and model only, and what"
+        " waits for people, unknown effects, parked undos and ready jails are shown",
+        in_file(
+            "telemetry/test_metrics.py",
+            "test_runs_steps_calls_and_cost_are_counted_once_with_no_other_labels",
+            "test_a_refused_task_and_a_cancelled_run_are_counted_as_what_they_are",
+            "test_what_waits_for_people_is_shown_with_its_age_and_goes_when_it_is_decided",
+            "test_a_bill_above_its_reservation_is_shown_apart",
+            "test_an_undo_that_fails_is_shown_until_it_succeeds",
+            "test_an_effect_of_unknown_outcome_is_shown",
+            "test_the_sandbox_role_shows_how_many_jails_are_ready",
+            "test_pruning_forgets_parked_undos",
+        ),
+    ),
+    row(
+        "view:metrics-address",
+        "design 22",
+        "a worker that cannot listen at BACKSTAY_METRICS_ADDRESS says why and exits with code 2",
+        in_file("telemetry/test_metrics.py", "test_a_worker_says_so_when_it_cannot_listen_where_it_is_told_to"),
+    ),
+    row(
+        "view:monitoring",
+        "issue People Done 6",
+        "a real Prometheus evaluates every query of dashboard and alerts after the demo-crash, and none is empty",
+        in_file(
+            "telemetry/test_monitoring.py",
+            "test_no_query_of_the_dashboard_or_the_alerts_is_empty_after_the_demo_crash",
+        ),
     ),
     row(
         "system:locks",

@@ -106,6 +106,21 @@ ROWS = (
         ),
     ),
     row(
+        "policy:escalation",
+        "issue People",
+        "those who may decide once nobody did in time may do so when the time of their own rule is over, not before",
+        in_file(
+            "backstay/test_policy.py",
+            "test_a_task_cannot_let_anybody_decide_before_the_operator_would",
+            "test_a_rule_about_secrets_cannot_remind_anybody_of_a_request_that_there_is_not",
+        ),
+        in_file(
+            "e2e/test_escalation.py",
+            "test_of_a_plan_each_part_is_decided_by_others_only_when_its_own_time_is_over",
+            "test_of_a_batch_the_calls_that_others_may_decide_later_are_asked_about_apart",
+        ),
+    ),
+    row(
         "policy:floor",
         "design 8; design 18",
         "a task can only tighten the policy, as often as it likes",

@@ -4,6 +4,23 @@ from tests.requirements.requirement import PRODUCTION, in_file, row
 
 ROWS = (
     row(
+        "redact:arriving",
+        "design 22",
+        "a text that is shown while it arrives shows no planted secret, wherever it is cut and over however many "
+        "pieces: what was shown is the redacted whole, or says that a part is withheld; ordinary words are not held up",
+        in_file(
+            "backstay/test_arriving.py",
+            "test_a_secret_is_never_shown_wherever_it_is_cut",
+            "test_a_known_secret_is_never_shown_in_another_spelling",
+            "test_a_short_known_secret_is_not_shown_either",
+            "test_what_is_shown_is_the_redacted_text_however_it_is_cut",
+            "test_ordinary_text_is_shown_word_by_word",
+            "test_a_text_without_spaces_in_another_script_is_shown_while_it_arrives",
+            "test_a_long_text_is_shown_up_to_a_bound_and_says_so",
+            "test_a_secret_that_is_cut_by_the_bound_is_not_shown",
+        ),
+    ),
+    row(
         "secret:total",
         "design 6; seed 000 §5; seed 000 §13",
         "redaction is total and idempotent, keeps the structure, and finds a secret in every planted place",

@@ -4,6 +4,34 @@ from tests.requirements.requirement import in_file, row
 
 ROWS = (
     row(
+        "chat:ten-turns",
+        "issue People Done 4",
+        "a chat of ten turns at a driven terminal goes through a kill of the worker, an approval, an undo and a steer "
+        "in mid-run; a secret that is split over several deltas never stands in them",
+        in_file("crash/test_chat.py", "test_ten_turns_with_a_kill_an_approval_an_undo_and_a_steer"),
+    ),
+    row(
+        "chat:turns",
+        "design 22",
+        "a person talks with an agent at a terminal: turn follows turn, requests are met in line, words are read along "
+        "without secrets and cannot act on the terminal, Esc steers, who leaves comes back, and nothing typed early "
+        "decides a request",
+        in_file(
+            "cli/test_chat.py",
+            "test_each_turn_goes_on_from_the_one_before_and_approvals_are_met_in_line",
+            "test_words_are_shown_while_they_are_said_without_secrets_and_nothing_acts_on_the_terminal",
+            "test_esc_tells_a_working_run_something",
+            "test_what_is_typed_before_a_request_is_shown_does_not_decide_it",
+            "test_a_long_text_may_be_pasted_and_a_longer_one_is_refused",
+            "test_who_leaves_comes_back_to_a_run_that_went_on",
+            "test_commands_look_and_take_back",
+            "test_a_turn_that_cannot_be_followed_is_left_out",
+            "test_without_a_page_the_chat_goes_on_and_says_so_once",
+            "test_without_a_terminal_it_says_what_to_use_instead",
+            "test_a_session_that_cannot_be_named_so_is_refused",
+        ),
+    ),
+    row(
         "follow:survives",
         "design 22; design 9",
         "ten follow-ups in one session, with the worker killed before each: every one knows a value that turn 1 was "

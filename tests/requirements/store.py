@@ -41,6 +41,7 @@ ROWS = (
             "test_nothing_is_written_while_nobody_watches",
             "test_a_reader_gets_what_is_said_and_then_what_is_said_next",
             "test_another_answer_takes_the_place_of_the_one_before_which_adds_nothing_more",
+            "test_the_end_of_an_answer_can_be_read_for_a_moment_when_the_next_one_has_begun",
             "test_a_run_that_ends_leaves_nothing_and_one_that_died_is_swept",
             "test_who_no_longer_looks_no_longer_watches",
             "test_many_readers_watch_one_run",

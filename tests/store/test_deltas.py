@@ -62,6 +62,21 @@ async def test_another_answer_takes_the_place_of_the_one_before_which_adds_nothi
         assert again > lost
 
 
+async def test_the_end_of_an_answer_can_be_read_for_a_moment_when_the_next_one_has_begun(tmp_path):
+    now = [1000.0]
+    async with open_store(database_url=None, home=tmp_path, clock=lambda: now[0]) as store:
+        await store.deltas.watch("w/r", "somebody")
+        first = await store.deltas.begin("w/r", 1)
+        await store.deltas.append("w/r", first, 1, "the end")
+        second = await store.deltas.begin("w/r", 2)
+        assert not await store.deltas.append("w/r", first, 1, "too late")
+        assert [delta.text for delta in await store.deltas.of_run("w/r", first)] == ["the end", ""]
+        now[0] += 4
+        third = await store.deltas.begin("w/r", 3)
+        assert second < third
+        assert [(delta.stream, delta.text) for delta in await store.deltas.of_run("w/r")] == [(third, "")]
+
+
 async def test_a_run_that_ends_leaves_nothing_and_one_that_died_is_swept(tmp_path):
     now = [1000.0]
     async with open_store(database_url=None, home=tmp_path, clock=lambda: now[0]) as store:

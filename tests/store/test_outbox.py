@@ -1,13 +1,14 @@
 """The outbox: every notice reaches every receiver, in the order of its run, whatever dies on the way."""
 
 import asyncio
+import sqlite3
 from dataclasses import dataclass, field
 
 import pytest
 
 from backstay.approvals.approval import ApprovalRequest, RequestKind
 from backstay.approvals.notice import Decision, NoticeDraft, Told
-from gateways.delivering import NotTaken, deliver_due
+from gateways.delivering import NotTaken, deliver_due, delivering
 from store.opening import open_store
 
 HOUR = 3600.0
@@ -201,3 +202,52 @@ async def test_old_notices_are_forgotten_unless_somebody_still_waits_for_them(op
         time.now += 49 * HOUR
         await store.outbox.write(*RUN, [asked(3)])
         assert await store.outbox.waiting(receiver.name) == 1
+
+
+async def test_a_receiver_that_is_gone_keeps_no_notice_for_ever(opened, time):
+    gone, here = Receiver("webhook-before", fail=True), Receiver("webhook-now", fail=True)
+    async with opened() as store:
+        await store.outbox.subscribe(gone.name)
+        await store.outbox.write(*RUN, [asked(1)])
+        time.now += 49 * HOUR
+        await store.outbox.subscribe(here.name)
+        await store.outbox.write(*RUN, [asked(2)])
+        assert await store.outbox.forget(time.now + 1) == 1
+        assert await store.outbox.waiting(gone.name) == 0
+        assert await store.outbox.waiting(here.name) == 1
+
+
+async def test_a_notice_that_only_a_newer_version_can_read_stops_no_sender(tmp_path, capsys):
+    def told(event):
+        with sqlite3.connect(tmp_path / "backstay.db") as database:
+            database.execute("UPDATE outbox SET body = json_set(body, '$.event', ?)", [event])
+
+    receiver, said = Receiver(), ""
+    async with open_store(database_url=None, home=tmp_path) as store:
+        await store.outbox.subscribe(receiver.name)
+        await store.outbox.write(*RUN, [asked(1)])
+        told("run.sold")
+        async with delivering(store.outbox, [receiver]), asyncio.timeout(30):
+            while "run.sold" not in said:
+                await asyncio.sleep(0.05)
+                said += capsys.readouterr().out
+            told("asked")
+            while not receiver.taken:
+                await asyncio.sleep(0.05)
+
+
+async def test_a_receiver_that_hangs_does_not_hold_up_a_worker_that_stops(tmp_path):
+    began = asyncio.Event()
+
+    @dataclass
+    class Hanging(Receiver):
+        async def send(self, notice):
+            began.set()
+            await asyncio.Event().wait()
+
+    async with open_store(database_url=None, home=tmp_path) as store:
+        await store.outbox.subscribe("webhook-1")
+        await store.outbox.write(*RUN, [asked(1)])
+        async with asyncio.timeout(25), delivering(store.outbox, [Hanging()]):
+            await began.wait()
+        assert await store.outbox.waiting("webhook-1") == 1

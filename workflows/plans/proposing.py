@@ -174,9 +174,11 @@ def _writes(item: Ruled) -> bool:
 def _people_of(asks: Sequence[Ruled], proposal: Proposal, people: tuple[str, ...]) -> Ruling:
     """Return what the request says of who decides and until when; what counts are the parts."""
     together = reduce(stricter, (item.ruling.model_copy(update={"approvers": ()}) for item in asks))
+    later = tuple(sorted({person for part in proposal.parts for person in part.escalate_to}))
+    together = together.model_copy(update={"approvers": people, "escalate_to": later})
     if len(proposal.parts) == 1:
-        return together.model_copy(update={"approvers": people})
-    return together.model_copy(update={"approvers": people, "quorum": 1, "no_self_approval": False})
+        return together
+    return together.model_copy(update={"quorum": 1, "no_self_approval": False})
 
 
 def _forecast(run: PlanRun) -> tuple[ForecastEntry, ...]:

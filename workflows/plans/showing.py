@@ -129,6 +129,8 @@ def _parts(asks: Sequence[Ruled]) -> tuple[ProposalPart, ...]:
     groups: dict[tuple[Any, ...], list[Ruled]] = {}
     for item in asks:
         groups.setdefault(deciding.constraint(item.ruling), []).append(item)
+    # The plan is one request, which is asked again as soon as one of its steps would be.
+    soonest = min((item.ruling.timeout_s for item in asks if item.ruling.timeout_s is not None), default=None)
     return tuple(
         ProposalPart(
             part=number,
@@ -136,7 +138,7 @@ def _parts(asks: Sequence[Ruled]) -> tuple[ProposalPart, ...]:
             approvers=group[0].ruling.approvers,
             quorum=group[0].ruling.quorum,
             no_self_approval=group[0].ruling.no_self_approval,
-            escalate_to=group[0].ruling.escalate_to,
+            escalate_to=group[0].ruling.escalated_after(soonest),
             rule="; ".join(dict.fromkeys(item.ruling.rule for item in group))[:500],
         )
         for number, group in enumerate(groups.values())

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from backstay.cli.gateways.slack import slack_beside
 from backstay.cli.session import open_store, session
 from backstay.cli.terminal import Terminal
 from backstay.errors import SettingsInvalid
@@ -29,7 +30,11 @@ async def web(*, host: str = HOST, port: int = PORT) -> int:
     serving = room("gateways.web.serving")
     settings.claim_home()
     policy = room("worker").read_policy(settings.policy)
-    async with session(settings) as backstay, open_store(settings) as store:
+    async with (
+        session(settings) as backstay,
+        open_store(settings) as store,
+        slack_beside(settings, store, backstay) as more,
+    ):
         page = serving.open_page(settings, store, backstay, policy, host)
         configure_logs(Redactor(settings.secrets()))
         if settings.approver_key is None:
@@ -40,7 +45,7 @@ async def web(*, host: str = HOST, port: int = PORT) -> int:
             if settings.web_identity == "link":
                 terminal.say("let somebody in with: backstay web link --by NAME")
 
-        await serving.serve(page, host, port, ready)
+        await serving.serve(page, host, port, ready, more)
     terminal.say("stopped")
     return 0
 

@@ -1,0 +1,198 @@
+"""Put a streamed answer together, and pass on what the model says while it arrives.
+
+The whole is the same as what an endpoint answers that does not stream, and is read in the same way.
+"""
+
+import json
+import re
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from activities.endpoints.endpoints import ANSWER_BYTES, BodyRefused
+from activities.model.functions import FINISH
+from backstay.errors import ModelUnavailable
+
+STREAMED: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
+"""What is added to a request so that its answer is streamed, and says at its end what it used."""
+Say = Callable[[str], None]
+MOST_LINES = 1_000_000
+_DONE = b"[DONE]"
+_SUMMARY = re.compile(r'\s*\{\s*"summary"\s*:\s*"')
+_LETTERS = re.compile(r'(?:[^"\\]|\\(?:["\\/bfnrt]|u(?![dD][89aAbB])[0-9a-fA-F]{4}|u[0-9a-fA-F]{4}\\u[0-9a-fA-F]{4}))*')
+_TEXTS = ("content", "refusal")
+
+
+async def read_answer(parts: AsyncIterator[bytes], say: Say) -> Any:
+    """Return the completion that a streamed body makes up, or the one that an endpoint sends which does not stream.
+
+    Raises ModelUnavailable for a stream that breaks off, BodyRefused for one that is too long, and ValueError or
+    another error of a reader for what is no completion.
+    """
+    answer = StreamedAnswer(say)
+    async for line in _lines(parts):
+        if not line.startswith(b"data:"):
+            if answer.is_empty and line.lstrip()[:1] == b"{":
+                return json.loads(line)
+            continue
+        data = line.removeprefix(b"data:").strip()
+        if data == _DONE:
+            answer.done = True
+            break
+        answer.add(json.loads(data))
+    return answer.completion()
+
+
+async def _lines(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Yield the lines of a body that are not empty; a body that begins as JSON is a single line."""
+    waiting, is_json, is_first, left = b"", False, True, MOST_LINES
+    async for part in parts:
+        if not is_json and b"\n" in part:
+            *lines, part = part.split(b"\n")  # noqa: PLW2901  # what is left of it
+            lines[0] = waiting + lines[0]
+            waiting = b""
+            is_json = is_first and _begins_json(lines)
+            is_first = is_first and not any(map(bytes.strip, lines))
+            if is_json:
+                waiting = b"\n".join([*lines, b""])
+            else:
+                left -= len(lines)
+                if left < 0:
+                    raise BodyRefused(f"it answers with more than {MOST_LINES} lines")
+                for line in filter(None, lines):
+                    yield line.rstrip(b"\r")
+        waiting += part
+        if len(waiting) > ANSWER_BYTES:
+            raise BodyRefused(f"it answers with more than {ANSWER_BYTES} bytes")
+    yield waiting
+
+
+def _begins_json(lines: list[bytes]) -> bool:
+    return next((line.lstrip() for line in lines if line.strip()), b"").startswith(b"{")
+
+
+@dataclass
+class _Call:
+    """Hold a call of a function as far as it has arrived."""
+
+    id: Any = None
+    name: str = ""
+    arguments: list[str] = field(default_factory=list[str])
+    whole: Any = None
+    """Arguments that came as something else than text."""
+
+    def add(self, piece: dict[str, Any]) -> str:
+        """Take a piece; return the part of the arguments in it."""
+        self.id = self.id or piece.get("id")
+        function = piece.get("function")
+        function = function if isinstance(function, dict) else {}
+        name, arguments = function.get("name"), function.get("arguments")
+        if isinstance(name, str) and name != self.name:
+            # Some endpoints repeat the name with each piece.
+            self.name += name
+        if not isinstance(arguments, str):
+            self.whole = self.whole if arguments is None else arguments
+            return ""
+        self.arguments.append(arguments)
+        return arguments
+
+    def wire(self) -> dict[str, Any]:
+        """Return the call as an endpoint sends it that does not stream."""
+        arguments = "".join(self.arguments) if self.whole is None else self.whole
+        return {"id": self.id, "type": "function", "function": {"name": self.name, "arguments": arguments}}
+
+
+class _Summary:
+    """Read the summary out of the arguments of `finish` while they arrive, where it comes first."""
+
+    def __init__(self) -> None:
+        self._text = ""
+        self._at: int | None = None
+
+    def add(self, piece: str) -> str:
+        """Return what of the summary has become known."""
+        self._text += piece
+        if self._at is None:
+            begun = _SUMMARY.match(self._text)
+            if begun is None:
+                return ""
+            self._at = begun.end()
+        found = _LETTERS.match(self._text, self._at)
+        end = self._at if found is None else found.end()
+        letters, self._text, self._at = self._text[self._at : end], self._text[end:], 0
+        return str(json.loads(f'"{letters}"', strict=False)) if letters else ""
+
+
+class StreamedAnswer:
+    """Take the chunks of an answer, in the order in which they come."""
+
+    def __init__(self, say: Say) -> None:
+        """Tell `say` what the model says: its words, and the summary with which it finishes."""
+        self._say = say
+        self._texts: dict[str, list[str]] = {name: [] for name in _TEXTS}
+        self._calls: dict[int, _Call] = {}
+        self._summaries: dict[int, _Summary] = {}
+        self._finish_reason: Any = None
+        self._usage: Any = None
+        self._size = 0
+        self._said = ""
+        self.is_empty = True
+        self.done = False
+
+    def add(self, chunk: Any) -> None:
+        """Take one chunk; raises ModelUnavailable when it tells of an error."""
+        self.is_empty = False
+        if chunk.get("error") is not None and not chunk.get("choices"):
+            raise ModelUnavailable("the model endpoint broke off its answer with an error", unbilled=False)
+        self._usage = chunk.get("usage") or self._usage
+        for choice in chunk.get("choices") or ():
+            if choice.get("index"):
+                continue
+            self._finish_reason = choice.get("finish_reason") or self._finish_reason
+            delta = choice.get("delta") or choice.get("message") or {}
+            for name in _TEXTS:
+                if isinstance(text := delta.get(name), str) and text:
+                    self._keep(self._texts[name], text)
+                    self._tell(name, text)
+            for piece in delta.get("tool_calls") or ():
+                self._call(piece)
+
+    def completion(self) -> dict[str, Any]:
+        """Return the whole; raises ModelUnavailable when it broke off, and ValueError when there was nothing."""
+        if self.is_empty:
+            raise ValueError("no chunk")
+        if not self.done and self._finish_reason is None:
+            raise ModelUnavailable("the model endpoint broke off its answer", unbilled=False)
+        texts = {name: "".join(parts) if parts else None for name, parts in self._texts.items()}
+        calls = [self._calls[index].wire() for index in sorted(self._calls)]
+        message = {"role": "assistant", **texts, **({"tool_calls": calls} if calls else {})}
+        return {"choices": [{"message": message, "finish_reason": self._finish_reason}], "usage": self._usage}
+
+    def _call(self, piece: dict[str, Any]) -> None:
+        index = piece.get("index")
+        if not isinstance(index, int) or isinstance(index, bool):
+            # Without a number, an id begins a new call.
+            last = max(self._calls, default=-1)
+            begins = not self._calls or (piece.get("id") or self._calls[last].id) != self._calls[last].id
+            index = last + 1 if begins else last
+        call = self._calls.setdefault(index, _Call())
+        arguments = call.add(piece)
+        self._count(len(arguments) + 100)
+        if call.name == FINISH:
+            summary = self._summaries.setdefault(index, _Summary())
+            self._tell(FINISH, summary.add(arguments))
+
+    def _keep(self, parts: list[str], text: str) -> None:
+        self._count(len(text))
+        parts.append(text)
+
+    def _count(self, size: int) -> None:
+        self._size += size
+        if self._size > ANSWER_BYTES:
+            raise BodyRefused(f"it answers with more than {ANSWER_BYTES} bytes")
+
+    def _tell(self, what: str, text: str) -> None:
+        """Tell what the model says; its words and its summary are told apart by a line break."""
+        if text:
+            self._say(f"\n{text}" if self._said not in ("", what) else text)
+            self._said = what

@@ -1,0 +1,148 @@
+"""Count what runs do, where their workflows learn of it: once, however often a call is tried or a run is replayed."""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from threading import Lock
+from typing import Any, ClassVar
+
+from temporalio import workflow
+from temporalio.common import MetricMeter
+from temporalio.exceptions import ApplicationError
+from temporalio.worker import (
+    ExecuteWorkflowInput,
+    Interceptor,
+    StartActivityInput,
+    WorkflowInboundInterceptor,
+    WorkflowInterceptorClassInput,
+    WorkflowOutboundInterceptor,
+)
+
+from activities.telemetry.attributes import outcome_of
+from backstay import calls
+from backstay.budgets.budget import MICRO
+from backstay.task.decision import Decision
+from backstay.task.result import Outcome
+from backstay.tools.tool import ToolResult
+
+INVALID = "invalid"
+RESERVED, OVERSHOT = "reserved", "overshot"
+
+
+class Counts:
+    """Hold the counters of one worker."""
+
+    def __init__(self, meter: MetricMeter) -> None:
+        """Make them, so that each is there before anything is counted."""
+        self._runs = meter.create_counter("backstay_runs", "Runs that ended, by how they did")
+        self._steps = meter.create_counter("backstay_steps", "Decisions of models")
+        self._calls = meter.create_counter("backstay_tool_calls", "Calls of tools, by how they ended")
+        self._cost = meter.create_gauge_float("backstay_cost_usd", "US dollars that models cost since the worker began")
+        self._spent: dict[tuple[str, str], float] = {}
+        self._turn = Lock()
+        for outcome in (*Outcome, INVALID):
+            self._runs.add(0, {"outcome": str(outcome)})
+
+    def know(self, models: Iterable[str], providers: Iterable[str]) -> None:
+        """Begin to count at zero for what will be used, so that the first time is an increase."""
+        for model in models:
+            self._steps.add(0, {"model": model})
+            for outcome in (RESERVED, OVERSHOT):
+                self._spend(model, outcome, 0)
+        for provider in providers:
+            for outcome in ("succeeded", "failed", "unknown"):
+                self._calls.add(0, {"outcome": outcome, "provider": provider})
+
+    def ran(self, outcome: str) -> None:
+        """Count a run that ended."""
+        self._runs.add(1, {"outcome": outcome})
+
+    def asked(self, ask: calls.AskModel, decision: Decision) -> None:
+        """Count an answer of a model, and what it cost within and above what was reserved for it."""
+        if not (ask.closing or ask.perception):
+            self._steps.add(1, {"model": ask.model})
+        billed = decision.usage.cost_micro
+        reserved = decision.worst_case_micro if ask.micro is None else ask.micro
+        over = max(0, billed - reserved)
+        self._spend(ask.model, RESERVED, billed - over)
+        self._spend(ask.model, OVERSHOT, over)
+
+    def called(self, ask: calls.CallTool, outcome: str) -> None:
+        """Count a call of a tool."""
+        self._calls.add(1, {"outcome": outcome, "provider": ask.tool.partition(".")[0]})
+
+    def _spend(self, model: str, outcome: str, micro: int) -> None:
+        # Temporal's counters count whole numbers, so the sum is kept here.
+        with self._turn:
+            spent = self._spent[model, outcome] = self._spent.get((model, outcome), 0.0) + micro / MICRO
+            self._cost.set(spent, {"model": model, "outcome": outcome})
+
+
+class CountInterceptor(Interceptor):
+    """Let a worker count what the runs do that it serves."""
+
+    def __init__(self, counts: Counts) -> None:
+        """Count here."""
+        self._counts = counts
+
+    def workflow_interceptor_class(self, input: WorkflowInterceptorClassInput) -> type[WorkflowInboundInterceptor]:  # noqa: A002 - Temporal's
+        """Return what stands between Temporal and a workflow."""
+
+        class Counted(_Workflow):
+            counts = self._counts
+
+        return Counted
+
+
+class _Workflow(WorkflowInboundInterceptor):
+    counts: ClassVar[Counts]
+
+    def init(self, outbound: WorkflowOutboundInterceptor) -> None:
+        super().init(_Calls(outbound, self.counts))
+
+    async def execute_workflow(self, input: ExecuteWorkflowInput) -> Any:  # noqa: A002 - Temporal's name
+        try:
+            result = await super().execute_workflow(input)
+        except asyncio.CancelledError:
+            # Without a reason it is the worker that lets go of the run.
+            if workflow.in_workflow() and workflow.cancellation_reason() is not None:
+                self._ran(Outcome.CANCELLED)
+            raise
+        except ApplicationError as error:
+            self._ran(INVALID if error.type == "TaskInvalid" else Outcome.FAILED)
+            raise
+        self._ran(result.get("outcome", "") if isinstance(result, Mapping) else "")
+        return result
+
+    def _ran(self, outcome: str) -> None:
+        if workflow.info().workflow_type == "RunTask" and _is_new():
+            self.counts.ran(str(outcome))
+
+
+class _Calls(WorkflowOutboundInterceptor):
+    def __init__(self, next: WorkflowOutboundInterceptor, counts: Counts) -> None:  # noqa: A002 - Temporal's name
+        super().__init__(next)
+        self._counts = counts
+
+    def start_activity(self, input: StartActivityInput) -> workflow.ActivityHandle[Any]:  # noqa: A002 - Temporal's
+        handle = super().start_activity(input)
+        ask = input.args[0] if input.args else None
+        if isinstance(ask, calls.AskModel | calls.CallTool):
+            handle.add_done_callback(lambda done: self._answered(ask, done))
+        return handle
+
+    def _answered(self, ask: calls.AskModel | calls.CallTool, done: "asyncio.Task[Any]") -> None:
+        if done.cancelled() or not workflow.in_workflow() or not _is_new():
+            return
+        answer = None if done.exception() is not None else done.result()
+        if isinstance(ask, calls.AskModel):
+            if isinstance(answer, Decision):
+                self._counts.asked(ask, answer)
+        elif ask.purpose == "call" and ask.rehearsal is None:
+            outcome = outcome_of(answer) if isinstance(answer, ToolResult) else "failed"
+            if outcome != "asked":
+                self._counts.called(ask, outcome)
+
+
+def _is_new() -> bool:
+    """Return whether this happens now; what is replayed was counted by the worker that saw it first."""
+    return not workflow.unsafe.is_replaying_history_events()

@@ -1,0 +1,70 @@
+"""The turns of a chat: runs of one session, each of which goes on from the one before."""
+
+import re
+import uuid
+from typing import Any
+
+from temporalio.service import RPCError
+
+from backstay.client import Backstay, Run
+from backstay.client.failures import error_from_rpc
+from backstay.errors import TaskInvalid
+from backstay.shown import one_line
+
+_SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}")
+_MOST = 1000
+
+
+def new_session() -> str:
+    """Return the name of a new session."""
+    return uuid.uuid4().hex[:8]
+
+
+class Turns:
+    """Know the runs of one session, and start the next."""
+
+    def __init__(self, backstay: Backstay, session: str, fields: dict[str, Any]) -> None:
+        """Give every run these fields of a Task. Raises TaskInvalid for a session that cannot be named so."""
+        if _SESSION.fullmatch(session) is None:
+            raise TaskInvalid(
+                f"--session: {one_line(session, 80)!r} is no name of a session; use up to 60 letters, digits, - _ ."
+            )
+        self._backstay = backstay
+        self.session = session
+        self.fields = fields
+        self.runs: list[Run] = []
+        """Those that were started so far, oldest first."""
+
+    @property
+    def last(self) -> Run | None:
+        """Return the run that the next one goes on from."""
+        return self.runs[-1] if self.runs else None
+
+    async def find(self) -> None:
+        """Find the turns that there were."""
+        named = re.compile(rf"chat-{re.escape(self.session)}-([0-9]+)-[0-9a-f]{{6}}")
+        query = f"WorkflowType = 'RunTask' AND WorkflowId STARTS_WITH 'chat-{self.session}-'"
+        found: dict[str, tuple[int, Any]] = {}
+        try:
+            async for execution in self._backstay.client.list_workflows(query, limit=_MOST):
+                if (turn := named.fullmatch(execution.id)) is not None:
+                    found[execution.id] = (int(turn[1]), execution.start_time)
+        except RPCError as error:
+            raise error_from_rpc(error, "") from None
+        self.runs = [self._backstay.run(name) for name in sorted(found, key=lambda name: found[name])]
+
+    async def start(self, text: str) -> Run:
+        """Start the next turn."""
+        number = int(self.runs[-1].id.rsplit("-", 2)[1]) + 1 if self.runs else 1
+        name = f"chat-{self.session}-{number}-{uuid.uuid4().hex[:6]}"
+        fields = {name: value for name, value in self.fields.items() if value is not None}
+        if self.last is not None:
+            run = await self.last.follow_up(text, id=name, **fields)
+        else:
+            run = await self._backstay.start({"text": text, "session_id": self.session, **fields}, name)
+        self.runs.append(run)
+        return run
+
+    def forget(self, run: Run) -> None:
+        """Go on from the turn before, when a run cannot be followed."""
+        self.runs = [kept for kept in self.runs if kept.id != run.id]

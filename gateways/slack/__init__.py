@@ -1,0 +1,4 @@
+"""Show people in Slack what runs ask, and send their decisions, signed in their names.
+
+May import: backstay, gateways.delivering, gateways.slack.drawing, gateways.slack.forms, store.
+"""

@@ -1,0 +1,204 @@
+"""Keep the channel as the runs are: a thread for each run, and in it its requests, its steps and what is told of it."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from urllib.parse import quote
+
+from backstay.approvals.approval import ApprovalRequest, Links
+from backstay.approvals.notice import Notice, Told
+from backstay.client import Backstay
+from backstay.errors import BackstayError
+from backstay.task.event import Event
+from gateways.slack.drawing.page import section
+from gateways.slack.drawing.request import Shown, headline, request_blocks
+from gateways.slack.drawing.run import (
+    NOT_SHOWN,
+    STEPS_OF_MESSAGE,
+    Head,
+    reminder_blocks,
+    step_lines,
+    steps_blocks,
+    told,
+)
+from gateways.slack.people import People
+from gateways.slack.posting import Channel
+from store.notices.posts import Post
+from store.notices.requests import RequestRow
+from store.runs.runs import RunRow
+from store.store import Store
+
+ASKED_S = 5.0
+"""How long a run has to say what it waits for, before it is shown as the store knows it."""
+MOST_MESSAGES = 2
+"""How many messages of new steps are drawn at once; of more, the last ones."""
+_ENDLESS = (1 << 31) - 1
+_MOST_LOOKED_AT = 500
+
+
+class Board:
+    """Show runs and their requests in one channel."""
+
+    def __init__(self, channel: Channel, store: Store, backstay: Backstay, people: People, page: str = "") -> None:
+        """Read from the store what is to be shown; `page` is the address of the page of approvals, if there is one."""
+        self.channel = channel
+        self._page = page
+        self._store = store
+        self._backstay = backstay
+        self._people = people
+
+    async def send(self, notice: Notice) -> None:
+        """Show what a notice tells; raises NotTaken."""
+        run = await self._run_of(notice.workflow_id, notice.run_id)
+        if notice.event is Told.ENDED:
+            await self._ended(notice, run)
+            return
+        if notice.request_id:
+            await self.request(notice.workflow_id, notice.run_id, notice.request_id)
+        if notice.event is Told.ASKED and notice.request is not None:
+            request = ApprovalRequest.model_validate(notice.request)
+            if notice.reminder or request.escalated_to:
+                await self._remind(notice, run, request)
+        elif said := told(notice):
+            await self._tell(notice, run, said)
+
+    async def request(self, workflow_id: str, run_id: str, request_id: str) -> None:
+        """Show a request as it is now, where it is shown already or for the first time; raises NotTaken."""
+        row = await self._store.requests.get(workflow_id, request_id, run_id)
+        if row is None:
+            return
+        shown = await self._shown(row)
+        thread = await self.thread(row.run)
+        where = {"workflow_id": workflow_id, "run_id": run_id, "request_id": request_id}
+        post = self.channel.named("request", f"{workflow_id}/{run_id}/{request_id}", row.run, **where)
+        blocks = request_blocks(shown)
+        await self.channel.put(post, headline(shown), blocks, thread=thread, broadcast=True, drawn=row.changed_at)
+
+    async def _shown(self, row: RequestRow) -> Shown:
+        """Return a request with the votes that the run has by now; the run says whether it waits."""
+        request = ApprovalRequest.model_validate(row.request)
+        shown = Shown(workflow_id=row.workflow_id, request=request, state=row.state, decision=row.decision)
+        if row.state != "open":
+            return shown
+        with suppress(BackstayError, TimeoutError):
+            async with asyncio.timeout(ASKED_S):
+                status = await self._backstay.run(row.workflow_id).status()
+            same = [live for live in status.pending if live.id == row.request_id and status.run_id == row.run_id]
+            return shown.model_copy(update={"request": same[0]} if same else {"waits": False})
+        # No worker answers; whoever presses a button is told so.
+        return shown
+
+    async def thread(self, run: str, *, started_by: str = "", task: str = "") -> str:
+        """Return the place of the message that heads the thread of a run, posted where it is missing."""
+        wanted = self.channel.named("run", run, run)
+        known = await self._store.posts.get(self.channel.receiver, wanted.name)
+        if known is not None and known.ts:
+            return known.ts
+        head = await self._head(run, started_by=started_by, task=task)
+        return await self.channel.put(wanted, head.line, head.blocks(), once=True)
+
+    async def _head(self, run: str, *, started_by: str = "", task: str = "") -> Head:
+        workflow_id, _, run_id = run.rpartition("/")
+        row = await self._store.runs.get(workflow_id, run_id)
+        asked = await self._store.requests.of_workflow(workflow_id, 1)
+        web_ui = Links.model_validate(asked[0].request.get("links") or {}).web_ui if asked else None
+        page = f"{self._page}/runs/{quote(workflow_id, safe='')}" if self._page else None
+        head = Head(workflow_id=workflow_id, task=task, started_by=started_by, links=Links(page=page, web_ui=web_ui))
+        if row is None:
+            return head
+        known = {"task": str(row.opened.get("task_line") or task), "user_id": row.user_id, "result": row.result}
+        return head.model_copy(update=known)
+
+    async def _run_of(self, workflow_id: str, run_id: str) -> str:
+        """Return the key of the run that a workflow works on; an undo after the end works on that of another."""
+        row: RunRow | None = await self._store.runs.get(workflow_id, run_id)
+        return f"{workflow_id}/{run_id}" if row is None else row.run
+
+    async def _ended(self, notice: Notice, run: str) -> None:
+        """Show how a run ended, if it was shown before; runs that nobody was asked about stay unseen."""
+        for row in await self._store.requests.of_workflow(notice.workflow_id):
+            if row.run_id == notice.run_id:
+                await self._catch_up(row)
+        wanted = self.channel.named("run", run, run)
+        known = await self._store.posts.get(self.channel.receiver, wanted.name)
+        if known is None:
+            return
+        await self.steps(known)
+        own = run == f"{notice.workflow_id}/{notice.run_id}"
+        if own:
+            head = Head(
+                workflow_id=notice.workflow_id,
+                task=notice.task,
+                user_id=notice.user_id,
+                links=notice.links,
+                result=notice.result,
+            )
+            await self.channel.put(wanted, head.line, head.blocks())
+        await self._tell(notice, run, told(notice) if own else f"Undo: {told(notice)}")
+
+    async def _catch_up(self, row: RequestRow) -> None:
+        name = f"request/{row.workflow_id}/{row.run_id}/{row.request_id}"
+        post = await self._store.posts.get(self.channel.receiver, name)
+        if post is not None and post.drawn < row.changed_at:
+            await self.request(row.workflow_id, row.run_id, row.request_id)
+
+    async def _tell(self, notice: Notice, run: str, text: str) -> None:
+        post = self.channel.named("told", notice.id, run)
+        await self.channel.put(post, text, [section(text)], thread=await self.thread(run), once=True)
+
+    async def _remind(self, notice: Notice, run: str, request: ApprovalRequest) -> None:
+        """Mention in the thread those who have not decided yet."""
+        said = {vote.get("by") for vote in request.decided}
+        missing = [person for person in _approvers(request) if person not in said]
+        users = await self._people.users_of(missing)
+        blocks = reminder_blocks(request, [*users.values()], [person for person in missing if person not in users])
+        post = self.channel.named("told", notice.id, run)
+        thread = await self.thread(run)
+        await self.channel.put(post, f"Still waits: {request.question}", blocks, thread=thread, once=True)
+
+    async def steps(self, head: Post) -> None:
+        """Show in its thread what a run has done since, many steps in one message that grows; raises NotTaken."""
+        claimed = await self.channel.posts.claim(head)
+        if claimed is None:
+            return
+        shows = claimed.event
+        new = await self._store.events.of_run(head.run, shows, _MOST_LOOKED_AT)
+        try:
+            last = await self._store.events.last(head.run, below=_ENDLESS)
+            if last > shows:
+                newest = (last - 1) // STEPS_OF_MESSAGE
+                first = max(shows // STEPS_OF_MESSAGE, newest - MOST_MESSAGES + 1)
+                for number in range(first, newest + 1):
+                    await self._steps_message(claimed, number)
+                shows = last
+        finally:
+            await self.channel.posts.release(claimed, event=shows)
+        await self._votes(head.run, new)
+
+    async def _votes(self, run: str, events: Sequence[Event]) -> None:
+        """Show votes that decide nothing yet; no notice tells of them."""
+        workflow_id, _, run_id = run.rpartition("/")
+        voted = [e for e in events if e.name == "approval.decided" and e.data.get("state") == "recorded"]
+        for request_id in dict.fromkeys(str(event.data.get("request")) for event in voted):
+            await self.request(workflow_id, run_id, request_id)
+
+    async def _steps_message(self, head: Post, number: int) -> None:
+        """Draw one message of steps, always of the same numbers, so that to draw it again repeats nothing."""
+        before = number * STEPS_OF_MESSAGE
+        events = await self._store.events.of_run(head.run, before, STEPS_OF_MESSAGE)
+        events = [event for event in events if event.n <= before + STEPS_OF_MESSAGE and event.name not in NOT_SHOWN]
+        if not events:
+            return
+        earlier = self.channel.named("steps", f"{head.run}/{number - 1}", head.run)
+        jumped = number > 0 and await self._store.posts.get(self.channel.receiver, earlier.name) is None
+        lines = step_lines(events, left_out=jumped)
+        post = self.channel.named("steps", f"{head.run}/{number}", head.run)
+        await self.channel.put(post, lines[-1], steps_blocks(lines), thread=head.ts)
+
+
+def _approvers(request: ApprovalRequest) -> list[str]:
+    """Return who may decide, of a plan those whose parts still wait."""
+    if request.proposal is None:
+        return [*request.approvers]
+    waiting = [part.approvers for part in request.proposal.parts if not part.complete]
+    return sorted({person for people in waiting for person in people})

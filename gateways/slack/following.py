@@ -1,0 +1,65 @@
+"""Follow what no notice tells: steps of runs, votes that decide nothing yet, and requests that were asked before."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+
+import structlog
+
+from backstay.errors import BackstayError
+from gateways.delivering import NotTaken
+from gateways.slack.board import Board
+from store.store import Store
+
+LOOK_S = 5.0
+"""How often is looked."""
+MOST_RUNS = 4
+"""For how many runs at a time steps are shown: Slack takes about fifty changes a minute."""
+SHOWN_BACK_S = 14 * 86_400.0
+"""How old a request may be that is shown for the first time, or anew."""
+KEPT_S = 90 * 86_400.0
+"""How long it is remembered where things stand."""
+_FORGET_EVERY_S = 3600.0
+log = structlog.get_logger("backstay.slack")
+
+
+@asynccontextmanager
+async def following(board: Board, store: Store, *, look_s: float = LOOK_S) -> AsyncGenerator[None]:
+    """Keep a channel as the runs are until the block ends."""
+    task = asyncio.create_task(_follow(board, store, look_s))
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def _follow(board: Board, store: Store, look_s: float) -> None:
+    forgotten_at = -_FORGET_EVERY_S
+    while True:
+        wait = look_s
+        try:
+            await catch_up(board, store)
+            if time.monotonic() - forgotten_at > _FORGET_EVERY_S:
+                await store.posts.forget(time.time() - KEPT_S)
+                forgotten_at = time.monotonic()
+        except NotTaken as error:
+            log.warning("slack.waiting", error=str(error))
+            wait = max(look_s, error.retry_in_s or 0)
+        except BackstayError as error:
+            log.warning("slack.waiting", error=str(error))
+        except Exception:
+            # A message that cannot be drawn must not end what draws the others.
+            log.exception("slack.failed")
+        await asyncio.sleep(wait)
+
+
+async def catch_up(board: Board, store: Store) -> None:
+    """Show once what has changed since; raises NotTaken."""
+    receiver = board.channel.receiver
+    for workflow_id, run_id, request_id in await store.posts.behind(receiver, time.time() - SHOWN_BACK_S):
+        await board.request(workflow_id, run_id, request_id)
+    for head in (await store.posts.following(receiver))[:MOST_RUNS]:
+        await board.steps(head)

@@ -1,0 +1,71 @@
+"""Decide a request as a whole, with a comment: reject it, or have such calls decided alike from now on."""
+
+from slack_sdk.models.views import View
+
+from backstay.approvals.approval import ApprovalRequest
+from backstay.shown import LINE_BREAK
+from gateways.slack.aim import Place
+from gateways.slack.drawing.page import section
+from gateways.slack.forms.inputs import Filled, choice_input, modal, text_input
+
+REJECT = "backstay.reject"
+REMEMBER = "backstay.always"
+_COMMENT = "comment"
+_THEN, _HOW, _WHICH = "then", "remember", "arguments"
+_GO_ON, _STOP = "go_on", "stop"
+_HOW_LONG = {
+    "run": "Approve, for the rest of this run",
+    "session": "Approve, for this session",
+    "always": "Approve, in every run of this user",
+    "never": "Reject, in every run of this user",
+}
+
+
+def reject_form(request: ApprovalRequest, place: Place) -> View:
+    """Return the modal that asks why, and whether the run is to stop."""
+    blocks = [
+        section(request.question.replace(LINE_BREAK, "\n")),
+        text_input(_COMMENT, "Why?", optional=True, multiline=True, hint="The model reads it.", most=3000),
+        choice_input(
+            _THEN,
+            "And then?",
+            [(_GO_ON, "The run goes on without it"), (_STOP, "The run stops, and what it did is undone")],
+            initial=_GO_ON,
+        ),
+    ]
+    return modal("Reject", "Reject", blocks, place, REJECT)
+
+
+def rejected(filled: Filled) -> dict[str, object]:
+    """Return the fields of the decision."""
+    stop = filled.chosen(_THEN) == _STOP
+    return {"verdict": "reject", "comment": filled.text(_COMMENT), **({"stop": True} if stop else {})}
+
+
+def remember_form(request: ApprovalRequest, place: Place) -> View:
+    """Return the modal that asks for how long, and for which calls, a decision is to hold."""
+    tools = ", ".join(dict.fromkeys(call.tool for call in request.calls))
+    offered = [(how, _HOW_LONG[how]) for how in request.may_remember]
+    blocks = [
+        section(f"Decide about {tools} now, and from now on."),
+        choice_input(_HOW, "What is decided?", offered, initial=offered[0][0] if offered else None),
+        choice_input(
+            _WHICH,
+            "For which calls?",
+            [("these", "The same arguments only"), ("any", "Any arguments")],
+            initial="these",
+        ),
+        text_input(_COMMENT, "Comment", optional=True, multiline=True, most=3000),
+    ]
+    return modal("Remember", "Decide", blocks, place, REMEMBER)
+
+
+def remembered(filled: Filled) -> dict[str, object]:
+    """Return the fields of the decision."""
+    how = filled.chosen(_HOW)
+    return {
+        "verdict": "reject" if how == "never" else "approve",
+        "remember": how,
+        "remember_arguments": filled.chosen(_WHICH) or "these",
+        "comment": filled.text(_COMMENT),
+    }

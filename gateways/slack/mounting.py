@@ -1,0 +1,47 @@
+"""Where Slack calls over HTTP: one route, which any application can mount."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+
+from slack_bolt.adapter.starlette.async_handler import to_async_bolt_request, to_starlette_response
+from slack_bolt.async_app import AsyncApp
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from backstay.client import Backstay
+from backstay.settings import Settings
+from gateways.slack.app import open_slack
+from store.store import Store
+
+PATH = "/slack/events"
+MOST_BYTES = 1 << 20
+"""What Slack sends at most is a fraction of it; nobody has proved yet that it is Slack who sends."""
+
+
+def slack_routes(app: AsyncApp) -> Sequence[BaseRoute]:
+    """Return the route; what comes there without Slack's signature of the last five minutes is refused."""
+
+    async def heard(request: Request) -> Response:
+        body = bytearray()
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > MOST_BYTES:
+                return PlainTextResponse("too long", 413)
+        try:
+            asked = to_async_bolt_request(request, bytes(body))
+        except UnicodeDecodeError:
+            return PlainTextResponse("not UTF-8", 400)
+        return to_starlette_response(await app.async_dispatch(asked))
+
+    return [Route(PATH, heard, methods=["POST"])]
+
+
+@asynccontextmanager
+async def slack_beside(settings: Settings, store: Store, backstay: Backstay) -> AsyncGenerator[Sequence[BaseRoute]]:
+    """Open the door to Slack within an application that serves more, until the block ends; yields its routes.
+
+    They are none in socket mode. Raises SettingsInvalid for what is missing or wrong.
+    """
+    async with open_slack(settings, store, backstay) as slack:
+        yield [] if slack.app is None else slack_routes(slack.app)

@@ -1,0 +1,116 @@
+"""Who a Slack user is: the person whom the operator's file names, or the owner of a verified e-mail address."""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from slack_sdk.errors import SlackApiError
+from slack_sdk.web.async_client import AsyncWebClient
+
+from backstay.errors import NotVerified, SettingsInvalid
+
+_FIX = "ask whoever runs backstay to name you in BACKSTAY_SLACK_USERS"
+_OUTSIDERS = {
+    "deleted": "this account is deactivated",
+    "is_bot": "apps decide nothing",
+    "is_restricted": "guests decide nothing",
+    "is_ultra_restricted": "guests decide nothing",
+    "is_stranger": "people of other workspaces decide nothing",
+}
+
+
+def read_people(path: Path | None) -> Mapping[str, str]:
+    """Return principals by Slack user; raises SettingsInvalid naming the variable and the fault."""
+    if path is None:
+        return {}
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise SettingsInvalid(f"BACKSTAY_SLACK_USERS: {path}: not valid YAML: {' '.join(str(error).split())}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsInvalid(f"BACKSTAY_SLACK_USERS: {path} cannot be read: {type(error).__name__}") from None
+    if data is None:
+        return {}
+    if not isinstance(data, dict):
+        raise SettingsInvalid(f"BACKSTAY_SLACK_USERS: {path}: write one line for each person: U123: ana@example.com")
+    for user, principal in data.items():
+        if not isinstance(user, str) or not isinstance(principal, str | None):
+            raise SettingsInvalid(f"BACKSTAY_SLACK_USERS: {path}: {user}: write U123: ana@example.com, or U123: null")
+    return {user: (principal or "").strip() for user, principal in data.items()}
+
+
+class People:
+    """Know Slack users by the names under which policies know them."""
+
+    def __init__(self, client: AsyncWebClient, team: str, file: Path | None) -> None:
+        """`team` is the workspace that the app is installed in; raises SettingsInvalid for a file that is wrong."""
+        self._client = client
+        self._team = team
+        self._file = file
+        read_people(file)
+
+    async def _named(self) -> Mapping[str, str]:
+        # Read anew each time, so that somebody who is struck from the file decides nothing from then on.
+        return await asyncio.to_thread(read_people, self._file)
+
+    async def principal(self, user: str, teams: Iterable[str | None]) -> str:
+        """Return who a user is, whom Slack itself has named; `teams` are the workspaces that it says they are of.
+
+        Raises NotVerified with what to do.
+        """
+        if any(team != self._team for team in teams if team):
+            raise NotVerified("people of other workspaces decide nothing here")
+        named = await self._named()
+        if user in named:
+            if not named[user]:
+                raise NotVerified("the file of BACKSTAY_SLACK_USERS lets you decide nothing")
+            return named[user]
+        return self._by_profile(await self._profile(user), named)
+
+    async def _profile(self, user: str) -> Mapping[str, Any]:
+        try:
+            answer = await self._client.users_info(user=user)
+        except SlackApiError as error:
+            code = error.response.get("error", "unknown error")
+            raise NotVerified(f"Slack does not say who you are ({code}); {_FIX}") from None
+        found: Any = answer.get("user")
+        return found if isinstance(found, dict) else {}
+
+    def _by_profile(self, profile: Mapping[str, Any], named: Mapping[str, str]) -> str:
+        for mark, why in _OUTSIDERS.items():
+            if profile.get(mark):
+                raise NotVerified(why)
+        if profile.get("team_id") != self._team:
+            raise NotVerified("people of other workspaces decide nothing here")
+        email = str((profile.get("profile") or {}).get("email") or "").strip().lower()
+        if not email:
+            raise NotVerified(f"your profile shows this app no e-mail address; {_FIX}")
+        if profile.get("is_email_confirmed") is not True:
+            raise NotVerified(f"Slack has not confirmed your e-mail address; confirm it, or {_FIX}")
+        if email in named.values():
+            raise NotVerified(f"the file of BACKSTAY_SLACK_USERS gives {email} to another account; {_FIX}")
+        return email
+
+    async def users_of(self, principals: Iterable[str]) -> dict[str, str]:
+        """Return the Slack users whom these people are, as far as they are found, by principal."""
+        named = await self._named()
+        by_name = {principal: user for user, principal in named.items() if principal}
+        found: dict[str, str] = {}
+        for principal in principals:
+            if principal in by_name:
+                found[principal] = by_name[principal]
+            elif "@" in principal and (user := await self._looked_up(principal)):
+                found[principal] = user
+        return found
+
+    async def _looked_up(self, email: str) -> str | None:
+        try:
+            answer = await self._client.users_lookupByEmail(email=email)
+        except SlackApiError as error:
+            if error.response.status_code == 429:
+                raise
+            return None
+        user: Any = answer.get("user")
+        return str(user["id"]) if isinstance(user, dict) else None

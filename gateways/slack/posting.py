@@ -1,0 +1,157 @@
+"""Post a thing once to a channel, and change it there afterwards.
+
+The place of a message is recorded right after Slack has taken it. Should the process die in between, the next one looks
+for the message in the channel, by the name that each carries in its metadata, before it posts another.
+"""
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import structlog
+from slack_sdk.errors import SlackApiError, SlackClientError
+from slack_sdk.models.blocks import Block
+from slack_sdk.models.metadata import Metadata
+from slack_sdk.web.async_client import AsyncWebClient
+
+from backstay.shown import one_line
+from gateways.delivering import NotTaken
+from gateways.slack.drawing.page import escaped, section
+from store.notices.posts import Post, PostKind, Posts
+
+EVENT = "backstay_post"
+"""The type of the metadata that names a message."""
+BUSY_S = 2.0
+"""How soon to try again what another process posts just now."""
+_LOOKED_AT = 200
+_LOOKED_BACK_S = 24 * 3600
+_TOO_MUCH = frozenset({"invalid_blocks", "msg_too_long", "msg_blocks_too_long", "invalid_blocks_format"})
+_NEVER_MIND = frozenset({"message_not_found", "cant_update_message", "edit_window_closed"})
+log = structlog.get_logger("backstay.slack")
+
+
+def not_taken(error: Exception) -> NotTaken:
+    """Return the reason why Slack did not take something, and when it wants to be asked again."""
+    if not isinstance(error, SlackApiError):
+        return NotTaken(f"Slack cannot be reached: {type(error).__name__}")
+    response: Any = error.response
+    after = response.headers.get("Retry-After") if response.status_code == 429 else None
+    return NotTaken(
+        f"Slack refuses: {response.get('error', response.status_code)}", None if after is None else float(after)
+    )
+
+
+class Channel:
+    """Post to one channel."""
+
+    def __init__(self, client: AsyncWebClient, posts: Posts, receiver: str, channel: str) -> None:
+        """`receiver` is the name under which the store knows this channel."""
+        self.client = client
+        self.posts = posts
+        self.receiver = receiver
+        self.id = channel
+
+    async def claim(self, wanted: Post) -> Post:
+        """Return a post that is ours to write or change; raises NotTaken while another process does."""
+        for _ in range(20):
+            if (post := await self.posts.claim(wanted)) is not None:
+                return post
+            await asyncio.sleep(BUSY_S / 20)
+        raise NotTaken("another process posts this just now", BUSY_S)
+
+    def named(self, kind: PostKind, name: str, run: str, **more: Any) -> Post:
+        """Return what is to be posted under a name."""
+        return Post(receiver=self.receiver, name=f"{kind}/{name}", kind=kind, run=run, **more)
+
+    async def put(
+        self,
+        wanted: Post,
+        text: str,
+        blocks: Sequence[Block],
+        *,
+        thread: str = "",
+        broadcast: bool = False,
+        once: bool = False,
+        **shows: Any,
+    ) -> str:
+        """Post a thing, or change its message; return its place. With `once`, what stands there is left alone.
+
+        `shows` is what is to be remembered of it: `drawn` or `event`. Raises NotTaken.
+        """
+        post = await self.claim(wanted)
+        try:
+            ts = post.ts or await self._found(post, thread)
+            if not ts:
+                ts = await self._post(post, text, blocks, thread=thread, broadcast=broadcast)
+            elif not once:
+                ts = await self._change(post, ts, text, blocks)
+        except (SlackClientError, OSError, TimeoutError) as error:
+            # Slack may have taken it even so; whoever tries again looks for it first.
+            await self.posts.release(post)
+            raise not_taken(error) from None
+        await self.posts.release(post, channel=self.id, ts=ts, **shows)
+        return ts
+
+    async def _post(self, post: Post, text: str, blocks: Sequence[Block], *, thread: str, broadcast: bool) -> str:
+        more: dict[str, Any] = {"thread_ts": thread} if thread else {}
+        if thread and broadcast:
+            more["reply_broadcast"] = True
+        metadata = Metadata(event_type=EVENT, event_payload={"name": _name_of(post)})
+        answer = await self._say("chat_postMessage", text, blocks, channel=self.id, metadata=metadata, **more)
+        return str(answer["ts"])
+
+    async def _change(self, post: Post, ts: str, text: str, blocks: Sequence[Block]) -> str:
+        try:
+            await self._say("chat_update", text, blocks, channel=post.channel or self.id, ts=ts)
+        except SlackApiError as error:
+            # Somebody deleted it, which is no reason to say it again.
+            if error.response.get("error") not in _NEVER_MIND:
+                raise
+        return ts
+
+    async def _say(self, method: str, text: str, blocks: Sequence[Block], **more: Any) -> Any:
+        call = getattr(self.client, method)
+        said: dict[str, Any] = {"text": escaped(one_line(text, 300)), "parse": "none", "link_names": False, **more}
+        if method == "chat_postMessage":
+            said |= {"unfurl_links": False, "unfurl_media": False, "mrkdwn": False}
+        try:
+            return await call(**said, blocks=list(blocks))
+        except SlackApiError as error:
+            if error.response.get("error") not in _TOO_MUCH:
+                raise
+            # People must learn of it even so; the buttons go, since what they decide cannot be seen.
+            log.exception("slack.too_much", method=method)
+            short = f"{one_line(text, 300)}\n\nSlack takes no message of all this; look at it elsewhere."
+            return await call(**said, blocks=[section(short)])
+
+    async def _found(self, post: Post, thread: str) -> str:
+        """Return the place of what a process posted that died before it recorded this; empty when nothing is found."""
+        if post.tries == 0:
+            return ""
+        oldest = str(max(float(thread or 0), time.time() - _LOOKED_BACK_S))
+        look: dict[str, Any] = {"channel": self.id, "limit": _LOOKED_AT, "include_all_metadata": True, "oldest": oldest}
+        try:
+            if thread:
+                answer = await self.client.conversations_replies(ts=thread, **look)
+            else:
+                answer = await self.client.conversations_history(**look)
+        except SlackApiError as error:
+            if error.response.get("error") != "missing_scope":
+                raise
+            log.warning("slack.cannot_look", needs="channels:history", post=post.name)
+            return ""
+        messages: list[dict[str, Any]] = answer.get("messages") or []
+        mine = (message for message in messages if _carried(message) == _name_of(post))
+        return next((str(message["ts"]) for message in mine), "")
+
+
+def _carried(message: dict[str, Any]) -> str:
+    metadata = message.get("metadata") or {}
+    return str((metadata.get("event_payload") or {}).get("name", "")) if metadata.get("event_type") == EVENT else ""
+
+
+def _name_of(post: Post) -> str:
+    """Return the name of a post as its metadata carry it, which everybody in the channel can read."""
+    return hashlib.sha256(f"{post.receiver}\n{post.name}".encode()).hexdigest()[:32]

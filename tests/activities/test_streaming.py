@@ -1,0 +1,306 @@
+"""One streamed answer over a real socket: put together it is the same as a whole one, whatever the endpoint does."""
+
+import asyncio
+import json
+from contextlib import asynccontextmanager, suppress
+
+import openai
+import pytest
+
+from activities.endpoints.endpoints import ANSWER_BYTES, STREAM_BYTES, open_http
+from activities.model.completion import complete, written
+from activities.model.streaming import MOST_LINES, STREAMED
+from backstay.errors import ModelRefused, ModelUnavailable
+from backstay.testing import Reply, ScriptedModel, Tokens
+
+REQUEST = {"model": "scripted", "messages": [{"role": "user", "content": "hi"}], "max_completion_tokens": 500}
+USAGE = Tokens(prompt=100, cached=40, completion=20, reasoning=5)
+ANSWERS = [
+    Reply(text="Hello, there.", usage=USAGE),
+    Reply(text="I search.", calls=[("search_tools", {"query": "mail"}), ("read_result", {"ref": "r", "limit": 3})]),
+    Reply(calls=[("finish", {"summary": 'Done: "three"\nare 日本 🪢', "success": True})], usage=USAGE),
+    Reply(calls=[("search_tools", '{"query": "not whole')], finish_reason="length"),
+    Reply(text="", usage=USAGE),
+]
+
+
+@asynccontextmanager
+async def client_of(address):
+    async with openai.AsyncOpenAI(api_key="none", base_url=address, max_retries=0, http_client=open_http()) as client:
+        yield client
+
+
+async def asked(reply, *, streamed, said=None):
+    async with ScriptedModel([reply]) as model, client_of(model.base_url) as client:
+        if not streamed:
+            return await complete(client, written(REQUEST))
+        told = [] if said is None else said
+        return await complete(client, written({**REQUEST, **STREAMED}), say=told.append)
+
+
+def bare(completion):
+    """A completion without what differs between two requests: the size of the request, and empty fields."""
+    message = {name: value for name, value in completion.message.items() if value}
+    return message, completion.finish_reason, completion.usage.output_tokens, completion.reported
+
+
+@pytest.mark.parametrize("reply", ANSWERS)
+@pytest.mark.parametrize("piece", [0, 1, 7])
+async def test_a_streamed_answer_is_the_same_as_a_whole_one(reply, piece):
+    whole = await asked(reply, streamed=False)
+    streamed = await asked(reply.model_copy(update={"piece": piece}), streamed=True)
+    assert bare(streamed) == bare(whole)
+    if reply.usage is not None:
+        assert streamed.usage == whole.usage
+
+
+async def test_what_the_model_says_is_told_while_it_arrives():
+    said = []
+    await asked(Reply(text="one two three", piece=4), streamed=True, said=said)
+    assert said == ["one ", "two ", "thre", "e"]
+
+
+@pytest.mark.parametrize("piece", [1, 2, 3, 5, 0])
+async def test_the_summary_of_finish_is_told_like_words(piece):
+    said = []
+    summary = 'Done: "three"\nare 日本 🪢\\ \t and \x01 more'
+    reply = Reply(text="I end.", calls=[("finish", {"summary": summary, "outputs": {"a": "b"}})], piece=piece)
+    await asked(reply, streamed=True, said=said)
+    assert "".join(said) == f"I end.\n{summary}"
+
+
+async def test_arguments_of_other_calls_are_not_told():
+    said = []
+    await asked(Reply(calls=[("mail__send", {"summary": "to Bo"})], piece=3), streamed=True, said=said)
+    assert said == []
+
+
+async def test_an_endpoint_that_does_not_stream_is_read_all_the_same():
+    data = {"choices": [{"message": {"content": "hello"}}], "usage": USAGE.wire()}
+    for body in (json.dumps(data), json.dumps(data, indent=2), f"\n\n {json.dumps(data)}\n"):
+        reply = Reply(body=body.encode(), headers={"content-type": "application/json"})
+        completion = await asked(reply, streamed=True)
+        assert completion.message == {"content": "hello"}
+        assert completion.usage.output_tokens == USAGE.completion
+        assert completion.reported
+
+
+async def test_a_stream_that_does_not_say_what_it_used_counts_as_not_reported():
+    completion = await asked(Reply(text="hello", reports_usage=False), streamed=True)
+    assert completion.message["content"] == "hello"
+    assert not completion.reported
+
+
+def chunk(delta=None, **more):
+    choices = [] if delta is None else [{"index": 0, "delta": delta, "finish_reason": more.pop("finish_reason", None)}]
+    return f"data: {json.dumps({'choices': choices, **more})}\n\n"
+
+
+def fragment(arguments="", **more):
+    name = {"name": more.pop("name")} if "name" in more else {}
+    return {"tool_calls": [{**more, "function": {"arguments": arguments, **name}}]}
+
+
+async def streamed(body, said=None):
+    reply = Reply(body=body.encode(), headers={"content-type": "text/event-stream"})
+    return await asked(reply, streamed=True, said=said)
+
+
+@pytest.mark.parametrize(
+    "fragments",
+    [
+        # In any order; each with its number.
+        [
+            fragment(index=1, id="b", name="two"),
+            fragment('{"x":', index=0, id="a", name="one"),
+            fragment('{"y": 2', index=1),
+            fragment(" 1}", index=0),
+            fragment("}", index=1),
+        ],
+        # Without numbers; an id begins a call.
+        [fragment('{"x":', id="a", name="one"), fragment(" 1}"), fragment('{"y": 2}', id="b", name="two")],
+        # With the id and the name in each piece.
+        [
+            fragment('{"x":', index=0, id="a", name="one"),
+            fragment(" 1}", index=0, id="a", name="one"),
+            fragment('{"y": 2}', index=1, id="b", name="two"),
+        ],
+        # Numbers that nobody would expect.
+        [fragment('{"y": 2}', index=10**9, id="b", name="two"), fragment('{"x": 1}', index=-7, id="a", name="one")],
+    ],
+)
+async def test_calls_are_put_together_from_fragments(fragments):
+    body = "".join(map(chunk, fragments)) + chunk({}, finish_reason="tool_calls") + "data: [DONE]\n\n"
+    completion = await streamed(body)
+    made = [(call["id"], call["function"]) for call in completion.message["tool_calls"]]
+    assert [(name, function["name"], json.loads(function["arguments"])) for name, function in made] == [
+        ("a", "one", {"x": 1}),
+        ("b", "two", {"y": 2}),
+    ]
+
+
+async def test_usage_may_come_with_any_chunk_and_the_last_one_counts():
+    early, late = Tokens(prompt=9, completion=1).wire(), USAGE.wire()
+    body = chunk({"content": "a"}, usage=early) + chunk({"content": "b"}, usage=late, finish_reason="stop")
+    completion = await streamed(body)
+    assert (completion.message["content"], completion.usage.output_tokens) == ("ab", USAGE.completion)
+
+
+async def test_comments_other_fields_and_windows_line_ends_are_passed_over():
+    body = ": ping\r\n\r\nevent: x\r\nid: 7\r\n" + chunk({"content": "a"}, finish_reason="stop").replace("\n", "\r\n")
+    assert (await streamed(body)).message["content"] == "a"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "<html>no</html>",
+        "data: no json\n\n",
+        "data: [1]\n\n",
+        'data: {"choices": [7]}\n\n',
+        'data: {"choices": [{"delta": [7]}]}\n\n',
+        'data: {"choices": [{"delta": {"tool_calls": [7]}}]}\n\n',
+        f"data: {'[' * 100_000}\n\n",
+        "",
+        ": nothing but comments\n\n",
+        "data: [DONE]\n\n",
+    ],
+)
+async def test_a_stream_that_is_no_completion_is_taken_for_none(body):
+    with pytest.raises(ModelUnavailable) as caught:
+        await streamed(body)
+    assert "not a chat completion; check OPENAI_BASE_URL" in str(caught.value)
+    assert caught.value.facts["unbilled"] is False
+
+
+@pytest.mark.parametrize("body", [chunk({"content": "half"}), chunk({"content": "half"}) + 'data: {"error": {}}\n\n'])
+async def test_a_stream_that_breaks_off_is_no_answer_and_may_have_been_billed(body):
+    with pytest.raises(ModelUnavailable) as caught:
+        await streamed(body)
+    assert "broke off its answer" in str(caught.value)
+    assert caught.value.facts["unbilled"] is False
+
+
+async def test_a_connection_that_is_cut_amid_the_stream_is_no_answer_either():
+    said = []
+    with pytest.raises(ModelUnavailable) as caught:
+        await asked(Reply(text="one two three four", piece=4, then="cut"), streamed=True, said=said)
+    assert "does not answer" in str(caught.value)
+    assert caught.value.facts["unbilled"] is False
+    assert said[:2] == ["one ", "two "]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply(status=400),
+        Reply(status=401),
+        Reply(status=404),
+        Reply(status=422),
+        Reply(status=429, headers={"retry-after": "7"}),
+        Reply(status=429, code="insufficient_quota"),
+        Reply(status=400, code="context_length_exceeded"),
+        Reply(status=500),
+        Reply(status=503),
+    ],
+)
+async def test_a_refusal_is_the_same_with_a_stream_as_without(reply):
+    faults = []
+    for streamed_too in (False, True):
+        with pytest.raises((ModelUnavailable, ModelRefused)) as caught:
+            await asked(reply, streamed=streamed_too)
+        faults.append((type(caught.value), str(caught.value), caught.value.facts))
+    assert faults[0] == faults[1]
+
+
+async def test_a_connection_that_nobody_takes_is_proven_unsent():
+    async with client_of("http://127.0.0.1:9/v1") as client:
+        with pytest.raises(ModelUnavailable) as caught:
+            await complete(client, written({**REQUEST, **STREAMED}), say=[].append)
+    assert caught.value.facts["unbilled"] is True
+
+
+HEAD = b"HTTP/1.1 %s\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
+
+
+@asynccontextmanager
+async def raw_endpoint(head, part, pause_s=0.0):
+    """Answer every request with a head and the same part again and again; yields a client, requests and sizes."""
+    requests, sizes = [], []
+
+    async def answer(reader, writer):
+        with suppress(ConnectionError, asyncio.IncompleteReadError):
+            requests.append(await reader.readuntil(b"\r\n\r\n"))
+            writer.write(head)
+            while True:
+                writer.write(part)
+                await writer.drain()
+                sizes.append(len(part))
+                await asyncio.sleep(pause_s)
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+    async with server, client_of(address) as client:
+        yield client, requests, sizes
+
+
+@pytest.mark.parametrize(
+    ("status", "part", "most"),
+    [
+        (b"200 OK", b"x" * 65_536, ANSWER_BYTES),
+        (b"200 OK", b"data: " + b"x" * 65_536, ANSWER_BYTES),
+        (b"200 OK", b'{"a": ' + b"x" * 65_536, ANSWER_BYTES),
+        (b"200 OK", b"\n" * 65_536, MOST_LINES),
+        (b"200 OK", b": " + b"x" * 65_536 + b"\n", STREAM_BYTES),
+        (b"200 OK", b":\n" * 32_768, MOST_LINES),
+        (b"200 OK", chunk({"content": "x" * 60_000}).encode(), ANSWER_BYTES),
+        (b"200 OK", chunk(fragment("x" * 60_000, index=0)).encode(), ANSWER_BYTES),
+        (b"500 Internal Server Error", b"x" * 65_536, ANSWER_BYTES),
+        (b"400 Bad Request", b"x" * 65_536, ANSWER_BYTES),
+    ],
+    ids=[
+        "one line",
+        "one event",
+        "json",
+        "line breaks",
+        "comments",
+        "short lines",
+        "words",
+        "arguments",
+        "an error",
+        "a refusal",
+    ],
+)
+async def test_a_stream_without_end_is_not_read_to_its_end(status, part, most):
+    async with raw_endpoint(HEAD % status, part) as (client, _, sizes):
+        with pytest.raises(ModelUnavailable) as caught:
+            await complete(client, written({**REQUEST, **STREAMED}), say=[].append)
+    assert f"more than {most} " in str(caught.value)
+    assert caught.value.facts["unbilled"] is False
+    assert sum(sizes) < 2 * max(most, ANSWER_BYTES) + 32 * 1024 * 1024
+
+
+async def test_a_stream_that_drips_is_given_up_although_it_never_falls_silent():
+    said = []
+    async with raw_endpoint(HEAD % b"200 OK", chunk({"content": "x "}).encode(), 0.05) as (client, _, _sizes):
+        with pytest.raises(ModelUnavailable) as caught:
+            await complete(client, written({**REQUEST, **STREAMED}), within_s=1, say=said.append)
+    assert "has not answered within 1 s" in str(caught.value)
+    assert len(said) > 1
+
+
+async def test_the_endpoint_is_told_that_a_stream_is_accepted():
+    async with raw_endpoint(HEAD % b"200 OK", b"x" * 65_536) as (client, requests, _):
+        with pytest.raises(ModelUnavailable):
+            await complete(client, written({**REQUEST, **STREAMED}), say=[].append)
+    head = requests[0].decode().lower()
+    assert "accept: text/event-stream" in head
+    assert "accept-encoding: identity" in head
+
+
+async def test_an_answer_counts_when_it_is_done_though_the_connection_stays_open():
+    part = chunk({"content": "hello"}, finish_reason="stop") + "data: [DONE]\n\n"
+    async with raw_endpoint(HEAD % b"200 OK", part.encode(), 0.5) as (client, _, _sizes):
+        completion = await complete(client, written({**REQUEST, **STREAMED}), say=[].append)
+    assert completion.message["content"] == "hello"

@@ -1,0 +1,351 @@
+"""A person talks with an agent at a terminal: turns, approvals, words while they are said, and what is typed beside."""
+
+import asyncio
+import socket
+
+import pytest
+import pytest_asyncio
+
+from backstay.testing import Conversation, Reply
+from tests.cli.commands import command, environment_of
+from tests.cli.screen import ESC, chatting
+from tests.engine import engine
+from tests.turns import Turns, calls, finished
+from tests.words_page import words_page
+
+POLICY = """
+default: {read_only: allow, write_safe: ask, restricted_write: ask}
+"""
+KEY = "test-key-of-the-scripted-model"
+
+
+@pytest_asyncio.fixture(scope="module")
+async def office(temporal, tmp_path_factory):
+    folder, turns = tmp_path_factory.mktemp("chat"), Turns()
+    async with (
+        engine(temporal, folder, turns, policy=POLICY, cached=100) as opened,
+        words_page(opened.settings, temporal) as page,
+    ):
+        yield opened, turns, page
+
+
+@pytest.fixture
+def opened(office):
+    return office[0]
+
+
+@pytest.fixture
+def turns(office):
+    return office[1]
+
+
+@pytest.fixture
+def chat(office):
+    def chat(*arguments, page=office[2].address, **more):
+        address = {} if page is None else {"BACKSTAY_URL": page}
+        return chatting(*arguments, environment=environment_of(office[0], **address, **more))
+
+    return chat
+
+
+def mail(*recipients, text="I write."):
+    return Reply(text=text, calls=[("mail__send_email", {"to": to, "subject": "s", "body": "b"}) for to in recipients])
+
+
+def sent(opened, domain):
+    return [to for to in opened.mailbox.sent() if to.endswith(domain)]
+
+
+async def ready(screen):
+    await screen.waits_for("you>")
+
+
+async def leave(screen):
+    screen.enter("/quit")
+    told = await screen.shows("come back with: backstay chat --session ")
+    assert await screen.ended() == 0
+    return told
+
+
+class Gate:
+    """A model that waits with an answer until the test says so."""
+
+    def __init__(self, reply):
+        self.reply = reply
+        self.asked = asyncio.Event()
+        self.open = asyncio.Event()
+
+    async def __call__(self, talk: Conversation) -> Reply:
+        self.asked.set()
+        await asyncio.wait_for(self.open.wait(), 60)
+        return self.reply(talk) if callable(self.reply) else self.reply
+
+    def __repr__(self):
+        return "a gate"
+
+
+async def test_each_turn_goes_on_from_the_one_before_and_approvals_are_met_in_line(chat, turns, opened):
+    first = turns.text(mail("one@inline.example"), finished("sent to one"))
+    second = turns.text(lambda talk: finished(f"I wrote to {talk.calls('mail__send_email')[0].arguments['to']}"))
+    async with chat("--by", "ana") as screen:
+        await ready(screen)
+        screen.enter(first)
+        shown = await screen.shows("[d]etach?")
+        assert "to: one@inline.example" in shown
+        screen.enter("a")
+        await screen.shows("decided: approve by ana")
+        await screen.shows("sent to one")
+        await ready(screen)
+        screen.enter(second)
+        await screen.shows("I wrote to one@inline.example")
+        await ready(screen)
+        await leave(screen)
+    assert sent(opened, "@inline.example") == ["one@inline.example"]
+
+
+async def test_words_are_shown_while_they_are_said_without_secrets_and_nothing_acts_on_the_terminal(office, chat):
+    (opened, turns, page), session = office, "read-along"
+    hostile = "Look: \x1b]0;owned\x07\x1b[2J\x1b[31m red \u202e and\rover. "
+    said = f"I begin with the first of them. {hostile}\nThe key is {KEY}. And that was all of it."
+    first = Gate(Reply(calls=[("search_tools", {"query": "a"})]))
+    gate = Gate(Reply(calls=[("search_tools", {"query": "b"})]))
+    text = turns.text(
+        first,
+        Reply(text=said, calls=[("search_tools", {"query": "c"})], piece=9, pause_s=0.15),
+        gate,
+        Reply(calls=[("finish", {"summary": "It is over, and it went well."})], piece=5, pause_s=0.1),
+    )
+    async with chat("--session", session) as screen:
+        await ready(screen)
+        screen.enter(text)
+        await asyncio.wait_for(first.asked.wait(), 60)
+        (name,) = [name async for name in open_runs(opened, f"chat-{session}-")]
+        await asyncio.wait_for(page.read[name].wait(), 60)
+        first.open.set()
+        await screen.shows("I begin with the first")
+        # While the model still waits with its next answer.
+        await asyncio.wait_for(gate.asked.wait(), 60)
+        await screen.shows("[REDACTED:known]")
+        assert not gate.open.is_set()
+        gate.open.set()
+        await screen.shows("completed")
+        await ready(screen)
+        assert "<U+001B>]0;owned<U+0007>" in screen.all
+        assert "<U+202E>" in screen.all
+        assert screen.drawn.title == ""
+        assert KEY not in screen.all
+        assert all(KEY[start : start + 10] not in screen.all for start in range(len(KEY) - 9))
+        lines = [line for line in screen.picture().splitlines() if "It is over, and it went well." in line]
+        assert 1 <= len(lines) <= 2  # once in the words, and once in the event
+        await leave(screen)
+
+
+async def test_esc_tells_a_working_run_something(chat, turns):
+    gate = Gate(calls(("search_tools", {"query": "a"})))
+    text = turns.text(gate, lambda talk: finished(f"heard: {'in French' in talk.last_text or _heard(talk)}"))
+    async with chat("--by", "ana") as screen:
+        await ready(screen)
+        screen.enter(text)
+        await asyncio.wait_for(gate.asked.wait(), 60)
+        screen.press(ESC)
+        await screen.shows("tell it>")
+        screen.enter("Answer in French, please")
+        await screen.shows("it reads that at its next step")
+        gate.open.set()
+        await screen.shows("heard: True")
+        await ready(screen)
+        await leave(screen)
+
+
+def _heard(talk):
+    return any("in French" in str(message.get("content")) for message in talk.messages)
+
+
+async def test_what_is_typed_before_a_request_is_shown_does_not_decide_it(chat, turns, opened):
+    gate = Gate(mail("one@early.example"))
+    text = turns.text(gate, finished("over"))
+    async with chat("--by", "ana") as screen:
+        await ready(screen)
+        await screen.paste(f"{text}")
+        screen.press("\ra\ra\r")
+        await asyncio.wait_for(gate.asked.wait(), 60)
+        screen.press("a\ra\r\ra\n")
+        gate.open.set()
+        await screen.shows("[d]etach?")
+        # It still waits, and takes what is typed now.
+        screen.enter("r")
+        await screen.shows("why?")
+        screen.enter("")
+        await screen.shows("decided: reject by ana")
+        await ready(screen)
+        await leave(screen)
+    assert sent(opened, "@early.example") == []
+
+
+async def test_a_long_text_may_be_pasted_and_a_longer_one_is_refused(chat, turns, opened):
+    text = turns.text(finished("read"))
+    async with chat() as screen:
+        await ready(screen)
+        await screen.paste("x" * 1_000_000)
+        await screen.shows("(pasted 1,000,000 characters, and 100,000 may be typed: put them in a file)")
+        screen.press(ESC)
+        await screen.paste(f"{text} {'word ' * 12_000}\nlast line")
+        await screen.shows("[pasted 1: 60,020 characters]")
+        screen.press("\r")
+        await screen.shows("read")
+        await ready(screen)
+        await leave(screen)
+    (told,) = [
+        message["content"]
+        for message in opened.model.requests[-1]["messages"]
+        if message["role"] == "user" and str(message["content"]).startswith(text)
+    ]
+    assert len(told) > 60_000
+    assert told.rstrip().endswith("last line")
+
+
+async def test_who_leaves_comes_back_to_a_run_that_went_on(chat, turns):
+    gate = Gate(finished("it went on alone"))
+    text, next_text = turns.text(gate), turns.text(finished("and on"))
+    async with chat("--session", "coming-back") as screen:
+        await ready(screen)
+        screen.enter(text)
+        await asyncio.wait_for(gate.asked.wait(), 60)
+        screen.press("\x03")
+        shown = await screen.shows("come back with: backstay chat --session coming-back")
+        assert "the run continues" in shown
+        assert await screen.ended() == 130
+    async with chat("--session", "coming-back") as screen:
+        await screen.shows("1 turns so far")
+        gate.open.set()
+        await screen.shows("it went on alone")
+        await ready(screen)
+        screen.enter(next_text)
+        await screen.shows("and on")
+        await ready(screen)
+        screen.enter("/session")
+        await screen.shows("2 turns")
+        await ready(screen)
+        await leave(screen)
+
+
+async def test_commands_look_and_take_back(chat, turns, opened):
+    text = turns.text(mail("one@undone.example"), finished("sent"))
+    async with chat("--by", "ana", "--budget.max-steps", "7") as screen:
+        await ready(screen)
+        screen.enter("/undo")
+        await screen.shows("nothing was said yet")
+        await ready(screen)
+        screen.enter("/nonsense")
+        await screen.shows("there is no /nonsense; /help says what there is")
+        await ready(screen)
+        screen.enter("/help")
+        await screen.shows("take back what the last turn did")
+        await ready(screen)
+        screen.enter("/tools send an e-mail")
+        await screen.shows("mail.send_email")
+        await ready(screen)
+        screen.enter(text)
+        await screen.shows("[d]etach?")
+        screen.enter("a")
+        await screen.shows("completed")
+        await ready(screen)
+        screen.enter("/budget")
+        await screen.shows("2/7")
+        await ready(screen)
+        screen.enter("/budget max_steps=nine")
+        await screen.shows("is no limit; give one such as max_steps=5")
+        await ready(screen)
+        screen.enter("/budget max_steps=9")
+        await screen.shows('"max_steps": 9')
+        await ready(screen)
+        screen.enter("/plan")
+        await screen.shows("plan")
+        await ready(screen)
+        screen.enter("/model other")
+        await screen.shows("model other, from the next turn on")
+        await ready(screen)
+        screen.enter("/model -")
+        await screen.shows("the model that the operator has chosen")
+        assert sent(opened, "@undone.example") == ["one@undone.example"]
+        await ready(screen)
+        screen.enter("/undo")
+        await screen.shows("recall_email")
+        await screen.shows("take this back? [y]es, [n]o:")
+        screen.enter("n")
+        await screen.shows("nothing was taken back")
+        assert sent(opened, "@undone.example") == ["one@undone.example"]
+        await ready(screen)
+        screen.enter("/undo")
+        await screen.shows("take this back? [y]es, [n]o:")
+        screen.enter("y")
+        await screen.shows("rolled_back")
+        await ready(screen)
+        await leave(screen)
+    assert sent(opened, "@undone.example") == []
+
+
+async def test_a_turn_that_cannot_be_followed_is_left_out(chat, turns, opened):
+    first, gate = turns.text(finished("the first")), Gate(finished("never"))
+    second, third = turns.text(gate), turns.text(lambda talk: finished(f"I know: {'the first' in str(talk.messages)}"))
+    async with chat("--session", "with-a-hole") as screen:
+        await ready(screen)
+        screen.enter(first)
+        await screen.shows("completed")
+        await ready(screen)
+        screen.enter(second)
+        await asyncio.wait_for(gate.asked.wait(), 60)
+        (name,) = [name async for name in open_runs(opened, "chat-with-a-hole-2-")]
+        await opened.client.get_workflow_handle(name).terminate("a test")
+        await screen.shows("the run was terminated")
+        gate.open.set()
+        await ready(screen)
+        screen.enter(third)
+        await screen.shows("I know: True")
+        await ready(screen)
+        await leave(screen)
+
+
+async def open_runs(opened, prefix):
+    async with asyncio.timeout(30):
+        while True:
+            found = [run.id async for run in opened.client.list_workflows(f"WorkflowId STARTS_WITH '{prefix}'")]
+            if found:
+                break
+            await asyncio.sleep(0.2)
+    for name in found:
+        yield name
+
+
+async def test_without_a_page_the_chat_goes_on_and_says_so_once(chat, turns):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        nowhere = f"http://127.0.0.1:{taken.getsockname()[1]}"
+    text = turns.text(calls(("search_tools", {"query": "a"})), finished("no words, but an end"))
+    async with chat(page=nowhere) as screen:
+        await ready(screen)
+        screen.enter(text)
+        await screen.shows("no live text: the page at BACKSTAY_URL does not answer")
+        await screen.shows("no words, but an end")
+        await ready(screen)
+        assert screen.all.count("no live text") == 1
+        await leave(screen)
+    async with chat(page=None) as screen:
+        await screen.shows("BACKSTAY_URL names no page")
+        await ready(screen)
+        await leave(screen)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [([], "chat: needs a terminal to type at"), (["--session", "a b"], "chat: needs a terminal")],
+)
+async def test_without_a_terminal_it_says_what_to_use_instead(opened, arguments, said):
+    done = await command("chat", *arguments, environment=environment_of(opened))
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
+
+
+async def test_a_session_that_cannot_be_named_so_is_refused(chat):
+    async with chat("--session", "a b/c") as screen:
+        await screen.shows("--session: 'a b/c' is no name of a session; use up to 60 letters, digits, - _ .")
+        assert await screen.ended() == 2

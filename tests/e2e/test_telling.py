@@ -1,0 +1,41 @@
+"""What the store says of requests stays true when runs end without saying so."""
+
+import uuid
+
+from backstay import connect
+from backstay.approvals.approval import ApprovalRequest, RequestKind
+from backstay.approvals.notice import NoticeDraft, Told
+from gateways.delivering import close_lost
+from store.opening import open_store
+
+
+async def test_requests_of_runs_that_temporal_ended_are_closed_and_those_of_others_stay(temporal, tmp_path):
+    async def started(name):
+        handle = await temporal.start_workflow("RunTask", {"text": "wait"}, id=name, task_queue=f"none-{name}")
+        return name, handle.first_execution_run_id, handle
+
+    async with open_store(database_url=None, home=tmp_path) as store, connect(client=temporal) as backstay:
+
+        async def asked(workflow_id, run_id, namespace=temporal.namespace):
+            request = ApprovalRequest(kind=RequestKind.QUESTION, question="?", id="r1", namespace=namespace)
+            draft = NoticeDraft(sequence=1, event=Told.ASKED, at="2026-01-01T00:00:00", request=request)
+            await store.outbox.write(f"{workflow_id}/{run_id}", workflow_id, run_id, [draft])
+
+        async def state(workflow_id, run_id):
+            return (await store.requests.get(workflow_id, "r1", run_id)).state
+
+        # The first one is older than what Temporal keeps.
+        gone, elsewhere = f"gone-{uuid.uuid4()}", f"elsewhere-{uuid.uuid4()}"
+        await asked(gone, "f")
+        await asked(elsewhere, "f", "another")
+        name, first, handle = await started(f"task-{uuid.uuid4()}")
+        await asked(name, first)
+        await handle.terminate()
+        _, second, again = await started(name)
+        await asked(name, second)
+        assert await close_lost(store, backstay) == 2
+        assert await state(gone, "f") == await state(name, first) == "ended"
+        assert await state(name, second) == await state(elsewhere, "f") == "open"
+        await again.terminate()
+        assert await close_lost(store, backstay) == 1
+        assert await state(name, second) == "ended"

@@ -1,0 +1,134 @@
+"""People who decide in Slack: the gateway, over HTTP and over socket mode."""
+
+from tests.requirements.requirement import in_file, row
+
+ROWS = (
+    row(
+        "slack:life",
+        "design 15; issue People Done 1",
+        "a request is shown in Slack, approved, changed in a form, rejected with a comment, remembered, decided in"
+        " part, by two people and in the parts of a plan, over HTTP and over socket mode alike, and each decision"
+        " is recorded as verified",
+        in_file(
+            "slack/test_life.py",
+            "test_a_request_is_shown_approved_and_recorded_as_verified",
+            "test_arguments_are_changed_in_a_form",
+            "test_a_rejection_tells_the_model_why",
+            "test_a_decision_is_remembered_for_the_rest_of_the_run",
+            "test_two_people_must_agree_and_one_counts_once",
+            "test_of_several_calls_some_are_left_out",
+            "test_parts_of_a_plan_are_decided_by_their_own_people",
+        ),
+    ),
+    row(
+        "slack:asks",
+        "design 22",
+        "questions, limits and the forms of tools' servers are answered in modals, in which what does not fit is said"
+        " at its field",
+        in_file("slack/test_life.py", "test_a_question_is_answered", "test_limits_are_raised_in_a_form"),
+        in_file(
+            "slack/test_forms.py",
+            "test_a_form_of_a_tools_server_is_filled_in_and_the_call_goes_on",
+            "test_every_kind_of_field_is_offered_and_read",
+            "test_what_does_not_fit_is_said_at_its_field",
+            "test_arguments_of_every_kind_are_edited_and_what_is_not_touched_stays",
+        ),
+    ),
+    row(
+        "slack:changed",
+        "issue People",
+        "the message of a request says when it is decided elsewhere, voted on, expired, asked of others or withdrawn,"
+        " and people are reminded in its thread",
+        in_file(
+            "slack/test_life.py",
+            "test_a_vote_that_came_from_elsewhere_is_shown_too",
+            "test_nobody_decides_in_time_and_people_are_reminded_before",
+            "test_others_are_asked_when_nobody_decided",
+            "test_a_request_that_is_no_longer_needed_is_shown_so",
+        ),
+        in_file(
+            "slack/test_strangers.py",
+            "test_a_request_that_was_decided_elsewhere_is_shown_so_and_says_by_whom",
+        ),
+    ),
+    row(
+        "slack:strangers",
+        "issue People Done 1",
+        "what is forged, old, delivered again, too long, or about another run or request decides nothing, and nobody"
+        " does whom neither Slack nor the operator's file vouches for, or whom the rule does not name",
+        in_file(
+            "slack/test_strangers.py",
+            "test_what_is_forged_or_old_is_refused",
+            "test_what_is_delivered_again_counts_once",
+            "test_only_people_whom_slack_or_the_operator_vouches_for_decide",
+            "test_somebody_whom_the_rule_does_not_name_is_told_so",
+            "test_a_message_of_an_earlier_run_or_of_another_request_decides_nothing",
+            "test_too_long_and_broken_requests_are_refused_before_they_are_read",
+            "test_who_is_struck_from_the_file_decides_nothing_from_then_on",
+        ),
+    ),
+    row(
+        "slack:drawing",
+        "design 8",
+        "text of others makes no mention, link, broadcast or format in Slack, and what does not fit into a message is"
+        " counted and asks once more before it is approved",
+        in_file(
+            "slack/test_drawing.py",
+            "test_text_of_others_makes_no_mention_no_link_no_broadcast_and_no_format",
+            "test_what_does_not_fit_is_counted_and_approving_it_asks_once_more",
+            "test_any_lines_make_blocks_that_slack_takes_and_every_character_is_shown_or_counted",
+            "test_a_clipped_text_never_ends_within_an_escape",
+            "test_an_id_that_no_button_can_carry_leaves_the_request_without_buttons",
+            "test_a_run_and_its_steps_are_drawn_within_the_limits",
+        ),
+    ),
+    row(
+        "slack:once",
+        "issue People",
+        "a request is posted once though Slack refuses, processes race, or one is killed between posting and recording,"
+        " what waited before is posted when the gateway starts, and many steps make few messages",
+        in_file(
+            "slack/test_once.py",
+            "test_a_process_that_is_killed_after_it_posted_does_not_post_again",
+            "test_what_slack_did_not_take_is_sent_later_and_once",
+            "test_two_processes_post_a_request_once_and_one_that_comes_late_shows_what_waits",
+            "test_a_flood_of_steps_makes_few_messages",
+        ),
+        in_file(
+            "store/test_posts.py",
+            "test_one_process_at_a_time_may_write_a_post_and_the_next_knows_that_another_tried",
+            "test_a_chat_learns_which_requests_it_shows_wrongly_and_which_not_at_all",
+            "test_a_chat_learns_which_runs_have_steps_that_it_does_not_show",
+        ),
+    ),
+    row(
+        "slack:commands",
+        "issue People",
+        "/backstay starts a run in the name of the person, lists that person's runs and undoes runs, each once however"
+        " often the command is delivered, and says what is wrong with it",
+        in_file(
+            "slack/test_commands.py",
+            "test_a_run_is_started_for_the_person_listed_and_undone",
+            "test_what_an_open_run_did_is_undone_too",
+            "test_who_started_a_run_here_may_not_approve_it_where_the_rule_forbids_that",
+            "test_a_command_that_says_nothing_of_use_is_answered",
+        ),
+    ),
+    row(
+        "slack:starting",
+        "design 22",
+        "`backstay slack` names what is missing or wrong and ends with exit code 2, the page serves Slack too where its"
+        " token is set, and the manifest asks for the scopes that the gateway needs",
+        in_file(
+            "slack/test_starting.py",
+            "test_what_is_missing_or_wrong_is_named_with_the_fix",
+            "test_a_file_of_people_that_cannot_be_used_is_named",
+            "test_without_the_extra_the_command_says_how_to_install_it",
+        ),
+        in_file(
+            "slack/test_within_page.py",
+            "test_the_page_answers_slack_too_when_a_token_is_set",
+            "test_the_manifest_asks_for_all_that_the_gateway_needs_and_names_where_it_listens",
+        ),
+    ),
+)

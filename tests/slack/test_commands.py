@@ -1,0 +1,111 @@
+"""What people write: /backstay run, list and undo."""
+
+import pytest
+import pytest_asyncio
+
+from backstay.testing import Reply
+from tests.engine import ended, pending
+from tests.slack.workspace import ANA, FINISH, U1, U2, mail, open_office
+
+pytestmark = pytest.mark.timeout(180)
+POLICY = """
+default: {read_only: allow, write_safe: allow, restricted_write: ask}
+ask:
+  - {tool: mail.send_email, when: {to: {ends_with: "@self.example"}}, no_self_approval: true}
+undo: {default: allow}
+"""
+
+
+@pytest_asyncio.fixture(scope="module")
+async def office(temporal, tmp_path_factory):
+    async with open_office(temporal, tmp_path_factory.mktemp("commands"), "http", policy=POLICY) as opened:
+        yield opened
+
+
+def text_of(office, *replies):
+    return office.scripts.task(*replies, FINISH)["text"]
+
+
+async def started(office, text, user=U1):
+    """Start a run by a command, and return it and the message that heads its thread."""
+    before = office.whispers()
+    delivery = await office.slack.command(f"run {text}", user=user)
+    said = await office.whisper("Started ", after=before)
+    workflow_id = said.text.split()[1].rstrip(";")
+    head = await office.slack.until(
+        lambda: next((m for m in office.slack.standing("C1", None) if workflow_id in m.shown and not m.to), None)
+    )
+    return office.engine.client.get_workflow_handle(workflow_id), head, delivery
+
+
+async def test_a_run_is_started_for_the_person_listed_and_undone(office):
+    handle, head, delivery = await started(office, text_of(office, mail("a@x.example")))
+    assert "Started by <@U1>" in head.shown
+    result = await ended(handle)
+    assert result["outcome"] == "completed"
+    first = result["events"][0]
+    assert first["user_id"] == ANA
+    await office.slack.changed(head, "A run that ended: completed")
+
+    before = office.whispers()
+    assert (await office.slack.repeat(delivery)).status == 200
+    await office.whisper("was started by this command already", after=before)
+    assert len(office.sent(handle)) == 1
+
+    await office.slack.command("list", user=U1)
+    listed = await office.whisper(f"{handle.id}  completed")
+    assert listed.to == U1
+    before = office.whispers()
+    await office.slack.command("list", user=U2)
+    await office.whisper("No run for bo@example.com yet", after=before)
+
+    undo = await office.slack.command(f"undo {handle.id[:20]}", user=U1)
+    await office.whisper(f"Undoing {handle.id}")
+    undone = await office.slack.message("undo.ran", channel="C1")
+    assert undone.thread_ts == head.ts
+    assert office.engine.mailbox.sent() == []
+    before = office.whispers()
+    await office.slack.repeat(undo)
+    await office.whisper("done already", after=before)
+
+
+async def test_what_an_open_run_did_is_undone_too(office):
+    ask = Reply(calls=[("ask_person", {"question": "Go on?"})])
+    handle, _, _ = await started(office, text_of(office, mail("b@x.example"), ask))
+    await pending(handle)
+    assert len(office.sent(handle)) == 1
+    before = office.whispers()
+    await office.slack.command("undo last", user=U1)
+    said = await office.whisper(f"Undone of {handle.id}, which goes on", after=before)
+    assert "mail.send_email: compensated" in said.text
+    await handle.terminate("the test is over")
+
+
+async def test_who_started_a_run_here_may_not_approve_it_where_the_rule_forbids_that(office):
+    handle, head, _ = await started(office, text_of(office, mail("a@self.example")))
+    message = await office.slack.until(
+        lambda: next((m for m in office.slack.standing("C1", head.ts) if "backstay.approve" in m.buttons), None)
+    )
+    before = office.whispers()
+    await office.slack.press(message, "backstay.approve", user=U1)
+    await office.whisper("started this run", after=before)
+    await office.slack.press(message, "backstay.approve", user=U2)
+    assert (await ended(handle))["outcome"] == "completed"
+
+
+async def test_a_command_that_says_nothing_of_use_is_answered(office):
+    wrong = {
+        "": "/backstay run TEXT",
+        "dance": "/backstay run TEXT",
+        "run": "write what is to be done",
+        "undo": "name a run",
+        "undo nothing-of-this-name": "there is no run nothing-of-this-name",
+        "undo slack-": "give more of it",
+    }
+    for text, said in wrong.items():
+        before = office.whispers()
+        await office.slack.command(text, user=U1)
+        await office.whisper(said, after=before)
+    before = office.whispers()
+    await office.slack.command("run something", user="U99")
+    await office.whisper("does not say who you are", after=before)

@@ -1,0 +1,150 @@
+"""How requests look as blocks: within Slack's limits, and with nothing in them that Slack would obey."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from slack_sdk.models.blocks import Block
+
+from backstay.approvals.approval import ApprovalRequest
+from backstay.approvals.notice import Decision
+from backstay.task.event import Event
+from gateways.slack.drawing.page import Page, escaped, fitting
+from gateways.slack.drawing.request import Shown, headline, request_blocks
+from gateways.slack.drawing.run import Head, step_lines, steps_blocks
+from tests.slack_blocks import faults_of, text_of
+
+HOSTILE = "<!channel> <@U1> <https://evil.example|here> *bold* _it_ `code` ```\n*out* & :bomb: https://evil.example"
+
+
+def request(arguments=None, calls=1, **fields):
+    made = [
+        {
+            "index": index,
+            "tool": "mail.send_email",
+            "arguments": arguments if arguments is not None else {"to": "a@x.example", "body": HOSTILE},
+            "safety": "write_safe",
+            "undoable": True,
+            "undo_how": f"recall {HOSTILE}",
+            "diff": f"+ {HOSTILE}",
+            "args_digest": "d" * 64,
+        }
+        for index in range(calls)
+    ]
+    values = {
+        "id": "r1",
+        "kind": "call" if calls == 1 else "batch",
+        "question": f"May I? {HOSTILE}",
+        "task": HOSTILE,
+        "reason": HOSTILE,
+        "rule": HOSTILE,
+        "user_id": HOSTILE,
+        "options": ("approve", "modify", "reject"),
+        "may_remember": ("run", "always", "never"),
+        "run_id": "f" * 36,
+        "digest": "d" * 64,
+        "links": {"page": "https://approve.example/requests/w/r1"},
+        "expires_at": "2026-11-25T12:00:00+00:00",
+        **fields,
+    }
+    return ApprovalRequest.model_validate({**values, "calls": made})
+
+
+def drawn(shown):
+    return [block.to_dict() if isinstance(block, Block) else block for block in request_blocks(shown)]
+
+
+def test_text_of_others_makes_no_mention_no_link_no_broadcast_and_no_format():
+    decision = Decision(verdict="reject", by=HOSTILE, comment=HOSTILE)
+    for shown in (
+        Shown(workflow_id=HOSTILE, request=request()),
+        Shown(workflow_id="w", request=request(), state="decided", decision=decision),
+    ):
+        blocks = drawn(shown)
+        assert faults_of(blocks) == []
+        said = json.dumps([texts(block) for block in blocks])
+        for active in ("<!channel>", "<@U1>", "<https://evil.example"):
+            assert active not in said
+            assert active not in escaped(headline(shown))
+        for block in blocks:
+            for text in texts(block):
+                if text["type"] == "mrkdwn" and "evil.example" in text["text"]:
+                    # Text of others stands in Slack's markup only as code, which it cannot leave.
+                    assert text["text"].startswith("```\n")
+                    assert text["text"].endswith("\n```")
+                    assert text["text"].count("```") == 2
+                    assert text["verbatim"] is True
+                elif text["type"] == "plain_text" and "evil" in text["text"]:
+                    assert text["emoji"] is False
+
+
+def texts(block):
+    found = []
+
+    def walk(node):
+        match node:
+            case {"type": "plain_text" | "mrkdwn"}:
+                found.append(node)
+            case dict():
+                [walk(inner) for inner in node.values()]
+            case list():
+                [walk(inner) for inner in node]
+            case _:
+                pass
+
+    walk(block)
+    return found
+
+
+@pytest.mark.parametrize("calls", [1, 3, 60])
+@pytest.mark.parametrize("length", [10, 3000, 20_000])
+def test_what_does_not_fit_is_counted_and_approving_it_asks_once_more(calls, length):
+    shown = Shown(workflow_id="w", request=request({"body": "&" * length}, calls=calls))
+    blocks = drawn(shown)
+    assert faults_of(blocks) == []
+    assert sum(len(text["text"]) for block in blocks for text in texts(block)) < 13_200
+    (approve,) = [e for b in blocks if b["type"] == "actions" for e in b["elements"] if "approve" in e["action_id"]]
+    whole = calls < 60 and length == 10
+    assert ("clipped" in text_of(blocks)) is not whole
+    assert ("confirm" in approve) is not whole
+    if not whole:
+        assert "characters are not shown" in approve["confirm"]["text"]["text"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(lines=st.lists(st.text(max_size=400), max_size=40))
+def test_any_lines_make_blocks_that_slack_takes_and_every_character_is_shown_or_counted(lines):
+    page = Page()
+    page.code(lines)
+    blocks = [block.to_dict() for block in page.blocks]
+    assert faults_of(blocks) == []
+    inner = "".join(block["text"]["text"].removeprefix("```\n").removesuffix("\n```") for block in blocks)
+    assert "```" not in inner
+    expected = sum(len(line.replace("```", "``<U+0060>")) for line in lines)
+    unescaped = inner.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&").replace("\n", "")
+    assert len(unescaped) + page.hidden >= expected - sum(line.count("\n") for line in lines)
+
+
+@given(text=st.text(alphabet="<>&ab", max_size=200), most=st.integers(0, 100))
+def test_a_clipped_text_never_ends_within_an_escape(text, most):
+    shown, hidden = fitting(text, most)
+    assert len(shown) <= most
+    assert shown == escaped(text[: len(text) - hidden])
+
+
+def test_an_id_that_no_button_can_carry_leaves_the_request_without_buttons():
+    blocks = drawn(Shown(workflow_id="w" * 3000, request=request()))
+    assert faults_of(blocks) == []
+    assert "actions" not in [block["type"] for block in blocks]
+
+
+def test_a_run_and_its_steps_are_drawn_within_the_limits():
+    result = {"outcome": "completed", "final_summary": HOSTILE * 200, "usage": {"steps": 3, "tool_calls": 2}}
+    head = [block.to_dict() for block in Head(workflow_id=HOSTILE, task=HOSTILE, result=result).blocks()]
+    assert faults_of(head) == []
+    assert "<!channel>" not in json.dumps(head)
+    events = [Event(n=n, name="action.called", at="2026-11-25T12:00:00", text=HOSTILE) for n in range(30)]
+    steps = [block.to_dict() for block in steps_blocks(step_lines(events, left_out=True))]
+    assert faults_of(steps) == []
+    assert "<!channel>" not in json.dumps(steps)

@@ -1,0 +1,216 @@
+"""The whole life of an approval in Slack, over HTTP and over socket mode, against a real worker."""
+
+import asyncio
+
+import pytest
+import pytest_asyncio
+
+from backstay import connect
+from backstay.testing import Reply
+from tests.engine import ended, pending
+from tests.slack.workspace import ANA, BO, KEY, U1, U2, decisions, mail, open_office
+
+MODES = ("http", "socket")
+pytestmark = pytest.mark.timeout(180)
+
+
+@pytest_asyncio.fixture(scope="module", params=MODES)
+async def office(request, temporal, tmp_path_factory):
+    async with open_office(temporal, tmp_path_factory.mktemp(request.param), request.param) as opened:
+        yield opened
+
+
+async def test_a_request_is_shown_approved_and_recorded_as_verified(office):
+    handle, message = await office.asked(mail("a@x.example", body="Dear A,\nhow are you?"))
+    assert "May this call be made?" in message.shown
+    assert "[0] mail.send_email  (write_safe)" in message.shown
+    assert "    body:\n    │ Dear A,\n    │ how are you?" in message.shown
+    assert "can be undone: recall_email" in message.shown
+    assert "Asked by rule:" in message.shown
+    assert "The model says (nobody checked this): I write." in message.shown
+    assert message.buttons == [
+        "backstay.approve",
+        "backstay.edit",
+        "backstay.reject",
+        "backstay.always",
+        "backstay.more",
+    ]
+    assert office.sent(handle) == []
+    await office.slack.press(message, "backstay.approve", user=U1)
+    result = await ended(handle)
+    assert (result["outcome"], decisions(result)) == ("completed", [("approve", ANA, True)])
+    assert office.sent(handle) == ["a@x.example"]
+    now = await office.slack.changed(message, f"Approve: by {ANA}")
+    assert now.buttons == []
+    head = next(m for m in office.slack.standing("C1", None) if m.ts == message.thread_ts)
+    ending = await office.slack.changed(head, "A run that ended: completed")
+    assert "done" in ending.shown
+    steps = await office.slack.message("run.ended", channel="C1")
+    assert steps.thread_ts == message.thread_ts
+    assert "action.called" in steps.shown
+
+
+async def test_arguments_are_changed_in_a_form(office):
+    handle, message = await office.asked(mail("a@x.example", body="Hello"))
+    await office.slack.press(message, "backstay.edit", user=U1)
+    view = await office.slack.view("mail.send_email", user=U1)
+    same = await office.slack.submit(view, {})
+    assert "nothing was changed" in str(same.answer)
+    await office.slack.submit(view, {"argument.body": "Good morning", "comment": "politer"})
+    result = await ended(handle)
+    assert decisions(result) == [("modify", ANA, True)]
+    bodies = office.engine.mailbox.rows(
+        "SELECT json_extract(arguments, '$.body') FROM requests WHERE tool = 'send_email' AND effect_id LIKE ?",
+        f"{handle.id}/%",
+    )
+    assert bodies == [("Good morning",)]
+
+
+async def test_a_rejection_tells_the_model_why(office):
+    handle, message = await office.asked(mail("a@x.example"))
+    await office.slack.press(message, "backstay.reject", user=U2)
+    view = await office.slack.view(user=U2)
+    await office.slack.submit(view, {"comment": "too risky"})
+    result = await ended(handle)
+    assert decisions(result) == [("reject", BO, True)]
+    assert office.sent(handle) == []
+    assert any("too risky" in str(request["messages"]) for request in office.engine.model.requests)
+    await office.slack.changed(message, f"Reject: by {BO}")
+
+
+async def test_a_decision_is_remembered_for_the_rest_of_the_run(office):
+    handle, message = await office.asked(mail("a@x.example"), mail("b@x.example"))
+    await office.slack.press(message, "backstay.always", user=U1)
+    view = await office.slack.view("mail.send_email", user=U1)
+    await office.slack.submit(view, {"remember": "run", "arguments": "any"})
+    result = await ended(handle)
+    assert decisions(result) == [("approve", ANA, True)]
+    assert office.sent(handle) == ["a@x.example", "b@x.example"]
+
+
+async def test_two_people_must_agree_and_one_counts_once(office):
+    handle, message = await office.asked(mail("a@two.example"))
+    assert "needed: 2; so far: 0" in message.shown
+    await asyncio.gather(
+        office.slack.press(message, "backstay.approve", user=U1),
+        office.slack.press(message, "backstay.approve", user=U1),
+    )
+    message = await office.slack.changed(message, "so far: 1")
+    assert f"approve by {ANA}" in message.shown
+    before = office.whispers()
+    await office.slack.press(message, "backstay.approve", user=U1)
+    await office.whisper("already decided", after=before)
+    await office.slack.press(message, "backstay.approve", user=U2)
+    result = await ended(handle)
+    assert decisions(result) == [("approve", ANA, True), ("approve", BO, True)]
+    assert office.sent(handle) == ["a@two.example"]
+
+
+async def test_a_vote_that_came_from_elsewhere_is_shown_too(office):
+    handle, message = await office.asked(mail("a@two.example"))
+    async with connect(client=office.engine.client, approver_key=KEY) as backstay:
+        await backstay.run(handle.id).approve("r1", by=BO)
+        message = await office.slack.changed(message, f"approve by {BO}")
+        await backstay.run(handle.id).approve("r1", by=ANA)
+    assert (await ended(handle))["outcome"] == "completed"
+    assert (await office.slack.changed(message, f"Approve: by {ANA}")).buttons == []
+
+
+async def test_of_several_calls_some_are_left_out(office):
+    handle, message = await office.asked(mail("a@x.example", "b@x.example", "c@x.example"))
+    await office.slack.press(message, "backstay.choose", user=U1)
+    view = await office.slack.view("without those that you leave out", user=U1)
+    await office.slack.submit(view, {"leave_out": ["1"], "comment": "not b"})
+    result = await ended(handle)
+    assert decisions(result) == [("approve", ANA, True)]
+    assert sorted(office.sent(handle)) == ["a@x.example", "c@x.example"]
+
+
+async def test_parts_of_a_plan_are_decided_by_their_own_people(office):
+    steps = [
+        {"tool": "mail.send_email", "arguments": {"to": to, "subject": "s", "body": "b"}}
+        for to in ("a@ana.example", "b@bo.example")
+    ]
+    plan = Reply(calls=[("propose_plan", {"plan": {"title": "letters", "steps": steps}})])
+    handle, message = await office.asked(plan)
+    assert "letters" in message.shown
+    assert "part 0: step 0: waits for ana@example.com" in message.shown
+    assert "backstay.dry_run" in message.buttons
+    await office.slack.press(message, "backstay.approve", user=U1)
+    message = await office.slack.changed(message, f"part 0: step 0: approved by {ANA}")
+    await office.slack.press(message, "backstay.choose", user=U2)
+    view = await office.slack.view(user=U2)
+    wrong = await office.slack.submit(view, {"leave_out": ["1"]})
+    assert wrong.status == 200
+    result = await ended(handle)
+    assert decisions(result) == [("approve", ANA, True), ("approve", BO, True)]
+    assert office.sent(handle) == ["a@ana.example"]
+
+
+async def test_nobody_decides_in_time_and_people_are_reminded_before(office):
+    handle, message = await office.asked(mail("a@soon.example"))
+    reminder = await office.slack.message("Still waits for a decision")
+    assert reminder.thread_ts == message.thread_ts
+    assert "<@U1> <@U2>" in reminder.shown
+    now = await office.slack.changed(message, "Expired: nobody decided in time")
+    assert now.buttons == []
+    await office.slack.press(message, "backstay.approve", user=U1)
+    await office.whisper("nobody decided in time")
+    result = await ended(handle)
+    assert decisions(result) == []
+    assert office.sent(handle) == []
+
+
+async def test_others_are_asked_when_nobody_decided(office):
+    handle, message = await office.asked(mail("a@boss.example"))
+    message = await office.slack.changed(message, "Asked in addition, because nobody had decided in time: bo@")
+    await office.slack.press(message, "backstay.approve", user=U2)
+    assert decisions(await ended(handle)) == [("approve", BO, True)]
+
+
+async def test_a_request_that_is_no_longer_needed_is_shown_so(office):
+    handle, message = await office.asked(mail("a@x.example"))
+    await handle.cancel()
+    now = await office.slack.changed(message, "Withdrawn: no longer needed")
+    assert now.buttons == []
+    before = office.whispers()
+    await office.slack.press(message, "backstay.edit", user=U1)
+    await office.whisper("no longer needed", after=before)
+    assert [view for view in office.slack.views.values() if "May the run" in view.shown] == []
+
+
+async def test_a_question_is_answered(office):
+    handle, message = await office.asked(Reply(calls=[("ask_person", {"question": "Which *one*, <!channel>?"})]))
+    assert "<!channel>" not in message.text + message.shown
+    assert "&lt;!channel&gt;" in message.shown
+    await office.slack.press(message, "backstay.answer", user=U1)
+    view = await office.slack.view(user=U1)
+    await office.slack.submit(view, {"answer": "the second"})
+    assert decisions(await ended(handle)) == [("answer", ANA, True)]
+    assert any("the second" in str(request["messages"]) for request in office.engine.model.requests)
+
+
+async def test_limits_are_raised_in_a_form(office):
+    budget = {"max_steps": 1, "on_exhausted": "ask"}
+    handle, message = await office.asked(mail("a@x.example"), budget=budget)
+    await office.slack.press(message, "backstay.approve", user=U1)
+    (request,) = await pending_kind(handle, "budget")
+    message = await office.slack.message("A limit is reached")
+    await office.slack.press(message, "backstay.answer", user=U1)
+    view = await office.slack.view("Top up", user=U1)
+    empty = await office.slack.submit(view, {})
+    assert "say how much to add" in str(empty.answer)
+    wrong = await office.slack.submit(view, {"field.max_steps": "many"})
+    assert "whole number" in str(wrong.answer)
+    await office.slack.submit(view, {"field.max_steps": "5"})
+    result = await ended(handle)
+    assert decisions(result) == [("approve", ANA, True), ("answer", ANA, True)]
+    assert result["budget"]["max_steps"] == 6
+    assert request["options"] == ["answer", "reject"]
+
+
+async def pending_kind(handle, kind):
+    async with asyncio.timeout(40):
+        while not (found := [request for request in await pending(handle) if request["kind"] == kind]):
+            await asyncio.sleep(0.1)
+    return found

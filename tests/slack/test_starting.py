@@ -1,0 +1,78 @@
+"""What `backstay slack` demands before it starts, each with the variable that is wrong and exit code 2."""
+
+import os
+
+import pytest
+
+from tests.cli.commands import HOUSE, command
+from tests.slack_server import open_slack
+
+pytestmark = pytest.mark.timeout(120)
+
+
+async def said_with(temporal, folder, **changed):
+    """Run `backstay slack` with all it needs, except for what is changed; return its code and its last line."""
+    (folder / "home").mkdir(exist_ok=True)
+    (folder / "home" / "backstay.db").touch()
+    async with open_slack() as slack:
+        slack.add_channel("C2", "closed", is_member=False, is_archived=True)
+        environment = {
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(HOUSE),
+            "TEMPORAL_ADDRESS": temporal.service_client.config.target_host,
+            "BACKSTAY_HOME": str(folder / "home"),
+            "BACKSTAY_APPROVER_KEY": "the key that workers and gateways share",
+            "BACKSTAY_SLACK_API_URL": slack.api_url,
+            "BACKSTAY_SLACK_CHANNEL": "C1",
+            "SLACK_BOT_TOKEN": slack.bot_token,
+            "SLACK_SIGNING_SECRET": slack.signing_secret,
+            **changed,
+        }
+        empty = folder / "empty"
+        empty.mkdir(exist_ok=True)
+        given = {name: value for name, value in environment.items() if value is not None}
+        done = await command("slack", "--port", "0", environment=given, folder=empty)
+    assert done.code == 2, done.err
+    return done.err.strip().splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"SLACK_BOT_TOKEN": None}, "SLACK_BOT_TOKEN: not set"),
+        ({"SLACK_BOT_TOKEN": "wrong"}, "SLACK_BOT_TOKEN: Slack refuses it (invalid_auth)"),
+        ({"SLACK_SIGNING_SECRET": None}, "SLACK_SIGNING_SECRET: not set"),
+        ({"SLACK_APP_TOKEN": "wrong"}, "SLACK_APP_TOKEN: Slack refuses it (invalid_auth)"),
+        ({"BACKSTAY_APPROVER_KEY": None}, "BACKSTAY_APPROVER_KEY: not set"),
+        ({"BACKSTAY_SLACK_CHANNEL": None}, "BACKSTAY_SLACK_CHANNEL: not set"),
+        ({"BACKSTAY_SLACK_CHANNEL": "C404"}, "BACKSTAY_SLACK_CHANNEL: Slack answers channel_not_found"),
+        ({"BACKSTAY_SLACK_API_URL": "http://127.0.0.1:9/api/"}, "Slack cannot be reached"),
+        ({"BACKSTAY_SLACK_API_URL": "nowhere"}, "BACKSTAY_SLACK_API_URL: not a web address"),
+        ({"BACKSTAY_SLACK_USERS": "missing.yaml"}, "BACKSTAY_SLACK_USERS: missing.yaml cannot be read"),
+    ],
+)
+async def test_what_is_missing_or_wrong_is_named_with_the_fix(temporal, tmp_path, changed, said):
+    line = await said_with(temporal, tmp_path, **changed)
+    assert said in line
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("U1: [a]\n", "U1: write U123: ana@example.com"), ("- U1\n", "write one line"), ("a: b: c", "not valid YAML")],
+)
+async def test_a_file_of_people_that_cannot_be_used_is_named(temporal, tmp_path, text, said):
+    file = tmp_path / "people.yaml"
+    file.write_text(text, encoding="utf-8")
+    line = await said_with(temporal, tmp_path, BACKSTAY_SLACK_USERS=str(file))
+    assert "BACKSTAY_SLACK_USERS" in line
+    assert said in line
+
+
+async def test_without_the_extra_the_command_says_how_to_install_it(temporal, tmp_path):
+    hidden = tmp_path / "hidden"
+    (hidden / "slack_bolt").mkdir(parents=True)
+    (hidden / "slack_bolt" / "__init__.py").write_text(
+        "raise ModuleNotFoundError('no', name='slack_bolt')\n", encoding="utf-8"
+    )
+    line = await said_with(temporal, tmp_path, PYTHONPATH=f"{hidden}:{HOUSE}")
+    assert "pip install 'backstay[slack]'" in line

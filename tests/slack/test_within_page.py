@@ -1,0 +1,69 @@
+"""Slack beside the page, in one process; and the app that people make of our manifest."""
+
+import asyncio
+import signal
+
+import aiohttp
+import pytest
+import yaml
+
+from gateways.slack.commands import COMMAND
+from gateways.slack.mounting import PATH
+from tests.engine import ROOT, ended
+from tests.slack.workspace import ANA, U1, decisions, mail, open_office, process
+
+MANIFEST = ROOT / "gateways" / "slack" / "manifest.yaml"
+NEEDS = {
+    "auth.test": None,
+    "apps.connections.open": None,
+    "chat.postMessage": "chat:write",
+    "chat.postEphemeral": "chat:write",
+    "chat.update": "chat:write",
+    "users.info": "users:read",
+    "users.lookupByEmail": "users:read.email",
+    "conversations.info": "channels:read",
+    "conversations.join": "channels:join",
+    "conversations.history": "channels:history",
+    "conversations.replies": "channels:history",
+    "views.open": None,
+}
+"""What Slack demands for each method that the gateway calls."""
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("mode", ["http", "socket"])
+async def test_the_page_answers_slack_too_when_a_token_is_set(temporal, tmp_path, mode):
+    async with open_office(temporal, tmp_path, mode, gateway=False) as office, process(office, mode, "web") as page:
+        handle, message = await office.asked(mail("a@ana.example"))
+        if mode == "http":
+            async with aiohttp.ClientSession() as session, session.post(office.slack.events_url) as answer:
+                assert answer.status == 401
+        await office.slack.press(message, "backstay.approve", user=U1)
+        assert decisions(await ended(handle)) == [("approve", ANA, True)]
+        await office.slack.changed(message, "Approve: by")
+        page.send_signal(signal.SIGTERM)
+        assert await asyncio.wait_for(page.wait(), 30) == 0
+
+
+def test_the_manifest_asks_for_all_that_the_gateway_needs_and_names_where_it_listens():
+    text = MANIFEST.read_text(encoding="utf-8")
+    manifest = yaml.safe_load(text)
+    scopes = set(manifest["oauth_config"]["scopes"]["bot"])
+    assert {scope for scope in NEEDS.values() if scope} <= scopes
+    # Private channels, and what messages carry so that they are found again.
+    assert {"groups:read", "groups:history", "metadata.message:read", "commands"} <= scopes
+    used = {
+        method
+        for path in (ROOT / "gateways" / "slack").rglob("*.py")
+        for method in NEEDS
+        if method.replace(".", "_") in path.read_text(encoding="utf-8")
+    }
+    assert used == set(NEEDS)
+    (command,) = manifest["features"]["slash_commands"]
+    assert command["command"] == COMMAND
+    assert manifest["settings"]["socket_mode_enabled"] is True
+    assert manifest["settings"]["interactivity"] == {"is_enabled": True}
+    assert text.count(f"https://YOUR.HOST{PATH}") == 2
+    over_http = yaml.safe_load(text.replace("# url:", "url:").replace("# request_url:", "request_url:"))
+    assert over_http["settings"]["interactivity"]["request_url"].endswith(PATH)
+    assert over_http["features"]["slash_commands"][0]["url"].endswith(PATH)

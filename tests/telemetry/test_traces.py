@@ -1,0 +1,326 @@
+"""Traces of runs, as a collector gets them over OTLP."""
+
+import asyncio
+import json
+import sys
+
+import pytest
+from temporalio.client import WorkflowHistory
+from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
+
+from activities.telemetry.counting import CountInterceptor, Counts
+from activities.telemetry.spans import SpanInterceptor
+from backstay.calls import DATA_CONVERTER
+from backstay.client.connecting import traced
+from backstay.errors import SettingsInvalid
+from backstay.settings import Settings
+from backstay.testing import Reply
+from tests.cli.commands import HOUSE, bare
+from tests.cli.test_dev import nothing_left
+from tests.e2e.labelled import DONE
+from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers, writes
+from tests.engine import Scripts, assert_no_task_failure, ended, share_images
+from tests.nursery.nursery import OPERATORS_WORKER, plain_environment
+from tests.otlp import open_collector
+from tests.telemetry.sites import SECRET_KEY, open_site
+from workflows import WORKFLOWS
+
+HISTORIES = sorted((HOUSE / "tests/replay/histories").glob("*.json"))
+TOKEN = "token-of-the-collector-" + "q7" * 8
+PLANTED = {
+    "answer": "answer-" + "a1" * 12,
+    "failing": "failing-" + "h8" * 12,
+    "refusal": "refusal-" + "i9" * 12,
+    "effect": "effect-" + "j0" * 12,
+}
+ARGUMENT = "an-argument-that-nobody-else-needs"
+
+
+def parts(collector):
+    """Return the span of the only run in all that was sent, its steps in order, and what each of them holds."""
+    (run,) = collector.named("invoke_agent")
+    steps = sorted(
+        (span for span in collector.inside(run) if span.name == "step"), key=lambda span: span.said["backstay.step"]
+    )
+    return run, steps, [collector.inside(step) for step in steps]
+
+
+async def arrived(collector, name, seconds=30):
+    async with asyncio.timeout(seconds):
+        while not collector.named(name):
+            await asyncio.sleep(0.1)
+
+
+async def demo_of(collector, folder, *flags):
+    home = str(share_images(folder / "demo"))
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "examples.demo", "--yes", "--home", home, *flags),
+        cwd=HOUSE,
+        env=bare(OTEL_EXPORTER_OTLP_ENDPOINT=collector.address),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    out, _ = await asyncio.wait_for(process.communicate(), 200)
+    await nothing_left(folder)
+    assert process.returncode == 0, out.decode()
+
+
+@pytest.mark.timeout(250)
+async def test_the_demo_is_one_trace_from_its_client_to_models_tools_servers_and_programs_with_cost(tmp_path):
+    async with open_collector() as collector:
+        await demo_of(collector, tmp_path)
+    run, steps, inside = parts(collector)
+    (client,) = collector.named("start RunTask")
+    calls = [span for spans in inside for span in spans]
+    chats = [span for span in calls if span.name.startswith("chat ")]
+    tools = [span for span in calls if span.name.startswith("execute_tool mail.")]
+
+    assert {span.trace for span in collector.spans if span.said.get("backstay.workflow_id")} == {run.trace}
+    assert (run.parent, client.parent) == (client.id, "")
+    assert [step.said["backstay.step"] for step in steps] == [1, 2]
+    assert len(chats) == 2
+    assert sum(chat.said["backstay.cost_usd"] for chat in chats) == pytest.approx(
+        run.said["backstay.cost_usd"], abs=1e-9
+    )
+    assert all(chat.said["gen_ai.usage.output_tokens"] and chat.said["backstay.cost_usd"] > 0 for chat in chats)
+    assert run.said["backstay.outcome"] == "completed"
+    assert len(tools) == 8
+    for tool in tools:
+        (sent,) = collector.inside(tool)
+        assert (sent.scope, sent.said["mcp.method.name"]) == ("mcp-python-sdk", "tools/call")
+    assert len([span for span in calls if span.said.get("gen_ai.tool.name") == "engine.run_program"]) == 3
+    assert all(run.began <= step.began <= step.ended <= run.ended for step in steps)
+
+
+@pytest.mark.timeout(250)
+async def test_a_run_whose_worker_was_killed_is_one_span_with_each_step_once(tmp_path):
+    async with open_collector() as collector:
+        await demo_of(collector, tmp_path, "--crash")
+    run, steps, inside = parts(collector)
+    retried = [span for span in inside[0] if span.said.get("backstay.attempt", 1) > 1]
+
+    assert [step.said["backstay.step"] for step in steps] == [1, 2]
+    assert run.said["backstay.outcome"] == "completed"
+    assert {span.trace for span in collector.spans if span.said.get("backstay.workflow_id")} == {run.trace}
+    assert "execute_tool mail.send_email" in {span.name for span in retried}
+
+
+async def test_no_secret_and_no_argument_is_sent_and_events_name_task_and_user(temporal, nursery, tmp_path):
+    def calls(conversation):
+        if any(message["role"] == "assistant" for message in conversation.messages):
+            return DONE
+        given = {"note": ARGUMENT}
+        return Reply(
+            text=f"I write {ARGUMENT}", calls=[(f"vault__{name}", given) for name in ("read", "fail", "refuse", "act")]
+        )
+
+    tools = [reads("read"), reads("fail"), reads("refuse"), writes("act")]
+    answers = {
+        "read": {"data": {"password": PLANTED["answer"], "key": SECRET_KEY}},
+        "fail": {"error": f"login failed: password={PLANTED['failing']} is wrong"},
+        "refuse": {"refusal": f"Authorization: Bearer {PLANTED['refusal']} was refused"},
+        "act": {"data": {"session": {"refresh_token": PLANTED["effect"]}}},
+    }
+    vault = ScriptedServer(tmp_path / "vault.json", tools, answers)
+    toolbox = toolbox_of_servers(tmp_path, vault=vault)
+    async with open_collector() as collector:
+        told = {
+            "OTEL_EXPORTER_OTLP_ENDPOINT": collector.address,
+            "OTEL_EXPORTER_OTLP_HEADERS": f"authorization=Bearer%20{TOKEN}",
+            "OTEL_SERVICE_NAME": "agents-of-ana",
+        }
+        async with open_site(temporal, nursery, tmp_path, calls, toolbox=toolbox, **told) as site:
+            task = {"text": f"Look, with {ARGUMENT}", "user_id": "ana@example.com", "session_id": "june"}
+            handle = await site.start(task)
+            await ended(handle)
+            await arrived(collector, "invoke_agent")
+    sent = b"".join(collector.bodies)
+    names = [name for span in collector.spans for name, _ in span.events]
+    events = [said for span in collector.spans for _, said in span.events if "backstay.user_id" in said]
+    failed = [span for span in collector.spans if span.failed and span.name.startswith("execute_tool")]
+
+    secrets = {**PLANTED, "key": SECRET_KEY, "token": TOKEN, "argument": ARGUMENT}
+    assert [name for name, secret in secrets.items() if secret.encode() in sent] == []
+    assert {headers["authorization"] for headers in collector.headers} == {f"Bearer {TOKEN}"}
+    assert {span.service for span in collector.spans} == {"agents-of-ana"}
+    assert {"run.started", "model.asked", "action.called", "action.failed", "run.ended"} <= set(names)
+    assert len(names) == len(events)
+    assert {(said["backstay.workflow_id"], said["backstay.user_id"]) for said in events} == {
+        (handle.id, "ana@example.com")
+    }
+    assert {said["gen_ai.conversation.id"] for said in events} == {"june"}
+    assert {span.said["gen_ai.tool.name"] for span in failed} == {"vault.fail", "vault.refuse"}
+    assert all(span.said["error.type"] for span in failed)
+
+
+async def test_a_trace_changes_no_command_of_a_run_and_a_replay_sends_and_counts_nothing(temporal, nursery, tmp_path):
+    scripts = Scripts()
+    mail = Reply(calls=[("mail__send_email", {"to": "a@free.example", "subject": "s", "body": "b"})])
+    kinds = []
+    async with open_collector() as collector:
+        for name, told in (("traced", {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.address}), ("plain", {})):
+            folder = tmp_path / name
+            folder.mkdir()
+            async with open_site(temporal, nursery, folder, scripts, **told) as site:
+                handle = await site.start(scripts.task(mail, DONE))
+                await ended(handle)
+                history = await handle.fetch_history()
+            kinds.append(
+                [
+                    (event.event_type, event.activity_task_scheduled_event_attributes.activity_type.name)
+                    for event in history.events
+                ]
+            )
+            headers = [event.activity_task_scheduled_event_attributes.header.fields for event in history.events]
+            assert any(headers) == (name == "traced")
+            await replayed(WorkflowHistory.from_json(handle.id, history.to_json()), watched=name == "plain")
+        # A worker that ends as it should sends what is left.
+        assert len(collector.named("invoke_agent")) == 1
+
+    scheduled = [[name for _, name in found if name] for found in kinds]
+    assert scheduled[0] == scheduled[1]
+
+
+async def replayed(history, *, watched):
+    """Replay a history, with or without what watches it; return what was counted."""
+    counted = []
+
+    class Counter:
+        def add(self, value, labels=None):
+            counted.append((value, labels))
+
+        set = add
+
+    class Meter:
+        def create_counter(self, *_):
+            return Counter()
+
+        create_gauge_float = create_counter
+
+    with_traces = Settings.load(None)
+    with_traces._environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}
+    from backstay.client.exporting import Exporting
+
+    class Unsent(Exporting):
+        def send(self, *_, **__):
+            counted.append("a span")
+
+    exporting = Unsent(lambda told: told)
+    counts = Counts(Meter())
+    counted.clear()
+    replayer = Replayer(
+        workflows=WORKFLOWS,
+        data_converter=DATA_CONVERTER,
+        workflow_runner=UnsandboxedWorkflowRunner(),
+        interceptors=[SpanInterceptor(exporting), CountInterceptor(counts)] if watched else [],
+    )
+    await replayer.replay_workflow(history)
+    exporting.provider.shutdown()
+    return counted
+
+
+@pytest.mark.parametrize("path", HISTORIES[::6], ids=lambda path: path.stem)
+async def test_an_older_history_replays_under_what_watches_it_and_nothing_is_sent_or_counted(path):
+    history = WorkflowHistory.from_json(path.stem, json.loads(path.read_text(encoding="utf-8")))
+
+    assert await replayed(history, watched=True) == []
+
+
+async def test_a_run_starts_and_ends_while_no_collector_can_be_reached(temporal, nursery, tmp_path):
+    scripts = Scripts()
+    async with open_site(
+        temporal, nursery, tmp_path, scripts, OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:9"
+    ) as site:
+        handle = await site.start(scripts.task(DONE))
+        assert (await ended(handle))["outcome"] == "completed"
+        assert_no_task_failure(await handle.fetch_history())
+
+
+@pytest.mark.parametrize("role", ["runs", "all"])
+async def test_a_missing_extra_is_named_with_the_variable_that_asks_for_it(tmp_path, role):
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['opentelemetry.exporter'] = None\n")
+    environment = plain_environment() | {
+        "PYTHONPATH": f"{tmp_path}:{HOUSE}",
+        "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9",
+        "BACKSTAY_HOME": str(tmp_path / "home"),
+    }
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, OPERATORS_WORKER, "--role", role),
+        env=environment,
+        cwd=tmp_path,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    _, said = await asyncio.wait_for(process.communicate(), 60)
+
+    assert process.returncode == 2
+    assert "OTEL_EXPORTER_OTLP_ENDPOINT: set, but opentelemetry.exporter" in said.decode()
+    assert "pip install 'backstay[otel]'" in said.decode()
+
+
+@pytest.mark.parametrize(
+    ("variables", "wanted"),
+    [
+        ({}, False),
+        ({"OTEL_EXPORTER_OTLP_HEADERS": "a=b"}, False),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318"}, True),
+        ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://c:4318/v1/traces"}, True),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318", "OTEL_SDK_DISABLED": "TRUE"}, False),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318", "OTEL_TRACES_EXPORTER": "none"}, False),
+        (
+            {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318", "OTEL_TRACES_EXPORTER": "zipkin"},
+            "OTEL_TRACES_EXPORTER: 'zipkin'",
+        ),
+        (
+            {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"},
+            "set it to http/protobuf",
+        ),
+    ],
+    ids=str,
+)
+def test_traces_are_sent_where_the_standard_variables_say_so(monkeypatch, variables, wanted):
+    for name, said in variables.items():
+        monkeypatch.setenv(name, said)
+    settings = Settings.load(None)
+    if isinstance(wanted, bool):
+        assert settings.wants_traces == wanted
+    else:
+        with pytest.raises(SettingsInvalid, match=wanted), traced(settings):
+            pass
+
+
+async def test_a_program_that_traces_by_itself_has_its_runs_in_its_own_trace(temporal, nursery, tmp_path):
+    program = """
+import asyncio, sys
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from backstay import connect
+
+async def main():
+    trace.set_tracer_provider(TracerProvider())
+    async with connect(task_queue=sys.argv[1]) as backstay:
+        with trace.get_tracer("mine").start_as_current_span("mine") as mine:
+            run = await backstay.start({"text": sys.argv[2]})
+        await run.result()
+    print(f"{mine.get_span_context().trace_id:032x}")
+
+asyncio.run(main())
+"""
+    scripts = Scripts()
+    task = scripts.task(DONE)
+    async with (
+        open_collector() as collector,
+        open_site(temporal, nursery, tmp_path, scripts, OTEL_EXPORTER_OTLP_ENDPOINT=collector.address) as site,
+    ):
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", program, site.environment["BACKSTAY_TASK_QUEUE"], task["text"]),
+            env=bare(TEMPORAL_ADDRESS=site.environment["TEMPORAL_ADDRESS"]),
+            cwd=tmp_path,
+            stdout=asyncio.subprocess.PIPE,
+        )
+        out, _ = await asyncio.wait_for(process.communicate(), 60)
+        await arrived(collector, "invoke_agent")
+        (run,) = collector.named("invoke_agent")
+
+    assert run.trace == out.decode().strip()
+    assert run.parent
