@@ -12,9 +12,9 @@ from typing import Annotated, Any, Literal, NamedTuple
 from cyclopts import Parameter
 
 from backstay import trust as trusting
-from backstay.cli.embedded import start_temporal
+from backstay.cli.local.embedded import start_temporal
 from backstay.cli.local.parts import DRAIN_S, Parts, keep_page, keep_worker
-from backstay.cli.ports import require_free
+from backstay.cli.local.ports import require_free
 from backstay.cli.session import silence_logs
 from backstay.cli.terminal import Terminal
 from backstay.errors import BackstayError, SettingsInvalid

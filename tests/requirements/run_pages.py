@@ -4,7 +4,7 @@ from tests.requirements.requirement import in_file, row
 
 ROWS = (
     row(
-        "run-page:list",
+        "runpage:list",
         "design 22; issue People",
         "every run that a person may see is in a list, newest first in pages, and found by state, by words of its text,"
         " workflow id, user and session",
@@ -12,7 +12,7 @@ ROWS = (
         in_file("store/test_runs.py", "test_runs_are_paged_newest_first_and_chosen_by_state_words_and_user"),
     ),
     row(
-        "run-page:run",
+        "runpage:run",
         "design 22; issue People",
         "the page of a run shows its timeline, its plan with the state of each step, budget, effects, what an undo"
         " takes back, decisions, its result, and the runs before and after it, also of one that no worker has begun",
@@ -25,7 +25,7 @@ ROWS = (
         ),
     ),
     row(
-        "run-page:stream",
+        "runpage:stream",
         "design 22; issue People",
         "a stream replays the events of a run, goes on behind the last one that the reader has had, brings what the"
         " model is saying without a number, ends with the run, and one person has 12 of them at most",
@@ -37,14 +37,14 @@ ROWS = (
         ),
     ),
     row(
-        "run-page:stored",
+        "runpage:stored",
         "design 22; issue People",
         "what a run has stored is read in its shown form, by path and in parts, and downloaded as a file that no"
         " browser takes for a page",
         in_file("web/test_runs.py", "test_what_a_run_has_stored_is_read_in_parts_and_downloaded_as_a_file"),
     ),
     row(
-        "run-page:others",
+        "runpage:others",
         "design 22; issue People",
         "nobody reads a run, its stream or what it has stored, or does anything to it, who may not see it",
         in_file(
@@ -54,7 +54,7 @@ ROWS = (
         ),
     ),
     row(
-        "run-page:deeds",
+        "runpage:deeds",
         "design 22; issue People",
         "people pause, resume, tell, raise limits, undo and end in their own proven name, by form or as a program; a"
         " double click is one deed, and an undo or an end is done only as it was shown before",
@@ -67,7 +67,7 @@ ROWS = (
         ),
     ),
     row(
-        "run-page:live",
+        "runpage:live",
         "design 22; issue People",
         "in a browser a run is followed live without losing what a person writes; the pages of runs work without"
         " scripts, by keyboard, in the dark and on a phone, and axe finds nothing serious",
@@ -79,7 +79,7 @@ ROWS = (
         ),
     ),
     row(
-        "run-page:links",
+        "runpage:links",
         "design 22; issue People",
         "where BACKSTAY_URL is set, the Web UI leads to the page of a run and to each request of it, and dev serves"
         " that page, lets the person in who sits there, and sets the address for its runs",

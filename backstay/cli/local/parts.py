@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from backstay.cli.child import Child
-from backstay.cli.embedded import Embedded, environment_for
+from backstay.cli.local.child import Child
+from backstay.cli.local.embedded import Embedded, environment_for
 from backstay.cli.session import account_name
 from backstay.cli.terminal import Terminal
 from backstay.errors import SettingsInvalid
