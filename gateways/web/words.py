@@ -38,6 +38,11 @@ def moment(at: float | str) -> str:
     return line(at, 40) if time is None else time.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
+def clock(at: float | str) -> str:
+    """Return the time of day, in UTC."""
+    return _time(at).strftime("%H:%M:%S")
+
+
 def stamp(at: float | str) -> str:
     """Return a time as programs read it; empty for what is no time."""
     time = _time(at)
@@ -71,4 +76,6 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "moment": moment,
     "stamp": stamp,
     "since": since,
+    "span": span,
+    "clock": clock,
 }
