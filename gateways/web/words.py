@@ -39,8 +39,9 @@ def moment(at: float | str) -> str:
 
 
 def clock(at: float | str) -> str:
-    """Return the time of day, in UTC."""
-    return _time(at).strftime("%H:%M:%S")
+    """Return the time of day, in UTC; what is no time is returned as it is."""
+    time = _time(at)
+    return line(at, 40) if time is None else time.astimezone(UTC).strftime("%H:%M:%S")
 
 
 def stamp(at: float | str) -> str:

@@ -475,5 +475,6 @@ OTHERS = [
     "test_a_link_that_has_expired_lets_nobody_in",
     "test_links_are_for_this_machine_only",
     "test_a_connection_that_says_nothing_is_closed",
+    "test_nobody_sees_a_run_its_events_and_what_it_has_stored_that_is_not_theirs",
 ]
 """Attacks with a test of their own."""
