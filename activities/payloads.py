@@ -8,9 +8,8 @@ from backstay.canonical import canonical
 from backstay.digests.digest import MOST_CHARS, digest_of_result
 from backstay.errors import ArgumentsInvalid
 from backstay.shown import one_line
-from store.blobs.shown import Missing, ShownBlobStore
+from store.blobs.shown import RECORD, Missing, ShownBlobStore
 
-KIND = "backstay/result"
 READ = "\x00read"
 """The key in a program's stored end under which stands what it has read."""
 SNIPPET = 80
@@ -56,7 +55,7 @@ class Payloads:
         """Store a payload that may be shown, with its digest."""
         options: Any = {"max_chars": self.digest_characters, "wanted": await self.wanted(run)}
         digest = await apart(shown, lambda: digest_of_result(label, shown, "", whole_under, **options))
-        record = {"kind": KIND, "label": label, "digest": digest} | ({"read": read} if read else {})
+        record = {"kind": RECORD, "label": label, "digest": digest} | ({"read": read} if read else {})
         if "data" not in digest:
             # What passes whole stands in the digest already.
             record["shown"] = await self.blobs.of(run).put_json(shown)
@@ -69,10 +68,7 @@ class Payloads:
 
     async def record(self, run: str, ref: str) -> dict[str, Any]:
         """Return a record; raises ArgumentsInvalid when the ref names none."""
-        record = await self.blobs.of(run).get_json(ref)
-        if not isinstance(record, dict) or record.get("kind") != KIND:
-            raise ArgumentsInvalid(f"ref: {ref[:80]!r} names no stored result; use the ref of an earlier answer")
-        return record
+        return await self.blobs.of(run).record(ref)
 
     async def digest(self, run: str, ref: str) -> dict[str, Any]:
         """Return the digest of a record, with the record's own ref in it."""
@@ -87,23 +83,9 @@ class Payloads:
             raise ArgumentsInvalid(f"no stored result {ref}; use the ref of an earlier answer") from error
         return await self.shown(run, ref)
 
-    async def named_by_a_person(self, run: str, ref: str) -> Any:
-        """Return the shown form of a record, or a long text of an argument, which a request only refers to."""
-        try:
-            stored = await self.blobs.of(run).get_json(ref)
-        except Missing:
-            stored = None
-        match stored:
-            case {"leaf": str(text)} if len(stored) == 1:
-                return text
-            case _:
-                return await self.named_by_a_model(run, ref)
-
     async def shown(self, run: str, ref: str) -> Any:
         """Return the full shown form of a record."""
-        record = await self.record(run, ref)
-        digest = record["digest"]
-        return digest["data"] if "data" in digest else await self.blobs.of(run).get_json(record["shown"])
+        return await self.blobs.of(run).result(ref)
 
 
 def _said(digest: dict[str, Any]) -> dict[str, str]:

@@ -76,6 +76,12 @@ def markdown_code(text: str) -> str:
     return f"{fence} {text} {fence}" if longest else f"`{text}`"
 
 
+def markdown_link(text: str, address: str) -> str:
+    """Return a link of Markdown to an address of the operator's, which no sign in it can end early."""
+    signs = {" ": "%20", "(": "%28", ")": "%29", "<": "%3C", ">": "%3E", "\\": "%5C"}
+    return f"[{markdown_line(text)}]({''.join(signs.get(sign, sign) for sign in address)})"
+
+
 def clipped_words(characters: int) -> str:
     """Return how people are told that so many characters are not shown."""
     return f"{characters:,} characters clipped"

@@ -1,4 +1,4 @@
-"""Take the pictures in docs/images: a waiting run in the Temporal Web UI, in Slack, and the terminal that asks.
+"""Take the pictures in docs/images: a waiting run in the Temporal Web UI and in Slack, and a terminal with a chat.
 
 python -m docs.screenshots          needs chromium and tmux (on Debian: apt install chromium tmux)
 """
@@ -57,22 +57,43 @@ def tmux(*words: str) -> str:
 
 async def terminal(stage: Stage, browser: Browser, path: Path) -> None:
     """Run the task in a terminal until it asks, and picture what stands there."""
+    await _drawn(browser, path, await _screen(stage, f"run '{TASK}'", [("", "[a]pprove")]), until="pprove")
+
+
+async def chat(stage: Stage, browser: Browser, path: Path) -> None:
+    """Talk with an agent until it has done what was asked, and picture what stands there."""
+    typed = [("", "you>"), (TASK, "[a]pprove"), ("a", "take them back")]
+    await _drawn(browser, path, await _screen(stage, "chat --by ana@example.com", typed), until="completed")
+
+
+async def _screen(stage: Stage, words: str, typed: list[tuple[str, str]]) -> str:
+    """Run a command in a terminal, type each line, and wait for what it leads to; return the screen at the end."""
     environment = " ".join(f"{name}={value}" for name, value in stage.environment.items() if "'" not in value)
-    command = f"cd {ROOT} && {environment} {sys.executable} -m backstay run '{TASK}'"
+    command = f"cd {ROOT} && {environment} {sys.executable} -m backstay {words}"
     tmux("new-session", "-d", "-x", str(COLUMNS), "-y", str(LINES), "bash", "--norc", "-c", command)
+    screen = ""
     try:
-        async with asyncio.timeout(60):
-            while "[a]pprove" not in (screen := tmux("capture-pane", "-p", "-e")).replace("\x1b[0m", ""):
-                await asyncio.sleep(PAUSE_S)
+        for line, until in typed:
+            if line:
+                tmux("send-keys", "-l", line)
+                tmux("send-keys", "Enter")
+            async with asyncio.timeout(60):
+                while until not in (screen := tmux("capture-pane", "-p", "-e")).replace("\x1b[0m", ""):
+                    await asyncio.sleep(PAUSE_S)
     finally:
         tmux("kill-server")
+    return screen
+
+
+async def _drawn(browser: Browser, path: Path, screen: str, *, until: str) -> None:
+    """Picture a screen."""
     console = Console(record=True, width=COLUMNS, file=io.StringIO())
     console.print(Text.from_ansi(screen.rstrip()))
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "terminal.html"
         page.write_text(console.export_html(theme=MONOKAI), encoding="utf-8")
         height = 40 + 19 * (screen.rstrip().count("\n") + 2)
-        await picture(browser, page.as_uri(), path, width=1150, height=height, until="pprove")
+        await picture(browser, page.as_uri(), path, width=1150, height=height, until=until)
 
 
 async def web_ui(stage: Stage, browser: Browser) -> None:
@@ -113,6 +134,7 @@ async def main() -> None:
         await stage.set_up()
         async with open_browser() as browser:
             await terminal(stage, browser, IMAGES / "terminal.png")
+            await chat(stage, browser, IMAGES / "chat.png")
             await web_ui(stage, browser)
             await slack(stage, browser)
     finally:

@@ -15,6 +15,7 @@ from store.deltas import Deltas
 from store.effects.effects import Effects
 from store.effects.touching import Touching
 from store.fitness import Fitness
+from store.notices.looks import Looks
 from store.notices.outbox import Outbox
 from store.notices.posts import Posts
 from store.notices.requests import Requests
@@ -59,6 +60,7 @@ class Store:
         self.parked = ParkedUndos(database)
         self.plans = Plans(database, clock)
         self.requests = Requests(database, clock)
+        self.looks = Looks(database, now)
         self.outbox = Outbox(database, clock, now)
         self.posts = Posts(database, now)
         self.runs = Runs(database, clock, lambda: self.identity)

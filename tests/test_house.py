@@ -484,6 +484,7 @@ def test_every_library_that_is_imported_is_declared():
         "dotenv": "python_dotenv",
         "re2": "google_re2",
         "elftools": "pyelftools",
+        "jwt": "pyjwt",
         "opentelemetry": "opentelemetry_api",
     }
     used = {top(name) for path in modules(*PRODUCT) for _, name in imports(path)} - sys.stdlib_module_names

@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import quote
 
 from temporalio import workflow
 from temporalio.common import SearchAttributeKey, SearchAttributeUpdate
@@ -15,7 +16,16 @@ from backstay.approvals.proposal import Proposal, ProposedStep
 from backstay.approvals.proposal_words import more_words, part_lines, step_marks, toggle_lines
 from backstay.budgets.budget import MICRO
 from backstay.provenance.source import told_of
-from backstay.shown import MASKED, clipped_words, kept_bytes, markdown_code, markdown_line, shell_words, unseen_words
+from backstay.shown import (
+    MASKED,
+    clipped_words,
+    kept_bytes,
+    markdown_code,
+    markdown_line,
+    markdown_link,
+    shell_words,
+    unseen_words,
+)
 from backstay.task.status import State
 from workflows.state import RunState
 
@@ -37,7 +47,7 @@ _LONGEST_SIGN = len("<U+10FFFF>")
 def details(state: RunState, pending: Sequence[ApprovalRequest]) -> str:
     """Return the run in Markdown: state, limits, pending requests with the command that decides each, undo stack."""
     workflow_id = workflow.info().workflow_id
-    parts = [f"**{state.state.value}**, step {state.usage.step}"]
+    parts = [f"**{state.state.value}**, step {state.usage.step}{_page_of_run(state, workflow_id)}"]
     if state.paused is not None:
         resume = markdown_code(f"backstay resume {shell_words(workflow_id)}")
         parts.append(f"Paused: {markdown_line(state.paused)}. Resume: {resume}")
@@ -46,6 +56,14 @@ def details(state: RunState, pending: Sequence[ApprovalRequest]) -> str:
     parts.extend(page.request(request, pending) for request in pending)
     parts.append(_undo(workflow_id, state))
     return "\n\n".join(part for part in parts if part)
+
+
+def _page_of_run(state: RunState, workflow_id: str) -> str:
+    """Return a link to the page of the run; an undo after the end stands on the page of the run it takes back."""
+    if not state.opened.page:
+        return ""
+    name = quote(state.run.rpartition("/")[0] or workflow_id, safe="")
+    return f" · {markdown_link('the page of this run', f'{state.opened.page}/runs/{name}')}"
 
 
 def _limits(state: RunState) -> str:
@@ -81,6 +99,8 @@ class _Page:
 
     def request(self, request: ApprovalRequest, pending: Sequence[ApprovalRequest]) -> str:
         lines = [f"### {request.id}: {markdown_line(request.question, QUESTION_CHARACTERS)}", ""]
+        if request.links.page is not None:
+            lines += [markdown_link("Look at it and decide", request.links.page), ""]
         lines += ["```", *commands(self.workflow_id, request), "```", "", f"Rule: {markdown_line(request.rule)}", ""]
         lines += self._calls(request) if request.proposal is None else self._plan(request, request.proposal, pending)
         if request.answer_schema is not None:

@@ -6,10 +6,9 @@ from activities.records import Records
 from activities.resources import Activities, Resources
 from activities.retrying import implements
 from activities.tools.effects import FIRST_LATE
-from activities.tools.searches import at_path
 from backstay import calls
 from backstay.errors import RunNotFound
-from backstay.task.reading import Page, page_of, page_of_events
+from backstay.task.reading import Page, at_path, page_of, page_of_events
 
 MOST_EVENTS = 1000
 
@@ -37,7 +36,7 @@ class Pages(Activities):
         if reading.messages is not None:
             return await self._messages(run, reading.messages)
         if reading.ref is not None:
-            value = at_path(await self.records.named_by_a_person(run, reading.ref), reading.path)
+            value = at_path(await self.store.blobs.of(run).named_by_a_person(reading.ref), reading.path)
             return await apart(value, lambda: page_of(value, reading))
         events = await self.store.events.of_run(run, after=reading.after or 0, limit=MOST_EVENTS)
         return page_of_events(events, await self.store.events.last(run, below=FIRST_LATE), reading)

@@ -9,6 +9,7 @@ from activities.retrying import implements
 from backstay import calls
 from backstay.errors import ArgumentsInvalid
 from backstay.shown import one_line
+from backstay.task.reading import at_path
 from backstay.tools.tool import Hit, ToolResult
 from toolbox.catalog.catalog import Catalog
 
@@ -92,19 +93,6 @@ def _hits(catalog: Catalog, ask: calls.FindTools, servers: tuple[str, ...]) -> l
         every = catalog.search("", ask.detail_level, ask.limit, servers)
         hits = [*hits, *(hit for hit in every if hit.tool not in found)]
     return hits
-
-
-def at_path(value: Any, path: str) -> Any:
-    """Return what stands at a path such as `invoices.3.total`; raises ArgumentsInvalid naming what is there."""
-    for key in [key for key in path.replace("[", ".").replace("]", "").split(".") if key and key != "$"]:
-        if isinstance(value, dict) and key in value:
-            value = value[key]
-        elif isinstance(value, list) and key.isdecimal() and int(key) < len(value):
-            value = value[int(key)]
-        else:
-            known = ", ".join(list(value)[:10]) if isinstance(value, dict) else f"a {type(value).__name__}"
-            raise ArgumentsInvalid(f"path: {key[:60]!r} does not exist; there is {known[:300]}")
-    return value
 
 
 def cut(value: Any, offset: int, limit: int) -> Any:

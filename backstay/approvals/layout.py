@@ -27,6 +27,14 @@ def argument_lines(name: str, value: Any) -> list[str]:
     return _named(_name(name), value)
 
 
+def argument_parts(name: str, value: Any) -> tuple[str, list[str]]:
+    """Return how an argument is called, and its value as lines, for what sets them apart by other means than a bar."""
+    shown = _name(name)
+    first, *rest = _named(shown, value)
+    said = first.removeprefix(f"{shown}:").strip()
+    return shown, [*([said] if said or not rest else []), *(line.removeprefix(BAR).removeprefix(" ") for line in rest)]
+
+
 def changed_lines(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
     """Yield what differs between two versions of arguments, value by value."""
     was, now = dict(leaves(before)), dict(leaves(after))

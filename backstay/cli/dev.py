@@ -7,14 +7,14 @@ import sys
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from cyclopts import Parameter
 
 from backstay import trust as trusting
-from backstay.cli.child import Child
-from backstay.cli.embedded import Embedded, environment_for, start_temporal
-from backstay.cli.ports import require_free
+from backstay.cli.local.embedded import start_temporal
+from backstay.cli.local.parts import DRAIN_S, Parts, keep_page, keep_worker
+from backstay.cli.local.ports import require_free
 from backstay.cli.session import silence_logs
 from backstay.cli.terminal import Terminal
 from backstay.errors import BackstayError, SettingsInvalid
@@ -22,10 +22,7 @@ from backstay.rooms import house, room
 from backstay.settings import Settings, environment, found_in, process_environment
 from backstay.shown import shell_words
 
-_READY = "backstay worker ready:"
-_READY_S = 60.0
-_DRAIN_S = 8.0
-_LONGEST_PAUSE_S = 30.0
+PAGE_PORT = 8234
 _MODEL_S = 20.0
 
 
@@ -75,10 +72,12 @@ async def dev(
     port: int = 7233,
     ui_port: int = 8233,
     headless: Annotated[bool, Parameter(negative="")] = False,
+    page_port: int = PAGE_PORT,
+    no_page: Annotated[bool, Parameter(negative="")] = False,
     db: Path | None = None,
     scripted: Annotated[bool, Parameter(negative="")] = False,
 ) -> int:
-    """Run a local Temporal server with its Web UI, and a worker, until Ctrl-C.
+    """Run a local Temporal server with its Web UI, a worker, and the page of approvals, until Ctrl-C.
 
     Parameters
     ----------
@@ -88,34 +87,53 @@ async def dev(
         Port of the Web UI, on loopback only.
     headless
         Do not start the Web UI.
+    page_port
+        Port of the page of approvals, on loopback only.
+    no_page
+        Do not serve the page.
     db
         Database file of Temporal; temporal.db in BACKSTAY_HOME by default.
     scripted
         Serve a model that follows a script, for the example of `backstay init`; it needs no account.
     """
+    asked = _Asked(port, None if headless else ui_port, None if no_page else page_port, db, scripted)
+    return await _run(asked)
+
+
+class _Asked(NamedTuple):
+    """Hold what `dev` is asked to start, and where."""
+
+    port: int
+    ui_port: int | None
+    page_port: int | None
+    db: Path | None
+    scripted: bool
+
+
+async def _run(asked: _Asked) -> int:
     settings, terminal = Settings.load(), Terminal()
     settings.claim_home()
-    _require_ports(port, None if headless else ui_port)
+    _require_ports({"--port": asked.port, "--ui-port": asked.ui_port, "--page-port": asked.page_port})
     stop = _stop_on_signal()
     server = await start_temporal(
-        port=port,
-        ui_port=None if headless else ui_port,
-        database=db or settings.home / "temporal.db",
+        port=asked.port,
+        ui_port=asked.ui_port,
+        database=asked.db or settings.home / "temporal.db",
         log=settings.home / "logs" / "temporal.log",
         environment=settings.environment,
         namespace=settings.environment.get("TEMPORAL_NAMESPACE") or "default",
     )
     try:
-        async with _model(scripted=scripted) as model:
-            return await _serve(terminal, settings, server, stop, model)
+        async with _model(scripted=asked.scripted) as model:
+            return await _serve(Parts(terminal, settings, server, model, asked.page_port), stop)
     finally:
-        await server.stop(_DRAIN_S)
+        await server.stop(DRAIN_S)
 
 
-def _require_ports(port: int, ui_port: int | None) -> None:
-    require_free(port, "--port")
-    if ui_port is not None:
-        require_free(ui_port, "--ui-port")
+def _require_ports(ports: Mapping[str, int | None]) -> None:
+    for flag, port in ports.items():
+        if port is not None:
+            require_free(port, flag)
 
 
 @asynccontextmanager
@@ -133,19 +151,9 @@ async def _model(*, scripted: bool) -> AsyncGenerator[Mapping[str, str] | None]:
         }
 
 
-async def start_worker(home: Path, environment: Mapping[str, str], *, folder: Path | None = None) -> Child:
-    """Start a worker as a process of its own; wait for it with `Child.is_ready`."""
-    command = [sys.executable, str(house() / "worker.py")]
-    log = home / "logs" / "worker.log"
-    return await Child.start("worker", command, environment=environment, log=log, ready=_READY, folder=folder)
-
-
-async def _serve(
-    terminal: Terminal, settings: Settings, server: Embedded, stop: asyncio.Event, model: Mapping[str, str] | None
-) -> int:
-    environment = environment_for(server.address, server.namespace, settings.environment) | dict(model or {})
-    if server.ui is not None and settings.web_ui_url is None:
-        environment["BACKSTAY_WEB_UI_URL"] = server.ui
+async def _serve(parts: Parts, stop: asyncio.Event) -> int:
+    terminal, settings, server = parts.terminal, parts.settings, parts.server
+    model = parts.model
     terminal.say(f"Temporal    {server.address}, namespace {server.namespace}")
     if server.ui is not None:
         terminal.say(f"Web UI      {server.ui}/namespaces/{server.namespace}/workflows")
@@ -155,19 +163,22 @@ async def _serve(
         terminal.say(f"model       a script at {model['OPENAI_BASE_URL']}; it only knows the example of backstay init")
     _say_missing(terminal, settings, has_model=model is not None)
     asking = asyncio.create_task(_ask_model(terminal, settings, has_model=model is not None))
-    working = asyncio.create_task(_keep_working(terminal, settings.home, environment))
+    working = [asyncio.create_task(keep_worker(parts))]
+    if parts.page is not None:
+        working.append(asyncio.create_task(keep_page(parts, parts.page)))
     stopping = asyncio.create_task(stop.wait())
     gone = asyncio.create_task(server.child.ended())
     try:
-        await asyncio.wait({working, stopping, gone}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({*working, stopping, gone}, return_when=asyncio.FIRST_COMPLETED)
         if gone.done():
             raise SettingsInvalid(
                 f"Temporal stopped unexpectedly; its last output: {' / '.join(server.child.last) or 'nothing'}"
             )
-        if working.done():
-            working.result()
+        for task in working:
+            if task.done():
+                task.result()
     finally:
-        tasks: tuple[asyncio.Task[Any], ...] = (working, stopping, gone, asking)
+        tasks: list[asyncio.Task[Any]] = [*working, stopping, gone, asking]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -211,27 +222,6 @@ async def _ask_model(terminal: Terminal, settings: Settings, *, has_model: bool)
                 terminal.say(f"model       {target.name} does not answer: {error}", "red")
         else:
             terminal.say(f"model       {target.name} answers")
-
-
-async def _keep_working(terminal: Terminal, home: Path, environment: Mapping[str, str]) -> None:
-    """Restart the worker whenever it dies; raises SettingsInvalid when it cannot start at all."""
-    pause, started_once = 1.0, False
-    while True:
-        worker = await start_worker(home, environment)
-        try:
-            ready = await worker.is_ready(_READY_S)
-            if ready is not None:
-                terminal.say(f"{ready} (log: {worker.log})", "green")
-                pause, started_once = 1.0, True
-            code = await worker.ended()
-        finally:
-            await worker.stop(_DRAIN_S)
-        said = " / ".join(list(worker.last)[-2:])
-        if not started_once and code == 2:
-            raise SettingsInvalid(said.removeprefix("backstay worker: "))
-        terminal.say(f"the worker ended with {code}: {said}; starting another in {pause:g} s", "red")
-        await asyncio.sleep(pause)
-        pause = min(pause * 2, _LONGEST_PAUSE_S)
 
 
 def _stop_on_signal() -> asyncio.Event:

@@ -100,8 +100,9 @@ def _context_lines(request: ApprovalRequest) -> Iterator[tuple[str, str]]:
     if request.user_id:
         session = f", session {request.session_id}" if request.session_id else ""
         yield f"  for {request.user_id}{session}, step {request.step}", "dim"
-    if request.links.web_ui:
-        yield f"  {request.links.web_ui}", LINK
+    for link in (request.links.page, request.links.web_ui):
+        if link:
+            yield f"  {link}", LINK
 
 
 def _unseen(call: RequestedCall) -> str:

@@ -8,7 +8,7 @@ from functools import partial
 
 import structlog
 
-from backstay.cli.child import Child
+from backstay.cli.local.child import Child
 from backstay.settings import Settings
 
 _READY_TIMEOUT_S = 60

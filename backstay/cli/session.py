@@ -35,11 +35,10 @@ async def session(settings: Settings | None = None) -> AsyncGenerator[Backstay]:
     """Connect with the settings of the environment; decisions are signed when the approver key is set."""
     settings = settings or Settings.load()
     key = settings.approver_key
+    signing = None if key is None else key.get_secret_value()
     # What is sent at the end would hold up nobody but this command.
     with traced(settings):
-        async with connect(
-            task_queue=settings.task_queue, approver_key=None if key is None else key.get_secret_value()
-        ) as backstay:
+        async with connect(task_queue=settings.task_queue, approver_key=signing, page=settings.url) as backstay:
             yield backstay
 
 

@@ -4,15 +4,16 @@ import uuid
 from datetime import timedelta
 from functools import partial
 from typing import Any
+from urllib.parse import quote
 
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.common import WorkflowIDConflictPolicy
 
 from backstay.approvals.proof import START, UNDO_RUN, Binding
+from backstay.client.executions import Execution, described, open_executions, task_of
 from backstay.client.failures import error_from_failure, translated_errors
-from backstay.client.run import ANSWERED_WITHIN, PROOF_S, Run, signed
-from backstay.errors import TaskInvalid
-from backstay.shown import markdown_line, one_line
+from backstay.client.run import PROOF_S, Run, signed
+from backstay.shown import markdown_line, markdown_link, one_line
 from backstay.task.task import Task, too_long
 
 READ_WITHIN = timedelta(minutes=2)
@@ -22,8 +23,16 @@ _SUMMARY_BYTES = 200
 class Backstay:
     """Start runs, and get the handles of runs that exist."""
 
-    def __init__(self, client: Client, *, task_queue: str = "backstay", approver_key: str | None = None) -> None:
+    def __init__(
+        self,
+        client: Client,
+        *,
+        task_queue: str = "backstay",
+        approver_key: str | None = None,
+        page: str | None = None,
+    ) -> None:
         """Use `connect` instead; it provides a client."""
+        self._page = page
         self.client = client
         self.task_queue = task_queue
         self._key = approver_key.encode() if approver_key else None
@@ -47,7 +56,7 @@ class Backstay:
             ask,
             workflow_id,
             summary=text,
-            details=f"{markdown_line(text)}\n\nfor {markdown_line(admitted.user_id)}",
+            details=f"{markdown_line(text)}\n\nfor {markdown_line(admitted.user_id)}{self._link_to(workflow_id)}",
         )
 
     def sign_start(self, workflow_id: str, task: dict[str, Any], *, life_s: float = PROOF_S) -> dict[str, Any]:
@@ -65,6 +74,21 @@ class Backstay:
         follow = partial(self.follow_up, workflow_id)
         return Run(handle, undo, read, follow, key=self._key, namespace=self.client.namespace)
 
+    async def execution(self, workflow_id: str, run_id: str | None = None) -> Execution:
+        """Return what Temporal knows of a run, the newest one of that name; needs no worker.
+
+        Raises RunNotFound or Unreachable.
+        """
+        return await described(self.client, workflow_id, run_id)
+
+    async def open_runs(self, limit: int = 100) -> list[Execution]:
+        """Return the open runs that Temporal knows, the newest first; raises Unreachable."""
+        return await open_executions(self.client, limit)
+
+    async def task_of(self, workflow_id: str, first_run_id: str) -> dict[str, Any]:
+        """Return the task that a run was started with, as it was sent; raises TaskInvalid where it is none."""
+        return await task_of(self.client, workflow_id, first_run_id)
+
     async def follow_up(
         self,
         workflow_id: str,
@@ -74,17 +98,8 @@ class Backstay:
         **fields: Any,
     ) -> Run:
         """Start a run that goes on from one that has ended, for the same user and session; see `Run.follow_up`."""
-        handle: WorkflowHandle[Any, Any] = self.client.get_workflow_handle(workflow_id)
-        with translated_errors(workflow_id):
-            described = await handle.describe(rpc_timeout=ANSWERED_WITHIN)
-            first = described.raw_description.workflow_execution_info.first_run_id or described.run_id
-            execution: WorkflowHandle[Any, Any] = self.client.get_workflow_handle(workflow_id, run_id=first)
-            history = execution.fetch_history_events(page_size=1, rpc_timeout=ANSWERED_WITHIN)
-            started = (await anext(history)).workflow_execution_started_event_attributes
-        given = await self.client.data_converter.decode(started.input.payloads)
-        if described.workflow_type != "RunTask" or not given:
-            raise TaskInvalid(f"follows: {one_line(workflow_id, 100)} is no run of a task")
-        before = given[0] if isinstance(given[0], dict) else {}
+        first = (await described(self.client, workflow_id)).first_run_id
+        before = await task_of(self.client, workflow_id, first)
         same = {name: before[name] for name in ("user_id", "session_id") if name in before}
         follows = {"workflow_id": workflow_id, "run_id": first}
         return await self.start({"text": text, **same, "follows": follows, **fields}, id)
@@ -101,7 +116,7 @@ class Backstay:
             ask,
             f"undo-{workflow_id}",
             summary=f"undo {workflow_id}",
-            details=f"Takes back the effects of {markdown_line(workflow_id)}",
+            details=f"Takes back the effects of {markdown_line(workflow_id)}{self._link_to(workflow_id)}",
         )
 
     async def _read_beside(self, workflow_id: str, reading: dict[str, Any]) -> dict[str, Any]:
@@ -117,6 +132,13 @@ class Backstay:
                 )
         except WorkflowFailureError as failure:
             raise error_from_failure(failure.cause) from None
+
+    def _link_to(self, workflow_id: str) -> str:
+        """Return a link to the page of a run, in Markdown; empty when nobody said where it is."""
+        if self._page is None:
+            return ""
+        name = quote(workflow_id, safe="")
+        return f"\n\n{markdown_link('The page of this run', f'{self._page}/runs/{name}')}"
 
     async def _start(self, kind: str, ask: dict[str, Any], workflow_id: str, *, summary: str, details: str) -> Run:
         line = one_line(summary, _SUMMARY_BYTES).encode()[:_SUMMARY_BYTES].decode(errors="ignore")

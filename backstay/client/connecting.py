@@ -39,17 +39,19 @@ async def connect(
     client: Client | None = None,
     task_queue: str = "backstay",
     approver_key: str | None = None,
+    page: str | None = None,
     runtime: Runtime | None = None,
 ) -> AsyncGenerator[Backstay]:
     """Connect with Temporal's own settings (`TEMPORAL_ADDRESS`, `TEMPORAL_NAMESPACE`, profiles), or use a client.
 
-    With `approver_key`, decisions made through this connection are signed with it. `runtime` is that of Temporal's SDK.
+    With `approver_key`, decisions made through this connection are signed with it. `page` is the address of the
+    page of approvals, to which the Web UI then leads from the start of a run on. `runtime` is that of Temporal's SDK.
     In a program that traces with OpenTelemetry, the runs that it starts join its traces.
     Raises Unreachable when nothing answers at the address, SettingsInvalid when the namespace does not exist or the
     settings cannot be read.
     """
     used = client or await reach(_options(address, namespace) | ({} if runtime is None else {"runtime": runtime}))
-    yield Backstay(used, task_queue=task_queue, approver_key=approver_key)
+    yield Backstay(used, task_queue=task_queue, approver_key=approver_key, page=page)
     if client is None:
         # Temporal's own threads hold the last answer for a moment; a process that ends while they do aborts.
         await asyncio.sleep(CLOSING_S)

@@ -57,6 +57,19 @@ class Page(Frozen):
         return {name: plain[name] for name in (held, "total", "next")}
 
 
+def at_path(value: Any, path: str) -> Any:
+    """Return what stands at a path such as `invoices.3.total`; raises ArgumentsInvalid naming what is there."""
+    for key in [key for key in path.replace("[", ".").replace("]", "").split(".") if key and key != "$"]:
+        if isinstance(value, dict) and key in value:
+            value = value[key]
+        elif isinstance(value, list) and key.isdecimal() and int(key) < len(value):
+            value = value[int(key)]
+        else:
+            known = ", ".join(list(value)[:10]) if isinstance(value, dict) else f"a {type(value).__name__}"
+            raise ArgumentsInvalid(f"path: {key[:60]!r} does not exist; there is {known[:300]}")
+    return value
+
+
 def page_of(value: Any, reading: Reading) -> Page:
     """Return a part of a payload that is not larger than a page.
 

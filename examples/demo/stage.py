@@ -5,10 +5,10 @@ import shutil
 import sys
 from pathlib import Path
 
-from backstay.cli.child import Child
-from backstay.cli.dev import start_worker
-from backstay.cli.embedded import Embedded, environment_for, start_temporal
-from backstay.cli.ports import free_port
+from backstay.cli.local.child import Child
+from backstay.cli.local.embedded import Embedded, environment_for, start_temporal
+from backstay.cli.local.parts import start_worker
+from backstay.cli.local.ports import free_port
 from backstay.errors import SettingsInvalid
 from backstay.settings import Settings
 

@@ -14,11 +14,19 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from backstay.errors import BackstayError, RunNotFound
-from gateways.web import inbox, links
+from gateways.web import alike, inbox, links, live, requests
 from gateways.web.guard import Guard
 from gateways.web.page import Page
+from gateways.web.runs import routes as runs
 
-PARTS: tuple[Callable[[Page], list[BaseRoute]], ...] = (inbox.routes, links.routes)
+PARTS: tuple[Callable[[Page], list[BaseRoute]], ...] = (
+    inbox.routes,
+    alike.routes,
+    requests.routes,
+    live.routes,
+    runs.routes,
+    links.routes,
+)
 """The parts of the page; each returns its routes. Parts are asked in this order."""
 SIGNED: frozenset[str] = frozenset({"/slack/events"})
 """Paths that programs POST to, which no person is behind: their parts check a signature instead."""

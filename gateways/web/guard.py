@@ -8,11 +8,12 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from gateways.web.identity import LOOPBACK_NAMES
+
 MOST_BYTES = 2 * 1024 * 1024
 """How much one request may carry."""
 BODY_S = 20.0
 """How long the body of a request may take to arrive."""
-LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 HEALTH = frozenset({"/healthz", "/readyz"})
 """What answers under every name, since those who ask know an address only; it says nothing of any run."""
 POLICY = (
@@ -48,7 +49,7 @@ class Guard:
         """`url` is the public address; the paths of `signed` are for programs, and check a signature themselves."""
         self._app = app
         self._origin = "" if url is None else "{0.scheme}://{0.netloc}".format(urlsplit(url)).lower()
-        self._names = LOOPBACK if url is None else LOOPBACK | {(urlsplit(url).hostname or "").lower()}
+        self._names = LOOPBACK_NAMES if url is None else LOOPBACK_NAMES | {(urlsplit(url).hostname or "").lower()}
         self._signed = frozenset(signed)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -9,12 +9,12 @@ from starlette.requests import Request
 
 from backstay.errors import SettingsInvalid
 from backstay.frozen import Frozen
-from backstay.settings import Settings
 from backstay.shown import one_line
 from gateways.web.tokens import LINK_S, Seals
 
 COOKIE = "backstay"
 PROXY_HEADER = "X-Backstay-Proxy"
+LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 _MOST_NAME = 200
 
 
@@ -114,24 +114,3 @@ def is_loopback(host: str) -> bool:
         return host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return False
-
-
-def open_identity(settings: Settings, seals: Seals, host: str) -> Identity:
-    """Return the identity of the settings; raises SettingsInvalid for what would let in whom nobody knows."""
-    match settings.web_identity:
-        case "header":
-            if settings.web_proxy_secret is None:
-                raise SettingsInvalid(
-                    "BACKSTAY_WEB_PROXY_SECRET: required with BACKSTAY_WEB_IDENTITY=header; without it, whoever "
-                    "reaches the page could write the header"
-                )
-            return ByHeader(settings.web_header, settings.web_proxy_secret.get_secret_value())
-        case "oidc":
-            raise SettingsInvalid("BACKSTAY_WEB_IDENTITY: oidc is not available; use header")
-        case "link":
-            if not is_loopback(host):
-                raise SettingsInvalid(
-                    f"--host: {host} can be reached from elsewhere, and links are for this machine only; "
-                    "set BACKSTAY_WEB_IDENTITY to header or oidc, or listen on 127.0.0.1"
-                )
-            return ByLink(seals)

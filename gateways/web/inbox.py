@@ -1,18 +1,57 @@
-"""The inbox: what waits for people, over all runs."""
+"""The inbox: what waits for people over all runs, and what became of what waited before."""
 
 import time
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
+from backstay.approvals.approval import RequestKind
 from gateways.web.identity import Visitor
 from gateways.web.page import Page, wants_json
+from gateways.web.words import line
 from store.notices.requests import RequestRow
 
 MOST_WORDS = 200
 """How many characters of a search are looked at."""
+PAGE_ROWS = 50
+KINDS = tuple(kind.value for kind in RequestKind)
+
+
+class Filter(NamedTuple):
+    """Hold which requests somebody wants to see."""
+
+    words: str = ""
+    kind: str = ""
+    before: int | None = None
+
+    @property
+    def chosen(self) -> bool:
+        """Return whether some are left out."""
+        return bool(self.words or self.kind)
+
+    def link(self, before: int) -> str:
+        """Return what names the rows behind a position, in an address."""
+        given = {"q": self.words, "kind": self.kind, "before": str(before)}
+        return urlencode({name: value for name, value in given.items() if value})
+
+
+class InboxRow(NamedTuple):
+    """Hold what the inbox shows of a request."""
+
+    row: RequestRow
+    tools: str
+    arguments: str
+    """The arguments of its first call, so that people can tell requests apart."""
+    alike: int
+    """How many requests are open about the very same calls, with this one; 0 where they cannot be decided at once."""
+    people: list[str]
+    """Who else is looking at it."""
+    irrevocable: bool
+    """Whether a call of it cannot be undone."""
 
 
 def routes(page: Page) -> list[BaseRoute]:
@@ -22,13 +61,78 @@ def routes(page: Page) -> list[BaseRoute]:
     """
 
     async def inbox(request: Request, visitor: Visitor) -> Response:
-        words = request.query_params.get("q", "")[:MOST_WORDS]
-        rows = [row for row in await page.store.requests.page(words=words) if page.seeing.request(visitor.by, row)]
+        wanted, seen_by = filter_of(request), page.seeing.only(visitor.by)
+        rows = await page.store.requests.page(
+            words=wanted.words, kind=wanted.kind, before=wanted.before, seen_by=seen_by, limit=PAGE_ROWS + 1
+        )
+        count = await page.store.requests.count_open(seen_by)
         if wants_json(request):
-            return page.json(visitor, {"requests": [wire(row) for row in rows]})
-        return page.render(request, visitor, "inbox.html", rows=rows, words=words, now=time.time())
+            return page.json(visitor, {"open": count, **_wired(rows)})
+        shown = await inbox_rows(page, visitor, rows[:PAGE_ROWS])
+        more = wanted.link(rows[PAGE_ROWS - 1].position) if len(rows) > PAGE_ROWS else ""
+        said: dict[str, Any] = {"rows": shown, "count": count, "wanted": wanted, "more": more, "kinds": KINDS}
+        return page.render(request, visitor, "inbox.html", now=time.time(), **said)
 
-    return [page.get("/", inbox)]
+    async def decided(request: Request, visitor: Visitor) -> Response:
+        wanted, seen_by = filter_of(request), page.seeing.only(visitor.by)
+        rows = await page.store.requests.page(
+            closed=True,
+            words=wanted.words,
+            kind=wanted.kind,
+            before=wanted.before,
+            seen_by=seen_by,
+            limit=PAGE_ROWS + 1,
+        )
+        if wants_json(request):
+            return page.json(visitor, _wired(rows))
+        more = wanted.link(rows[PAGE_ROWS - 1].position) if len(rows) > PAGE_ROWS else ""
+        said: dict[str, Any] = {"rows": rows[:PAGE_ROWS], "wanted": wanted, "more": more, "kinds": KINDS}
+        return page.render(request, visitor, "decided.html", now=time.time(), **said)
+
+    return [page.get("/", inbox), page.get("/decided", decided)]
+
+
+def filter_of(request: Request) -> Filter:
+    """Return which requests an address asks for; what is no filter is left out."""
+    given = request.query_params
+    kind, before = given.get("kind", ""), given.get("before", "")
+    return Filter(
+        words=given.get("q", "")[:MOST_WORDS],
+        kind=kind if kind in KINDS else "",
+        before=int(before) if before.isascii() and before.isdecimal() and len(before) < 18 else None,
+    )
+
+
+async def inbox_rows(page: Page, visitor: Visitor, rows: Sequence[RequestRow]) -> list[InboxRow]:
+    """Return open requests as the inbox shows them; it asks the store, and no run."""
+    alike = await page.store.requests.count_alike([row.alike for row in rows], page.seeing.only(visitor.by))
+    looking = await page.store.looks.people([(row.workflow_id, row.request_id) for row in rows])
+    return [
+        InboxRow(
+            row=row,
+            tools=", ".join(dict.fromkeys(str(call.get("tool", "")) for call in row.request.get("calls", ()))),
+            arguments=_arguments(row.request.get("calls", ())),
+            alike=alike.get(row.alike, 0),
+            people=[who for who in looking.get((row.workflow_id, row.request_id), []) if who != visitor.by],
+            irrevocable=any(_is_irrevocable(call) for call in row.request.get("calls", ())),
+        )
+        for row in rows
+    ]
+
+
+def _arguments(calls: Sequence[dict[str, Any]]) -> str:
+    first = calls[0].get("arguments", {}) if calls else {}
+    return ", ".join(f"{name}: {line(value, 80)}" for name, value in list(first.items())[:4])
+
+
+def _is_irrevocable(call: dict[str, Any]) -> bool:
+    return call.get("safety") != "read_only" and not call.get("undoable")
+
+
+def _wired(rows: Sequence[RequestRow]) -> dict[str, Any]:
+    """Return requests for a program, and the position behind which the next ones begin; null at the end."""
+    following = rows[PAGE_ROWS - 1].position if len(rows) > PAGE_ROWS else None
+    return {"requests": [wire(row) for row in rows[:PAGE_ROWS]], "before": following}
 
 
 def wire(row: RequestRow) -> dict[str, Any]:

@@ -84,7 +84,8 @@ class Page:
             lstrip_blocks=True,
         )
         self._templates.filters.update(FILTERS)
-        self._always = {"request_path": request_path, "run_path": run_path, "version": version()}
+        known: dict[str, Any] = self._templates.globals
+        known.update(request_path=request_path, run_path=run_path, version=version())
 
     @property
     def key(self) -> bytes | None:
@@ -117,7 +118,7 @@ class Page:
         csrf = self.csrf(visitor)
         said_before = self._said(request, visitor)
         values = {"visitor": visitor, "csrf": csrf, "message": said_before, "signs": self.key is not None}
-        text = self._templates.get_template(template).render(self._always | values | said)
+        text = self._templates.get_template(template).render(values | said)
         return HTMLResponse(text, status, {"Vary": "Accept"})
 
     def json(self, visitor: Visitor, said: Any, status: int = 200) -> Response:
@@ -145,9 +146,7 @@ class Page:
         if wants_json(request):
             kind = type(error).__name__
             return JSONResponse({"error": {"type": kind, "message": message}}, status, headers)
-        text = self._templates.get_template("fault.html").render(
-            self._always | {"status": status, "why": message, "visitor": None}
-        )
+        text = self._templates.get_template("fault.html").render(status=status, why=message, visitor=None)
         return HTMLResponse(text, status, headers)
 
     @property

@@ -28,10 +28,19 @@ class Seeing:
         """Return whether a person watches over all runs."""
         return by in self._operators
 
+    def only(self, by: str) -> str | None:
+        """Return whose requests a person sees; None for those of everybody."""
+        return None if self.everything(by) else by
+
     def request(self, by: str, row: RequestRow) -> bool:
         """Return whether a person may see a request."""
-        named = ApprovalRequest.model_validate(row.request).deciders
-        return self.everything(by) or by == row.user_id or not named or by in named
+        return self.asked(by, ApprovalRequest.model_validate(row.request), row.user_id)
+
+    def asked(self, by: str, request: ApprovalRequest, user_id: str | None = None) -> bool:
+        """Return whether a person may see what a run asks; `user_id` is the user of the run, if it is known apart."""
+        named = request.deciders
+        user = request.user_id if user_id is None else user_id
+        return self.everything(by) or by == user or not named or by in named
 
     async def run(self, by: str, workflow_id: str) -> bool:
         """Return whether a person may see a run, with its events, results, refs and live progress."""

@@ -16,9 +16,10 @@ from backstay.errors import SettingsInvalid
 from backstay.policies.policy import Policy
 from backstay.settings import Settings
 from gateways.web.app import build_app
-from gateways.web.identity import open_identity
+from gateways.web.identity import ByHeader, ByLink, Identity, is_loopback
+from gateways.web.oidc import ByIdToken
 from gateways.web.page import Doors, Page
-from gateways.web.tokens import open_seals
+from gateways.web.tokens import Seals, open_seals
 from store.store import Store
 
 HEAD_S = 10.0
@@ -84,6 +85,32 @@ class _Server(uvicorn.Server):
 
     def _stop(self) -> None:
         self.should_exit = True
+
+
+def open_identity(settings: Settings, seals: Seals, host: str) -> Identity:
+    """Return the identity of the settings; raises SettingsInvalid for what would let in whom nobody knows."""
+    match settings.web_identity:
+        case "header":
+            if settings.web_proxy_secret is None:
+                raise SettingsInvalid(
+                    "BACKSTAY_WEB_PROXY_SECRET: required with BACKSTAY_WEB_IDENTITY=header; without it, whoever "
+                    "reaches the page could write the header"
+                )
+            return ByHeader(settings.web_header, settings.web_proxy_secret.get_secret_value())
+        case "oidc":
+            if settings.oidc_issuer is None or settings.oidc_audience is None:
+                raise SettingsInvalid(
+                    "BACKSTAY_OIDC_ISSUER, BACKSTAY_OIDC_AUDIENCE: required with BACKSTAY_WEB_IDENTITY=oidc; without "
+                    "them, anybody's token would do"
+                )
+            return ByIdToken(settings.oidc_issuer, settings.oidc_audience, settings.oidc_claim)
+        case "link":
+            if not is_loopback(host):
+                raise SettingsInvalid(
+                    f"--host: {host} can be reached from elsewhere, and links are for this machine only; "
+                    "set BACKSTAY_WEB_IDENTITY to header or oidc, or listen on 127.0.0.1"
+                )
+            return ByLink(seals)
 
 
 def _listen(host: str, port: int) -> socket.socket:

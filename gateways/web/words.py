@@ -30,6 +30,11 @@ def moment(at: float | str) -> str:
     return _time(at).strftime("%Y-%m-%d %H:%M UTC")
 
 
+def clock(at: float | str) -> str:
+    """Return the time of day, in UTC."""
+    return _time(at).strftime("%H:%M:%S")
+
+
 def stamp(at: float | str) -> str:
     """Return a time as programs read it."""
     return _time(at).isoformat(timespec="seconds")
@@ -59,4 +64,6 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "moment": moment,
     "stamp": stamp,
     "since": since,
+    "span": span,
+    "clock": clock,
 }

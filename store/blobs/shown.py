@@ -51,6 +51,8 @@ class Directory:
         return self._root / ref[:2] / ref[2:]
 
 
+RECORD = "backstay/result"
+"""What a stored record of a result says that it is."""
 RunRef = tuple[str, str]
 """A run and a ref; equal refs of two runs name different files."""
 
@@ -180,6 +182,34 @@ class ShownBlobs:
     async def get_json(self, ref: str) -> Any:
         """Return a stored JSON value."""
         return decode(await self.get(ref))
+
+    async def record(self, ref: str) -> dict[str, Any]:
+        """Return the record of a result; raises ArgumentsInvalid when the ref names none."""
+        record = await self.get_json(ref)
+        if not isinstance(record, dict) or record.get("kind") != RECORD:
+            raise ArgumentsInvalid(f"ref: {ref[:80]!r} names no stored result; use the ref of an earlier answer")
+        return record
+
+    async def result(self, ref: str) -> Any:
+        """Return the full shown form of a result; raises ArgumentsInvalid when the ref names none."""
+        record = await self.record(ref)
+        digest = record["digest"]
+        return digest["data"] if "data" in digest else await self.get_json(record["shown"])
+
+    async def named_by_a_person(self, ref: str) -> Any:
+        """Return the shown form of a result, or a long text of an argument, which a request only refers to.
+
+        Raises ArgumentsInvalid for a ref under which nothing of this kind is stored here.
+        """
+        try:
+            stored = await self.get_json(ref)
+        except Missing as error:
+            raise ArgumentsInvalid(f"no stored result {ref}; use the ref of an earlier answer") from error
+        match stored:
+            case {"leaf": str(text), **rest} if not rest:
+                return text
+            case _:
+                return await self.result(ref)
 
     def _follow(self, run: str) -> None:
         with disk_faults():

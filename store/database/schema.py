@@ -207,6 +207,17 @@ watches = Table(
     Column("until", Double, nullable=False),
 )
 
+looks = Table(
+    "looks",
+    metadata,
+    Column("workflow_id", Words, primary_key=True),
+    Column("request_id", Words, primary_key=True),
+    Column("reader", Words, primary_key=True),
+    Column("person", Words, nullable=False),
+    Column("until", Double, nullable=False),
+    Index("looks_by_age", "until"),
+)
+
 fingerprints = Table(
     "worker_fingerprints",
     metadata,
@@ -234,6 +245,10 @@ requests = Table(
     Column("changed_at", Double, nullable=False),
     Column("expires_at", Double),
     Column("checked_at", Double, nullable=False),
+    Column("readers", Words, nullable=False, server_default=""),
+    Column("kind", Words, nullable=False, server_default=""),
+    Column("alike", Words, nullable=False, server_default=""),
+    Index("requests_alike", "alike", "state"),
     Index("requests_by_name", "workflow_id", "request_id", "run_id"),
     Index("requests_by_state", "state", "position"),
     Index("requests_by_change", "changed_at"),

@@ -1,13 +1,14 @@
 """The requests of all runs, open and closed, so that nobody has to ask every run."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
-from sqlalchemy import Connection, Select, delete, func, insert, select, update
+from sqlalchemy import Connection, Select, delete, func, insert, or_, select, update
 
-from backstay.approvals.approval import ApprovalRequest
+from backstay.approvals.approval import ApprovalRequest, RequestKind
 from backstay.approvals.notice import Decision, NoticeDraft, Told
+from backstay.canonical import digest_of
 from backstay.frozen import Frozen
 from store.database.database import Database
 from store.database.schema import requests
@@ -19,6 +20,7 @@ _BECAME: dict[Told, RequestState] = {
     Told.WITHDRAWN: "withdrawn",
 }
 _MOST_WORDS = 4000
+_OF_CALLS = frozenset({RequestKind.CALL, RequestKind.BATCH})
 
 
 class RequestRow(Frozen):
@@ -43,6 +45,10 @@ class RequestRow(Frozen):
     expires_at: float | None = None
     checked_at: float = 0
     """When Temporal was last asked whether the run is still open."""
+    kind: str = ""
+    """What the request is about."""
+    alike: str = ""
+    """The same for requests of the very same calls, which can be decided at once; empty where calls are not all."""
 
 
 class Requests:
@@ -61,17 +67,24 @@ class Requests:
         limit: int = 50,
         user_id: str | None = None,
         words: str = "",
+        seen_by: str | None = None,
+        kind: str = "",
     ) -> list[RequestRow]:
         """Return requests, the newest first: those that are open, or those that are not.
 
         `before`: only those with a lower position. `words`: only those that hold each of these words, in any case, in
-        their task, question, tools, arguments, workflow id or user.
+        their task, question, tools, arguments, workflow id or user. `seen_by`: only those that concern this person, as
+        the user of the run or as somebody who may decide.
         """
         chosen = select(requests).where(_is_open(not closed)).order_by(requests.c.position.desc()).limit(limit)
         if before is not None:
             chosen = chosen.where(requests.c.position < before)
         if user_id is not None:
             chosen = chosen.where(requests.c.user_id == user_id)
+        if kind:
+            chosen = chosen.where(requests.c.kind == kind)
+        if seen_by is not None:
+            chosen = chosen.where(_concerns(seen_by))
         return await self._rows(_holding(chosen, words))
 
     async def get(self, workflow_id: str, request_id: str, run_id: str | None = None) -> RequestRow | None:
@@ -87,10 +100,42 @@ class Requests:
         chosen = select(requests).where(requests.c.workflow_id == workflow_id)
         return await self._rows(chosen.order_by(requests.c.position.desc()).limit(limit))
 
-    async def count_open(self) -> int:
-        """Return how many requests are open."""
+    async def count_open(self, seen_by: str | None = None) -> int:
+        """Return how many requests are open; with `seen_by`, how many of them concern this person."""
         chosen = select(func.count()).select_from(requests).where(_is_open(True))
+        if seen_by is not None:
+            chosen = chosen.where(_concerns(seen_by))
         return await self._database.read(lambda connection: connection.execute(chosen).scalar_one())
+
+    async def count_alike(self, alike: Sequence[str], seen_by: str | None = None) -> dict[str, int]:
+        """Return how many open requests are about the same calls, by what they have in common."""
+        wanted = [said for said in dict.fromkeys(alike) if said]
+        chosen = select(requests.c.alike, func.count()).where(_is_open(True), requests.c.alike.in_(wanted))
+        if seen_by is not None:
+            chosen = chosen.where(_concerns(seen_by))
+        grouped = chosen.group_by(requests.c.alike)
+
+        def work(connection: Connection) -> dict[str, int]:
+            return {str(said): int(count) for said, count in connection.execute(grouped)}
+
+        return await self._database.read(work) if wanted else {}
+
+    async def of_alike(self, alike: str, seen_by: str | None = None, limit: int = 200) -> list[RequestRow]:
+        """Return the open requests about the same calls, the oldest first."""
+        chosen = select(requests).where(_is_open(True), requests.c.alike == alike)
+        if seen_by is not None:
+            chosen = chosen.where(_concerns(seen_by))
+        return await self._rows(chosen.order_by(requests.c.position).limit(limit))
+
+    async def mark(self) -> tuple[float, int]:
+        """Return what differs whenever a request was opened or something became of one."""
+        latest = select(func.max(requests.c.changed_at), func.max(requests.c.position))
+
+        def work(connection: Connection) -> tuple[float, int]:
+            changed_at, position = connection.execute(latest).one()
+            return float(changed_at or 0), int(position or 0)
+
+        return await self._database.read(work)
 
     async def oldest_open(self) -> float | None:
         """Return when the oldest open request was asked; None without any."""
@@ -176,7 +221,26 @@ def _asked(now: float, request: ApprovalRequest) -> dict[str, Any]:
         "words": _words_of(request),
         "changed_at": now,
         "expires_at": expires,
+        **_facts_of(request),
     }
+
+
+def _facts_of(request: ApprovalRequest) -> dict[str, str]:
+    """Return what requests are chosen by: who may decide, what kind they are, and which are about the same calls."""
+    deciders = "\n".join(sorted(request.deciders))
+    same = [[call.tool, call.args_digest] for call in request.calls]
+    whole = request.kind in _OF_CALLS and all(digest for _, digest in same)
+    return {
+        "readers": f"\n{deciders}\n" if deciders else "",
+        "kind": request.kind.value,
+        "alike": digest_of(same) if whole and same else "",
+    }
+
+
+def _concerns(by: str) -> Any:
+    """Return the condition that a request concerns a person; names are compared sign by sign."""
+    named = func.replace(requests.c.readers, f"\n{by}\n", "") != requests.c.readers
+    return or_(requests.c.readers == "", requests.c.user_id == by, named)
 
 
 def _words_of(request: ApprovalRequest) -> str:

@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from sqlalchemy import Connection, bindparam, insert, literal, select, update
+from sqlalchemy import Connection, Select, bindparam, exists, func, insert, literal, or_, select, tuple_, update
 
 from backstay.errors import Pruned
 from backstay.frozen import Frozen
 from store.database.database import Database
 from store.database.identity import StoreIdentity, require_epoch
-from store.database.schema import chain, runs, secrets
+from store.database.schema import chain, requests, runs, secrets
 
 
 class RunRow(Frozen):
@@ -59,6 +59,21 @@ def require_not_pruned(connection: Connection, run: str) -> None:
 _TEXT_LIMIT = 500
 _MOST_LINKED = 200
 """How many runs before or after one are looked at."""
+_MOST_WORDS = 20
+RunFilter = Literal[
+    "all",
+    "open",
+    "waiting",
+    "completed",
+    "failed",
+    "budget_exceeded",
+    "rejected",
+    "cancelled",
+    "rolled_back",
+    "rollback_failed",
+]
+_NEWEST = select(runs).order_by(runs.c.opened_at.desc(), runs.c.run.desc())
+_WAITS = exists().where(requests.c.run == runs.c.run, requests.c.state == "open")
 _PRUNED_AT = select(runs.c.pruned_at).where(runs.c.run == bindparam("run_"))
 
 
@@ -159,6 +174,12 @@ class Runs:
         found = await self._rows(chosen.order_by(runs.c.opened_at.desc(), runs.c.run.desc()).limit(1))
         return found[0] if found else None
 
+    async def worked_on(self, workflow_id: str) -> RunRow | None:
+        """Return the run that a workflow of this name works on, as an undo after the end does."""
+        linked = select(chain.c.run).where(chain.c.workflow_id == workflow_id)
+        found = await self._rows(_NEWEST.where(runs.c.run.in_(linked)).limit(1))
+        return found[0] if found else None
+
     async def take_handles(self, run: str, followed: str) -> None:
         """Give a run the secrets of the run that it follows, with their providers; a repeat changes nothing.
 
@@ -201,8 +222,29 @@ class Runs:
 
     async def newest(self, limit: int, *, user_id: str | None = None) -> list[RunRow]:
         """Return the latest runs, of everybody or of one user, the newest first."""
-        chosen = select(runs).order_by(runs.c.opened_at.desc(), runs.c.run.desc()).limit(limit)
-        return await self._rows(chosen if user_id is None else chosen.where(runs.c.user_id == user_id))
+        return await self.page(user_id=user_id, limit=limit)
+
+    async def page(
+        self,
+        *,
+        state: RunFilter = "all",
+        words: str = "",
+        user_id: str | None = None,
+        before: tuple[float, str] | None = None,
+        limit: int = 50,
+    ) -> list[RunRow]:
+        """Return runs, the newest first.
+
+        `state`: only those that are open, that wait for people, or that ended so. `words`: only those that hold each
+        of these words, in any case, in their text, workflow id, user or session. `before`: only those older than the
+        run that began then and is called so.
+        """
+        chosen = _NEWEST.limit(limit)
+        if before is not None:
+            chosen = chosen.where(tuple_(runs.c.opened_at, runs.c.run) < tuple_(*map(literal, before)))
+        if user_id is not None:
+            chosen = chosen.where(runs.c.user_id == user_id)
+        return await self._rows(_holding(_in_state(chosen, state), words))
 
     def _insert(self, connection: Connection, row: Mapping[str, Any]) -> None:
         if connection.execute(select(runs.c.run).where(runs.c.run == row["run"])).first() is None:
@@ -220,3 +262,24 @@ class Runs:
 def _link(connection: Connection, link: Mapping[str, str], run: str) -> None:
     if connection.execute(select(chain).filter_by(**link)).first() is None:
         connection.execute(insert(chain).values(**link, run=run))
+
+
+def _in_state(chosen: Select[Any], state: RunFilter) -> Select[Any]:
+    match state:
+        case "all":
+            return chosen
+        case "open":
+            return chosen.where(runs.c.state == "open")
+        case "waiting":
+            return chosen.where(runs.c.state == "open", _WAITS)
+        case _:
+            return chosen.where(runs.c.result["outcome"].as_string() == state)
+
+
+def _holding(chosen: Select[Any], words: str) -> Select[Any]:
+    searched = (runs.c.text, runs.c.workflow_id, runs.c.user_id, runs.c.session_id)
+    for word in words.split()[:_MOST_WORDS]:
+        # Not every database knows the small form of each letter, so the word is also looked for as it was written.
+        small = [func.lower(column).contains(word.casefold(), autoescape=True) for column in searched]
+        chosen = chosen.where(or_(*small, *(column.contains(word, autoescape=True) for column in searched)))
+    return chosen

@@ -7,6 +7,8 @@ import socket
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+import httpx2
+
 from backstay.testing import Reply, ScriptedModel
 from tests.cli.commands import BACKSTAY, HOUSE, bare, command, environment_of
 from tests.engine import PRICES, Scripts, share_images, toolbox_of
@@ -41,7 +43,11 @@ async def nothing_left(folder, seconds=20):
 
 @asynccontextmanager
 async def dev(folder, *flags, **more):
-    """Start `backstay dev` with all its files in a folder of this test; end it by its own id."""
+    """Start `backstay dev` with all its files in a folder of this test; end it by its own id.
+
+    The page is served where a test names its port.
+    """
+    flags = flags if "--page-port" in flags else (*flags, "--no-page")
     environment = bare(
         BACKSTAY_HOME=str(share_images(folder / "home")),
         BACKSTAY_TOOLBOX=str(toolbox_of(folder, folder / "mailbox.db")),
@@ -101,6 +107,39 @@ async def test_dev_brings_temporal_a_web_ui_and_a_worker_and_ctrl_c_ends_all_of_
     assert (tmp_path / "home" / "temporal.db").is_file()
 
 
+async def test_dev_serves_the_page_lets_the_person_in_who_sits_here_and_runs_lead_there(tmp_path):
+    scripts = Scripts()
+    task = scripts.task(Reply(calls=[("mail__send_email", {"to": "a@example.com", "subject": "Hi", "body": "Hello"})]))
+    port, page_port = free_port(), free_port()
+    flags = ("--port", str(port), "--headless", "--page-port", str(page_port))
+    async with (
+        ScriptedModel(scripts) as model,
+        dev(tmp_path, *flags, OPENAI_BASE_URL=model.base_url) as (process, environment),
+        httpx2.AsyncClient(follow_redirects=True, timeout=30) as person,
+    ):
+        lines = await said(process, "for 12 hours; another link: backstay web link")
+        (link,) = [line.split()[1] for line in lines if line.startswith("page ")]
+        if not any("backstay worker ready:" in line for line in lines):
+            await said(process, "backstay worker ready:")
+        there = {**environment, "TEMPORAL_ADDRESS": f"127.0.0.1:{port}"}
+        begun = await command("run", task["text"], "--detach", environment=there, folder=tmp_path)
+        name = begun.out.strip()
+        shown = await command("show", name, environment=there, folder=tmp_path)
+        async with asyncio.timeout(40):
+            while f"/requests/{name}/r1" not in shown.out:
+                shown = await command("show", name, environment=there, folder=tmp_path)
+        inbox = await person.get(link)
+        run = await person.get(f"http://127.0.0.1:{page_port}/runs/{name}")
+        process.send_signal(signal.SIGTERM)
+        code = await asyncio.wait_for(process.wait(), 30)
+        await nothing_left(tmp_path)
+
+    assert link.startswith(f"http://127.0.0.1:{page_port}/link/")
+    assert f"  http://127.0.0.1:{page_port}/requests/{name}/r1" in shown.out.splitlines()
+    assert (inbox.status_code, run.status_code, code) == (200, 200, 0)
+    assert "May the run" in run.text
+
+
 async def test_nothing_is_left_when_dev_itself_is_killed_and_a_dead_worker_is_replaced(tmp_path):
     async with dev(tmp_path, "--port", str(free_port()), "--headless") as (process, _):
         await said(process, "backstay worker ready:")
@@ -121,10 +160,13 @@ async def test_a_taken_port_names_its_holder(tmp_path):
         ui = await command(
             "dev", "--port", str(free_port()), "--ui-port", str(port), environment=bare(), folder=tmp_path
         )
+        flags = ("--port", str(free_port()), "--headless", "--page-port", str(port))
+        page = await command("dev", *flags, environment=bare(), folder=tmp_path)
 
-    assert (done.code, ui.code) == (2, 2)
+    assert (done.code, ui.code, page.code) == (2, 2, 2)
     assert f"--port: port {port} is taken by process {os.getpid()} (" in done.err
     assert f"--ui-port: port {port} is taken by process {os.getpid()} (" in ui.err
+    assert f"--page-port: port {port} is taken by process {os.getpid()} (" in page.err
 
 
 async def test_dev_ends_with_the_workers_reason_when_it_cannot_start_at_all(tmp_path):
@@ -134,6 +176,7 @@ async def test_dev_ends_with_the_workers_reason_when_it_cannot_start_at_all(tmp_
         "--port",
         str(free_port()),
         "--headless",
+        "--no-page",
         environment=bare(BACKSTAY_HOME=str(tmp_path / "home"), BACKSTAY_TRUSTED=str(tmp_path)),
         folder=tmp_path,
     )
@@ -148,7 +191,7 @@ async def test_dev_starts_without_any_file_and_says_in_three_lines_what_is_missi
     environment = bare(XDG_STATE_HOME=str(tmp_path / "state"))
     share_images(tmp_path / ".backstay")
     process = await asyncio.create_subprocess_exec(
-        *(*BACKSTAY, "dev", "--port", str(port), "--headless"),
+        *(*BACKSTAY, "dev", "--port", str(port), "--headless", "--no-page"),
         env={**environment, "BACKSTAY_TRUSTED": str(tmp_path)},
         cwd=tmp_path,
         stderr=asyncio.subprocess.PIPE,

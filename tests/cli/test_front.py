@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from backstay.cli.embedded import start_temporal
-from backstay.cli.ports import free_port
+from backstay.cli.local.embedded import start_temporal
+from backstay.cli.local.ports import free_port
 
 KEYS = {"OPENAI_API_KEY": "a-key-of-a-model", "BACKSTAY_APPROVER_KEY": "a-key-of-an-approver"}
 START = b'{"workflowType": {"name": "RunTask"}, "taskQueue": {"name": "backstay"}}'

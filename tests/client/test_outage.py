@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from backstay.cli.embedded import start_temporal
+from backstay.cli.local.embedded import start_temporal
 from backstay.client import Backstay
 from backstay.task.result import Outcome
 from backstay.testing import Reply

@@ -30,6 +30,7 @@ from tests.requirements import (
     redaction,
     retention,
     reviews,
+    run_pages,
     runs,
     sessions,
     slack,
@@ -84,6 +85,7 @@ AREAS = (
     operations,
     doors,
     page,
+    run_pages,
     slack,
 )
 REQUIREMENTS: tuple[Requirement, ...] = tuple(requirement for area in AREAS for requirement in area.ROWS)

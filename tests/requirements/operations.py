@@ -180,6 +180,19 @@ ROWS = (
         ),
     ),
     row(
+        "view:typed",
+        "issue People, operators",
+        "the commands of the page for operators back a store up while it is used, restore it, rotate keys, upgrade,"
+        " free space and switch monitoring on, for SQLite and Postgres",
+        in_file(
+            "docs/test_operations.py",
+            "test_a_store_is_backed_up_while_it_is_used_and_restored_by_the_commands_of_the_page",
+            "test_keys_are_rotated_and_settings_adopted_by_the_commands_of_the_page",
+            "test_an_upgrade_and_the_space_that_is_freed_go_by_the_commands_of_the_page",
+            "test_what_the_page_says_of_monitoring_starts_a_worker",
+        ),
+    ),
+    row(
         "system:locks",
         "design 1",
         "a lock between processes ends with the process that holds it and not with a child of it, waiting for it can "

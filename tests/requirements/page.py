@@ -16,4 +16,65 @@ ROWS = (
             "test_links_are_for_this_machine_only",
         ),
     ),
+    row(
+        "page:whole-life",
+        "issue People Done 1; design 8, 15, 22",
+        "in a real browser people look at what runs ask, approve, change arguments, reject with a comment, have a"
+        " decision remembered, agree in twos, decide their part of a plan, choose among plans, fill in the form of a"
+        " tool's server, and see what expires or is withdrawn; the run's Result says that each was verified",
+        in_file(
+            "web/test_life.py",
+            "test_a_request_is_looked_at_and_approved_with_keys_alone",
+            "test_arguments_are_changed_without_scripts_and_the_changed_call_is_made",
+            "test_a_rejection_reaches_the_model_with_its_comment",
+            "test_what_is_remembered_is_not_asked_again_in_this_run",
+            "test_two_people_must_agree_and_each_sees_what_the_other_did",
+            "test_each_decides_a_part_of_a_plan_and_leaves_a_step_out",
+            "test_of_two_plans_the_other_is_chosen_from_the_page_of_the_first",
+            "test_the_form_of_a_tools_server_is_filled_in_without_scripts",
+            "test_people_are_reminded_and_what_expires_says_so_while_it_is_looked_at",
+            "test_a_request_that_a_cancelled_run_leaves_behind_says_that_it_was_withdrawn",
+        ),
+    ),
+    row(
+        "page:once",
+        "issue People Done 1",
+        "a double click and a replay decide once and say the same, a page that is stale is refused and says what has"
+        " changed, and whom a request does not concern neither sees nor decides it",
+        in_file(
+            "web/test_life.py",
+            "test_a_double_click_and_a_replay_decide_once_and_say_the_same",
+            "test_a_page_that_is_stale_is_refused_and_says_what_has_changed",
+            "test_whom_a_request_does_not_concern_neither_sees_nor_decides_it",
+        ),
+    ),
+    row(
+        "page:inbox",
+        "issue People",
+        "the inbox counts what waits, tells of what is new by itself, and lets equal calls of several runs be decided"
+        " at once, each with a proof of its own; it fits a phone and is accessible in the dark",
+        in_file(
+            "web/test_life.py",
+            "test_equal_calls_of_several_runs_are_decided_at_once_each_with_its_own_proof",
+            "test_the_inbox_tells_of_what_is_new_by_itself_and_counts_it_in_its_title",
+            "test_the_page_fits_a_phone_and_is_accessible_in_the_dark",
+        ),
+    ),
+    row(
+        "page:forms",
+        "issue People; design 22",
+        "budgets are topped up, questions answered and lost outcomes settled; a wrong field is named with what was"
+        " typed kept, only what was changed of arguments is sent, and programs decide with the objects of the wire",
+        in_file(
+            "web/test_forms.py",
+            "test_a_budget_is_topped_up_and_what_is_no_number_is_said_with_what_was_typed",
+            "test_a_question_of_the_model_is_answered",
+            "test_an_outcome_that_nobody_knows_is_settled_by_what_a_person_says",
+            "test_a_program_reads_and_decides_with_the_objects_of_the_wire",
+            "test_every_field_of_a_servers_form_becomes_the_value_that_its_schema_asks_for",
+            "test_what_a_form_lacks_is_said_by_the_field",
+            "test_only_what_was_changed_of_arguments_is_sent_and_hidden_signs_are_seen",
+            "test_leaving_out_every_call_is_no_approval",
+        ),
+    ),
 )

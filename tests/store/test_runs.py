@@ -134,3 +134,28 @@ async def test_a_run_takes_the_handles_of_the_run_that_it_follows_once(tmp_path,
             await store.runs.take_handles("w/r4", "w/r3")
         with pytest.raises(Pruned):
             await store.runs.opened(**opening("w", "r4", follows="w/r3"))
+
+
+async def test_runs_are_paged_newest_first_and_chosen_by_state_words_and_user(tmp_path, database_url):
+    clock = Clock()
+    async with open_store(database_url=database_url, home=tmp_path, clock=clock) as store:
+        for number in range(6):
+            clock.now = 100.0 + number // 2
+            user, text = ("ana", "Write to Ümit 100%") if number % 2 else ("bo", "count the invoices")
+            await store.runs.opened(**opening(f"w{number}", "r", user_id=user, text=text, session_id=f"s{number}"))
+        await store.runs.closed("w0/r", {"outcome": "completed"})
+        await store.runs.closed("w1/r", {"outcome": "rejected"})
+
+        async def page(**asked):
+            return [row.workflow_id for row in await store.runs.page(**asked)]
+
+        first = await store.runs.page(limit=2)
+        seen = await page(limit=10, before=(first[-1].opened_at, first[-1].run))
+        assert [[row.workflow_id for row in first], seen] == [["w5", "w4"], ["w3", "w2", "w1", "w0"]]
+        assert await page(state="open") == ["w5", "w4", "w3", "w2"]
+        assert await page(state="waiting") == []
+        assert (await page(state="completed"), await page(state="rejected")) == (["w0"], ["w1"])
+        assert await page(user_id="bo") == ["w4", "w2", "w0"]
+        assert await page(words="WRITE 100%") == ["w5", "w3", "w1"]
+        assert (await page(words="100_"), await page(words="Ümit w1")) == ([], ["w1"])
+        assert (await page(words="s4"), await page(words="w3 ana"), await page(words="w3 bo")) == (["w4"], ["w3"], [])

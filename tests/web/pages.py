@@ -1,6 +1,8 @@
 """Serve the page for one engine, in the process of the test, and come to it as a person."""
 
 import asyncio
+import html
+import re
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -41,6 +43,12 @@ class Served:
     def stranger(self, **more):
         """Return an HTTP client of nobody."""
         return httpx2.AsyncClient(base_url=self.url, headers=more, timeout=60)
+
+
+def form_of(text, **more):
+    """Return the hidden fields of the form in which a page lets people decide, as every browser sends it."""
+    fields = re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)">', text.partition('class="decide"')[2])
+    return {name: html.unescape(value) for name, value in fields} | more
 
 
 @asynccontextmanager

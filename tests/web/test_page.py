@@ -4,7 +4,8 @@ import pytest
 
 from backstay.errors import SettingsInvalid
 from backstay.testing import Reply
-from gateways.web.identity import is_loopback, link_for, open_identity
+from gateways.web.identity import is_loopback, link_for
+from gateways.web.serving import open_identity
 from gateways.web.tokens import open_seals
 from tests.engine import Scripts, pending
 from tests.web.pages import behind_a_proxy, headers, served_page

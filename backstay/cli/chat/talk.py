@@ -126,9 +126,11 @@ class Talk:
             self.terminal.say(str(error), "red")
 
     def _show_end(self, turn: Turn, result: Result) -> None:
-        if not turn.has_said(result):
-            for line in result_text(result).splitlines():
-                turn.say_words(line)
+        text = result_text(result)
+        if turn.has_said(result):
+            text = text.removeprefix(result.final_summary).lstrip("\n")
+        for line in text.splitlines():
+            turn.say_words(line)
         for line, style in ending_lines(result):
             self.terminal.say(line, "dim" if style == "bold green" else style)
 

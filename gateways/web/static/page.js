@@ -1,1 +1,96 @@
 "use strict";
+/* Keys, and news as they happen. Everything on the page works without this, too. */
+
+(() => {
+  const body = document.body;
+
+  /* News: the store has changed, so what is shown of it is asked for again. */
+  const refresh = () => {
+    const live = document.querySelector("#live[data-refresh]");
+    if (live) htmx.ajax("GET", location.href, {target: "#live", select: "#live", swap: "outerHTML"});
+  };
+
+  const standing = (text) => {
+    const place = document.getElementById("standing");
+    if (!place || place.dataset.told === text) return;
+    place.dataset.told = text;
+    const line = document.createElement("p");
+    line.className = "notice";
+    line.textContent = text;
+    place.replaceChildren(line);
+  };
+
+  const ENDED = {decided: "It has been decided.", expired: "It has expired.", withdrawn: "It was withdrawn.", ended: "The run has ended."};
+
+  const aboutRequest = (news) => {
+    if (!("waits" in body.dataset) || !("state" in news)) return;
+    if (ENDED[news.state]) {
+      for (const button of document.querySelectorAll("form.decide button")) button.disabled = true;
+      standing(`${ENDED[news.state]} Open the page again to see how.`);
+    } else if (String(news.votes) !== body.dataset.votes) {
+      standing("Somebody has decided. Open the page again to see who.");
+    } else if (news.people.length) {
+      standing(`${news.people.join(", ")} ${news.people.length === 1 ? "is" : "are"} looking at this, too.`);
+    }
+  };
+
+  const hear = () => {
+    const source = new EventSource(body.dataset.events);
+    let fresh = true;
+    source.addEventListener("news", (event) => {
+      const news = JSON.parse(event.data);
+      if (body.dataset.title) document.title = (news.open ? `(${news.open}) ` : "") + body.dataset.title;
+      aboutRequest(news);
+      if (!fresh) refresh();
+      fresh = false;
+    });
+    source.addEventListener("changed", refresh);
+    window.addEventListener("pagehide", () => source.close());
+  };
+  if (body.dataset.events) hear();
+
+  /* Keys: they move the focus and never decide by themselves. */
+  const move = (by) => {
+    const rows = [...document.querySelectorAll("[data-row]")];
+    if (!rows.length) return;
+    const at = rows.findIndex((row) => row === document.activeElement || row.contains(document.activeElement));
+    const next = rows[Math.min(Math.max(at < 0 ? (by > 0 ? 0 : rows.length - 1) : at + by, 0), rows.length - 1)];
+    next.focus();
+    next.scrollIntoView({block: "nearest"});
+  };
+
+  const button = (key) => {
+    const found = document.querySelector(`[data-key="${key}"]`);
+    if (found) return found.focus();
+    const row = document.activeElement.closest("a[data-row]");
+    if (row) location.href = `${row.href}#${key === "a" ? "approve" : "reject"}`;
+  };
+
+  const help = document.getElementById("keys");
+  const KEYS = {
+    j: () => move(1),
+    k: () => move(-1),
+    a: () => button("a"),
+    r: () => button("r"),
+    "/": () => document.getElementById("search")?.focus(),
+    "?": () => help?.showModal(),
+  };
+
+  document.addEventListener("keydown", (event) => {
+    const typing = event.target.closest("input:not([type=checkbox], [type=radio]), textarea, select");
+    if (typing || event.ctrlKey || event.metaKey || event.altKey || event.isComposing || help?.open) return;
+    const act = KEYS[event.key];
+    if (act) {
+      event.preventDefault();
+      act();
+    }
+  });
+
+  for (const opener of document.querySelectorAll("[data-opens]")) {
+    opener.hidden = false;
+    opener.addEventListener("click", () => document.getElementById(opener.dataset.opens)?.showModal());
+  }
+
+  /* A link such as …#approve leads to the button. */
+  if (location.hash.length > 1) document.getElementById(decodeURIComponent(location.hash.slice(1)))?.focus();
+})();

@@ -14,9 +14,9 @@ from urllib.parse import quote
 
 from temporalio.client import Client
 
-from backstay.cli.child import Child
-from backstay.cli.front import open_front
-from backstay.cli.ports import free_port
+from backstay.cli.local.child import Child
+from backstay.cli.local.front import open_front
+from backstay.cli.local.ports import free_port
 from backstay.client.connecting import reach
 from backstay.errors import BackstayError, SettingsInvalid
 

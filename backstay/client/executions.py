@@ -1,0 +1,102 @@
+"""What Temporal itself knows of runs, without asking the runs: it needs no worker."""
+
+import contextlib
+from typing import Any
+
+from temporalio.api.common.v1 import WorkflowExecution as NamedExecution
+from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionRequest
+from temporalio.client import Client, WorkflowExecution, WorkflowExecutionStatus, WorkflowHandle
+from temporalio.service import RPCError
+
+from backstay.client.failures import error_from_rpc, translated_errors
+from backstay.client.run import ANSWERED_WITHIN
+from backstay.errors import TaskInvalid
+from backstay.frozen import Frozen
+from backstay.shown import one_line
+
+RUNS = "WorkflowType IN ('RunTask', 'UndoRun')"
+"""What Temporal is asked for when runs are listed."""
+_OPEN = f"({RUNS}) AND ExecutionStatus = 'Running'"
+
+
+class Execution(Frozen):
+    """Hold what Temporal knows of a run."""
+
+    workflow_id: str
+    first_run_id: str
+    """The run id of its first execution, as far as Temporal says it."""
+    kind: str
+    """`RunTask` or `UndoRun`."""
+    status: str
+    """Temporal's own word in small letters; `running` for an open run, also for one that Temporal itself has paused."""
+    started_at: float
+    """Unix seconds, as all times here."""
+    closed_at: float | None = None
+    state: str = ""
+    """What the run says that it does; empty where the namespace has no search attributes."""
+    waiting: int = 0
+    """How many requests of it wait for people."""
+    user_id: str = ""
+    task: str = ""
+    """Its line; empty where it may not stand there."""
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether the run is open."""
+        return self.status == "running"
+
+
+async def described(client: Client, workflow_id: str, run_id: str | None = None) -> Execution:
+    """Return what Temporal knows of a run, the newest one of that name; raises RunNotFound or Unreachable."""
+    named = NamedExecution(workflow_id=workflow_id, run_id=run_id or "")
+    ask = DescribeWorkflowExecutionRequest(namespace=client.namespace, execution=named)
+    with translated_errors(workflow_id):
+        answer = await client.workflow_service.describe_workflow_execution(ask, timeout=ANSWERED_WITHIN)
+    info = answer.workflow_execution_info
+    status = "running"
+    with contextlib.suppress(ValueError):  # a status this client does not know, such as Temporal's own pause
+        status = WorkflowExecutionStatus(info.status).name.lower()
+    return Execution(
+        workflow_id=workflow_id,
+        first_run_id=info.first_run_id or info.execution.run_id,
+        kind=info.type.name,
+        status=status,
+        started_at=info.start_time.ToMilliseconds() / 1000,
+        closed_at=info.close_time.ToMilliseconds() / 1000 if info.HasField("close_time") else None,
+    )
+
+
+async def open_executions(client: Client, limit: int) -> list[Execution]:
+    """Return the open runs that Temporal knows, the newest first; raises Unreachable."""
+    try:
+        found = [_listed(run) async for run in client.list_workflows(_OPEN, limit=limit)]
+    except RPCError as error:
+        raise error_from_rpc(error, "") from None
+    return sorted(found, key=lambda run: run.started_at, reverse=True)
+
+
+async def task_of(client: Client, workflow_id: str, first_run_id: str) -> dict[str, Any]:
+    """Return the task with which a run was started, as it was sent; raises TaskInvalid where it is none."""
+    execution: WorkflowHandle[Any, Any] = client.get_workflow_handle(workflow_id, run_id=first_run_id)
+    with translated_errors(workflow_id):
+        history = execution.fetch_history_events(page_size=1, rpc_timeout=ANSWERED_WITHIN)
+        started = (await anext(history)).workflow_execution_started_event_attributes
+    given = await client.data_converter.decode(started.input.payloads)
+    if started.workflow_type.name != "RunTask" or not given:
+        raise TaskInvalid(f"follows: {one_line(workflow_id, 100)} is no run of a task")
+    return given[0] if isinstance(given[0], dict) else {}
+
+
+def _listed(found: WorkflowExecution) -> Execution:
+    known: dict[str, Any] = {pair.key.name: pair.value for pair in found.typed_search_attributes}
+    return Execution(
+        workflow_id=found.id,
+        first_run_id=found.run_id,
+        kind=found.workflow_type,
+        status="running",
+        started_at=found.start_time.timestamp(),
+        state=str(known.get("BackstayState", "")),
+        waiting=int(known.get("BackstayPending", 0)),
+        user_id=str(known.get("BackstayUser", "")),
+        task=str(known.get("BackstayTask", "")),
+    )

@@ -1,0 +1,135 @@
+"""Decide at once several requests that are about the very same calls, each with a proof of its own."""
+
+import asyncio
+import json
+import secrets
+import time
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute
+
+from backstay.approvals.approval import ApprovalRequest
+from backstay.approvals.deciding import DecisionInvalid
+from backstay.errors import BackstayError
+from backstay.shown import one_line
+from gateways.web.deciding import Shown, Stale, asked, decide
+from gateways.web.identity import Visitor
+from gateways.web.page import Page
+from gateways.web.sent import Sent
+from gateways.web.showing import hindrance, shown
+from store.notices.requests import RequestRow
+
+MOST = 200
+"""How many requests can be decided at once."""
+_AT_ONCE = 8
+_VERDICTS = frozenset({"approve", "reject"})
+
+
+class Pick(NamedTuple):
+    """Name one request that somebody has ticked, as it was shown."""
+
+    workflow_id: str
+    request_id: str
+    shown: Shown
+
+
+class Outcome(NamedTuple):
+    """Say what became of one of several decisions."""
+
+    workflow_id: str
+    request_id: str
+    decided: bool
+    said: str
+
+
+def routes(page: Page) -> list[BaseRoute]:
+    """Return the routes of equal requests."""
+
+    async def show(request: Request, visitor: Visitor) -> Response:
+        rows = await page.store.requests.of_alike(
+            request.path_params["alike"], page.seeing.only(visitor.by), limit=MOST
+        )
+        if not rows:
+            raise HTTPException(404)
+        first = ApprovalRequest.model_validate(rows[0].request)
+        return page.render(
+            request,
+            visitor,
+            "alike.html",
+            rows=rows,
+            shown=shown(first),
+            hindrance=hindrance(first, visitor.by, signs=page.key is not None),
+            picks=[_ticked(row) for row in rows],
+            nonce=secrets.token_hex(16),
+            now=time.time(),
+        )
+
+    async def act(request: Request, visitor: Visitor, sent: Sent) -> Response:
+        if sent.json is not None:
+            raise HTTPException(415)
+        picks = [_pick(text, sent.get("e")[:80]) for text in dict.fromkeys(sent.all("pick"))]
+        verdict = sent.get("verdict")
+        if not picks or len(picks) > MOST or verdict not in _VERDICTS:
+            raise DecisionInvalid(f"pick: tick 1 to {MOST} requests, and approve or reject them")
+        said = {"verdict": verdict} | ({"comment": comment} if (comment := sent.get("comment").strip()) else {})
+        outcomes = await _all_decided(page, visitor, picks, said)
+        status = 200 if all(outcome.decided for outcome in outcomes) else 409
+        return page.render(request, visitor, "outcomes.html", status, outcomes=outcomes, verdict=verdict)
+
+    return [page.get("/alike/{alike}", show), page.post("/alike", act)]
+
+
+def _ticked(row: RequestRow) -> str:
+    """Return what the box of a request says when it is ticked."""
+    request = row.request
+    named = [row.workflow_id, row.request_id, row.run_id, request.get("digest", ""), request.get("args_digest", "")]
+    return json.dumps(named)
+
+
+def _pick(text: str, nonce: str) -> Pick:
+    try:
+        named: Any = json.loads(text)
+    except ValueError:
+        named = None
+    if not isinstance(named, list) or len(named) != 5 or not all(isinstance(part, str) for part in named):
+        raise DecisionInvalid("pick: no request of this page; open it again")
+    workflow_id, request_id, run_id, digest, args_digest = named
+    return Pick(workflow_id, request_id, Shown(run_id, digest, args_digest, nonce))
+
+
+async def _equal(page: Page, visitor: Visitor, picks: Sequence[Pick]) -> list[RequestRow]:
+    """Return the requests that were ticked; raises Stale unless they are all about the very same calls."""
+    rows: list[RequestRow] = []
+    for pick in picks:
+        row = await page.store.requests.get(pick.workflow_id, pick.request_id, pick.shown.run_id)
+        if row is None or not page.seeing.request(visitor.by, row):
+            raise HTTPException(404)
+        rows.append(row)
+    if len({row.alike for row in rows}) != 1 or not rows[0].alike:
+        raise Stale("pick: these requests are not about the same calls; decide them apart")
+    return rows
+
+
+async def _all_decided(page: Page, visitor: Visitor, picks: Sequence[Pick], said: dict[str, Any]) -> list[Outcome]:
+    """Decide some requests, a few of them at the same time."""
+    rows, bounded = await _equal(page, visitor, picks), asyncio.Semaphore(_AT_ONCE)
+
+    async def in_turn(pick: Pick, row: RequestRow) -> Outcome:
+        async with bounded:
+            return await _decided(page, visitor, pick, row, said)
+
+    return await asyncio.gather(*(in_turn(pick, row) for pick, row in zip(picks, rows, strict=True)))
+
+
+async def _decided(page: Page, visitor: Visitor, pick: Pick, row: RequestRow, said: dict[str, Any]) -> Outcome:
+    named = (row.workflow_id, row.request_id)
+    try:
+        known = await asked(page, *named)
+        answer = await decide(page, visitor, known, said, pick.shown)
+    except BackstayError as error:
+        return Outcome(*named, False, one_line(str(error), 300))
+    return Outcome(*named, True, str(answer.get("state", "decided")))

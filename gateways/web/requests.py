@@ -1,0 +1,216 @@
+"""One request, whole: what is asked, what it would change, and the forms in which people decide."""
+
+import secrets
+import time
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute
+
+from backstay.approvals.approval import ApprovalRequest, RequestedCall
+from backstay.approvals.deciding import DecisionInvalid
+from backstay.approvals.fields import fields_of
+from backstay.budgets.budget import TopUp
+from backstay.errors import BackstayError, DecisionRefused
+from gateways.web.deciding import (
+    Asked,
+    Shown,
+    Stale,
+    asked,
+    decide,
+    differences,
+    from_program,
+    outcome_words,
+    require_same,
+)
+from gateways.web.failures import status_of
+from gateways.web.forms import LIMITS, EditedField, decision_of, edited_fields, edits_of
+from gateways.web.identity import Visitor
+from gateways.web.inbox import wire
+from gateways.web.page import Page, request_path, wants_json
+from gateways.web.sent import Sent
+from gateways.web.showing import OUTCOMES, hindrance, shown
+
+LABELS = {name: (field.description or name) for name, field in TopUp.model_fields.items()}
+
+
+def routes(page: Page) -> list[BaseRoute]:
+    """Return the routes of a request."""
+    place = "/requests/{workflow_id:id}/{request_id:id}"
+    requests = Requests(page)
+    return [page.get(place, requests.show), page.post(f"{place}/decide", requests.decide)]
+
+
+class Requests:
+    """Show single requests, and take decisions about them."""
+
+    def __init__(self, page: Page) -> None:
+        """Show on this page."""
+        self._page = page
+
+    async def show(self, request: Request, visitor: Visitor) -> Response:
+        """Show a request as its run says that it is now; buttons only while it waits."""
+        known = await self._known(request, visitor, request.query_params.get("f"))
+        if wants_json(request):
+            live = None if known.live is None else known.live.plain()
+            return self._page.json(visitor, self._wire(known) | {"live": live, "trouble": known.trouble})
+        return await self._shown(request, visitor, known)
+
+    async def decide(self, request: Request, visitor: Visitor, sent: Sent) -> Response:
+        """Decide a request in the name of whoever sent the form."""
+        known = await self._known(request, visitor, None)
+        try:
+            said, was = await self._said(known, sent, visitor)
+            answer = await decide(self._page, visitor, known, said, was)
+        except BackstayError as error:
+            if wants_json(request):
+                raise
+            return await self._refused(request, visitor, known, sent, error)
+        path = request_path(*_names(request))
+        return self._page.done(request, visitor, path, outcome_words(answer, visitor), answer)
+
+    async def _known(self, request: Request, visitor: Visitor, run_id: str | None) -> Asked:
+        """Return a request that the visitor may see; another's is as if there were none."""
+        known = await asked(self._page, *_names(request), run_id or None)
+        seen = known.row is not None and self._page.seeing.request(visitor.by, known.row)
+        if known.row is None and known.live is not None:
+            seen = self._page.seeing.asked(visitor.by, known.live)
+        if not seen:
+            raise HTTPException(404)
+        return known
+
+    async def _said(self, known: Asked, sent: Sent, visitor: Visitor) -> tuple[dict[str, Any], Shown]:
+        """Return what was sent as a decision, and which request whoever sent it was shown."""
+        if sent.json is not None:
+            return from_program(visitor, sent.json)
+        request = known.request
+        was = Shown(sent.get("f"), sent.get("d"), sent.get("a"), sent.get("e")[:80])
+        if not was.run_id or request is None:
+            raise DecisionInvalid("f: the form does not say which run it is about; open the request again")
+        require_same(known, was)
+        index = sent.get("edited")
+        if not index:
+            return decision_of(sent, request), was
+        call = _call(request, index)
+        changed = edits_of(sent, call.index, await self._whole(known, call))
+        comment = sent.get("comment").strip()
+        verdict = {"verdict": "modify", "calls": {str(call.index): {"verdict": "modify", "arguments": changed}}}
+        return verdict | ({"comment": comment} if comment else {}), was
+
+    async def _whole(self, known: Asked, call: RequestedCall) -> dict[str, Any]:
+        """Return the arguments of a call, whole; they are changed as they are, not as they are shown."""
+        request = known.request
+        if request is None or known.live is None:
+            raise DecisionRefused(f"arguments: {known.trouble or 'the request does not wait any more'}")
+        return await self._page.unsigned.run(known.workflow_id).arguments(request.id, call.index)
+
+    async def _refused(
+        self, request: Request, visitor: Visitor, known: Asked, sent: Sent, error: BackstayError
+    ) -> Response:
+        """Show the request again, with why a decision was not taken, and what was typed."""
+        changes: list[str] = []
+        if isinstance(error, Stale) and known.request is not None:
+            before = await self._page.store.requests.get(*_names(request), sent.get("f"))
+            if before is not None and self._page.seeing.request(visitor.by, before):
+                changes = differences(ApprovalRequest.model_validate(before.request), known.request)
+        elif isinstance(error, DecisionRefused):
+            known = await self._known(request, visitor, None)
+        status, why = status_of(error)
+        return await self._shown(request, visitor, known, sent, status=status, why=why, changes=changes)
+
+    async def _shown(
+        self,
+        request: Request,
+        visitor: Visitor,
+        known: Asked,
+        sent: Sent | None = None,
+        status: int = 200,
+        **more: Any,
+    ) -> Response:
+        asked_for, page = known.request, self._page
+        if asked_for is None:
+            raise HTTPException(404)
+        reader = secrets.token_hex(8)
+        if known.live is not None:
+            await page.store.looks.look(known.workflow_id, asked_for.id, visitor.by, f"{visitor.by} {reader}")
+        edited, fields = await self._edited(request, known, asked_for, sent)
+        return page.render(
+            request,
+            visitor,
+            "request.html",
+            status,
+            known=known,
+            shown=shown(asked_for),
+            asked=asked_for,
+            hindrance=hindrance(asked_for, visitor.by, signs=page.key is not None),
+            others=await self._others(known, visitor),
+            beside=await self._beside(known),
+            form=_form(asked_for),
+            edited=edited,
+            edited_fields=fields,
+            nonce=secrets.token_hex(16),
+            reader=reader,
+            typed=sent or Sent({}),
+            now=time.time(),
+            labels=LABELS,
+            limits=LIMITS,
+            outcomes=OUTCOMES,
+            **({"why": "", "changes": []} | more),
+        )
+
+    async def _edited(
+        self, request: Request, known: Asked, asked_for: ApprovalRequest, sent: Sent | None
+    ) -> tuple[str, list[EditedField]]:
+        """Return which call is being changed, and the fields for that; nothing where none is or can be."""
+        edited = (sent.get("edited") if sent is not None else "") or request.query_params.get("edit", "")
+        if not edited or known.live is None or "modify" not in asked_for.options:
+            return "", []
+        call = _call(asked_for, edited)
+        return edited, list(edited_fields(call.index, await self._whole(known, call)))
+
+    async def _others(self, known: Asked, visitor: Visitor) -> list[str]:
+        """Return who else is looking at the request just now, in any process that serves pages."""
+        if known.request is None:
+            return []
+        named = (known.workflow_id, known.request.id)
+        found = await self._page.store.looks.people([named])
+        return [person for person in found.get(named, []) if person != visitor.by]
+
+    async def _beside(self, known: Asked) -> list[ApprovalRequest]:
+        """Return the requests of the plans that are proposed instead of this one."""
+        proposal = None if known.live is None else known.live.proposal
+        if proposal is None or not proposal.alternatives:
+            return []
+        pending = await self._page.unsigned.run(known.workflow_id).pending()
+        return [other for other in pending if other.proposal and other.proposal.plan_id in proposal.alternatives]
+
+    def _wire(self, known: Asked) -> dict[str, Any]:
+        if known.row is not None:
+            return wire(known.row)
+        live = known.live
+        plain = None if live is None else live.plain()
+        run_id = "" if live is None else live.run_id
+        return {
+            "workflow_id": known.workflow_id,
+            "run_id": run_id,
+            "state": "open",
+            "decision": None,
+            "request": plain,
+        }
+
+
+def _names(request: Request) -> tuple[str, str]:
+    return request.path_params["workflow_id"], request.path_params["request_id"]
+
+
+def _form(request: ApprovalRequest) -> list[Any]:
+    return [] if request.answer_schema is None else list(fields_of(request.answer_schema))
+
+
+def _call(request: ApprovalRequest, index: str) -> RequestedCall:
+    found = next((call for call in request.calls if str(call.index) == index), None)
+    if found is None:
+        raise DecisionInvalid("edited: no such call waits; open the request again")
+    return found

@@ -1,0 +1,233 @@
+"""Do what people ask of a run: take it back, give it more, hold it, tell it something, end it."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute
+
+from backstay.approvals import deciding
+from backstay.approvals.deciding import DecisionInvalid
+from backstay.budgets.budget import TopUp
+from backstay.canonical import digest_of
+from backstay.client import Run
+from backstay.errors import BackstayError, DecisionRefused, NotVerified, QuorumPending
+from backstay.policies.policy import Policy
+from backstay.shown import one_line
+from gateways.web.identity import Visitor
+from gateways.web.page import Page, run_path, wants_json
+from gateways.web.runs.finding import Found, find
+from gateways.web.runs.looking import undo_of
+from gateways.web.runs.showing import undo_view
+from gateways.web.sent import Sent
+
+_UNDO_S = 10.0
+"""How long a browser waits for an undo; a longer one goes on by itself."""
+_LIMITS = {"max_steps": int, "max_tool_calls": int, "max_code_runs": int, "max_llm_cost_usd": float, "max_tokens": int}
+"""What the form can raise."""
+
+_CONFIRMED = frozenset({"undo", "cancel"})
+"""What is done only after people have seen what it takes back."""
+Deed = Callable[[Found, Run, dict[str, Any], str], Awaitable[tuple[str, Any]]]
+"""Does something to a run with what was sent, in a person's name; returns what people and programs are told."""
+
+
+class Acting:
+    """Do things to runs in the name of the visitor; the run itself checks whether that person may."""
+
+    def __init__(self, page: Page) -> None:
+        """Use the connection of the page, which signs what people do."""
+        self._page = page
+        self._going_on: set[asyncio.Task[Any]] = set()
+
+    async def pause(self, found: Found, run: Run, said: dict[str, Any], by: str) -> tuple[str, Any]:
+        """Hold the run before its next step or call."""
+        answer = await run.pause(_text(said, "reason"), by=by)
+        return _voted(answer) or "The run is paused before its next step.", answer
+
+    async def resume(self, found: Found, run: Run, said: dict[str, Any], by: str) -> tuple[str, Any]:
+        """Let a paused run go on."""
+        answer = await run.resume(_text(said, "reason"), by=by)
+        return _voted(answer) or "The run goes on.", answer
+
+    async def message(self, found: Found, run: Run, said: dict[str, Any], by: str) -> tuple[str, Any]:
+        """Tell the model of the run something."""
+        answer = await run.message(_text(said, "text"), by=by, event_id=_text(said, "event_id") or None)
+        return "The run has your message; the model reads it at its next step.", answer
+
+    async def top_up(self, found: Found, run: Run, said: dict[str, Any], by: str) -> tuple[str, Any]:
+        """Raise limits of the run."""
+        more = {name: value for name, value in said.items() if name != "event_id"}
+        if not more:
+            raise DecisionInvalid("max_steps: say how much to add to at least one limit")
+        TopUp.admit(more)
+        if event_id := _text(said, "event_id"):
+            more["event_id"] = event_id
+        answer = await run.top_up(by=by, **more)
+        return _voted(answer) or "The limits are raised.", answer
+
+    async def cancel(self, found: Found, run: Run, said: dict[str, Any], by: str) -> tuple[str, Any]:
+        """End the run; what it did is undone, unless its task says otherwise."""
+        if not found.is_open:
+            raise DecisionRefused("the run has ended already")
+        # Temporal's own cancellation carries no proof, so the run cannot check who asks: this door must.
+        require_may_stop(found, by, signs=self._page.key is not None)
+        await run.cancel()
+        return "The run is being cancelled.", {}
+
+    async def undo(self, found: Found, run: Run, said: dict[str, Any], by: str) -> tuple[str, Any]:
+        """Take effects back: within the run while it is open, and by a run of its own after its end."""
+        to_step = said.get("to_step")
+        if not found.is_open:
+            undoing = await run.start_undo(to_step, by=by)
+            return "Taking back has begun; what becomes of it is shown here.", {"workflow_id": undoing.id}
+        task = asyncio.create_task(run.undo(to_step, by=by))
+        self._going_on.add(task)
+        task.add_done_callback(self._going_on.discard)
+        done, _ = await asyncio.wait({task}, timeout=_UNDO_S)
+        if not done:
+            task.add_done_callback(_seen)
+            return "Taking back is under way; what becomes of it is shown here.", {"state": "under way"}
+        undone = task.result()
+        words = f"{len(undone)} effect{'' if len(undone) == 1 else 's'} dealt with; see below what became of each."
+        return words, {"undone": [each.plain() for each in undone]}
+
+
+def routes(page: Page) -> list[BaseRoute]:
+    """Return the routes by which people change runs."""
+    acting = Acting(page)
+    deeds: dict[str, Deed] = {
+        "pause": acting.pause,
+        "resume": acting.resume,
+        "message": acting.message,
+        "top_up": acting.top_up,
+        "cancel": acting.cancel,
+        "undo": acting.undo,
+    }
+    return [page.post(f"/runs/{{workflow_id:id}}/{name}", _endpoint(page, name, deed)) for name, deed in deeds.items()]
+
+
+def _endpoint(page: Page, name: str, deed: Deed) -> Callable[[Request, Visitor, Sent], Awaitable[Response]]:
+    async def act(request: Request, visitor: Visitor, sent: Sent) -> Response:
+        found = await find(page, visitor, request.path_params["workflow_id"])
+        said = _said(name, sent)
+        if name in _CONFIRMED:
+            confirmed = str(said.pop("confirm", ""))
+            preview = await _preview(page, found, said)
+            if confirmed != (digest := _digest(found, name, said, preview)):
+                asked = _Question(found, name, said, preview, digest, again=bool(confirmed))
+                return _ask(request, visitor, page, asked)
+        run = page.backstay.run(found.workflow_id)
+        try:
+            words, answer = await deed(found, run, said, visitor.by)
+        except QuorumPending as error:
+            words, answer = str(error), {"state": "recorded"}
+        return page.done(request, visitor, run_path(found.workflow_id), words, answer)
+
+    return act
+
+
+class _Question(NamedTuple):
+    """Hold what people are asked before something is done that takes effects back."""
+
+    found: Found
+    deed: str
+    said: dict[str, Any]
+    preview: dict[str, Any]
+    digest: str
+    """What they confirm is what they saw."""
+    again: bool
+    """Whether it has changed since they saw it."""
+
+
+async def _preview(page: Page, found: Found, said: dict[str, Any]) -> dict[str, Any]:
+    """Return what would be taken back; raises Pruned when nothing of it is known any more."""
+    to_step = said.get("to_step")
+    if to_step is not None and (not isinstance(to_step, int) or isinstance(to_step, bool)):
+        raise DecisionInvalid("to_step: the number of a step, after which everything is taken back")
+    if found.row is not None:
+        found.row.require_not_pruned()
+    return await undo_of(page, found, to_step)
+
+
+def _digest(found: Found, name: str, said: dict[str, Any], preview: dict[str, Any]) -> str:
+    seen = [[effect["effect"], effect["shown"], effect["unknown"]] for effect in preview["effects"]]
+    return digest_of([name, said.get("to_step"), found.run, preview["count"], seen])[:32]
+
+
+def _ask(request: Request, visitor: Visitor, page: Page, asked: _Question) -> Response:
+    """Return the question whether what is shown is to be done."""
+    if wants_json(request):
+        message = "confirm: look at the preview, then send this with the same `confirm`"
+        error = {"type": "DecisionInvalid", "message": message}
+        told = {"error": error, "preview": asked.preview, "confirm": asked.digest}
+        return page.json(visitor, told, 409 if asked.again else 422)
+    return page.render(
+        request,
+        visitor,
+        "runs/confirm.html",
+        409 if asked.again else 200,
+        found=asked.found,
+        deed=asked.deed,
+        said=asked.said,
+        undo=undo_view(asked.preview),
+        digest=asked.digest,
+        again=asked.again,
+    )
+
+
+def _said(name: str, sent: Sent) -> dict[str, Any]:
+    """Return what was sent as an update takes it; raises DecisionInvalid naming the field."""
+    if sent.json is not None:
+        return dict(sent.json)
+    fields = {key: sent.get(key).strip() for key in sent.fields if key != "csrf"}
+    said: dict[str, Any] = {key: value for key, value in fields.items() if value}
+    if name == "undo" and "to_step" in said:
+        said["to_step"] = _number("to_step", said["to_step"], int)
+    if name == "top_up":
+        return {key: _number(key, value, _LIMITS[key]) if key in _LIMITS else value for key, value in said.items()}
+    return said
+
+
+def _number(name: str, text: str, kind: type[int] | type[float]) -> float:
+    try:
+        return kind(text)
+    except ValueError:
+        raise DecisionInvalid(f"{name}: {one_line(text, 40)!r} is no number; write one such as 5") from None
+
+
+def _text(said: dict[str, Any], name: str) -> str:
+    text = said.get(name, "")
+    if not isinstance(text, str):
+        raise DecisionInvalid(f"{name}: must be a text, not {one_line(json.dumps(text), 40)}")
+    return text
+
+
+def _voted(answer: dict[str, Any]) -> str:
+    """Return what people are told while others must ask for the same."""
+    if answer.get("state") != "recorded":
+        return ""
+    missing = int(answer.get("quorum", 1)) - len(answer.get("by", ()))
+    return f"Your word is recorded; {missing} more must ask for the same."
+
+
+def _seen(task: asyncio.Task[Any]) -> None:
+    """Look at how a task ended, so that nobody is told that nobody did; the run's events say what became of it."""
+    if not task.cancelled():
+        task.exception()
+
+
+def require_may_stop(found: Found, by: str, *, signs: bool) -> None:
+    """Raise NotVerified or DecisionRefused where the policy of a run names who may stop it, and not this person."""
+    given = {} if found.row is None else found.row.opened.get("policy")
+    if not given:
+        return
+    authority = deciding.authority_over_run(Policy.model_validate(given)).for_stopping()
+    refused: BackstayError | None = deciding.refused_person(authority, by, "the page knows who asks", frozenset())
+    if authority.restricts and not signs:
+        refused = NotVerified("this page has no approver key, so nobody can be sure who asks")
+    if refused is not None:
+        raise refused

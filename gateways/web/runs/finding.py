@@ -1,0 +1,118 @@
+"""Find the run that an address names, in the store and at Temporal, for people who may see it."""
+
+import contextlib
+from dataclasses import dataclass
+
+from backstay.client.executions import Execution
+from backstay.errors import RunNotFound, TaskInvalid, Transient
+from gateways.web.identity import Visitor
+from gateways.web.page import Page
+from store.runs.runs import RunRow
+
+UNDO = "UndoRun"
+NOBODY = "singleton"
+"""Whose run it is that was started for nobody in particular."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """Name a run, and hold what is known of it without asking it."""
+
+    workflow_id: str
+    run_id: str
+    """The run id of its first execution."""
+    user_id: str
+    session_id: str | None
+    text: str
+    row: RunRow | None
+    """None for a run that no worker has begun yet."""
+    execution: Execution | None
+    """None for a run that Temporal no longer knows, or while Temporal does not answer."""
+    fault: str = ""
+    """Why Temporal did not answer."""
+
+    @property
+    def run(self) -> str:
+        """Return the name of the run in the store."""
+        return f"{self.workflow_id}/{self.run_id}" if self.row is None else self.row.run
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether the run is open, as far as can be known now."""
+        if self.execution is not None:
+            return self.execution.is_open
+        return bool(self.fault) and self.row is not None and self.row.state == "open"
+
+    @property
+    def first_run_id(self) -> str:
+        """Return the run id by which Temporal knows its first execution; a reset may have given it another."""
+        return self.run_id if self.execution is None else self.execution.first_run_id
+
+    @property
+    def undo_id(self) -> str:
+        """Return the workflow id of an undo after the end."""
+        return f"undo-{self.workflow_id}"
+
+
+async def find(page: Page, visitor: Visitor, workflow_id: str, run_id: str | None = None) -> Found:
+    """Return a run that a visitor may see, by default the newest one of its name; raises RunNotFound for others."""
+    found = await _found(page, workflow_id, run_id or None)
+    if found is None or not await _sees(page, visitor, found):
+        # Whoever may not see a run is not told that there is one.
+        raise RunNotFound("there is no such run, or it is not yours to see")
+    return found
+
+
+async def _sees(page: Page, visitor: Visitor, found: Found) -> bool:
+    """Return whether a visitor may see a run; of one that has not begun only its task says whose it is."""
+    own = found.row is None and found.user_id == visitor.by
+    return own or await page.seeing.run(visitor.by, found.workflow_id)
+
+
+async def _found(page: Page, workflow_id: str, run_id: str | None) -> Found | None:
+    row = await page.store.runs.get(workflow_id, run_id)
+    execution, fault = None, ""
+    try:
+        execution = await page.backstay.execution(workflow_id)
+    except RunNotFound:
+        if row is None:
+            return None
+    except Transient as error:
+        fault = str(error)
+    if execution is not None and row is not None and row.workflow_run_id != execution.first_run_id:
+        # The name was used again, and the newest run of that name may not have begun yet.
+        newest = await page.store.runs.get(workflow_id, execution.first_run_id)
+        if run_id is None:
+            row = newest
+        elif newest is None or newest.run != row.run:
+            execution = None
+    if row is not None:
+        return Found(
+            workflow_id=row.workflow_id,
+            run_id=row.workflow_run_id,
+            user_id=row.user_id,
+            session_id=row.session_id,
+            text=row.text,
+            row=row,
+            execution=execution,
+            fault=fault,
+        )
+    return None if execution is None or execution.kind == UNDO else await _not_begun(page, execution)
+
+
+async def _not_begun(page: Page, execution: Execution) -> Found | None:
+    """Return a run that only Temporal knows."""
+    task = {}
+    with contextlib.suppress(TaskInvalid):
+        task = await page.backstay.task_of(execution.workflow_id, execution.first_run_id)
+    session = task.get("session_id")
+    return Found(
+        workflow_id=execution.workflow_id,
+        run_id=execution.first_run_id,
+        user_id=str(task.get("user_id", NOBODY)),
+        session_id=None if session is None else str(session),
+        # The words of the task are shown once a worker has looked for secrets in them.
+        text="",
+        row=None,
+        execution=execution,
+    )

@@ -1,0 +1,163 @@
+"""Look at one run: what the store has of it and, while it is open, what the run itself says."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from backstay.approvals.approval import ApprovalRequest, RecordedDecision
+from backstay.client import Run
+from backstay.errors import BackstayError, Transient
+from backstay.task.event import Event
+from backstay.task.status import Status
+from gateways.web.page import Page
+from gateways.web.runs.finding import Found
+from store.effects.types import EffectRow
+from store.notices.requests import RequestRow
+from store.runs.plans import KeptPlan
+from store.runs.runs import RunRow
+
+FIRST_LATE = 1_000_000_000
+"""Events with such numbers came after the outcome of their call was settled; they stand outside the count."""
+MOST_EVENTS = 300
+MOST_UNDO = 100
+_LOOK_S = 8.0
+"""How long the answers of an open run may take; then it is shown as the store knows it."""
+
+
+@dataclass
+class Seen:
+    """Hold what is known of a run at one moment."""
+
+    found: Found
+    events: list[Event] = field(default_factory=list[Event])
+    earlier_events: bool = False
+    """Whether there are events before those."""
+    effects: list[EffectRow] = field(default_factory=list[EffectRow])
+    requests: list[RequestRow] = field(default_factory=list[RequestRow])
+    decisions: Sequence[RecordedDecision] = ()
+    kept_plans: Sequence[KeptPlan] = ()
+    before: Sequence[RunRow] = ()
+    after: Sequence[RunRow] = ()
+    status: Status | None = None
+    """None for a run that has ended, and for one that did not answer."""
+    budget: dict[str, Any] = field(default_factory=dict[str, Any])
+    plans: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    """By id, as the run itself tells how far they are."""
+    undo: dict[str, Any] = field(default_factory=dict[str, Any])
+    result: dict[str, Any] | None = None
+    failure: str = ""
+    """Why a run ended without a Result."""
+    undoing: bool = False
+    """Whether an undo after the end is under way."""
+    fault: str = ""
+    """Why an open run is shown as the store knows it."""
+
+    @property
+    def pending(self) -> Sequence[ApprovalRequest]:
+        """Return what waits for people, as the run says or, where it does not answer, as the store has it."""
+        if self.status is not None:
+            return self.status.pending
+        return [ApprovalRequest.model_validate(row.request) for row in self.requests if row.state == "open"]
+
+
+async def look(page: Page, found: Found, *, before: int | None = None) -> Seen:
+    """Return what is known of a run; `before`: only events with lower numbers."""
+    seen = Seen(found, fault=found.fault)
+    if found.row is not None:
+        await _from_store(page, seen, found.row, before)
+    if found.is_open and not found.fault:
+        try:
+            async with asyncio.timeout(_LOOK_S):
+                await _from_run(page.backstay.run(found.workflow_id), seen, newest=before is None)
+        except TimeoutError:
+            seen.fault = "the run does not answer at the moment"
+        except BackstayError as error:
+            seen.fault = str(error)
+    if not seen.undo:
+        seen.undo = await undo_of(page, found)
+    await _ended(page, seen)
+    return seen
+
+
+async def _from_store(page: Page, seen: Seen, row: RunRow, before: int | None) -> None:
+    store = page.store
+    last = await store.events.last(row.run, below=min(before or FIRST_LATE, FIRST_LATE))
+    first = max(0, last - MOST_EVENTS)
+    events = await store.events.of_run(row.run, after=first)
+    seen.events = [event for event in events if event.n <= last or (before is None and event.n >= FIRST_LATE)]
+    seen.earlier_events = first > 0
+    seen.effects = await store.effects.of_run(row.run)
+    seen.requests = await store.requests.of_workflow(row.workflow_id) + await store.requests.of_workflow(
+        seen.found.undo_id
+    )
+    seen.requests = [request for request in seen.requests if request.run == row.run]
+    seen.decisions = await store.decisions.of_run(row.run)
+    seen.kept_plans = await store.plans.of_run(row.run)
+    seen.before = (await store.runs.earlier(row))[:-1]
+    seen.after = await store.runs.later(row.run)
+    seen.result = row.result
+
+
+async def _from_run(run: Run, seen: Seen, *, newest: bool) -> None:
+    seen.status = await run.status()
+    seen.budget = await run.budget()
+    seen.undo = await run.preview()
+    if newest:
+        known = max((event.n for event in seen.events if event.n < FIRST_LATE), default=0)
+        # What the run has not handed to the store yet.
+        seen.events += [event for event in (await run.timeline(known)).events if event.n > known]
+    last = await run.plan()
+    names = [kept.plan.id for kept in seen.kept_plans] + ([] if last is None else [str(last["plan"]["id"])])
+    for name in dict.fromkeys(names):
+        shown = last if last is not None and last["plan"]["id"] == name else await run.plan(name)
+        if shown is not None:
+            seen.plans[name] = shown
+
+
+async def undo_of(page: Page, found: Found, to_step: int | None = None) -> dict[str, Any]:
+    """Return what an undo would take back now, last first, as the run itself would say it.
+
+    `to_step`: only what came after that step.
+    """
+    if found.row is None or found.row.pruned_at is not None:
+        return {"count": 0, "effects": []}
+    count, _ = await page.store.effects.authorities_of_open(found.run, to_step=to_step)
+    rows = await page.store.effects.open_of_run(found.run, to_step=to_step, limit=MOST_UNDO)
+    asked = await page.store.events.requests(found.run, [row.n for row in rows])
+    later = await page.store.touching.later(found.run, rows)
+    effects = [
+        {
+            "effect": row.n,
+            "tool": row.tool,
+            "step": row.step,
+            "arguments": asked.get(row.n, ""),
+            "shown": row.undo_shown,
+            "unknown": row.effect().unknown,
+            "later": [touch.plain() for touch in later.get(row.n, ())],
+        }
+        for row in rows
+    ]
+    return {"count": count, "effects": effects}
+
+
+async def _ended(page: Page, seen: Seen) -> None:
+    """Add how a run ended that left no Result in the store, and whether somebody takes it back now."""
+    found = seen.found
+    if found.is_open or found.fault:
+        return
+    try:
+        seen.undoing = (await page.backstay.execution(found.undo_id)).is_open
+    except BackstayError:
+        seen.undoing = False
+    if seen.result is not None or found.execution is None:
+        return
+    try:
+        async with asyncio.timeout(_LOOK_S):
+            seen.result = (await page.backstay.run(found.workflow_id).result()).plain()
+    except TimeoutError:
+        seen.fault = "the run does not answer at the moment"
+    except Transient as error:
+        seen.fault = str(error)
+    except BackstayError as error:
+        seen.failure = str(error)

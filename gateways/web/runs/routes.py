@@ -1,0 +1,63 @@
+"""The routes of runs: the list, one run, what happens in it, what it has stored, and what can be done to it."""
+
+import secrets
+import time
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute
+
+from backstay.errors import ArgumentsInvalid, RunNotFound
+from gateways.web.identity import Visitor
+from gateways.web.page import Page, run_path, wants_json
+from gateways.web.runs import acting, listing, stored, streaming
+from gateways.web.runs.finding import find
+from gateways.web.runs.looking import look
+from gateways.web.runs.showing import is_held, view_of, wire_of
+
+
+def routes(page: Page) -> list[BaseRoute]:
+    """Return all routes of runs."""
+
+    async def show(request: Request, visitor: Visitor) -> Response:
+        workflow_id = request.path_params["workflow_id"]
+        try:
+            found = await find(page, visitor, workflow_id, request.query_params.get("run"))
+        except RunNotFound:
+            # An undo after the end is a workflow of its own; it stands on the page of the run that it takes back.
+            worked_on = await page.store.runs.worked_on(workflow_id)
+            if worked_on is None or not await page.seeing.run(visitor.by, worked_on.workflow_id):
+                raise
+            return RedirectResponse(run_path(worked_on.workflow_id), 303)
+        seen = await look(page, found, before=_before(request))
+        if wants_json(request):
+            return page.json(visitor, wire_of(seen))
+        return page.render(
+            request,
+            visitor,
+            "runs/run.html",
+            found=found,
+            seen=seen,
+            held=is_held(seen),
+            now=time.time(),
+            newest=_before(request) is None,
+            # A form that is sent twice, by a double click, is done once.
+            once=secrets.token_hex(12),
+            **view_of(seen),
+        )
+
+    return [
+        *listing.routes(page),
+        *streaming.routes(page),
+        *acting.routes(page),
+        *stored.routes(page),
+        page.get("/runs/{workflow_id:id}", show),
+    ]
+
+
+def _before(request: Request) -> int | None:
+    """Return the number of the event before which the timeline is to end; raises ArgumentsInvalid."""
+    given = request.query_params.get("before", "")
+    if given and not (given.isdecimal() and given.isascii() and len(given) <= 12):
+        raise ArgumentsInvalid("before: the number of an event")
+    return int(given) if given else None

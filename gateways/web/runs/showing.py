@@ -1,0 +1,327 @@
+"""Put what is known of a run into the form in which its page shows it."""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
+from urllib.parse import quote
+
+from backstay.budgets.budget import Budget
+from backstay.effects.compensation import Undone
+from backstay.effects.effect import EffectState, Touch, told_of_later
+from backstay.shown import one_line
+from backstay.task.event import Event
+from backstay.task.result import Result
+from backstay.task.status import State
+from gateways.web.runs.looking import FIRST_LATE, Seen
+from gateways.web.runs.planning import plans_of
+from gateways.web.runs.words import OUTCOMES, event_tone, tone_of
+from store.effects.types import EffectRow
+
+MOST_EFFECTS = 100
+_LONGEST = 20_000
+_SHOWN = 400
+_LIMITS = (
+    ("max_steps", "steps", "Steps"),
+    ("max_tool_calls", "tool_calls", "Tool calls"),
+    ("max_code_runs", "code_runs", "Programs"),
+)
+
+
+def view_of(seen: Seen) -> dict[str, Any]:
+    """Return everything that the page of a run shows."""
+    result = None if seen.result is None else Result.model_validate(seen.result)
+    return {
+        "head": _head(seen, result),
+        "limits": list(_limits(seen, result)),
+        "usage": _usage(seen, result),
+        "timeline": list(_timeline(seen)),
+        "earlier": seen.events[0].n if seen.earlier_events and seen.events else None,
+        "plans": plans_of(seen),
+        "effects": _effects(seen),
+        "more_effects": max(0, sum(not row.undo for row in seen.effects) - MOST_EFFECTS),
+        "undo": undo_view(seen.undo),
+        "waiting": [_request(seen, request) for request in seen.pending],
+        "result": None if result is None else _result(result),
+        "decisions": [decision.plain() for decision in reversed(seen.decisions)],
+        "topped_up": _raisable(seen),
+    }
+
+
+def wire_of(seen: Seen) -> dict[str, Any]:
+    """Return the same for programs, in the objects of the wire."""
+    found = seen.found
+    return {
+        "workflow_id": found.workflow_id,
+        "run_id": found.run_id,
+        "user_id": found.user_id,
+        "session_id": found.session_id,
+        "open": found.is_open,
+        "status": None if seen.status is None else seen.status.plain(),
+        "budget": seen.budget or None,
+        "plans": list(seen.plans.values()),
+        "undo": seen.undo,
+        "pending": [request.plain() for request in seen.pending],
+        "effects": [row.effect().plain() for row in seen.effects if not row.undo][-MOST_EFFECTS:],
+        "decisions": [decision.plain() for decision in seen.decisions],
+        "events": [event.plain() for event in seen.events],
+        "result": seen.result,
+        "follows": [row.workflow_id for row in seen.before[-1:]],
+        "followed_by": [row.workflow_id for row in seen.after],
+        "fault": seen.fault or None,
+    }
+
+
+def _head(seen: Seen, result: Result | None) -> dict[str, Any]:
+    found, row = seen.found, seen.found.row
+    opened = {} if row is None else row.opened
+    state = _state(seen, result)
+    started = row.opened_at if row is not None else found.execution.started_at if found.execution else None
+    closed = row.closed_at if row is not None else None
+    if closed is None and found.execution is not None:
+        closed = found.execution.closed_at
+    return {
+        "text": found.text or str(opened.get("task_line", "")),
+        "state": OUTCOMES.get(state, state),
+        "tone": tone_of(state),
+        "step": seen.status.step if seen.status else None,
+        "paused": seen.status.paused if seen.status else None,
+        "started_at": started,
+        "ended_at": closed,
+        "model": str(opened.get("model", "")),
+        "started_by": str(opened.get("started_by", "")),
+        "web_ui": _web_ui(seen, str(opened.get("web_ui", ""))),
+        "pruned_at": None if row is None else row.pruned_at,
+    }
+
+
+def _state(seen: Seen, result: Result | None) -> str:
+    row = seen.found.row
+    if row is not None and row.pruned_at is not None:
+        return "pruned"
+    if seen.undoing:
+        return "undoing"
+    if seen.status is not None:
+        return "paused" if seen.status.paused is not None and not seen.status.pending else seen.status.state.value
+    if seen.found.is_open:
+        return "open" if row is not None else "not begun"
+    return result.outcome.value if result is not None else "stopped"
+
+
+def _web_ui(seen: Seen, web_ui: str) -> str:
+    """Return the run in Temporal's Web UI; empty where nobody said where that is."""
+    status = seen.status
+    namespace = status.namespace if status is not None else ""
+    namespace = namespace or next((str(row.request.get("namespace", "")) for row in seen.requests), "") or "default"
+    name, run_id = quote(seen.found.workflow_id, safe=""), quote(seen.found.run_id, safe="")
+    return f"{web_ui}/namespaces/{quote(namespace, safe='')}/workflows/{name}/{run_id}" if web_ui else ""
+
+
+def _limits(seen: Seen, result: Result | None) -> Iterator[dict[str, Any]]:
+    """Yield what the run may use, and what of it is used."""
+    usage = _used(seen, result)
+    given = seen.budget.get("budget") or (None if result is None else result.budget.plain())
+    if given is None:
+        return
+    budget = Budget.model_validate(given)
+    spent, ceiling = float(usage.get("llm_cost_usd", 0)), budget.max_llm_cost_usd
+    yield _limit("Model cost", spent, ceiling, unit="USD")
+    if usage.get("plan_steps"):
+        yield _limit("Steps of the plan", usage["plan_steps"], None)
+    for limit, used, name in _LIMITS:
+        allowed = getattr(budget, limit)
+        # What a run neither uses nor is short of says nothing.
+        if usage.get(used) or limit != "max_code_runs":
+            yield _limit(name, usage.get(used, 0), allowed)
+    if budget.max_tokens is not None:
+        yield _limit("Tokens", _tokens(usage), budget.max_tokens)
+    if budget.max_wall_seconds is not None:
+        yield _limit("Running time", round(float(seen.budget.get("active_seconds", 0))), budget.max_wall_seconds, "s")
+    for tool, most in budget.quotas.items():
+        yield _limit(f"Calls of {tool}", (usage.get("calls_by_tool") or {}).get(tool, 0), most)
+
+
+def _limit(name: str, used: float, allowed: float | None, unit: str = "") -> dict[str, Any]:
+    share = None if not allowed else min(1.0, used / allowed)
+    tone = "quiet" if share is None else "bad" if share >= 1 else "wait" if share >= 0.8 else "good"
+    return {"name": name, "used": used, "allowed": allowed, "unit": unit, "share": share, "tone": tone}
+
+
+def _used(seen: Seen, result: Result | None) -> dict[str, Any]:
+    if seen.status is not None:
+        return seen.status.usage
+    return {} if result is None else result.usage
+
+
+def _tokens(usage: dict[str, Any]) -> int:
+    names = ("input_new_tokens", "input_cached_tokens", "output_tokens")
+    return sum(int(model.get(name, 0)) for model in usage.get("models", {}).values() for name in names)
+
+
+def _usage(seen: Seen, result: Result | None) -> list[dict[str, Any]]:
+    """Return what each model was asked and what it cost."""
+    models = _used(seen, result).get("models", {})
+    return [{"model": name, **spent} for name, spent in models.items()]
+
+
+def _timeline(seen: Seen) -> Iterator[dict[str, Any]]:
+    """Yield the events in groups: one for each step of the model, and one for what came after the end."""
+    group: dict[str, Any] | None = None
+    ended = False
+    for event in sorted(seen.events, key=lambda event: (event.at, event.n)):
+        key = "after" if ended and event.name != "run.ended" else event.step_index
+        if group is None or group["key"] != key:
+            if group is not None:
+                yield group
+            title = "After the end" if key == "after" else f"Step {key}" if key else "Before the first step"
+            group = {"key": key, "title": title, "events": [], "cost": 0.0, "model": ""}
+        group["events"].append(_event(seen, event))
+        group["cost"] += float(event.data.get("cost_usd") or 0)
+        group["model"] = group["model"] or str(event.data.get("model", "") if event.name == "model.asked" else "")
+        ended = ended or event.name == "run.ended"
+    if group is not None:
+        yield group
+
+
+def _event(seen: Seen, event: Event) -> dict[str, Any]:
+    data = event.data
+    text = event.text.removeprefix(f"step {event.step_index}: ").replace(" -> ", " → ")
+    tool = str(data.get("tool", "")) if event.name.startswith("action.") else ""
+    if tool and text.startswith(tool):
+        text = text.removeprefix(tool).removeprefix(":").removeprefix(" →").strip()
+    elif text:
+        text = text[0].upper() + text[1:]
+    if event.name == "model.asked":
+        text = text.replace("_", " ")
+    about = str(data.get("request", "")) if isinstance(data.get("request"), str) else ""
+    is_asked = event.name.startswith("approval.")
+    return {
+        "n": event.n,
+        "name": event.name,
+        "at": event.at,
+        "tone": tone_of(event.text.partition(":")[0]) if event.name == "run.ended" else event_tone(event.name),
+        "tool": tool,
+        "text": text or ("" if tool else event.name),
+        "request": [] if is_asked else _arguments(about),
+        "asked": about if is_asked else "",
+        "ref": str(data.get("summary_ref") or ""),
+        "effect": data.get("effect"),
+        "late": event.n >= FIRST_LATE,
+        "data": json.dumps(data, indent=2, ensure_ascii=False)[:_LONGEST] if data else "",
+    }
+
+
+def _effects(seen: Seen) -> list[dict[str, Any]]:
+    """Return what the run did to the world, the newest first."""
+    undoing = {row.n: row for row in seen.effects if row.undo}
+    made = [event.data for event in seen.events if event.data.keys() >= {"effect", "request"}]
+    asked = {data["effect"]: str(data["request"]) for data in made}
+    own = [row for row in reversed(seen.effects) if not row.undo]
+    return [_effect(row, undoing.get(row.n), asked.get(row.n, "")) for row in own[:MOST_EFFECTS]]
+
+
+def _effect(row: EffectRow, undoing: EffectRow | None, arguments: str) -> dict[str, Any]:
+    words = {
+        EffectState.APPLIED: "done",
+        EffectState.COMPENSATED: "taken back",
+        EffectState.KEPT: "kept",
+        EffectState.NOT_SENT: "not made",
+        EffectState.DISPATCHED: "under way",
+        EffectState.DOUBTFUL: "doubtful",
+        EffectState.UNKNOWN: "unknown",
+    }
+    return {
+        "n": row.n,
+        "tool": row.tool,
+        "step": row.step,
+        "arguments": _arguments(arguments),
+        "state": words.get(row.state, row.state.value),
+        "tone": "quiet" if row.state is EffectState.COMPENSATED else tone_of(row.state.value),
+        "undo": row.undo_shown,
+        "undone": row.state is EffectState.COMPENSATED,
+        "undoing": None if undoing is None else undoing.state.value,
+        "outcome": row.outcome,
+        "ref": row.result_ref,
+        "at": row.first_sent_at,
+    }
+
+
+def undo_view(undo: dict[str, Any]) -> dict[str, Any]:
+    """Return what an undo would take back, as pages show it."""
+    return undo | {"effects": [_undo_row(effect) for effect in undo.get("effects", [])]}
+
+
+def _undo_row(effect: dict[str, Any]) -> dict[str, Any]:
+    later = told_of_later([Touch.model_validate(touch) for touch in effect.get("later", ())])
+    given = _arguments(str(effect.get("arguments") or ""))
+    return effect | {"later": later, "unknown": bool(effect.get("unknown")), "arguments": given}
+
+
+def _arguments(told: str) -> list[tuple[str, str]]:
+    """Return the arguments of a call, which an event holds as the beginning of their JSON, by name if all are there."""
+    try:
+        given: Any = json.loads(told)
+    except ValueError:
+        return [("", told)] if told else []
+    if not isinstance(given, dict):
+        return [("", told)]
+    pairs = cast("dict[str, Any]", given).items()
+    return [(name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)) for name, value in pairs]
+
+
+def _request(seen: Seen, request: Any) -> dict[str, Any]:
+    same = (row.workflow_id for row in seen.requests if row.request_id == request.id and row.state == "open")
+    workflow = next(same, "")
+    return {
+        "id": request.id,
+        "workflow_id": workflow or seen.found.workflow_id,
+        "question": request.question,
+        "kind": request.kind.value,
+        "expires_at": request.expires_at,
+        "calls": len(request.calls),
+    }
+
+
+def _result(result: Result) -> dict[str, Any]:
+    outcome = result.outcome.value
+    outputs = {} if set(result.raw_outputs) == {"steps"} else result.raw_outputs
+    return {
+        "outcome": OUTCOMES.get(outcome, outcome),
+        "tone": tone_of(outcome),
+        "summary": result.final_summary,
+        "outputs": _pretty(outputs) if outputs else "",
+        "output": _pretty(result.output) if result.output is not None else "",
+        "output_ref": result.output_ref,
+        "error": result.error,
+        "undone": [_undone(undone) for undone in result.undone],
+        "programs_unavailable": result.programs_unavailable,
+        "ledger_head": result.ledger_head,
+    }
+
+
+def _pretty(value: Any) -> str:
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}\n…"
+
+
+def _undone(undone: Undone) -> dict[str, Any]:
+    states = {"compensated": "taken back", "kept": "kept", "parked": "not taken back"}
+    state = str(undone.state)
+    return {
+        "tool": undone.tool,
+        "arguments": undone.arguments,
+        "state": states.get(state, state),
+        "tone": "good" if state == "compensated" else tone_of(state),
+        "how": undone.shown,
+        "detail": one_line(undone.detail or "", _SHOWN),
+    }
+
+
+def _raisable(seen: Seen) -> Sequence[str]:
+    """Return the limits that people are offered to raise: those that the run has."""
+    budget = seen.budget.get("budget") or {}
+    return [name for name in ("max_steps", "max_tool_calls", "max_llm_cost_usd") if budget.get(name) is not None]
+
+
+def is_held(seen: Seen) -> bool:
+    """Return whether the run is paused, also while it waits for people."""
+    return seen.status is not None and (seen.status.paused is not None or seen.status.state is State.PAUSED)

@@ -1,0 +1,259 @@
+"""Stream what happens in a run: what the store has of it, then what comes, and what the model is just saying.
+
+The events of the timeline have their number as the `id` of the stream, so that a browser that comes back goes on where
+it was. What a model is saying has the name `model.delta` and no id: it is no part of the timeline.
+"""
+
+import asyncio
+import json
+import time
+from collections import Counter
+from collections.abc import AsyncGenerator, Generator
+from contextlib import aclosing, contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import BaseRoute
+
+from backstay.errors import ArgumentsInvalid, BackstayError, RunNotFound
+from backstay.task.event import Event
+from gateways.web.identity import Visitor
+from gateways.web.page import Page
+from gateways.web.runs.finding import Found, find
+from gateways.web.runs.looking import FIRST_LATE
+from store.deltas import DELTA
+
+STREAMS_EACH = 12
+"""How many streams one person may have open at once."""
+LONGEST_S = 3600.0
+"""Then a browser comes back by itself, and is asked again who it is."""
+HEARTBEAT_S = 15.0
+_RETRY_MS = 2000
+_LIVELY_S, _LIVELY_POLL_S, _POLL_S = 5.0, 0.2, 1.0
+"""A stream looks often for some seconds after something has happened, else less often."""
+_LOOK_S, _LIVELY_LOOK_S = 3.0, 0.7
+"""How old an answer of the run itself may be."""
+_AT_ONCE = 500
+_MOST_UNSENT = 1000
+
+
+@dataclass
+class Look:
+    """Hold what the run itself has said last."""
+
+    at: float = -1e9
+    is_open: bool = True
+    state: str = ""
+    waiting: tuple[str, ...] = ()
+    events: tuple[Event, ...] = ()
+    asking: asyncio.Task[None] | None = None
+    streams: int = 0
+
+    @property
+    def told(self) -> str:
+        """Return what the run does, as a part of a stream."""
+        return _part({"state": self.state, "pending": self.waiting}, name="state")
+
+
+@dataclass
+class Streams:
+    """Count streams, and ask each run once for all who watch it."""
+
+    page: Page
+    of_person: Counter[str] = field(default_factory=Counter[str])
+    looks: dict[str, Look] = field(default_factory=dict[str, Look])
+
+    @contextmanager
+    def one_more(self, found: Found) -> Generator[Look]:
+        """Count a stream while it lasts."""
+        look = self.looks.setdefault(found.run, Look())
+        look.streams += 1
+        try:
+            yield look
+        finally:
+            look.streams -= 1
+            if not look.streams:
+                del self.looks[found.run]
+                if look.asking is not None:
+                    look.asking.cancel()
+
+    def refresh(self, found: Found, look: Look, *, within_s: float) -> None:
+        """Have the run asked, unless it was lately, or is being asked."""
+        if look.asking is not None and not look.asking.done():
+            return
+        if time.monotonic() - look.at >= within_s:
+            look.asking = asyncio.create_task(self._ask(found, look))
+
+    async def _ask(self, found: Found, look: Look) -> None:
+        backstay = self.page.backstay
+        try:
+            execution = await backstay.execution(found.workflow_id)
+            if not execution.is_open or execution.first_run_id != found.first_run_id:
+                look.is_open, look.waiting, look.state = await self._taken_back(found), (), ""
+                return
+            status = await backstay.run(found.workflow_id).status()
+            look.state, look.waiting = status.state.value, tuple(request.id for request in status.pending)
+            look.events = status.last_events
+        except RunNotFound:
+            look.is_open = False
+        except BackstayError:
+            pass  # a worker or Temporal itself may be back at the next look
+        finally:
+            look.at = time.monotonic()
+
+    async def _taken_back(self, found: Found) -> bool:
+        try:
+            return (await self.page.backstay.execution(found.undo_id)).is_open
+        except BackstayError:
+            return False
+
+
+def routes(page: Page) -> list[BaseRoute]:
+    """Return the route of the stream."""
+    streams = Streams(page)
+
+    async def events(request: Request, visitor: Visitor) -> Response:
+        found = await find(page, visitor, request.path_params["workflow_id"])
+        after = _last_seen(request)
+        if streams.of_person[visitor.by] >= STREAMS_EACH:
+            raise HTTPException(429, f"{STREAMS_EACH} streams are open already; close some of your tabs")
+        streams.of_person[visitor.by] += 1
+        return _Stream(streams, visitor, found, after)
+
+    return [page.get("/runs/{workflow_id:id}/events", events)]
+
+
+class _Stream(StreamingResponse):
+    """Send a stream, and count it off however it ends."""
+
+    def __init__(self, streams: Streams, visitor: Visitor, found: Found, after: int) -> None:
+        super().__init__(
+            _stream(streams, visitor, found, after),
+            media_type="text/event-stream",
+            # Proxies that gather answers before they pass them on are told not to.
+            headers={"X-Accel-Buffering": "no"},
+        )
+        self._streams, self._by = streams, visitor.by
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Send it until one of both sides has enough."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._streams.of_person[self._by] -= 1
+
+
+def _last_seen(request: Request) -> int:
+    """Return the number of the last event that a browser has had, by its header or by the address."""
+    said = request.headers.get("last-event-id") or request.query_params.get("after", "") or "0"
+    if not (said.isdecimal() and said.isascii() and len(said) <= 12):
+        raise ArgumentsInvalid("Last-Event-ID: the number of an event, as the stream has sent it")
+    return int(said)
+
+
+@dataclass
+class Saying:
+    """Hold what a model says until it is sent."""
+
+    parts: list[str] = field(default_factory=list[str])
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+    room: asyncio.Event = field(default_factory=asyncio.Event)
+    """Not set while a slow reader has had too little of it."""
+
+    def take(self) -> list[str]:
+        """Return what is new, once."""
+        self.news.clear()
+        self.room.set()
+        taken, self.parts = self.parts, []
+        return taken
+
+    async def wait(self, seconds: float) -> None:
+        """Wait until something is said, or for so long."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self.news.wait()
+
+    async def listen(self, page: Page, run: str) -> None:
+        """Take what the model of a run says; while this lasts, the run counts as watched."""
+        while True:
+            try:
+                async for delta in page.store.deltas.after(run):
+                    self.parts.append(_part(delta.event(run), name=DELTA))
+                    self.news.set()
+                    if len(self.parts) > _MOST_UNSENT:
+                        self.room.clear()
+                        await self.room.wait()
+            except BackstayError:
+                await asyncio.sleep(_POLL_S)
+
+
+async def _stream(streams: Streams, visitor: Visitor, found: Found, after: int) -> AsyncGenerator[str]:
+    until = min(time.time() + LONGEST_S, visitor.until)
+    saying = Saying()
+    with streams.one_more(found) as look:
+        listening = asyncio.create_task(saying.listen(streams.page, found.run))
+        try:
+            yield f"retry: {_RETRY_MS}\n\n"
+            async with aclosing(_happening(streams, found, look, after, saying)) as parts:
+                async for part in parts:
+                    yield part
+                    if time.time() > until:
+                        return
+        finally:
+            listening.cancel()
+            await asyncio.gather(listening, return_exceptions=True)
+
+
+async def _happening(streams: Streams, found: Found, look: Look, after: int, saying: Saying) -> AsyncGenerator[str]:
+    """Yield the parts of a stream, each at once when there is something to say."""
+    late: set[int] = set()
+    lively = spoke = time.monotonic()
+    state = ""
+    while True:
+        now = time.monotonic()
+        is_lively = now - lively < _LIVELY_S
+        streams.refresh(found, look, within_s=_LIVELY_LOOK_S if is_lively else _LOOK_S)
+        ended = not look.is_open
+        fresh = [event for event in await _new(streams.page, found.run, look, after) if event.n not in late]
+        late |= {event.n for event in fresh if event.n >= FIRST_LATE}
+        after = max((event.n for event in fresh if event.n < FIRST_LATE), default=after)
+        parts = [_part(event.plain(), number=event.n if event.n < FIRST_LATE else None) for event in fresh]
+        if look.state and look.told != state:
+            state = look.told
+            parts.append(state)
+        parts += saying.take()
+        if parts:
+            lively = spoke = now
+            yield "".join(parts)
+        elif ended:
+            yield "event: end\ndata: {}\n\n"
+            return
+        elif now - spoke > HEARTBEAT_S:
+            spoke = now
+            yield ": still here\n\n"
+        await saying.wait(_LIVELY_POLL_S if is_lively else _POLL_S)
+
+
+async def _new(page: Page, run: str, look: Look, after: int) -> list[Event]:
+    """Return new events in order: those of the store, and behind them what the run has not handed to it yet."""
+    try:
+        kept = await page.store.events.of_run(run, after=after, limit=_AT_ONCE)
+    except BackstayError:
+        return []
+    if len(kept) == _AT_ONCE:
+        return kept
+    last = max((event.n for event in kept if event.n < FIRST_LATE), default=after)
+    fresh = [event for event in look.events if event.n > last]
+    # Without a gap only: what stands between is on its way to the store.
+    fresh = fresh if fresh and fresh[0].n == last + 1 else []
+    return sorted([*kept, *fresh], key=lambda event: event.n)
+
+
+def _part(data: dict[str, Any], *, number: int | None = None, name: str = "") -> str:
+    """Return one event of the stream; JSON has no line breaks of its own."""
+    lines = [f"id: {number}"] if number is not None else []
+    lines += [f"event: {name}"] if name else []
+    return "\n".join([*lines, f"data: {json.dumps(data, ensure_ascii=True)}", "", ""])

@@ -1,0 +1,166 @@
+"""Lay a request out for a page: the engine's facts, what the model says, and what this visitor may do."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from backstay.approvals.approval import ApprovalRequest, RequestedCall, RequestKind
+from backstay.approvals.forecast import ForecastEntry
+from backstay.approvals.layout import argument_parts
+from backstay.approvals.proposal import Proposal, ProposedStep
+from backstay.approvals.proposal_words import part_lines, step_marks
+from backstay.provenance.source import told_of
+from backstay.shown import MASKED, kept_bytes, one_line, unseen_words
+
+_DIFF = {"+": "added", "-": "removed", "@": "place"}
+OUTCOMES = ("happened", "did_not_happen", "retry")
+
+
+class ShownArgument(NamedTuple):
+    """Hold one argument: its name, its value as lines, and where it first appeared."""
+
+    name: str
+    lines: list[str]
+    source: str
+    foreign: bool
+    """Whether others write what it came from."""
+
+
+class ShownCall(NamedTuple):
+    """Hold one call, or one step of a plan, as people read it."""
+
+    number: int
+    tool: str
+    safety: str
+    marks: str
+    summary: str
+    arguments: list[ShownArgument]
+    unseen: str
+    changes: str
+    diff: list[tuple[str, str]]
+    """Lines with the kind of each."""
+    repeats: str
+    writes: bool
+    undoable: bool
+    undo_how: str
+    asked: bool
+    """Whether a decision is about it."""
+
+
+class ShownRequest(NamedTuple):
+    """Hold a request as a page shows it."""
+
+    request: ApprovalRequest
+    calls: list[ShownCall]
+    parts: list[str]
+    forecast: list[ForecastEntry]
+    masked: str
+    who: str
+    hidden: int
+    """How many characters of its calls are not shown."""
+
+
+def shown(request: ApprovalRequest) -> ShownRequest:
+    """Return a request as a page shows it."""
+    proposal = request.proposal
+    return ShownRequest(
+        request=request,
+        calls=[_call(call) for call in request.calls] if proposal is None else _steps(proposal, request.calls),
+        parts=[] if proposal is None else list(part_lines(proposal)),
+        forecast=list(request.forecast),
+        masked=MASKED if request.masked else "",
+        who=_who(request),
+        hidden=sum(call.clipped for call in request.calls),
+    )
+
+
+def _steps(proposal: Proposal, calls: Sequence[RequestedCall]) -> list[ShownCall]:
+    """Return the steps of a plan in order, those that a decision is about with all that is known of their calls."""
+    asked = {call.index: call for call in calls}
+    several = len(proposal.parts) > 1
+    return [
+        _call(asked[step.idx], "; ".join(step_marks(step, several=several)), step.summary)
+        if step.idx in asked
+        else _step(step, "; ".join(step_marks(step, several=several)))
+        for step in proposal.steps
+    ]
+
+
+def _call(call: RequestedCall, marks: str = "", summary: str = "") -> ShownCall:
+    return ShownCall(
+        number=call.index,
+        tool=call.tool,
+        safety=str(call.safety),
+        marks=marks,
+        summary=summary,
+        arguments=[_argument(name, value, told_of(call.sources, name)) for name, value in call.arguments.items()],
+        unseen=unseen_words(call.left_out, call.count, call.clipped, kept_bytes(call.arguments)),
+        changes=", ".join(call.side_effects),
+        diff=list(_diff(call.diff)),
+        repeats=call.repeats or "",
+        writes=call.safety.level > 0,
+        undoable=call.undoable,
+        undo_how=call.undo_how or "",
+        asked=True,
+    )
+
+
+def _step(step: ProposedStep, marks: str) -> ShownCall:
+    return ShownCall(
+        number=step.idx,
+        tool=step.action,
+        safety=str(step.safety),
+        marks=marks,
+        summary=step.summary,
+        arguments=[_argument(name, value, "") for name, value in step.arguments.items()],
+        unseen="",
+        changes=", ".join(step.side_effects),
+        diff=list(_diff(step.diff_preview)),
+        repeats="",
+        writes=step.safety.level > 0,
+        undoable=step.undoable,
+        undo_how=step.undo_how or "",
+        asked=False,
+    )
+
+
+def _argument(name: str, value: Any, source: str) -> ShownArgument:
+    said, lines = argument_parts(name, value)
+    return ShownArgument(said, lines, one_line(source, 500), "others write" in source)
+
+
+def _diff(diff: str | None) -> Iterator[tuple[str, str]]:
+    for line in (diff or "").splitlines():
+        yield _DIFF.get(line[:1], "same"), line
+
+
+def _who(request: ApprovalRequest) -> str:
+    """Return who may decide a request that is no plan, and how many of them must."""
+    if request.proposal is not None:
+        return ""
+    named = ", ".join(request.approvers) or (
+        "any verified person" if request.authority.restricts else "anybody who may open this page"
+    )
+    count = f"; {request.quorum} must agree" if request.quorum > 1 else ""
+    own = "; not who started the run" if request.no_self_approval else ""
+    return f"{named}{count}{own}"
+
+
+def hindrance(request: ApprovalRequest, by: str, *, signs: bool) -> str:
+    """Return why this visitor cannot decide a request, as far as a page can know; empty when nothing speaks against it.
+
+    The run itself decides; this only spares people buttons that it would refuse.
+    """
+    named = request.deciders
+    if named and by not in named:
+        return f"Only these people may decide this: {', '.join(sorted(named))}."
+    parts = () if request.proposal is None else request.proposal.parts
+    restricts = request.authority.restricts if request.proposal is None else any(p.authority.restricts for p in parts)
+    if restricts and not signs:
+        return "Only verified people may decide this, and this page has no approver key to verify anybody."
+    votes = [vote for vote in request.decided if vote.get("by") == by]
+    if request.kind in {RequestKind.CALL, RequestKind.BATCH} and votes:
+        return f"You have decided: {votes[-1].get('verdict')}. It waits for others."
+    open_parts = [part for part in parts if not part.complete and (not part.approvers or by in part.approvers)]
+    if parts and all(any(vote.get("by") == by for vote in part.decided) for part in open_parts):
+        return "You have decided your part. It waits for others."
+    return ""

@@ -1,0 +1,97 @@
+"use strict";
+/* The page of a run, live: what the stream says leads to parts of the page being fetched again, so that only the server
+   knows how anything looks. Without this script the page is the same, and is loaded again by hand. */
+(() => {
+  const run = document.querySelector("[data-live]");
+  if (!run || !window.EventSource) return;
+  const told = document.getElementById("told");
+  const saying = document.getElementById("saying");
+  const text = document.getElementById("saying-text");
+  const QUIET_MS = 250;
+  let waiting = 0;
+  let loading = false;
+  let again = false;
+  let stream = null;
+
+  const keyOf = (details, seen) => {
+    const near = details.closest("[data-n], li[value], section");
+    const key = `${near ? near.dataset.n || near.getAttribute("aria-labelledby") || near.value : ""}|${details.firstElementChild.textContent}`;
+    seen.set(key, (seen.get(key) || 0) + 1);
+    return `${key}|${seen.get(key)}`;
+  };
+
+  const take = (fresh) => {
+    const old = document.getElementById(fresh.id);
+    if (!old || old.innerHTML === fresh.innerHTML) return;
+    let seen = new Map();
+    const open = new Set();
+    for (const details of old.querySelectorAll("details")) {
+      const key = keyOf(details, seen);
+      if (details.open) open.add(key);
+    }
+    old.replaceChildren(...document.importNode(fresh, true).childNodes);
+    seen = new Map();
+    for (const details of old.querySelectorAll("details")) if (open.has(keyOf(details, seen))) details.open = true;
+  };
+
+  const isWriting = () => [...run.querySelectorAll("textarea, input:not([type=hidden])")].some((field) => field.value);
+
+  const load = async (ended) => {
+    if (loading) {
+      again = again || ended ? "ended" : "again";
+      return;
+    }
+    loading = true;
+    try {
+      const answer = await fetch(window.location.href, { headers: { Accept: "text/html" }, credentials: "same-origin" });
+      if (answer.ok) {
+        const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+        document.title = fresh.title;
+        for (const part of fresh.querySelectorAll("[data-part]")) take(part);
+        const forms = fresh.getElementById("steer");
+        const mine = document.getElementById("steer");
+        const idle = !isWriting() && !(mine && mine.contains(document.activeElement));
+        if (ended && forms && mine && idle) mine.replaceWith(document.importNode(forms, true));
+      }
+    } catch {
+      /* The stream comes back by itself, and then this is tried again. */
+    } finally {
+      loading = false;
+      if (again) {
+        const kind = again;
+        again = false;
+        load(kind === "ended");
+      }
+    }
+  };
+
+  const soon = () => {
+    window.clearTimeout(waiting);
+    waiting = window.setTimeout(() => load(false), QUIET_MS);
+  };
+
+  stream = new EventSource(`${run.dataset.run}/events?after=${run.dataset.after}`);
+  stream.onmessage = (message) => {
+    const event = JSON.parse(message.data);
+    if (event.name === "model.asked" || event.name === "model.failed") saying.hidden = true;
+    if (told) told.textContent = event.text;
+    soon();
+  };
+  stream.addEventListener("state", soon);
+  stream.addEventListener("model.delta", (message) => {
+    const delta = JSON.parse(message.data);
+    const own = String(delta.data.stream);
+    if (text.dataset.stream !== own) {
+      text.dataset.stream = own;
+      text.textContent = "";
+    }
+    text.textContent += delta.text;
+    saying.hidden = text.textContent === "";
+  });
+  stream.addEventListener("end", () => {
+    stream.close();
+    saying.hidden = true;
+    window.clearTimeout(waiting);
+    load(true);
+  });
+})();

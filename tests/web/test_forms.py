@@ -1,0 +1,188 @@
+"""The forms of every kind of request, as browsers without scripts and as programs send them."""
+
+import json
+from contextlib import AsyncExitStack
+
+import pytest
+import pytest_asyncio
+
+from backstay.approvals.approval import ApprovalRequest, RequestedCall, RequestKind
+from backstay.approvals.deciding import DecisionInvalid
+from backstay.testing import Reply
+from gateways.web.forms import decision_of, edited_fields, edits_of
+from gateways.web.sent import Sent
+from tests.engine import Scripts, ended, engine, pending, toolbox_of
+from tests.web.pages import behind_a_proxy, form_of, listed, served_page
+
+ANA = "ana@example.com"
+MAIL = Reply(calls=[("mail__send_email", {"to": "k@x.example", "subject": "s", "body": "b"})])
+READ = Reply(calls=[("mail__list_sent", {"to": "k@x.example"})])
+
+
+@pytest_asyncio.fixture(scope="module")
+async def shared(temporal, tmp_path_factory):
+    async with AsyncExitStack() as stack:
+        folder, scripts = tmp_path_factory.mktemp("forms"), Scripts()
+        toolbox = toolbox_of(folder, folder / "mailbox.db", MAILBOX_DIE_AFTER_SEND="1")
+        data = json.loads(toolbox.read_text(encoding="utf-8"))
+        data["providers"]["mail"]["tools"]["send_email"] = {"safety": "write_safe"}
+        toolbox.write_text(json.dumps(data), encoding="utf-8")
+        given = {"toolbox": toolbox, "policy": "default: {write_safe: allow}", "request_deadline_seconds": 3}
+        running = await stack.enter_async_context(engine(temporal, folder, scripts, **given, **behind_a_proxy()))
+        served = await stack.enter_async_context(served_page(running))
+        yield running, scripts, served, await stack.enter_async_context(served.person(ANA))
+
+
+async def decided(person, handle, request="r1", **more):
+    """Send the form of a request, and return the page that follows."""
+    await listed(person, handle.id)
+    path = f"/requests/{handle.id}/{request}"
+    shown = await person.get(path)
+    return await person.post(f"{path}/decide", data=form_of(shown.text, **more), follow_redirects=True)
+
+
+def verified(result):
+    events = [event["data"] for event in result["events"] if event["name"] == "approval.decided"]
+    return [(data["verdict"], data["by"], data["verified"]) for data in events]
+
+
+async def test_a_budget_is_topped_up_and_what_is_no_number_is_said_with_what_was_typed(shared):
+    running, scripts, _, person = shared
+    handle = await running.start(scripts.task(READ, READ, budget={"max_steps": 1, "on_exhausted": "ask"}))
+    await pending(handle)
+    wrong = await decided(person, handle, verdict="answer", max_steps="many", comment="go on")
+    nothing = await decided(person, handle, verdict="answer")
+    done = await decided(person, handle, verdict="answer", max_steps="5", max_llm_cost_usd="0.5")
+    assert (wrong.status_code, nothing.status_code, done.status_code) == (422, 422, 200)
+    assert "max_steps: many is no whole number" in wrong.text
+    assert 'value="many"' in wrong.text
+    assert "go on</textarea>" in wrong.text
+    assert "nothing is added" in nothing.text
+    result = await ended(handle)
+    assert verified(result) == [("answer", ANA, True)]
+    assert result["budget"]["max_steps"] == 6
+
+
+async def test_a_question_of_the_model_is_answered(shared):
+    running, scripts, _, person = shared
+    handle = await running.start(scripts.task(Reply(calls=[("ask_person", {"question": "Which <b>one</b>?"})])))
+    await pending(handle)
+    empty = await decided(person, handle, verdict="answer", answer="  ")
+    done = await decided(person, handle, verdict="answer", answer="the blue\r\none")
+    assert (empty.status_code, done.status_code) == (422, 200)
+    assert "Which &lt;b&gt;one&lt;/b&gt;?" in done.text
+    assert verified(await ended(handle)) == [("answer", ANA, True)]
+    assert "the blue" in str(running.model.requests[-1]["messages"])
+
+
+async def test_an_outcome_that_nobody_knows_is_settled_by_what_a_person_says(shared):
+    running, scripts, _, person = shared
+    handle = await running.start(scripts.task(MAIL))
+    await pending(handle, within_s=90)
+    done = await decided(person, handle, verdict="happened")
+    assert done.status_code == 200
+    result = await ended(handle)
+    assert verified(result) == [("happened", ANA, True)]
+    assert [effect["state"] for effect in result["effects"]] == ["applied"]
+
+
+async def test_a_program_reads_and_decides_with_the_objects_of_the_wire(shared):
+    running, scripts, _, person = shared
+    handle = await running.start(scripts.task(Reply(calls=[("ask_person", {"question": "Which one?"})])))
+    await pending(handle)
+    await listed(person, handle.id)
+    path, wants = f"/requests/{handle.id}/r1", {"Accept": "application/json"}
+    inbox = (await person.get("/", headers=wants)).json()
+    shown = await person.get(path, headers=wants)
+    found = shown.json()
+    token = {"Authorization": f"Bearer {shown.headers['Backstay-Csrf']}", **wants}
+    said = {"verdict": "answer", "answer": {"any": ["JSON"]}, "f": found["run_id"], "d": found["live"]["digest"]}
+    without = await person.post(f"{path}/decide", json=said, headers=wants)
+    as_other = await person.post(f"{path}/decide", json={**said, "by": "bo@example.com"}, headers=token)
+    stale = await person.post(f"{path}/decide", json={**said, "d": "0" * 64}, headers=token)
+    unknown = await person.post(f"{path}/decide", json={**said, "mood": "good"}, headers=token)
+    done = await person.post(f"{path}/decide", json=said, headers=token)
+    assert [row["workflow_id"] for row in inbox["requests"]] == [handle.id]
+    assert found["request"]["digest"] == found["live"]["digest"]
+    assert [answer.status_code for answer in (without, as_other, stale, unknown, done)] == [401, 422, 409, 422, 200]
+    assert stale.json()["error"]["type"] == "Stale"
+    assert unknown.json()["error"]["type"] == "DecisionInvalid"
+    assert done.json()["state"] == "decided"
+    assert verified(await ended(handle)) == [("answer", ANA, True)]
+
+
+def request_of(schema):
+    return ApprovalRequest(kind=RequestKind.ELICITATION, question="?", options=("answer",), schema=schema)
+
+
+def sent(**fields):
+    return Sent({name: value if isinstance(value, tuple) else (value,) for name, value in fields.items()})
+
+
+SCHEMA = {
+    "type": "object",
+    "required": ["name", "size", "colour"],
+    "properties": {
+        "name": {"type": "string"},
+        "size": {"type": "integer"},
+        "colour": {"enum": ["red", "blue"]},
+        "extras": {"type": "array", "items": {"enum": [1, 2, 3]}},
+        "where": {"type": "object", "properties": {"street": {"type": "string"}}},
+        "sure": {"type": "boolean"},
+    },
+}
+
+
+def test_every_field_of_a_servers_form_becomes_the_value_that_its_schema_asks_for():
+    given = {"x.0": "Kim\r\nLee", "x.1": " 7 ", "x.2": "1", "x.3": ("0", "2"), "x.4": "Main Street", "x.5": "no"}
+    answer = decision_of(sent(verdict="answer", **given), request_of(SCHEMA))["answer"]
+    assert answer == {
+        "name": "Kim\nLee",
+        "size": 7,
+        "colour": "blue",
+        "extras": [1, 3],
+        "where": {"street": "Main Street"},
+        "sure": False,
+    }
+    few = decision_of(sent(verdict="answer", **{"x.0": '""', "x.1": "7", "x.2": "0"}), request_of(SCHEMA))["answer"]
+    assert few == {"name": "", "size": 7, "colour": "red"}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"x.1": "7", "x.2": "0"}, "name: must be given"),
+        ({"x.0": "Kim", "x.1": "seven", "x.2": "0"}, "size: type a whole number"),
+        ({"x.0": "Kim", "x.1": "7", "x.2": "9"}, "colour: must be given"),
+    ],
+)
+def test_what_a_form_lacks_is_said_by_the_field(given, said):
+    with pytest.raises(DecisionInvalid, match=said):
+        decision_of(sent(verdict="answer", **given), request_of(SCHEMA))
+
+
+ARGUMENTS = {"plain": "one\r\ntwo", "hidden": "a\u202eb", "n": 7, "list": ["x"], "secret": "⟦secret:mail.token:ab⟧"}
+
+
+def test_only_what_was_changed_of_arguments_is_sent_and_hidden_signs_are_seen():
+    fields = {field.name: field.text for field in edited_fields(0, ARGUMENTS)}
+    assert fields["v.0.1"] == '"a\\u202eb"'
+    unchanged = {name: text.replace("\r\n", "\n").replace("\n", "\r\n") for name, text in fields.items()}
+    with pytest.raises(DecisionInvalid, match="nothing was changed"):
+        edits_of(sent(**unchanged), 0, ARGUMENTS)
+    changed = edits_of(
+        sent(**{**unchanged, "v.0.0": "one\r\n3", "v.0.2": "8", "more.0": '{"new": null}'}), 0, ARGUMENTS
+    )
+    assert changed == {"plain": "one\r\n3", "n": 8, "new": None}
+    with pytest.raises(DecisionInvalid, match="n: invalid JSON"):
+        edits_of(sent(**{**unchanged, "v.0.2": "seven"}), 0, ARGUMENTS)
+
+
+def test_leaving_out_every_call_is_no_approval():
+    call = {"tool": "mail.send", "arguments": {}, "safety": "write_safe", "undoable": False}
+    calls = (RequestedCall(index=0, **call), RequestedCall(index=1, **call))
+    asked = ApprovalRequest(kind=RequestKind.BATCH, question="?", calls=calls)
+    few = decision_of(sent(verdict="approve", **{"call.1": "reject"}), asked)
+    assert few["calls"] == {1: {"verdict": "reject"}}
+    with pytest.raises(DecisionInvalid, match="reject the request instead"):
+        decision_of(sent(verdict="approve", **{"call.0": "reject", "call.1": "reject"}), asked)

@@ -1,0 +1,373 @@
+"""The whole life of an approval in a browser: asked, looked at, decided, and read back as proven from the run."""
+
+import asyncio
+import json
+import sys
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest_asyncio
+
+from backstay.testing import Reply
+from gateways.web.identity import Visitor
+from tests.browser import assert_accessible, assert_fits
+from tests.engine import Scripts, ended, engine, pending, toolbox_of
+from tests.web.pages import behind_a_proxy, headers, served_page
+
+ANA, BO, CY = "ana@example.com", "bo@example.com", "cy@example.com"
+POLICY = f"""
+groups: {{"@ops": ["{ANA}"]}}
+accepting: {{approvers: ["@ops"]}}
+ask:
+  - {{tool: mail.send_email, when: {{to: {{ends_with: "@two.example"}}}}, approvers: ["{ANA}", "{BO}"], quorum: 2}}
+  - {{tool: mail.send_email, when: {{to: {{ends_with: "@ana.example"}}}}, approvers: ["{ANA}"]}}
+  - {{tool: mail.send_email, when: {{to: {{ends_with: "@bo.example"}}}}, approvers: ["{BO}"]}}
+  - tool: mail.send_email
+    when: {{to: {{ends_with: "@soon.example"}}}}
+    approvers: ["{ANA}"]
+    timeout: 8s
+    remind_after: 1s
+allow: ["office.give_away", {{tool: mail.send_email, when: {{to: {{ends_with: "@free.example"}}}}}}]
+"""
+OFFICE = Path(__file__).resolve().parents[1] / "toolbox/servers/office.py"
+
+
+@pytest_asyncio.fixture(scope="module")
+async def shared(temporal, tmp_path_factory):
+    async with AsyncExitStack() as stack:
+        folder, scripts = tmp_path_factory.mktemp("life"), Scripts()
+        toolbox = toolbox_of(folder, folder / "mailbox.db")
+        data = json.loads(toolbox.read_text(encoding="utf-8"))
+        data["mcpServers"]["office"] = {"command": sys.executable, "args": [str(OFFICE), "stdio"]}
+        data.pop("users", None)
+        toolbox.write_text(json.dumps(data), encoding="utf-8")
+        given = {"policy": POLICY, "toolbox": toolbox, "request_deadline_seconds": 20, **behind_a_proxy()}
+        running = await stack.enter_async_context(engine(temporal, folder, scripts, **given))
+        yield running, scripts, await stack.enter_async_context(served_page(running))
+
+
+def send(to, subject="Hello", body="Dear all"):
+    return {"tool": "mail.send_email", "arguments": {"to": to, "subject": subject, "body": body}}
+
+
+def mail(*addresses, **more):
+    return Reply(calls=[("mail__send_email", send(to, **more)["arguments"]) for to in addresses])
+
+
+def place(served, handle, request="r1"):
+    return f"{served.url}/requests/{quote(handle.id, safe='')}/{request}"
+
+
+@asynccontextmanager
+async def opened(browser, served, handle, by=ANA, request="r1", **more):
+    """Open a request in the browser of a person, once the run waits for it."""
+    async with browser.tab(extra_http_headers=headers(by), **more) as page:
+        await pending(handle)
+        await until_listed(page, served, handle)
+        await page.goto(place(served, handle, request))
+        yield page
+
+
+async def until_listed(page, served, handle, within_s=30):
+    """Reload the inbox until it names a run; what is announced reaches the store a moment later."""
+    async with asyncio.timeout(within_s):
+        while True:
+            await page.goto(served.url)
+            if await page.locator(f"a[href*='{quote(handle.id, safe='')}']").count():
+                return
+            await asyncio.sleep(0.2)
+
+
+async def press(page, name):
+    await page.get_by_role("button", name=name, exact=True).click()
+
+
+async def told(page, text):
+    """Wait until a page says what was done."""
+    await page.locator(".said").filter(has_text=text).wait_for()
+
+
+def decisions(result):
+    """Return who decided what, as the Result of a run keeps it."""
+    decided = [event["data"] for event in result["events"] if event["name"] == "approval.decided"]
+    return [(data["by"], data["verdict"], data["verified"]) for data in decided]
+
+
+async def test_a_request_is_looked_at_and_approved_with_keys_alone(browser, shared):
+    running, scripts, served = shared
+    handle = await running.start(scripts.task(mail("kim@ana.example"), user_id="kim"))
+    async with browser.tab(extra_http_headers=headers(ANA)) as page:
+        await pending(handle)
+        await until_listed(page, served, handle)
+        assert "Inbox" in await page.title()
+        await assert_accessible(page)
+        await page.keyboard.press("j")
+        await page.keyboard.press("Enter")
+        await page.wait_for_url("**/requests/**")
+        await page.goto(place(served, handle))
+        text = await page.locator("main").inner_text()
+        assert "mail.send_email" in text
+        assert "kim@ana.example" in text
+        assert "Can be undone" in text
+        await assert_accessible(page)
+        await page.keyboard.press("a")
+        assert await page.evaluate("document.activeElement.value") == "approve"
+        await page.keyboard.press("Enter")
+        await told(page, f"decided: approve by {ANA}")
+    assert decisions(await ended(handle)) == [(ANA, "approve", True)]
+
+
+async def test_arguments_are_changed_without_scripts_and_the_changed_call_is_made(browser, shared):
+    running, scripts, served = shared
+    handle = await running.start(scripts.task(mail("lee@ana.example", body="one\ntwo")))
+    async with opened(browser, served, handle, scripts=False) as page:
+        await page.get_by_role("link", name="Change the arguments of this call").click()
+        assert await page.get_by_label("body").input_value() == "one\ntwo"
+        await page.get_by_label("subject").fill("Good day <b>Lee</b>")
+        await page.get_by_label("Comment").fill("politely")
+        await press(page, "Approve with these arguments")
+        await told(page, f"decided: modify by {ANA}")
+    result = await ended(handle)
+    rows = running.mailbox.rows("SELECT subject, body FROM sent WHERE recipient = 'lee@ana.example'")
+    assert rows == [("Good day <b>Lee</b>", "one\ntwo")]
+    assert decisions(result)[0] == (ANA, "modify", True)
+
+
+async def test_a_rejection_reaches_the_model_with_its_comment(browser, shared):
+    running, scripts, served = shared
+    task = scripts.task(mail("mo@ana.example"))
+    handle = await running.start(task)
+    async with opened(browser, served, handle) as page:
+        await page.get_by_label("Comment").fill("not on a Sunday")
+        await press(page, "Reject")
+        await told(page, f"decided: reject by {ANA}")
+    assert decisions(await ended(handle)) == [(ANA, "reject", True)]
+    heard = [asked for asked in running.model.requests if task["text"] in str(asked["messages"][1])]
+    assert "not on a Sunday" in str(heard[-1]["messages"])
+    assert running.mailbox.rows("SELECT count(*) FROM sent WHERE recipient = 'mo@ana.example'") == [(0,)]
+
+
+async def test_what_is_remembered_is_not_asked_again_in_this_run(browser, shared):
+    running, scripts, served = shared
+    handle = await running.start(scripts.task(mail("n@plain.example"), mail("o@plain.example"), user_id="remembers"))
+    async with opened(browser, served, handle) as page:
+        await page.get_by_label("Approve such calls from now on").select_option("run")
+        await page.get_by_label("With").select_option("any")
+        await press(page, "Approve")
+        await told(page, "remembered for this run: mail.send_email")
+    assert decisions(await ended(handle)) == [(ANA, "approve", True)]
+    assert set(running.mailbox.sent()) >= {"n@plain.example", "o@plain.example"}
+
+
+async def test_two_people_must_agree_and_each_sees_what_the_other_did(browser, shared):
+    running, scripts, served = shared
+    handle = await running.start(scripts.task(mail("p@two.example")))
+    async with opened(browser, served, handle, ANA) as ana, opened(browser, served, handle, BO) as bo:
+        await bo.get_by_text(f"{ANA} is looking at this, too.").wait_for()
+        await press(ana, "Approve")
+        await told(ana, "recorded; it waits for others")
+        await ana.get_by_text("You have decided: approve. It waits for others.").wait_for()
+        assert not await ana.get_by_role("button", name="Approve", exact=True).count()
+        await bo.reload()
+        await bo.get_by_text(f"{ANA}: approve (verified)").wait_for()
+        await press(bo, "Approve")
+        await told(bo, f"decided: approve by {BO}")
+    assert decisions(await ended(handle)) == [(ANA, "approve", True), (BO, "approve", True)]
+
+
+async def test_each_decides_a_part_of_a_plan_and_leaves_a_step_out(browser, shared):
+    running, scripts, served = shared
+    steps = [
+        send("q@ana.example", "a"),
+        send("r@ana.example", "b"),
+        send("s@bo.example", "c"),
+        send("t@free.example", "d"),
+    ]
+    plan = {"title": "letters", "steps": steps}
+    handle = await running.start(scripts.task(Reply(calls=[("propose_plan", {"plan": plan})])))
+    async with opened(browser, served, handle, ANA) as ana, opened(browser, served, handle, BO) as bo:
+        assert "Plan: letters" in await ana.locator("main").inner_text()
+        await ana.locator("input[name='call.1'][value=reject]").check()
+        await press(ana, "Approve the plan")
+        await ana.get_by_text("You have decided your part. It waits for others.").wait_for()
+        await bo.reload()
+        await bo.get_by_text(f"approved by {ANA} without step 1").wait_for()
+        await press(bo, "Approve the plan")
+        await told(bo, f"decided: approve by {BO}")
+    assert decisions(await ended(handle)) == [(ANA, "approve", True), (BO, "approve", True)]
+    sent = set(running.mailbox.sent())
+    assert sent >= {"q@ana.example", "s@bo.example", "t@free.example"}
+    assert "r@ana.example" not in sent
+
+
+async def test_of_two_plans_the_other_is_chosen_from_the_page_of_the_first(browser, shared):
+    running, scripts, served = shared
+    plans = {"plan": {"title": "by mail", "steps": [send("u@ana.example")]}}
+    plans["alternatives"] = [{"title": "by pigeon", "steps": [send("v@ana.example")]}]
+    handle = await running.start(scripts.task(Reply(calls=[("propose_plan", plans)])))
+    first = next(asked["id"] for asked in await pending(handle, 2) if asked["proposal"]["plan_id"] == "p1")
+    async with opened(browser, served, handle, request=first) as page:
+        await page.locator(".alternatives a").click()
+        await page.get_by_role("heading", name="Plan: by pigeon").wait_for()
+        await press(page, "Approve the plan")
+        await told(page, f"decided: approve by {ANA}")
+    assert (await ended(handle))["outcome"] == "completed"
+    assert "v@ana.example" in running.mailbox.sent()
+    assert "u@ana.example" not in running.mailbox.sent()
+
+
+async def test_the_form_of_a_tools_server_is_filled_in_without_scripts(browser, shared):
+    running, scripts, served = shared
+    handle = await running.start(scripts.task(Reply(calls=[("office__give_away", {"room": "cellar"})])))
+    async with opened(browser, served, handle, scripts=False) as page:
+        assert "Give away cellar?" in await page.locator("h1").inner_text()
+        await page.get_by_role("combobox").select_option("yes")
+        await press(page, "Answer")
+        await told(page, f"decided: answer by {ANA}")
+    assert decisions(await ended(handle)) == [(ANA, "answer", True)]
+
+
+async def test_people_are_reminded_and_what_expires_says_so_while_it_is_looked_at(browser, shared):
+    running, scripts, served = shared
+    handle = await running.start(scripts.task(mail("w@soon.example")))
+    async with opened(browser, served, handle) as page:
+        assert "expires" in await page.locator(".facts").first.inner_text()
+        await page.get_by_text("It has expired.").wait_for()
+        assert await page.get_by_role("button", name="Approve", exact=True).is_disabled()
+        await page.reload()
+        await page.get_by_text("It has expired.").wait_for()
+        assert not await page.get_by_role("button", name="Approve", exact=True).count()
+    assert decisions(await ended(handle)) == []
+
+
+async def test_a_request_that_a_cancelled_run_leaves_behind_says_that_it_was_withdrawn(browser, shared):
+    running, scripts, served = shared
+    handle = await running.start(scripts.task(mail("x@ana.example")))
+    async with opened(browser, served, handle) as page:
+        await handle.cancel()
+        await page.get_by_text("It was withdrawn.").wait_for()
+        await press_if_enabled(page, "Approve")
+        await page.reload()
+        await page.get_by_text("It was withdrawn: a decision is no longer needed.").wait_for()
+    assert "x@ana.example" not in running.mailbox.sent()
+
+
+async def press_if_enabled(page, name):
+    assert await page.get_by_role("button", name=name, exact=True).is_disabled()
+
+
+async def test_a_double_click_and_a_replay_decide_once_and_say_the_same(browser, shared):
+    running, scripts, served = shared
+    handle = await running.start(scripts.task(mail("y@ana.example"), mail("z@ana.example")))
+    async with opened(browser, served, handle) as page, served.person(ANA) as replaying:
+        form = await page.evaluate("Object.fromEntries(new FormData(document.getElementById('decide')))")
+        await page.get_by_role("button", name="Approve", exact=True).dblclick()
+        await told(page, f"decided: approve by {ANA}")
+        path = f"{place(served, handle)}/decide"
+        again = await replaying.post(path, data={**form, "verdict": "approve"})
+        other = await replaying.post(path, data={**form, "verdict": "reject"})
+        await pending(handle)
+        await page.goto(place(served, handle, "r2"))
+        await press(page, "Approve")
+        await told(page, f"decided: approve by {ANA}")
+    assert (again.status_code, other.status_code) == (303, 409)
+    assert decisions(await ended(handle)) == [(ANA, "approve", True)] * 2
+    assert running.mailbox.rows("SELECT count(*) FROM sent WHERE recipient = 'y@ana.example'") == [(1,)]
+
+
+async def test_a_page_that_is_stale_is_refused_and_says_what_has_changed(browser, shared):
+    running, scripts, served = shared
+    name = "payroll-of-may"
+    first = await running.start(scripts.task(mail("old@ana.example", subject="May")), name)
+    async with opened(browser, served, first) as page:
+        await first.terminate()
+        second = await running.start(scripts.task(mail("new@ana.example", subject="June")), name)
+        await pending(second)
+        await press(page, "Approve")
+        await page.get_by_text("it has changed; look at it again").wait_for()
+        said = await page.locator("#standing").inner_text()
+        assert "old@ana.example -> new@ana.example" in said
+        assert "another run of the same name" in said
+        await press(page, "Approve")
+        await told(page, f"decided: approve by {ANA}")
+    assert decisions(await ended(second)) == [(ANA, "approve", True)]
+    assert "old@ana.example" not in running.mailbox.sent()
+
+
+async def test_whom_a_request_does_not_concern_neither_sees_nor_decides_it(browser, shared):
+    running, scripts, served = shared
+    handle = await running.start(scripts.task(mail("secret@bo.example"), user_id="kim"))
+    async with opened(browser, served, handle, BO) as page, served.person(CY) as wrong, served.person(ANA) as operator:
+        form = await page.evaluate("Object.fromEntries(new FormData(document.getElementById('decide')))")
+        path = place(served, handle)
+        hidden = await wrong.get(path)
+        forged = await wrong.post(f"{path}/decide", data={**form, "verdict": "approve"})
+        seen = await operator.get(path)
+        own = {**form, "csrf": served.page.csrf(visitor(ANA)), "verdict": "approve"}
+        refused = await operator.post(f"{path}/decide", data=own)
+        assert (hidden.status_code, forged.status_code) == (404, 403)
+        assert "secret@bo.example" not in hidden.text + forged.text
+        assert (seen.status_code, refused.status_code) == (200, 409)
+        assert f"Only these people may decide this: {BO}." in seen.text
+        assert "is not an approver" in refused.text
+        await press(page, "Approve")
+        await told(page, f"decided: approve by {BO}")
+    assert decisions(await ended(handle)) == [(BO, "approve", True)]
+
+
+def visitor(by):
+    return Visitor(by=by)
+
+
+async def test_equal_calls_of_several_runs_are_decided_at_once_each_with_its_own_proof(browser, shared):
+    running, scripts, served = shared
+    reply = mail("same@ana.example", subject="the same")
+    handles = [await running.start(scripts.task(reply)) for _ in range(3)]
+    async with opened(browser, served, handles[0]) as page:
+        for handle in handles:
+            await pending(handle)
+            await until_listed(page, served, handle)
+        await page.get_by_role("link", name="decide 3 equal calls at once").first.click()
+        await assert_accessible(page)
+        await page.get_by_role("checkbox").last.uncheck()
+        await press(page, "Approve the ticked")
+        await page.get_by_role("heading", name="2 of 2 requests decided: approve").wait_for()
+        assert len(await pending(handles[2])) == 1
+        await page.goto(place(served, handles[2]))
+        await press(page, "Reject")
+        await told(page, "decided: reject")
+    results = [await ended(handle) for handle in handles]
+    assert [decisions(result) for result in results] == [[(ANA, "approve", True)]] * 2 + [[(ANA, "reject", True)]]
+
+
+async def test_the_inbox_tells_of_what_is_new_by_itself_and_counts_it_in_its_title(browser, shared):
+    running, scripts, served = shared
+    async with browser.tab(served.url, extra_http_headers=headers(BO)) as page:
+        before = counted(await page.title())
+        handle = await running.start(scripts.task(mail("live@bo.example")))
+        await page.locator(f"a[href*='{handle.id}']").wait_for()
+        async with asyncio.timeout(30):
+            while counted(await page.title()) != before + 1:
+                await asyncio.sleep(0.1)
+        await handle.terminate()
+
+
+def counted(title):
+    return int(title[1:].partition(")")[0]) if title.startswith("(") else 0
+
+
+async def test_the_page_fits_a_phone_and_is_accessible_in_the_dark(browser, shared):
+    running, scripts, served = shared
+    steps = [send("phone@ana.example", body="A long text without any break: " + "x" * 300), send("p@bo.example")]
+    handle = await running.start(
+        scripts.task(Reply(calls=[("propose_plan", {"plan": {"title": "t", "steps": steps}})]))
+    )
+    async with opened(browser, served, handle, phone=True, dark=True) as page:
+        await assert_fits(page)
+        await assert_accessible(page)
+        for path in ("", "/decided"):
+            await page.goto(f"{served.url}{path}")
+            await assert_fits(page)
+            await assert_accessible(page)
+    await handle.terminate()

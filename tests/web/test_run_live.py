@@ -1,0 +1,108 @@
+"""The page of a run in a real browser: live, with the keyboard, in the dark, on a phone, and without scripts."""
+
+import asyncio
+
+from playwright.async_api import expect
+
+from backstay.testing import Reply
+from tests.browser import assert_accessible, assert_fits
+from tests.engine import Scripts, ended, pending
+from tests.web.pages import behind_a_proxy, headers, served_page
+
+ANA = "ana@example.com"
+LIST = Reply(calls=[("mail__list_customers", {"limit": 3})])
+SEND = Reply(calls=[("mail__send_email", {"to": "a@example.com", "subject": "Hi", "body": "Hello"})])
+expect.set_options(timeout=30_000)
+PERSON = {"extra_http_headers": headers(ANA)}
+
+
+async def test_a_run_is_followed_live_and_what_a_person_writes_meanwhile_stays(open_engine, browser):
+    scripts = Scripts()
+    async with (
+        open_engine(scripts, **behind_a_proxy()) as running,
+        served_page(running) as served,
+        browser.tab(**PERSON) as page,
+    ):
+        handle = await running.start(scripts.task(LIST, SEND, user_id=ANA))
+        (request,) = await pending(handle)
+        run = f"{handle.id}/{handle.first_execution_run_id}"
+        await page.goto(f"{served.url}/runs/{handle.id}")
+        await expect(page.get_by_role("link", name="Look and decide")).to_be_visible()
+        await page.get_by_label("Tell the model something").fill("half a sentence")
+        await page.locator("[data-n='3'] summary").click()
+        async with asyncio.timeout(30):
+            while (stream := await served.page.store.deltas.begin(run, 2)) is None:
+                await asyncio.sleep(0.05)
+        await served.page.store.deltas.append(run, stream, 2, "Let me <b>see</b>")
+        await expect(page.get_by_role("region", name="The model is saying")).to_contain_text("Let me <b>see</b>")
+        await served.page.backstay.run(handle.id).approve(request["id"], by=ANA)
+        await expect(page.get_by_role("heading", name="Result")).to_be_visible()
+        await expect(page.locator("#live-head")).to_contain_text("completed")
+        await expect(page.get_by_role("link", name="Look and decide")).to_have_count(0)
+        await expect(page.get_by_text("The model is saying")).to_be_hidden()
+        assert await page.get_by_label("Tell the model something").input_value() == "half a sentence"
+        assert await page.locator("[data-n='3'] details").get_attribute("open") is not None
+        await ended(handle)
+
+
+async def test_the_pages_of_runs_fit_a_phone_work_in_the_dark_and_are_accessible(open_engine, browser):
+    scripts = Scripts()
+    async with open_engine(scripts, **behind_a_proxy()) as running, served_page(running) as served:
+        done = await running.start(scripts.task(LIST, SEND, user_id=ANA))
+        (request,) = await pending(done)
+        await served.page.backstay.run(done.id).approve(request["id"], by=ANA)
+        events = (await ended(done))["events"]
+        ref = next(event["data"]["summary_ref"] for event in events if "summary_ref" in event["data"])
+        steps = [{"tool": "mail.send_email", "arguments": {"to": "a@example.com", "subject": "S", "body": "B" * 300}}]
+        plan = await running.start({"plan": {"title": "T" * 120, "steps": steps}, "user_id": ANA})
+        await pending(plan)
+        stored = f"/blobs/{done.id}/{ref}"
+        paths = [
+            "/runs",
+            "/runs?words=nothing",
+            f"/runs/{done.id}",
+            f"/runs/{plan.id}",
+            stored,
+            f"{stored}?path=customers",
+        ]
+        for look in ({}, {"dark": True}, {"phone": True}):
+            async with browser.tab(**look, **PERSON) as page:
+                for path in paths:
+                    await page.goto(served.url + path)
+                    await page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true })")
+                    await assert_accessible(page)
+                    await assert_fits(page)
+        await plan.terminate()
+
+
+async def test_without_scripts_and_by_keyboard_a_person_pauses_looks_before_an_undo_and_takes_back(
+    open_engine, browser
+):
+    scripts = Scripts()
+    async with (
+        open_engine(scripts, **behind_a_proxy()) as running,
+        served_page(running) as served,
+        browser.tab(scripts=False, **PERSON) as page,
+    ):
+        handle = await running.start(scripts.task(SEND, user_id=ANA))
+        (request,) = await pending(handle)
+        await page.goto(f"{served.url}/runs/{handle.id}")
+        await page.get_by_text("Pause", exact=True).focus()
+        await page.keyboard.press("Enter")
+        await page.get_by_label("Why").fill("coffee")
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("status").first).to_have_text("The run is paused before its next step.")
+        await page.get_by_role("button", name="Let it go on").press("Enter")
+        await expect(page.get_by_role("status").first).to_have_text("The run goes on.")
+        await served.page.backstay.run(handle.id).approve(request["id"], by=ANA)
+        await ended(handle)
+        await page.reload()
+        await page.get_by_text("Take back 1 effect").click()
+        await page.get_by_role("button", name="Take back…").click()
+        await expect(page.get_by_role("heading", name="Take this back?")).to_be_visible()
+        await page.get_by_role("button", name="Yes, take it back").click()
+        await expect(page.get_by_role("status").first).to_contain_text("Taking back has begun")
+        await served.page.backstay.run(f"undo-{handle.id}").result()
+        await page.reload()
+        await expect(page.get_by_text("Nothing is left to take back.")).to_be_visible()
+        assert running.mailbox.sent() == []
