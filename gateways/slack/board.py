@@ -1,7 +1,6 @@
 """Keep the channel as the runs are: a thread for each run, and in it its requests, its steps and what is told of it."""
 
 import asyncio
-from collections.abc import Sequence
 from contextlib import suppress
 from urllib.parse import quote
 
@@ -9,7 +8,6 @@ from backstay.approvals.approval import ApprovalRequest, Links
 from backstay.approvals.notice import Notice, Told
 from backstay.client import Backstay
 from backstay.errors import BackstayError
-from backstay.task.event import Event
 from gateways.slack.drawing.page import section
 from gateways.slack.drawing.request import Shown, headline, request_blocks
 from gateways.slack.drawing.run import (
@@ -33,7 +31,8 @@ ASKED_S = 5.0
 MOST_MESSAGES = 2
 """How many messages of new steps are drawn at once; of more, the last ones."""
 _ENDLESS = (1 << 31) - 1
-_MOST_LOOKED_AT = 500
+_MOST_VOTED_ON = 100
+"""How many open requests are asked for votes that decide nothing yet."""
 
 
 class Board:
@@ -71,8 +70,10 @@ class Board:
         thread = await self.thread(row.run)
         where = {"workflow_id": workflow_id, "run_id": run_id, "request_id": request_id}
         post = self.channel.named("request", f"{workflow_id}/{run_id}/{request_id}", row.run, **where)
-        blocks = request_blocks(shown)
-        await self.channel.put(post, headline(shown), blocks, thread=thread, broadcast=True, drawn=row.changed_at)
+        blocks, votes = request_blocks(shown), _votes(shown.request)
+        await self.channel.put(
+            post, headline(shown), blocks, thread=thread, broadcast=True, drawn=row.changed_at, event=votes
+        )
 
     async def _shown(self, row: RequestRow) -> Shown:
         """Return a request with the votes that the run has by now; the run says whether it waits."""
@@ -87,6 +88,18 @@ class Board:
             return shown.model_copy(update={"request": same[0]} if same else {"waits": False})
         # No worker answers; whoever presses a button is told so.
         return shown
+
+    async def votes(self) -> None:
+        """Show votes that decide nothing yet, which no notice tells of; raises NotTaken."""
+        for row in await self._store.requests.page(limit=_MOST_VOTED_ON):
+            request = ApprovalRequest.model_validate(row.request)
+            parts = () if request.proposal is None else request.proposal.parts
+            if request.quorum < 2 and len(parts) < 2 and all(part.quorum < 2 for part in parts):
+                continue
+            name = f"request/{row.workflow_id}/{row.run_id}/{row.request_id}"
+            post = await self._store.posts.get(self.channel.receiver, name)
+            if post is not None and post.event != _votes((await self._shown(row)).request):
+                await self.request(row.workflow_id, row.run_id, row.request_id)
 
     async def thread(self, run: str, *, started_by: str = "", task: str = "") -> str:
         """Return the place of the message that heads the thread of a run, posted where it is missing."""
@@ -162,7 +175,6 @@ class Board:
         if claimed is None:
             return
         shows = claimed.event
-        new = await self._store.events.of_run(head.run, shows, _MOST_LOOKED_AT)
         try:
             last = await self._store.events.last(head.run, below=_ENDLESS)
             if last > shows:
@@ -173,14 +185,6 @@ class Board:
                 shows = last
         finally:
             await self.channel.posts.release(claimed, event=shows)
-        await self._votes(head.run, new)
-
-    async def _votes(self, run: str, events: Sequence[Event]) -> None:
-        """Show votes that decide nothing yet; no notice tells of them."""
-        workflow_id, _, run_id = run.rpartition("/")
-        voted = [e for e in events if e.name == "approval.decided" and e.data.get("state") == "recorded"]
-        for request_id in dict.fromkeys(str(event.data.get("request")) for event in voted):
-            await self.request(workflow_id, run_id, request_id)
 
     async def _steps_message(self, head: Post, number: int) -> None:
         """Draw one message of steps, always of the same numbers, so that to draw it again repeats nothing."""
@@ -202,3 +206,9 @@ def _approvers(request: ApprovalRequest) -> list[str]:
         return [*request.approvers]
     waiting = [part.approvers for part in request.proposal.parts if not part.complete]
     return sorted({person for people in waiting for person in people})
+
+
+def _votes(request: ApprovalRequest) -> int:
+    """Return how often people have voted, on the whole or on a part."""
+    parts = () if request.proposal is None else request.proposal.parts
+    return len(request.decided) + sum(len(part.decided) for part in parts)

@@ -1,6 +1,7 @@
 """Follow what no notice tells: steps of runs, votes that decide nothing yet, and requests that were asked before."""
 
 import asyncio
+import itertools
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
@@ -18,6 +19,8 @@ MOST_RUNS = 4
 """For how many runs at a time steps are shown: Slack takes about fifty changes a minute."""
 SHOWN_BACK_S = 14 * 86_400.0
 """How old a request may be that is shown for the first time, or anew."""
+VOTES_EVERY = 3
+"""Runs are asked for votes at one look in so many."""
 KEPT_S = 90 * 86_400.0
 """How long it is remembered where things stand."""
 _FORGET_EVERY_S = 3600.0
@@ -38,10 +41,12 @@ async def following(board: Board, store: Store, *, look_s: float = LOOK_S) -> As
 
 async def _follow(board: Board, store: Store, look_s: float) -> None:
     forgotten_at = -_FORGET_EVERY_S
-    while True:
+    for look in itertools.count():
         wait = look_s
         try:
             await catch_up(board, store)
+            if look % VOTES_EVERY == 0:
+                await board.votes()
             if time.monotonic() - forgotten_at > _FORGET_EVERY_S:
                 await store.posts.forget(time.time() - KEPT_S)
                 forgotten_at = time.monotonic()

@@ -19,6 +19,16 @@ ROWS = (
             "test_of_several_calls_some_are_left_out",
             "test_parts_of_a_plan_are_decided_by_their_own_people",
         ),
+        in_file(
+            "slack/test_plans_and_outcomes.py",
+            "test_a_call_whose_outcome_nobody_knows_is_settled_by_a_button",
+            "test_a_plan_is_gone_through_without_being_carried_out",
+            "test_of_two_plans_the_one_that_is_approved_is_carried_out_and_the_other_message_says_so",
+            "test_an_approver_gives_each_step_less_time_and_leaves_a_step_out",
+            "test_one_call_of_several_is_chosen_and_changed",
+            "test_a_rejection_can_stop_the_run",
+            "test_everything_is_shown_to_who_asks_for_it",
+        ),
     ),
     row(
         "slack:asks",

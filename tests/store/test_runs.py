@@ -47,6 +47,7 @@ async def test_a_run_is_recorded_from_beginning_to_end(tmp_path, database_url):
             "session_id": None,
             "follows": None,
             "context": None,
+            "metadata": None,
         }
         clock.now = 160
         await store.runs.closed("w/r1", {"outcome": "completed"})

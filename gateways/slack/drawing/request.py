@@ -217,7 +217,7 @@ def _buttons(shown: Shown, *, hidden: int) -> list[Block]:
     if not aim.fits:
         return []
     several = len(request.calls) > 1
-    unseen = hidden + sum(call.clipped for call in request.calls)
+    unseen = hidden + sum(call.clipped + kept_bytes(call.arguments) for call in request.calls)
     wanted: list[tuple[str, str, str | None]] = []
     if "approve" in request.options:
         wanted.append((APPROVE, "Approve all of it" if request.proposal else "Approve", "primary"))
@@ -246,7 +246,7 @@ def _button(action: str, name: str, style: str | None, *, aim: Aim, unseen: int)
     if unseen and action in {APPROVE, DRY_RUN}:
         confirm = ConfirmObject(
             title=PlainTextObject(text="Not all of it is shown"),
-            text=PlainTextObject(text=f"{unseen:,} characters are not shown in this message. Approve anyway?"),
+            text=PlainTextObject(text=f"About {unseen:,} characters are not shown in this message. Approve anyway?"),
             confirm=PlainTextObject(text="Approve"),
             deny=PlainTextObject(text="Look first"),
         )

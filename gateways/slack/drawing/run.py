@@ -83,11 +83,13 @@ def told(notice: Notice) -> str:
     """Return in words what a notice tells beside its request; empty when it tells nothing more."""
     match notice.event:
         case Told.EFFECT_UNKNOWN:
-            tool = (notice.effect or {}).get("tool", "a call")
-            return f"Nobody knows whether {one_line(str(tool), 200)} took place; a person may have to say"
+            effect = notice.effect or {}
+            what, why = one_line(str(effect.get("what", "a call")), 200), one_line(str(effect.get("why", "")), 300)
+            return f"Nobody knows whether {what} took place ({why}); a person may have to say"
         case Told.BUDGET_OVERSHOT:
-            facts = ", ".join(f"{name} {value}" for name, value in (notice.budget or {}).items())
-            return f"A model's endpoint billed more than it was asked for: {one_line(facts, 300)}"
+            bill = notice.budget or {}
+            model = one_line(str(bill.get("model", "a model")), 200)
+            return f"{model} billed {bill.get('billed_usd')} USD where {bill.get('reserved_usd')} USD were reserved"
         case Told.ENDED:
             return f"The run has ended: {(notice.result or {}).get('outcome', 'failed')}"
         case _:

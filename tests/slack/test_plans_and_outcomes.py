@@ -1,0 +1,121 @@
+"""What else is decided in Slack: lost outcomes, ways to approve a plan, one call of several; a look at everything."""
+
+import json
+
+import pytest
+import pytest_asyncio
+
+from backstay.testing import Reply
+from tests.engine import ended, toolbox_of
+from tests.slack.workspace import ANA, U1, decisions, mail, open_office
+
+pytestmark = pytest.mark.timeout(180)
+
+
+@pytest_asyncio.fixture(scope="module")
+async def office(temporal, tmp_path_factory):
+    async with open_office(temporal, tmp_path_factory.mktemp("plans"), "http") as opened:
+        yield opened
+
+
+def step(to, **fields):
+    return {"tool": "mail.send_email", "arguments": {"to": to, "subject": "s", "body": "b"}, **fields}
+
+
+def propose(*steps, **fields):
+    return Reply(calls=[("propose_plan", {"plan": {"title": "letters", "steps": list(steps)}, **fields})])
+
+
+async def test_a_call_whose_outcome_nobody_knows_is_settled_by_a_button(temporal, tmp_path):
+    path = toolbox_of(tmp_path, tmp_path / "mailbox.db", MAILBOX_DIE_AFTER_SEND="1")
+    data = json.loads(path.read_text(encoding="utf-8"))
+    declared = {"safety": "write_safe", "idempotency_argument": "client_token"}
+    data["providers"]["mail"]["tools"]["send_email"] = declared
+    path.write_text(json.dumps(data), encoding="utf-8")
+    more = {"policy": "allow: ['mail.*']", "toolbox": path, "request_deadline_seconds": 3}
+    async with open_office(temporal, tmp_path, "http", **more) as office:
+        handle, message = await office.asked(mail("a@x.example"))
+        assert "A person must say what happened" in message.shown
+        assert message.buttons[:3] == ["backstay.happened", "backstay.did_not_happen", "backstay.retry"]
+        told = await office.slack.message("Nobody knows whether mail.send_email took place")
+        assert told.thread_ts == message.thread_ts
+        await office.slack.press(message, "backstay.happened", user=U1)
+        result = await ended(handle)
+    assert decisions(result) == [("happened", ANA, True)]
+    assert [effect["state"] for effect in result["effects"]] == ["applied"]
+
+
+async def test_a_plan_is_gone_through_without_being_carried_out(office):
+    handle, message = await office.asked(propose(step("a@x.example")))
+    await office.slack.press(message, "backstay.dry_run", user=U1)
+    result = await ended(handle)
+    (event,) = [event for event in result["events"] if event["name"] == "approval.decided"]
+    assert decisions(result) == [("approve", ANA, True)]
+    assert office.sent(handle) == []
+    assert event["text"] == f"approve by {ANA}"
+
+
+async def test_of_two_plans_the_one_that_is_approved_is_carried_out_and_the_other_message_says_so(office):
+    other = {"title": "another way", "steps": [step("second@x.example")]}
+    handle, _ = await office.asked(propose(step("first@x.example"), alternatives=[other]), count=2)
+    first = await office.message("first@x.example")
+    second = await office.message("another way")
+    assert "Instead of it: p2" in first.shown
+    assert "Instead of it: p1" in second.shown
+    await office.slack.press(second, "backstay.approve", user=U1)
+    await ended(handle)
+    assert office.sent(handle) == ["second@x.example"]
+    await office.slack.changed(second, f"Approve: by {ANA}")
+    assert (await office.slack.changed(first, "Withdrawn")).buttons == []
+
+
+async def test_an_approver_gives_each_step_less_time_and_leaves_a_step_out(office):
+    steps = [step("a@x.example"), step("b@x.example")]
+    handle, message = await office.asked(propose(*steps))
+    assert "A step may take" in message.shown
+    await office.slack.press(message, "backstay.choose", user=U1)
+    view = await office.slack.view("without those that you leave out", user=U1)
+    wrong = await office.slack.submit(view, {"timeout_s": "soon"})
+    assert "type a number of seconds" in str(wrong.answer)
+    all_out = await office.slack.submit(view, {"leave_out": ["0", "1"]})
+    assert "nothing would be left" in str(all_out.answer)
+    await office.slack.submit(view, {"timeout_s": "4", "leave_out": ["1"], "comment": "only a"})
+    result = await ended(handle)
+    assert office.sent(handle) == ["a@x.example"]
+    assert decisions(result) == [("approve", ANA, True)]
+
+
+async def test_one_call_of_several_is_chosen_and_changed(office):
+    handle, message = await office.asked(mail("a@x.example", "b@x.example"))
+    await office.slack.press(message, "backstay.edit", user=U1)
+    which = await office.slack.view("Which one is to be changed?", user=U1)
+    await office.slack.submit(which, {"call": "1"})
+    view = await office.slack.view("The other calls are approved as they are", user=U1)
+    await office.slack.submit(view, {"argument.to": "c@x.example"})
+    result = await ended(handle)
+    assert decisions(result) == [("modify", ANA, True)]
+    assert sorted(office.sent(handle)) == ["a@x.example", "c@x.example"]
+
+
+async def test_a_rejection_can_stop_the_run(office):
+    handle, message = await office.asked(mail("a@x.example"))
+    await office.slack.press(message, "backstay.reject", user=U1)
+    view = await office.slack.view("And then?", user=U1)
+    await office.slack.submit(view, {"then": "stop", "comment": "enough"})
+    result = await ended(handle)
+    assert (result["outcome"], decisions(result)) == ("rejected", [("reject", ANA, True)])
+
+
+async def test_everything_is_shown_to_who_asks_for_it(office):
+    body = "".join(f"line {n} <!channel>\n" for n in range(300))
+    handle, message = await office.asked(mail("a@x.example", body=body))
+    assert "line 299" not in message.shown
+    assert "kept apart and not shown" in message.shown
+    (approve,) = [e for b in message.blocks for e in b.get("elements", []) if e.get("action_id") == "backstay.approve"]
+    assert "characters are not shown" in approve["confirm"]["text"]["text"]
+    await office.slack.press(message, "backstay.more", user=U1)
+    view = await office.slack.view("line 0", user=U1)
+    assert "line 299 &lt;!channel&gt;" in view.shown
+    assert "<!channel>" not in view.shown
+    await office.slack.press(message, "backstay.approve", user=U1)
+    assert (await ended(handle))["outcome"] == "completed"
