@@ -16,11 +16,15 @@ class _Server(uvicorn.Server):
 
 
 @asynccontextmanager
-async def served(app):
-    """Serve until the block ends; yields the address, without a slash at its end."""
+async def served(app, config=None):
+    """Serve until the block ends; yields the address, without a slash at its end.
+
+    `config`: how uvicorn serves it, when the program under test has a mind of its own about that.
+    """
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        config = uvicorn.Config(app, log_config=None, access_log=False, ws="none", timeout_graceful_shutdown=1)
+        plain = {"log_config": None, "access_log": False, "ws": "none", "timeout_graceful_shutdown": 1}
+        config = config or uvicorn.Config(app, **plain)
         server = _Server(config)
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         try:

@@ -73,13 +73,17 @@ class ActivityCalls:
             try:
                 return await self.execute_once(call, ask, summary=summary, deadline_s=deadline_s, queue=queue)
             except ApplicationError as error:
-                if error.type == BUG and not workflow.patched(BUGS_WAIT):
-                    raise
-                if error.type == LOST and not workflow.patched(ASK_ABOUT_LOST_WORKERS):
-                    raise ApplicationError(error.message, type=BUG) from error
-                fault = f"{name_of(call)}: {error.message}"
-                if error.type not in ASKED_ABOUT or not await self.ask_about_fault(fault):
-                    raise
+                await self.ask_whether_again(call, error)
+
+    async def ask_whether_again(self, call: Callable[[Any], Awaitable[Any]], error: ApplicationError) -> None:
+        """Return when people want a call tried again; else raise its error."""
+        if error.type == BUG and not workflow.patched(BUGS_WAIT):
+            raise error
+        if error.type == LOST and not workflow.patched(ASK_ABOUT_LOST_WORKERS):
+            raise ApplicationError(error.message, type=BUG) from error
+        fault = f"{name_of(call)}: {error.message}"
+        if error.type not in ASKED_ABOUT or not await self.ask_about_fault(fault):
+            raise error
 
     async def execute_once(
         self,

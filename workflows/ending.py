@@ -195,22 +195,41 @@ class Ending:
     async def _stored(self, result: Result) -> Result:
         state, closed = self.context.state, calls.Closed()
         if state.opened.store:
-            notices = self.context.approvals.notices
-            await notices.settled()
-            notices.keep(Told.ENDED)
             try:
-                ask = calls.CloseRun(result=result, context=state.context)
-                if state.notices:
-                    ask = ask.model_copy(update={"notices": tuple(state.notices)})
-                if state.plans:
-                    ask = ask.model_copy(update={"plans": tuple(run.end for run in state.plans)})
-                if state.append:
-                    ask = ask.model_copy(update={"append": answers_first(state.append)})
-                closed = await self.context.activities.execute(calls.close_run, ask, summary="close the run")
+                closed = await self._closed(result)
             except ApplicationError as error:
                 workflow.logger.error("the result could not be stored: %s", error.message)
         kept = {name: value for name, value in closed if name != "raw_outputs" or value is not None}
         return result.model_copy(update={"events": tuple(state.events), **kept})
+
+    async def _closed(self, result: Result) -> calls.Closed:
+        """Have the store close the run; raises ApplicationError.
+
+        What people are asked about a fault on the way is told before the end, so each try brings its own notices.
+        """
+        activities, notices = self.context.activities, self.context.approvals.notices
+        while True:
+            await notices.settled()
+            await notices.shortened()
+            ask = self._closing(result)
+            try:
+                closed = await activities.execute_once(calls.close_run, ask, summary="close the run")
+            except ApplicationError as error:
+                await activities.ask_whether_again(calls.close_run, error)
+            else:
+                notices.confirm(ask.notices)
+                return closed
+
+    def _closing(self, result: Result) -> calls.CloseRun:
+        state = self.context.state
+        # What stays at its default does not reach history.
+        more: dict[str, Any] = {
+            "notices": self.context.approvals.notices.with_last(Told.ENDED),
+            "plans": tuple(run.end for run in state.plans),
+            "append": answers_first(state.append) if state.append else (),
+        }
+        ask = calls.CloseRun(result=result, context=state.context)
+        return ask.model_copy(update={name: value for name, value in more.items() if value})
 
 
 def _so_far(state: RunState) -> dict[str, Any]:

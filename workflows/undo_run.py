@@ -71,6 +71,8 @@ class UndoRun(Handlers):
             await self._undone()
         except Exception as error:
             ended = ended_by(error, cancelled=False)
+            # Such as that people do not agree: who was asked is told so.
+            await self.context.approvals.notices.settled()
             raise as_application_error(ended.error or BackstayError(str(error))) from None
         await self.context.approvals.notices.settled()
         result = self._result(self.context.state.undo_outcome)

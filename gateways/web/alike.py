@@ -93,7 +93,7 @@ def _ticked(row: RequestRow) -> str:
 def _pick(text: str, nonce: str) -> Pick:
     try:
         named: Any = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         named = None
     if not isinstance(named, list) or len(named) != 5 or not all(isinstance(part, str) for part in named):
         raise DecisionInvalid("pick: no request of this page; open it again")

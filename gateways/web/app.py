@@ -28,7 +28,7 @@ PARTS: tuple[Callable[[Page], list[BaseRoute]], ...] = (
     links.routes,
 )
 """The parts of the page; each returns its routes. Parts are asked in this order."""
-SIGNED: frozenset[str] = frozenset({"/slack/events"})
+SIGNED: frozenset[str] = frozenset({"/slack/events", live.HOOK})
 """Paths that programs POST to, which no person is behind: their parts check a signature instead."""
 _NO_RUN = "backstay-readiness"
 """Temporal is asked for a run of this name, which does not exist: to be told so is to be answered."""

@@ -82,7 +82,11 @@ class ByHeader:
         named = request.headers.getlist(self._header)
         if len(named) != 1:
             raise Stranger(f"the proxy must say who you are, once, in the header {self._header}")
-        return Visitor(by=person(named[0]))
+        try:
+            # Proxies write names in UTF-8, and servers read headers sign by sign.
+            return Visitor(by=person(named[0].encode("latin-1").decode("utf-8")))
+        except UnicodeError:
+            raise Stranger(f"the header {self._header} holds no text") from None
 
 
 def person(name: str) -> str:

@@ -43,7 +43,8 @@ from gateways.web.identity import Identity, Stranger, Visitor
 from gateways.web.seeing import Seeing
 from gateways.web.sent import Sent, read_sent
 from gateways.web.tokens import Seals
-from gateways.web.words import FILTERS
+from gateways.web.watching import Watcher
+from gateways.web.words import FILTERS, visible
 from store.store import Store
 
 FORM_S = 12 * 3600.0
@@ -74,12 +75,14 @@ class Page:
         self.settings = settings
         self.backstay, self.unsigned, self.store = doors
         self.seeing = Seeing(policy, self.store)
+        self.watcher = Watcher(self.store)
         self.identity = identity
         self.seals = seals
         self._templates = Environment(
             loader=FileSystemLoader(_TEMPLATES),
             autoescape=True,
             undefined=StrictUndefined,
+            finalize=visible,
             trim_blocks=True,
             lstrip_blocks=True,
         )

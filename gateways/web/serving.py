@@ -42,21 +42,27 @@ async def serve(page: Page, host: str, port: int, ready: Callable[[str], Any], m
     `more` are routes of other gateways that are served beside it.
     """
     with _listen(host, port) as listener:
-        config = uvicorn.Config(
-            build_app(page, more),
-            http=Patient,
-            ws="none",
-            log_config=None,
-            log_level="warning",
-            # An address may hold the token of a link.
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            h11_max_incomplete_event_size=_MOST_HEAD,
-            limit_concurrency=_MOST_CONNECTIONS,
-            timeout_graceful_shutdown=_DRAIN_S,
+        await _Server(config_of(page, more), lambda: ready(_address(host, listener.getsockname()[1]))).serve(
+            sockets=[listener]
         )
-        await _Server(config, lambda: ready(_address(host, listener.getsockname()[1]))).serve(sockets=[listener])
+
+
+def config_of(page: Page, more: Sequence[BaseRoute] = ()) -> uvicorn.Config:
+    """Return how the page is served: with bounds for heads and connections, and without a word about itself."""
+    return uvicorn.Config(
+        build_app(page, more),
+        http=Patient,
+        ws="none",
+        log_config=None,
+        log_level="warning",
+        # An address may hold the token of a link.
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        h11_max_incomplete_event_size=_MOST_HEAD,
+        limit_concurrency=_MOST_CONNECTIONS,
+        timeout_graceful_shutdown=_DRAIN_S,
+    )
 
 
 def _address(host: str, port: int) -> str:

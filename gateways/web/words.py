@@ -15,6 +15,13 @@ def line(value: Any, limit: int = 300) -> str:
     return one_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), limit)
 
 
+def visible(value: Any) -> Any:
+    """Return a value as every template shows it: of a text, signs that nobody sees are written as their codes."""
+    if not isinstance(value, str) or hasattr(value, "__html__") or (value.isascii() and value.isprintable()):
+        return value
+    return "\n".join(one_line(part, 16 * len(part) + 16) for part in value.replace("\r\n", "\n").split("\n"))
+
+
 def lines(text: str) -> list[str]:
     """Return a text that is shown in one line as the lines that it had."""
     return text.split(LINE_BREAK)
@@ -26,18 +33,21 @@ def money(amount: float) -> str:
 
 
 def moment(at: float | str) -> str:
-    """Return a time as people read it, in UTC."""
-    return _time(at).strftime("%Y-%m-%d %H:%M UTC")
+    """Return a time as people read it, in UTC; what is no time is returned as it is."""
+    time = _time(at)
+    return line(at, 40) if time is None else time.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def clock(at: float | str) -> str:
-    """Return the time of day, in UTC."""
-    return _time(at).strftime("%H:%M:%S")
+    """Return the time of day, in UTC; what is no time is returned as it is."""
+    time = _time(at)
+    return line(at, 40) if time is None else time.astimezone(UTC).strftime("%H:%M:%S")
 
 
 def stamp(at: float | str) -> str:
-    """Return a time as programs read it."""
-    return _time(at).isoformat(timespec="seconds")
+    """Return a time as programs read it; empty for what is no time."""
+    time = _time(at)
+    return "" if time is None else time.isoformat(timespec="seconds")
 
 
 def span(seconds: float) -> str:
@@ -53,8 +63,11 @@ def since(at: float, now: float) -> str:
     return f"{span(now - at)} ago" if now >= at else f"in {span(at - now)}"
 
 
-def _time(at: float | str) -> datetime:
-    return datetime.fromisoformat(at) if isinstance(at, str) else datetime.fromtimestamp(at, UTC)
+def _time(at: float | str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(at) if isinstance(at, str) else datetime.fromtimestamp(at, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 FILTERS: dict[str, Callable[..., Any]] = {

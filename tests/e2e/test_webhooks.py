@@ -5,12 +5,13 @@ import hashlib
 import hmac
 import json
 import socket
+from contextlib import suppress
 
 import pytest
 
 from backstay import connect
 from backstay.approvals.notice import Notice, Told
-from backstay.errors import DecisionRefused
+from backstay.errors import DecisionRefused, QuorumPending, Rejected
 from backstay.settings import Settings
 from backstay.testing import Reply
 from gateways.delivering import NotTaken
@@ -134,6 +135,62 @@ async def test_receivers_that_are_down_fail_or_hang_neither_block_the_run_nor_ea
             result = await ended(handle)
     assert result["outcome"] == "completed"
     assert engine.mailbox.requests("send_email") == 1
+
+
+async def test_what_is_asked_while_a_run_cannot_be_closed_is_told_before_its_end(open_engine):
+    arguments = {"to": "a@x.example", "subject": "s", "body": "b"}
+    task = {"plan": {"title": "one", "steps": [{"tool": "mail.send_email", "arguments": arguments}]}}
+    async with (
+        receiver() as (url, taken),
+        open_engine([], notify_urls=[f"{url}/take"], transient_seconds=1) as engine,
+    ):
+        handle = await engine.start(task | {"text": "write"})
+        await pending(handle)
+        blobs = engine.settings.home / "blobs"
+        blobs.rename(blobs.with_name("away"))
+        blobs.touch()
+        await handle.execute_update("decide", YES | {"verdict": "reject"})
+        async with asyncio.timeout(45):
+            while not (found := [request for request in await pending(handle) if request["kind"] == "outcome"]):
+                await asyncio.sleep(0.1)
+        blobs.unlink()
+        blobs.with_name("away").rename(blobs)
+        await handle.execute_update("decide", {"request_id": found[0]["id"], "verdict": "retry", "by": "ana"})
+        result = await ended(handle)
+        told = await notices(taken, 5)
+    events = [(notice["event"], notice["sequence"]) for notice in told]
+    assert events == [("asked", 1), ("decided", 2), ("asked", 3), ("decided", 4), ("ended", 5)]
+    assert told[-1]["result"]["outcome"] == result["outcome"]
+
+
+async def test_an_undo_that_people_refuse_says_so(open_engine):
+    policy = """
+    default: {write_safe: allow}
+    ask: [{tool: mail.send_email, approvers: [ana, bo], quorum: 2}]
+    """
+    key = "a key of approvers"
+    async with (
+        receiver() as (url, taken),
+        open_engine([mail(), FINISH], policy=policy, notify_urls=[f"{url}/take"], approver_key=key) as engine,
+        connect(client=engine.client, approver_key=key, task_queue=engine.settings.task_queue) as backstay,
+    ):
+        handle = await engine.start("write")
+        await pending(handle)
+        for by in ("ana", "bo"):
+            with suppress(QuorumPending):
+                await backstay.run(handle.id).approve("r1", by=by)
+        await ended(handle)
+        assert [notice["event"] for notice in await notices(taken, 3)] == ["asked", "decided", "ended"]
+        undoing = await backstay.start_undo(handle.id, by="ana")
+        await pending(engine.client.get_workflow_handle(undoing.id))
+        await undoing.reject("r1", by="bo")
+        with pytest.raises(Rejected):
+            await undoing.result()
+        told = await notices(taken, 2)
+    assert [(notice["workflow_id"], notice["event"]) for notice in told] == [
+        (undoing.id, "asked"),
+        (undoing.id, "decided"),
+    ]
 
 
 async def test_an_answer_that_never_ends_is_not_read_and_nobody_is_sent_elsewhere():

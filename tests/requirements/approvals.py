@@ -324,6 +324,18 @@ ROWS = (
         ),
     ),
     row(
+        "approval:told-to-the-end",
+        "design 8, 22",
+        "what is asked while a run cannot be closed is told before its end, an undo that people refuse says so, and no "
+        "activity is given more notices than the server takes",
+        in_file(
+            "e2e/test_webhooks.py",
+            "test_what_is_asked_while_a_run_cannot_be_closed_is_told_before_its_end",
+            "test_an_undo_that_people_refuse_says_so",
+        ),
+        in_file("workflows/test_notices.py", "test_no_activity_is_given_more_notices_than_the_server_takes"),
+    ),
+    row(
         "approval:hostile-receivers",
         "issue People",
         "no receiver costs a worker memory, its stop, its other receivers or the threads of its runs, and none sends "

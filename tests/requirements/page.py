@@ -77,4 +77,63 @@ ROWS = (
             "test_leaving_out_every_call_is_no_approval",
         ),
     ),
+    row(
+        "page:attacks",
+        "issue People Done 7; design 22",
+        "forged and stale forms, foreign origins, rebinding, frames, spoofed headers, forged links and tokens, markup"
+        " in every field of a request, ids, paths and news of others, oversize, slow and endless requests gain"
+        " nothing, and the request that they attack stays undecided; docs/security.md lists each with its test",
+        in_file(
+            "web/test_attacks.py",
+            "test_an_attack_gains_nothing_and_decides_nothing",
+            "test_a_workflow_id_of_any_signs_has_a_page_of_its_own",
+            "test_the_table_of_attacks_is_complete",
+        ),
+        in_file("web/test_hostile.py", "test_no_field_of_a_request_becomes_markup"),
+        in_file(
+            "web/test_serving.py",
+            "test_a_link_that_has_expired_lets_nobody_in",
+            "test_a_connection_that_says_nothing_is_closed",
+        ),
+    ),
+    row(
+        "page:tokens-of-a-proxy",
+        "design 22",
+        "an ID token names a person when it is of the issuer, for this page, in time, and its address verified; keys"
+        " are found as they change, and unknown ones do not flood the issuer",
+        in_file(
+            "web/test_oidc.py",
+            "test_a_person_who_is_signed_in_decides_and_the_decision_is_verified",
+            "test_keys_of_other_kinds_and_new_ones_are_found_and_unknown_ones_do_not_flood_the_issuer",
+            "test_a_token_that_is_not_for_this_page_lets_nobody_in",
+            "test_for_two_pages_counts_when_it_was_made_out_to_this_one",
+            "test_a_page_for_tokens_of_anybody_does_not_start",
+        ),
+    ),
+    row(
+        "page:started",
+        "design 22",
+        "`backstay web` starts, lets a person in by a link, says when nobody is verified, writes no link to its log,"
+        " and stops in good order; what would let anybody in is refused with the setting and the fix",
+        in_file(
+            "web/test_serving.py",
+            "test_the_page_starts_lets_one_person_in_and_stops",
+            "test_what_would_let_anybody_in_is_said_and_nothing_is_served",
+            "test_no_link_is_made_where_a_proxy_says_who_people_are",
+        ),
+    ),
+    row(
+        "page:who-sees-what",
+        "design 22",
+        "a request concerns who may decide it and the user of its run, names compared sign by sign; equal requests are"
+        " found, changes noticed, and who looks is known across processes; what was asked before is found too",
+        in_file(
+            "store/test_inbox.py",
+            "test_a_request_concerns_who_may_decide_it_and_the_user_of_its_run",
+            "test_requests_about_the_very_same_calls_are_counted_until_they_are_decided",
+            "test_a_mark_differs_whenever_something_has_changed",
+            "test_who_looks_is_seen_by_others_until_they_leave_or_are_gone_for_long",
+            "test_what_was_asked_before_is_found_by_whom_it_concerns_after_the_migration",
+        ),
+    ),
 )

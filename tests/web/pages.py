@@ -10,8 +10,7 @@ import httpx2
 
 import worker
 from backstay.client import Backstay
-from gateways.web.app import build_app
-from gateways.web.serving import open_page
+from gateways.web.serving import config_of, open_page
 from tests.serving import served
 
 PROXY = "the-secret-of-the-proxy-of-tests"
@@ -61,7 +60,8 @@ async def served_page(running, **more):
     )
     async with worker.open_store(settings) as store:
         page = open_page(settings, store, signing, worker.read_policy(settings.policy), "127.0.0.1")
-        async with served(build_app(page)) as url:
+        config = config_of(page)
+        async with served(config.app, config) as url:
             yield Served(url, page)
 
 

@@ -9,13 +9,18 @@ from temporalio.exceptions import ApplicationError
 
 from backstay import calls
 from backstay.approvals.notice import NoticeDraft, Told
+from backstay.canonical import canonical
 from workflows.activity_calls import ActivityCalls
 from workflows.state import RunState
 
 RETRY_AFTER = timedelta(minutes=1)
 """How long to wait when the store did not take notices for longer than a transient fault lasts."""
+MOST_DOUBLED = 4
+"""How often that wait doubles; each try makes the history longer."""
 MOST_AT_ONCE = 20
-"""How many notices one activity writes; each may hold a whole request."""
+"""How many notices one activity writes."""
+MOST_CHARACTERS = 400_000
+"""How long they may be together, but for the first: each may hold a whole request, and the server refuses 2 MiB."""
 
 
 class Notices:
@@ -48,41 +53,77 @@ class Notices:
         """Keep a notice for whatever writes the next ones; return whether the run tells anything at all."""
         if not self.state.opened.notices:
             return False
-        at = workflow.now().isoformat(timespec="milliseconds")
-        draft = NoticeDraft(sequence=self.state.next_notice, event=event, at=at, **more)
+        self.state.notices.append(self._draft(event, **more))
         self.state.next_notice += 1
-        self.state.notices.append(draft)
         return True
+
+    def with_last(self, event: Told) -> tuple[NoticeDraft, ...]:
+        """Return what is left to be told, and what comes after it, which counts only once it is written."""
+        return (*self.state.notices, self._draft(event)) if self.state.opened.notices else ()
+
+    def _draft(self, event: Told, **more: Any) -> NoticeDraft:
+        at = workflow.now().isoformat(timespec="milliseconds")
+        return NoticeDraft(sequence=self.state.next_notice, event=event, at=at, **more)
+
+    def first(self) -> tuple[NoticeDraft, ...]:
+        """Return the first notices that are left, as many as one activity may hold."""
+        taken: list[NoticeDraft] = []
+        size = 0
+        for draft in self.state.notices[:MOST_AT_ONCE]:
+            size += len(canonical(draft.plain()))
+            if taken and size > MOST_CHARACTERS:
+                break
+            taken.append(draft)
+        return tuple(taken)
 
     async def settled(self) -> None:
         """Wait until nothing writes notices, so that what is written next comes after them."""
         self._hurry = True
         if self._sending is not None:
             await workflow.wait([self._sending])
+        self._hurry = False
+
+    async def shortened(self) -> None:
+        """Write what is more than the activity that ends the run can take with it; raises ApplicationError."""
+        while len(drafts := self.first()) < len(self.state.notices):
+            await self.activities.execute(calls.announce, self._ask(drafts), summary=self._summary(drafts))
+            self.confirm(drafts)
 
     async def _send(self) -> None:
-        info = workflow.info()
-        while drafts := tuple(self.state.notices[:MOST_AT_ONCE]):
-            ask = calls.Announce(workflow_id=info.workflow_id, run_id=info.first_execution_run_id, notices=drafts)
-            told = ", ".join(draft.event.value for draft in drafts[:3])
+        failed = 0
+        while drafts := self.first():
             try:
-                await self.activities.execute_once(calls.announce, ask, summary=f"tell: {told}", counted=False)
+                summary = self._summary(drafts)
+                await self.activities.execute_once(calls.announce, self._ask(drafts), summary=summary, counted=False)
             except ApplicationError as error:
                 self.state.record("approval.unannounced", error.message, workflow.now(), count=len(drafts))
-                if await self._given_up():
+                if await self._given_up(failed):
                     return
+                failed += 1
             else:
+                failed = 0
                 self.confirm(drafts)
 
-    async def _given_up(self) -> bool:
+    @staticmethod
+    def _ask(drafts: tuple[NoticeDraft, ...]) -> calls.Announce:
+        info = workflow.info()
+        return calls.Announce(workflow_id=info.workflow_id, run_id=info.first_execution_run_id, notices=drafts)
+
+    @staticmethod
+    def _summary(drafts: tuple[NoticeDraft, ...]) -> str:
+        return f"tell: {', '.join(draft.event.value for draft in drafts[:3])}"
+
+    async def _given_up(self, failed: int) -> bool:
         """Wait before the next try; return whether the run ends first, and what ends it writes the rest."""
+        wait = RETRY_AFTER * 2 ** min(failed, MOST_DOUBLED)
         try:
-            await workflow.wait_condition(lambda: self._hurry, timeout=RETRY_AFTER, timeout_summary="tell again")
+            await workflow.wait_condition(lambda: self._hurry, timeout=wait, timeout_summary="tell again")
         except TimeoutError:
             return False
         return True
 
     def confirm(self, written: tuple[NoticeDraft, ...]) -> None:
-        """Drop notices that an activity has written."""
+        """Drop notices that an activity has written; their numbers are taken."""
         numbers = {draft.sequence for draft in written}
         self.state.notices = [draft for draft in self.state.notices if draft.sequence not in numbers]
+        self.state.next_notice = max({self.state.next_notice, *(number + 1 for number in numbers)})

@@ -1,0 +1,107 @@
+"""`backstay web` as a process: it starts, lets in by a link, closes who says nothing, and stops in good order."""
+
+import asyncio
+import signal
+import sys
+import time
+
+import httpx2
+import pytest
+
+from backstay.testing import Reply
+from gateways.web import serving
+from gateways.web.tokens import LINK_S, Seals, open_seals
+from tests.cli.commands import command, environment_of
+from tests.engine import Scripts, pending
+from tests.web.pages import behind_a_proxy, listed, served_page
+
+SEND = Reply(calls=[("mail__send_email", {"to": "k@x.example", "subject": "s", "body": "b"})])
+
+
+async def started(running, folder, *arguments, **more):
+    """Start the page as a process; return it and its address."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *("-m", "backstay", "web", "--port", "0", *arguments),
+        env=environment_of(running, **more),
+        cwd=folder,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    said = []
+    async with asyncio.timeout(60):
+        while line := (await process.stderr.readline()).decode():
+            said.append(line)
+            if "backstay web ready: " in line:
+                return process, line.split("ready: ")[1].strip(), said
+    raise AssertionError(f"it did not start: {said}")
+
+
+async def test_the_page_starts_lets_one_person_in_and_stops(open_engine, tmp_path):
+    scripts = Scripts()
+    async with open_engine(scripts) as running:
+        handle = await running.start(scripts.task(SEND))
+        await pending(handle)
+        process, url, said = await started(running, tmp_path)
+        port = url.rpartition(":")[2]
+        made = await command(
+            "web", "link", "--by", "ana@example.com", "--port", port, environment=environment_of(running)
+        )
+        async with httpx2.AsyncClient(base_url=url, follow_redirects=True) as person:
+            come = await person.get(made.out.strip())
+            inbox = await listed(person, handle.id)
+        process.send_signal(signal.SIGTERM)
+        code = await asyncio.wait_for(process.wait(), 30)
+        rest = (await process.stderr.read()).decode()
+        await handle.terminate()
+    assert (come.status_code, "ana@example.com" in inbox.text) == (200, True)
+    assert any("decisions are recorded as unverified" in line for line in said)
+    assert (code, "stopped" in rest) == (0, True)
+    assert made.out.strip().rpartition("/")[2] not in "".join(said) + rest
+
+
+@pytest.mark.parametrize(
+    ("arguments", "more", "fault"),
+    [
+        (("--host", "0.0.0.0"), {}, "--host: 0.0.0.0 can be reached from elsewhere"),
+        ((), {"BACKSTAY_WEB_IDENTITY": "header"}, "BACKSTAY_WEB_PROXY_SECRET: required"),
+        ((), {"BACKSTAY_WEB_IDENTITY": "oidc"}, "BACKSTAY_OIDC_ISSUER"),
+        ((), {"BACKSTAY_WEB_IDENTITY": "trust"}, "BACKSTAY_WEB_IDENTITY"),
+        ((), {"BACKSTAY_WEB_PROXY_SECRET": "short"}, "BACKSTAY_WEB_PROXY_SECRET: shorter than 16"),
+        (("--port", "999999"), {}, "--port: 127.0.0.1:999999 cannot be listened on"),
+    ],
+)
+async def test_what_would_let_anybody_in_is_said_and_nothing_is_served(open_engine, arguments, more, fault):
+    async with open_engine(Scripts()) as running:
+        done = await command("web", *arguments, environment=environment_of(running, **more))
+    assert (done.code, fault in done.err) == (2, True), done.err
+
+
+async def test_no_link_is_made_where_a_proxy_says_who_people_are(open_engine):
+    async with open_engine(Scripts()) as running:
+        environment = environment_of(running, BACKSTAY_WEB_IDENTITY="header")
+        done = await command("web", "link", "--by", "ana", environment=environment)
+        unnamed = await command("web", "link", "--by", "a, b", environment=environment_of(running))
+    assert (done.code, "there are no links" in done.err, done.out) == (2, True, "")
+    assert (unnamed.code, "--by" in unnamed.err, unnamed.out) == (2, True, "")
+
+
+async def test_a_link_that_has_expired_lets_nobody_in(open_engine):
+    async with open_engine(Scripts()) as running, served_page(running) as served:
+        secret = open_seals(running.settings)._secret
+        for age, status in ((LINK_S - 60, 303), (LINK_S + 60, 401)):
+            past = Seals(secret, lambda age=age: time.time() - age)
+            async with served.stranger() as person:
+                assert (await person.get(f"/link/{past.seal('link', {'by': 'ana'}, LINK_S)}")).status_code == status
+        assert (running.settings.home / "web-secret").stat().st_mode & 0o777 == 0o600
+
+
+async def test_a_connection_that_says_nothing_is_closed(open_engine, monkeypatch):
+    monkeypatch.setattr(serving, "HEAD_S", 0.3)
+    async with open_engine(Scripts(), **behind_a_proxy()) as running, served_page(running) as served:
+        host, port = served.url.removeprefix("http://").split(":")
+        for said in (b"", b"GET / HTTP/1.1\r\nHost: x", b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\nGET / HT"):
+            reader, writer = await asyncio.open_connection(host, port)
+            writer.write(said)
+            async with asyncio.timeout(20):
+                await reader.read()
+            writer.close()
