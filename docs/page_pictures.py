@@ -94,7 +94,7 @@ SHOTS = (
     Shot("page-plan", "/requests/one-letter/r1", 1500),
     Shot("page-run", "/runs/october-reminders", 1500),
     Shot("page-dark", "/runs/november-reminders", 1100, dark=True),
-    Shot("page-phone", "/requests/thank-you/r1", 1600, phone=True),
+    Shot("page-phone", "/requests/thank-you/r1", 1280, phone=True),
 )
 
 
@@ -127,7 +127,7 @@ async def _act(backstay: Backstay) -> None:
 @asynccontextmanager
 async def _scene(home: Path) -> AsyncGenerator[str]:
     """Set the stage, let everything happen, and yield a link that lets a person in."""
-    stage = Stage(home, Settings.load(), crash=False, page=SECRETS, today=DAY)
+    stage = Stage(home, Settings.load(None), crash=False, page=SECRETS, today=DAY)
     try:
         await stage.set_up()
         server, key = stage.server, SECRETS["BACKSTAY_APPROVER_KEY"]
@@ -168,6 +168,11 @@ async def _text(page: Page) -> str:
         text = re.sub(pattern, word, text)
     lines = [" ".join(line.split()) for line in text.splitlines()]
     return "\n".join(line for line in lines if line) + "\n"
+
+
+def same(text: str, other: str) -> bool:
+    """Return whether two texts hold the same lines; calls that are made at once may come in any order."""
+    return sorted(text.splitlines()) == sorted(other.splitlines())
 
 
 async def take(home: Path, images: Path | None = None) -> dict[str, str]:

@@ -40,7 +40,7 @@ class Stage:
         self.home = home.absolute()
         self.crash = crash
         self.page = page
-        self.page_url = f"http://127.0.0.1:{free_port()}"
+        self.page_url = ""
         self._today = today
         self.mailbox = self.home / "mailbox.db"
         self.scripted = settings.openai_api_key is None and settings.openai_base_url is None
@@ -145,6 +145,8 @@ class Stage:
             "BACKSTAY_MODEL": self.model,
         }
         if self.page is not None:
+            # Temporal has taken its ports by now.
+            self.page_url = f"http://127.0.0.1:{free_port(8234)}"
             own |= {"BACKSTAY_URL": self.page_url, "BACKSTAY_WEB_UI_URL": str(self.server.ui), **self.page}
         if self.crash:
             own["BACKSTAY_REQUEST_DEADLINE_SECONDS"] = _CRASH_DEADLINE_S
