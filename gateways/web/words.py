@@ -22,6 +22,11 @@ def visible(value: Any) -> Any:
     return "\n".join(one_line(part, 16 * len(part) + 16) for part in value.replace("\r\n", "\n").split("\n"))
 
 
+def whole(text: str) -> str:
+    """Return a text with its line breaks, in which every other sign can be seen."""
+    return "\n".join(one_line(part, 9 * len(part)) for part in text.splitlines())
+
+
 def lines(text: str) -> list[str]:
     """Return a text that is shown in one line as the lines that it had."""
     return text.split(LINE_BREAK)
@@ -73,6 +78,7 @@ def _time(at: float | str) -> datetime | None:
 FILTERS: dict[str, Callable[..., Any]] = {
     "line": line,
     "lines": lines,
+    "whole": whole,
     "money": money,
     "moment": moment,
     "stamp": stamp,

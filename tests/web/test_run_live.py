@@ -19,7 +19,7 @@ PERSON = {"extra_http_headers": headers(ANA)}
 async def test_a_run_is_followed_live_and_what_a_person_writes_meanwhile_stays(open_engine, browser):
     scripts = Scripts()
     async with (
-        open_engine(scripts, **behind_a_proxy()) as running,
+        open_engine(scripts, cached=100, **behind_a_proxy()) as running,
         served_page(running) as served,
         browser.tab(**PERSON) as page,
     ):
@@ -47,7 +47,7 @@ async def test_a_run_is_followed_live_and_what_a_person_writes_meanwhile_stays(o
 
 async def test_the_pages_of_runs_fit_a_phone_work_in_the_dark_and_are_accessible(open_engine, browser):
     scripts = Scripts()
-    async with open_engine(scripts, **behind_a_proxy()) as running, served_page(running) as served:
+    async with open_engine(scripts, cached=100, **behind_a_proxy()) as running, served_page(running) as served:
         done = await running.start(scripts.task(LIST, SEND, user_id=ANA))
         (request,) = await pending(done)
         await served.page.backstay.run(done.id).approve(request["id"], by=ANA)
@@ -80,7 +80,7 @@ async def test_without_scripts_and_by_keyboard_a_person_pauses_looks_before_an_u
 ):
     scripts = Scripts()
     async with (
-        open_engine(scripts, **behind_a_proxy()) as running,
+        open_engine(scripts, cached=100, **behind_a_proxy()) as running,
         served_page(running) as served,
         browser.tab(scripts=False, **PERSON) as page,
     ):

@@ -29,7 +29,11 @@ def send(*names):
 
 @asynccontextmanager
 async def page_of(open_engine, scripts, **more):
-    """Open an engine and its page; yields both, and a client of Ana's."""
+    """Open an engine and its page; yields both, and a client of Ana's.
+
+    Runs stay in the worker's cache: without one, it now and then loses a task to a query that comes at the same time.
+    """
+    more = {"cached": 100, **more}
     async with (
         open_engine(scripts, **behind_a_proxy(), **more) as running,
         served_page(running) as served,
