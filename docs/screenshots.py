@@ -1,4 +1,4 @@
-"""Take the pictures in docs/images: a waiting run in the Temporal Web UI and in Slack, and a terminal with a chat.
+"""Take the pictures in docs/images: the page, a run in the Temporal Web UI and in Slack, and a terminal with a chat.
 
 python -m docs.screenshots          needs chromium and tmux (on Debian: apt install chromium tmux)
 """
@@ -20,6 +20,7 @@ from rich.text import Text
 from backstay.client import connect
 from backstay.settings import Settings
 from backstay.task.task import Task
+from docs import page_pictures
 from docs.browser import open_browser, picture
 from docs.slack_blocks import page_of
 from examples.demo.stage import Stage
@@ -129,7 +130,9 @@ async def slack(stage: Stage, browser: Browser) -> None:
 async def main() -> None:
     """Set the demo's stage, let a run wait for a person, and picture it."""
     IMAGES.mkdir(exist_ok=True)
-    stage = Stage(ROOT / ".backstay" / "screenshots", Settings.load(), crash=False)
+    settings = Settings.load()
+    settings.claim_home()
+    stage = Stage(ROOT / ".backstay" / "screenshots", settings, crash=False, page=page_pictures.SECRETS)
     try:
         await stage.set_up()
         async with open_browser() as browser:
@@ -139,6 +142,8 @@ async def main() -> None:
             await slack(stage, browser)
     finally:
         await stage.take_down()
+    for name, text in (await page_pictures.take(ROOT / ".backstay" / "pictures", IMAGES)).items():
+        (IMAGES / f"{name}.txt").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

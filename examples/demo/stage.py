@@ -3,11 +3,12 @@
 import json
 import shutil
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from backstay.cli.local.child import Child
 from backstay.cli.local.embedded import Embedded, environment_for, start_temporal
-from backstay.cli.local.parts import start_worker
+from backstay.cli.local.parts import start_page, start_worker
 from backstay.cli.local.ports import free_port
 from backstay.errors import SettingsInvalid
 from backstay.settings import Settings
@@ -32,9 +33,15 @@ _CRASH_DEADLINE_S = "8"
 class Stage:
     """Start all parts, and stop them again."""
 
-    def __init__(self, home: Path, settings: Settings, *, crash: bool) -> None:
+    def __init__(
+        self, home: Path, settings: Settings, *, crash: bool, page: Mapping[str, str] | None = None, today: str = ""
+    ) -> None:
+        """Serve the page, too, with these settings if they are given; `today` is the mailbox's date."""
         self.home = home.absolute()
         self.crash = crash
+        self.page = page
+        self.page_url = ""
+        self._today = today
         self.mailbox = self.home / "mailbox.db"
         self.scripted = settings.openai_api_key is None and settings.openai_base_url is None
         self.model = PRICED_MODEL if self.scripted else settings.model
@@ -61,6 +68,10 @@ class Stage:
             self._environment["OPENAI_BASE_URL"] = (await self._ready(model)).rpartition(": ")[2]
         self._render()
         await self.start_worker()
+        if self.page is not None:
+            port = int(self.page_url.rpartition(":")[2])
+            self._children.append(page := await start_page(self.home, self._environment, port, folder=self.home))
+            await self._ready(page)
 
     def _empty(self) -> None:
         """Empty the folder, but keep the images of jails, which are named by their content."""
@@ -133,13 +144,17 @@ class Stage:
             "BACKSTAY_POLICY": str(ROOT / "examples" / "policy.yaml"),
             "BACKSTAY_MODEL": self.model,
         }
+        if self.page is not None:
+            # Temporal has taken its ports by now.
+            self.page_url = f"http://127.0.0.1:{free_port(8234)}"
+            own |= {"BACKSTAY_URL": self.page_url, "BACKSTAY_WEB_UI_URL": str(self.server.ui), **self.page}
         if self.crash:
             own["BACKSTAY_REQUEST_DEADLINE_SECONDS"] = _CRASH_DEADLINE_S
         return environment_for(self.server.address, self.server.namespace, given) | own
 
     def _render(self) -> None:
         toolbox = json.loads((ROOT / "examples" / "toolbox.json").read_text(encoding="utf-8"))
-        environment = {"MAILBOX_DB": str(self.mailbox)}
+        environment = {"MAILBOX_DB": str(self.mailbox)} | ({"MAILBOX_TODAY": self._today} if self._today else {})
         if self.crash:
             # The worker is killed after this mail was sent and before the mailbox has answered: the hardest moment.
             environment |= {"MAILBOX_HANG_ON_SEND": str(MAILS_BEFORE_THE_KILL), "MAILBOX_SLOW_SECONDS": "0.3"}

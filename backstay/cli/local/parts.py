@@ -53,12 +53,11 @@ async def start_worker(home: Path, environment: Mapping[str, str], *, folder: Pa
     return await Child.start("worker", command, environment=environment, log=log, ready=_READY, folder=folder)
 
 
-async def start_page(home: Path, environment: Mapping[str, str], port: int) -> Child:
+async def start_page(home: Path, environment: Mapping[str, str], port: int, *, folder: Path | None = None) -> Child:
     """Start the page of approvals as a process of its own; wait for it with `Child.is_ready`."""
     command = [sys.executable, "-m", "backstay", "web", "--port", str(port)]
-    return await Child.start(
-        "page", command, environment=environment, log=home / "logs" / "page.log", ready=_PAGE_READY
-    )
+    log = home / "logs" / "page.log"
+    return await Child.start("page", command, environment=environment, log=log, ready=_PAGE_READY, folder=folder)
 
 
 async def keep_worker(parts: Parts) -> None:

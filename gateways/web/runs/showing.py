@@ -1,8 +1,9 @@
 """Put what is known of a run into the form in which its page shows it."""
 
 import json
+import re
 from collections.abc import Iterator, Sequence
-from typing import Any, cast
+from typing import Any
 from urllib.parse import quote
 
 from backstay.budgets.budget import Budget
@@ -18,6 +19,9 @@ from gateways.web.runs.words import OUTCOMES, event_tone, tone_of
 from store.effects.types import EffectRow
 
 MOST_EFFECTS = 100
+_STRING = r'"(?:[^"\\]|\\.)*"'
+_PAIR = re.compile(rf'({_STRING}):({_STRING}|"(?:[^"\\]|\\.)*$|-?[0-9.eE+-]+|true|false|null)(?:,|(?=}}|$))')
+"""A name and a value of a JSON object; the last value may be cut off."""
 _LONGEST = 20_000
 _SHOWN = 400
 _LIMITS = (
@@ -257,15 +261,25 @@ def _undo_row(effect: dict[str, Any]) -> dict[str, Any]:
 
 
 def _arguments(told: str) -> list[tuple[str, str]]:
-    """Return the arguments of a call, which an event holds as the beginning of their JSON, by name if all are there."""
+    """Return the arguments of a call by name; an event holds the beginning of their JSON, and so does this then."""
+    pairs: list[tuple[str, str]] = []
+    at = 1
+    while found := _PAIR.match(told, at):
+        name, value = found.groups()
+        pairs.append((_unquoted(name), _unquoted(value)))
+        at = found.end()
+    whole = told[at:] in ("", "}")
+    return pairs if whole and told.startswith("{") else [("", told)] if told not in ("", "{}") else []
+
+
+def _unquoted(text: str) -> str:
+    """Return what a text of JSON says, also one whose end is cut off."""
+    if not text.startswith('"'):
+        return text
     try:
-        given: Any = json.loads(told)
+        return str(json.loads(text if text.endswith('"') else f'{text}"'))
     except ValueError:
-        return [("", told)] if told else []
-    if not isinstance(given, dict):
-        return [("", told)]
-    pairs = cast("dict[str, Any]", given).items()
-    return [(name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)) for name, value in pairs]
+        return text.strip('"')
 
 
 def _request(seen: Seen, request: Any) -> dict[str, Any]:
