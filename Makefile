@@ -70,6 +70,7 @@ bench: $(STAMP)  ## Run the benchmarks and rewrite the tables of docs/performanc
 	$(RUN) -m benchmarks.payloads
 	$(RUN) -m benchmarks.provenance
 	$(RUN) -m benchmarks.snapshots
+	$(RUN) -m benchmarks.inbox
 	$(RUN) -m benchmarks.search
 
 soak: $(STAMP) $(ROOT)  ## Run the long random tests, whose figures are in docs/reliability.md

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from benchmarks import calls, compare, forms, payloads, programs, provenance, search, snapshots, start, steps
+from benchmarks import calls, compare, forms, inbox, payloads, programs, provenance, search, snapshots, start, steps
 from benchmarks.page import PAGE, RESULTS
 from benchmarks.processes import ROOT
 from benchmarks.tasks import TASKS
@@ -34,13 +34,23 @@ def test_every_size_was_measured_beside_the_floor_in_cpu_wall_events_and_bytes()
     assert set(STEPS["replay_50_ms"]) == {"floor", "engine"}
 
 
-@pytest.mark.parametrize("bench", [start, steps, calls, programs, forms, payloads, provenance, snapshots, search])
+@pytest.mark.parametrize(
+    "bench", [start, steps, calls, programs, forms, payloads, provenance, snapshots, search, inbox]
+)
 def test_the_published_table_is_that_of_the_last_run(bench):
     name = bench.__name__.rpartition(".")[2]
     begin, end = (f"<!-- {name}: {mark} -->" for mark in ("begin", "end"))
     published = PAGE.read_text(encoding="utf-8").partition(begin)[2].partition(end)[0]
 
     assert published.strip() == bench.render(measured(name))
+
+
+def test_the_inbox_came_within_300_milliseconds():
+    found = measured("inbox")
+    assert (found["open"], found["decided"], found["target_ms"]) == (500, 10_000, 300)
+    (row,) = [row for row in found["rows"] if row["what"] == "inbox"]
+    assert row["samples"] >= 100
+    assert row["p95_ms"] <= 300
 
 
 def test_in_a_run_of_200_steps_a_step_took_at_most_one_and_a_half_times_the_cpu_of_the_floor():

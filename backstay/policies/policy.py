@@ -156,6 +156,14 @@ class Policy(Frozen):
         undos = [("undo.deny", undo.deny), ("undo.ask", undo.ask), ("undo.allow", undo.allow)]
         return [*own, *undos, ("reveal.deny", self.reveal.deny), ("reveal.ask", self.reveal.ask)]
 
+    @property
+    def people(self) -> frozenset[str]:
+        """Return everybody whom its rules and groups name."""
+        rules = [rule for _, rules in self.sections() for rule in rules]
+        names = [name for rule in rules for name in (*rule.approvers, *rule.escalate_to)]
+        accepting = () if self.accepting is None else self.accepting.approvers
+        return frozenset(self.resolved((*names, *accepting, *self.groups)))
+
     def persons(self, rule: Rule | Accepting) -> tuple[str, ...]:
         """Return who may decide what the rule asks, groups resolved, sorted; empty means anyone."""
         return self.resolved(rule.approvers)

@@ -122,13 +122,18 @@ class Mail:
         told: Sequence[str],
         elsewhere: frozenset[str] = frozenset(),
         *,
+        known: frozenset[str] | None = None,
         patience_s: float = PATIENCE_S,
     ) -> None:
-        """`told`: who is mailed where a request names nobody; `elsewhere`: who is told in another way."""
+        """`told`: who is mailed where a request names nobody; `elsewhere`: who is told in another way.
+
+        `known`: who may be mailed beside `told`; None for everybody.
+        """
         self._server = server
         self._sender = sender
         self._told = tuple(told)
         self._elsewhere = elsewhere
+        self._known = known
         self._patience_s = patience_s
         self._notices: dict[str, Served] = {}
         # A mail server that hangs must not take the threads that the worker needs for runs.
@@ -184,7 +189,9 @@ class Mail:
             return []
         named = [*notice.request.get("approvers", ()), *notice.request.get("escalated_to", ())]
         decided = {vote.get("by") for vote in notice.request.get("decided", ())}
-        wanted = [str(person) for person in named or self._told]
+        # A task's own policy may name anybody, and whoever starts runs must not mail strangers in our name.
+        known = named if self._known is None else self._known.union(self._told).intersection(named)
+        wanted = [str(person) for person in named if person in known] if named else self._told
         return [
             person
             for person in dict.fromkeys(wanted)
@@ -248,7 +255,9 @@ def _hash(*parts: str) -> str:
     return hashlib.sha256("\n".join(parts).encode("utf-8", "replace")).hexdigest()[:32]
 
 
-def mail_of(settings: Settings, elsewhere: frozenset[str] = frozenset()) -> list[Mail]:
+def mail_of(
+    settings: Settings, elsewhere: frozenset[str] = frozenset(), *, known: frozenset[str] | None = None
+) -> list[Mail]:
     """Return the receiver that the settings name, if they do; raises SettingsInvalid naming what is missing."""
     if settings.smtp_url is None:
         return []
@@ -259,4 +268,5 @@ def mail_of(settings: Settings, elsewhere: frozenset[str] = frozenset()) -> list
     for name in (settings.mail_from, *settings.mail_to):
         if not is_address(name):
             raise SettingsInvalid(f"{one_line(name, 100)!r} is no plain mail address; write ana@example.com")
-    return [Mail(Server.of(settings.smtp_url.get_secret_value()), settings.mail_from, settings.mail_to, elsewhere)]
+    server = Server.of(settings.smtp_url.get_secret_value())
+    return [Mail(server, settings.mail_from, settings.mail_to, elsewhere, known=known)]

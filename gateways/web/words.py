@@ -5,26 +5,30 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from backstay.shown import LINE_BREAK, one_line
+from backstay.shown import CLIPPED, LINE_BREAK, one_line
 
 _STEPS = ((86_400, "d"), (3600, "h"), (60, "min"))
 
 
 def line(value: Any, limit: int = 300) -> str:
     """Return a text on one line, in which every sign can be seen."""
-    return one_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), limit)
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if not _is_plain(text):
+        return one_line(text, limit)
+    return text if len(text) <= limit else text[: limit - len(CLIPPED)] + CLIPPED
 
 
 def visible(value: Any) -> Any:
     """Return a value as every template shows it: of a text, signs that nobody sees are written as their codes."""
-    if not isinstance(value, str) or hasattr(value, "__html__") or (value.isascii() and value.isprintable()):
+    if not isinstance(value, str) or hasattr(value, "__html__") or _is_plain(value):
         return value
     return "\n".join(one_line(part, 16 * len(part) + 16) for part in value.replace("\r\n", "\n").split("\n"))
 
 
-def whole(text: str) -> str:
-    """Return a text with its line breaks, in which every other sign can be seen."""
-    return "\n".join(one_line(part, 9 * len(part)) for part in text.splitlines())
+def _is_plain(text: str) -> bool:
+    """Return whether every sign of a text is seen for what it is; most texts are, and need no look at each sign."""
+    bare = text.replace(CLIPPED, "").replace(LINE_BREAK, "")
+    return bare.isascii() and bare.isprintable()
 
 
 def lines(text: str) -> list[str]:
@@ -78,7 +82,6 @@ def _time(at: float | str) -> datetime | None:
 FILTERS: dict[str, Callable[..., Any]] = {
     "line": line,
     "lines": lines,
-    "whole": whole,
     "money": money,
     "moment": moment,
     "stamp": stamp,

@@ -215,12 +215,11 @@ class Outbox:
         def work(connection: Connection) -> int:
             at = self._now(connection)
             served = select(receivers.c.name).where(receivers.c.seen_at > at - FORGOTTEN_S)
-            waits = exists().where(
-                deliveries.c.position == outbox.c.position,
-                deliveries.c.state == _WAITING,
-                deliveries.c.receiver.in_(served),
+            # Looked up once: for each notice anew, a pile of them would hold up all writers for minutes.
+            waits = select(deliveries.c.position).where(
+                deliveries.c.state == _WAITING, deliveries.c.receiver.in_(served)
             )
-            old = (outbox.c.created_at < before) & ~waits
+            old = (outbox.c.created_at < before) & outbox.c.position.not_in(waits)
             positions = select(outbox.c.position).where(old)
             count = connection.execute(select(func.count()).select_from(outbox).where(old)).scalar_one()
             connection.execute(delete(deliveries).where(deliveries.c.position.in_(positions)))

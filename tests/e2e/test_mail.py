@@ -114,6 +114,24 @@ async def test_an_address_that_does_not_exist_keeps_nobody_else_from_being_told(
         assert (await ended(handle))["outcome"] == "completed"
 
 
+async def test_nobody_is_mailed_whom_only_a_task_names(open_engine):
+    policy = """
+    default: {write_safe: allow}
+    ask: [{tool: mail.send_email, approvers: [ana@example.com, bo@example.com]}]
+    """
+    own = {"ask": [{"tool": "mail.list_customers", "approvers": ["ana@example.com", "abe@elsewhere.example"]}]}
+    reads = [("mail__list_customers", {"limit": 1})]
+    async with (
+        mail_server() as (url, mailboxes),
+        open_engine([Reply(calls=reads), FINISH], policy=policy, approver_key="a key", **settings(url)) as engine,
+    ):
+        handle = await engine.start({"text": "Buy now at example.com", "policy": own})
+        assert (await mailboxes.next())["To"] == "ana@example.com"
+        assert (await pending(handle))[0]["approvers"] == ["abe@elsewhere.example", "ana@example.com"]
+        assert mailboxes.mails.empty()
+        await handle.terminate()
+
+
 def asked(number, *people):
     request = {"id": "r1", "question": "May it?", "approvers": list(people)}
     return Notice(

@@ -375,6 +375,7 @@ ROWS = (
             "test_a_mailbox_that_takes_nothing_brings_nobody_else_a_mail_twice_and_keeps_no_later_one_back",
             "test_settings_of_mail_that_cannot_work_are_refused_by_name",
             "test_only_plain_addresses_are_mailed",
+            "test_nobody_is_mailed_whom_only_a_task_names",
         ),
     ),
     row(

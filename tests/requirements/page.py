@@ -136,4 +136,23 @@ ROWS = (
             "test_what_was_asked_before_is_found_by_whom_it_concerns_after_the_migration",
         ),
     ),
+    row(
+        "page:crowd",
+        "issue People Done 2",
+        "while three approvers double-click on many requests at two page processes, one of which is killed, every"
+        " request is decided once, by the person whom the page told so, and no mail is sent twice; the long form has"
+        " 500 open requests beside 10,000 decided ones",
+        in_file(
+            "web/test_crowd.py",
+            "test_of_a_crowd_with_two_page_processes_and_one_killed_no_decision_is_lost_or_counts_twice",
+        ),
+        in_file("soak/test_crowd.py", "test_of_five_hundred_requests_none_is_lost_and_none_decided_twice"),
+    ),
+    row(
+        "page:fast",
+        "issue People Done 2",
+        "of 100 looks at the inbox with 500 open requests beside 10,000 decided ones, 95 took at most 300 ms in the"
+        " last run of the benchmark",
+        in_file("test_benchmarks.py", "test_the_inbox_came_within_300_milliseconds"),
+    ),
 )

@@ -69,7 +69,7 @@ async def opened(browser, served, handle, by=ANA, request="r1", **more):
         yield page
 
 
-async def until_listed(page, served, handle, within_s=30):
+async def until_listed(page, served, handle, within_s=60):
     """Reload the inbox until it names a run; what is announced reaches the store a moment later."""
     async with asyncio.timeout(within_s):
         while True:

@@ -1,0 +1,10 @@
+"""Three approvers decide many requests at once with double clicks; one of two page processes is killed amid it."""
+
+from tests.web.crowd import assert_none_lost_and_none_twice, crowded
+
+
+async def test_of_a_crowd_with_two_page_processes_and_one_killed_no_decision_is_lost_or_counts_twice(
+    open_engine, tmp_path
+):
+    crowd, results, sent = await crowded(open_engine, tmp_path, 20, decided=1000)
+    assert_none_lost_and_none_twice(crowd, results, sent)
