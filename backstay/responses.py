@@ -66,6 +66,8 @@ class Opened(Frozen):
     """Whether there is anybody to announce requests to, as runs of older versions ask."""
     notices: bool = False
     """Whether the run tells what becomes of its requests; false for runs of older versions."""
+    notices_at_once: bool = False
+    """Whether it tells each without waiting for the one before; false for runs of older versions."""
     page: str = ""
     """Where people find the page of approvals; empty when nobody said."""
     output_schema: str = ""

@@ -39,12 +39,19 @@ def identity_of(path: Path) -> Identity | None:
 
 
 async def lost(places: Sequence[Place], stop: asyncio.Event) -> str:
-    """Wait until one of the places is lost and return its fault, or nothing once `stop` is set."""
+    """Wait until places are lost and return the fault of the first of them, or nothing once `stop` is set."""
     while not stop.is_set():
-        for place in places:
-            with suppress(OSError):  # a disk that does not answer is not a folder that is gone
-                if fault := await asyncio.to_thread(place.fault):
-                    return fault
+        if fault := await _first_fault(places):
+            # A folder may have gone with what is in it while only the latter was looked at.
+            return await _first_fault(places) or fault
         with suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), LOOK_S)
+    return ""
+
+
+async def _first_fault(places: Sequence[Place]) -> str:
+    for place in places:
+        with suppress(OSError):  # a disk that does not answer is not a folder that is gone
+            if fault := await asyncio.to_thread(place.fault):
+                return fault
     return ""

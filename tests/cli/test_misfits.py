@@ -170,12 +170,17 @@ async def test_another_toolbox_is_only_named(site):
 
 @pytest.mark.parametrize("deed", ["deleted", "replaced by another one"])
 async def test_a_worker_whose_home_is_gone_stops_and_says_so(site, deed):
-    home = Path(site.home(f"home-{deed[:7]}"))
+    home, whole = site.folder / f"home-{deed[:7]}", Path(site.home(f"whole-{deed[:7]}"))
+    home.symlink_to(whole)
     worked = await site.worker("--role", "runs", BACKSTAY_HOME=str(home), BACKSTAY_TASK_QUEUE=f"queue-{uuid.uuid4()}")
     await worked.ready()
-    await asyncio.to_thread(home.rename, site.folder / f"away-{deed[:7]}")
-    if deed != "deleted":
-        await asyncio.to_thread(home.mkdir)
+    if deed == "deleted":
+        await asyncio.to_thread(whole.rename, site.folder / "away")
+    else:
+        # At once: between two steps the worker would see it deleted.
+        other = site.folder / "other-home"
+        other.symlink_to(site.home("empty"))
+        await asyncio.to_thread(other.replace, home)
 
     assert await worked.ended(90) == 2
     assert f"BACKSTAY_HOME: {home} was {deed} under a running worker" in worked.said()

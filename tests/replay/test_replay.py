@@ -50,6 +50,7 @@ HOLDS = {
     "budget-answered": ["call_tool", "update decide", "ask_model"],
     "reminded": ["announce", "timer", "announce", "timer", "announce", "update decide", "announce", "close_run"],
     "left-open": ["announce", "close_run", "canceled"],
+    "told-apart": ["announce", "update decide", "announce", "close_run"],
     "paused": ["update pause", "update decide", "update resume", "call_tool"],
     "rehearsed": [
         *["patched plan-proposals", "call_tool", *["call_tool simulate"] * 2, "update decide"],

@@ -359,6 +359,12 @@ ROWS = (
         ),
     ),
     row(
+        "approval:told-apart",
+        "issue People",
+        "a decision just after people were told of a request breaks no run of a worker that lost its cache",
+        in_file("e2e/test_told_apart.py", "test_what_the_worker_got_at_once_is_replayed_step_by_step"),
+    ),
+    row(
         "approval:reminders",
         "issue People",
         "people are reminded while nobody decides, and others may decide once it is asked again",

@@ -323,10 +323,13 @@ def visitor(by):
 async def test_equal_calls_of_several_runs_are_decided_at_once_each_with_its_own_proof(browser, shared):
     running, scripts, served = shared
     reply = mail("same@ana.example", subject="the same")
-    handles = [await running.start(scripts.task(reply)) for _ in range(3)]
+    handles = []
+    # Each asks after the one before, so that the list shows them in this order.
+    for _ in range(3):
+        handles.append(await running.start(scripts.task(reply)))
+        await pending(handles[-1])
     async with opened(browser, served, handles[0]) as page:
         for handle in handles:
-            await pending(handle)
             await until_listed(page, served, handle)
         await page.get_by_role("link", name="decide 3 equal calls at once").first.click()
         await assert_accessible(page)

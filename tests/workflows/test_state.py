@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backstay.approvals.approval import ApprovalRequest, CallVerdict
+from backstay.approvals.notice import NoticeDraft, Told
 from backstay.budgets.budget import Budget, Ledger
 from backstay.budgets.usage import ModelUsage, Usage
 from backstay.effects.compensation import KEPT_UNDONE, Compensation, Undone, UndoStack
@@ -61,6 +62,8 @@ def states(draw):
         append=[ContextItem(kind="answer", call_id="c1", text=draw(TEXT))],
         next_effect=draw(st.integers(2, 99)),
         next_request=draw(st.integers(2, 99)),
+        notices=[NoticeDraft(sequence=1, event=Told.EXPIRED, at=AT.isoformat(), request_id=draw(TEXT))],
+        next_notice=draw(st.integers(2, 99)),
         next_plan=draw(st.integers(2, 99)),
         model="small",
         plans=[PlanRun.of(Plan(steps=(PlanStep(tool="mail.send_email"),)), state="PROPOSED", of_task=True)],

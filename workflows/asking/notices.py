@@ -24,20 +24,30 @@ MOST_CHARACTERS = 400_000
 
 
 class Notices:
-    """Number what is told, and have it written in that order; one activity at a time writes."""
+    """Number what is told, and have it written in that order.
+
+    Each activity writes everything that none has written yet. It does not wait for the activity before it: the end of
+    that one asks for nothing, and of such an empty workflow task an SDK without a cached run makes one with the next,
+    while a replay gets both apart. The commands must be the same, in the same order, either way.
+    """
 
     def __init__(self, state: RunState, activities: ActivityCalls) -> None:
         """Share the state of the run."""
         self.state = state
         self.activities = activities
-        self._sending: asyncio.Task[None] | None = None
+        self._sending: list[asyncio.Task[None]] = []
+        self._latest = 0
+        """The number of the task that writes whatever is left; those before it write once."""
+        self._begun = 0
+        """The number of the last task that has begun."""
+        self._failed = 0
         self._hurry = False
         """Whether the run ends, so that nothing is tried again here."""
 
     @property
     def under_way(self) -> bool:
         """Return whether an activity writes notices now."""
-        return self._sending is not None and not self._sending.done()
+        return any(not task.done() for task in self._sending)
 
     def add(self, event: Told, **more: Any) -> None:
         """Have something told from now on."""
@@ -45,9 +55,12 @@ class Notices:
             self.resume()
 
     def resume(self) -> None:
-        """Have written what is left, where nothing does so yet."""
-        if self.state.notices and not self.under_way:
-            self._sending = asyncio.create_task(self._send())
+        """Have written what is left, where nothing will do so yet."""
+        waits = self._begun < self._latest if self.state.opened.notices_at_once else self.under_way
+        if self.state.notices and not waits:
+            self._latest += 1
+            self._sending = [task for task in self._sending if not task.done()]
+            self._sending.append(asyncio.create_task(self._send(self._latest)))
 
     def keep(self, event: Told, **more: Any) -> bool:
         """Keep a notice for whatever writes the next ones; return whether the run tells anything at all."""
@@ -79,8 +92,8 @@ class Notices:
     async def settled(self) -> None:
         """Wait until nothing writes notices, so that what is written next comes after them."""
         self._hurry = True
-        if self._sending is not None:
-            await workflow.wait([self._sending])
+        while self.under_way:
+            await workflow.wait(self._sending)
         self._hurry = False
 
     async def shortened(self) -> None:
@@ -89,20 +102,21 @@ class Notices:
             await self.activities.execute(calls.announce, self._ask(drafts), summary=self._summary(drafts))
             self.confirm(drafts)
 
-    async def _send(self) -> None:
-        failed = 0
+    async def _send(self, number: int) -> None:
+        self._begun = number
         while drafts := self.first():
             try:
                 summary = self._summary(drafts)
                 await self.activities.execute_once(calls.announce, self._ask(drafts), summary=summary, counted=False)
             except ApplicationError as error:
                 self.state.record("approval.unannounced", error.message, workflow.now(), count=len(drafts))
-                if await self._given_up(failed):
+                if await self._given_up(number):
                     return
-                failed += 1
             else:
-                failed = 0
+                self._failed = 0
                 self.confirm(drafts)
+                if number < self._latest:
+                    return
 
     @staticmethod
     def _ask(drafts: tuple[NoticeDraft, ...]) -> calls.Announce:
@@ -113,11 +127,14 @@ class Notices:
     def _summary(drafts: tuple[NoticeDraft, ...]) -> str:
         return f"tell: {', '.join(draft.event.value for draft in drafts[:3])}"
 
-    async def _given_up(self, failed: int) -> bool:
-        """Wait before the next try; return whether the run ends first, and what ends it writes the rest."""
-        wait = RETRY_AFTER * 2 ** min(failed, MOST_DOUBLED)
+    async def _given_up(self, number: int) -> bool:
+        """Wait before the next try; return whether another task, or what ends the run, writes the rest."""
+        wait = RETRY_AFTER * 2 ** min(self._failed, MOST_DOUBLED)
+        self._failed += 1
         try:
-            await workflow.wait_condition(lambda: self._hurry, timeout=wait, timeout_summary="tell again")
+            await workflow.wait_condition(
+                lambda: self._hurry or number < self._latest, timeout=wait, timeout_summary="tell again"
+            )
         except TimeoutError:
             return False
         return True
