@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,6 +39,8 @@ def process(command: list[str], ready: str, **env: str) -> Iterator[tuple[subpro
     try:
         for line in started.stdout or ():
             if ready in line:
+                # A process that writes into a full pipe stands still.
+                threading.Thread(target=_drain, args=(started,), daemon=True).start()
                 yield started, line.strip()
                 return
         raise SystemExit(f"{command} did not get ready")
@@ -47,6 +50,11 @@ def process(command: list[str], ready: str, **env: str) -> Iterator[tuple[subpro
             started.wait(60)
         except subprocess.TimeoutExpired:
             started.kill()
+
+
+def _drain(started: subprocess.Popen[str]) -> None:
+    for _ in started.stdout or ():
+        pass
 
 
 def worker_environment(home: Path, address: str, model_url: str) -> dict[str, str]:

@@ -133,7 +133,8 @@ async def test_an_undo_that_fails_is_shown_until_it_succeeds(served):
 
 
 async def test_an_effect_of_unknown_outcome_is_shown(served):
-    site, _, address = served
+    site, scripts, address = served
+    await ended(await site.start(task_of(scripts, mails("one@free.example"), FINISH)))
     await shows(address, "backstay_effects_unknown", 0)
     # No request of the mailbox is lost on demand for ever, so the row of another run is made unknown.
     with sqlite3.connect(site.folder / "home" / "backstay.db", timeout=10) as connection:
