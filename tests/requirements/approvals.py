@@ -1,6 +1,6 @@
 """Requests to people: what they show, who may decide, and what a decision does."""
 
-from tests.requirements.requirement import DOORS, MEMORY, in_file, row
+from tests.requirements.requirement import MEMORY, in_file, row
 
 ROWS = (
     row(
@@ -695,12 +695,6 @@ ROWS = (
             "test_amid_ten_thousand_signals_and_updates_of_strangers_the_one_approval_counts_once",
             "test_thousands_of_pauses_of_strangers_shut_out_no_approval",
         ),
-    ),
-    row(
-        "approval:page",
-        "design 15",
-        "approvals are given from a page",
-        deferred=DOORS,
     ),
     row(
         "s002:dry-run",

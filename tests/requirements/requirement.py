@@ -11,8 +11,8 @@ CONNECTIONS = "connections: OAuth and Composio"
 MEMORY = "memory and learning"
 AUDIT = "audit ledger"
 PLUGINS = "newline-JSON daemon of plugins"
-DOORS = "approvals page and engine as an MCP server"
-PRODUCTION = "production images"
+DOORS = "the engine as an MCP server, and agents that check each other"
+PRODUCTION = "what several hosts need: object storage, collection, encrypted payloads, a user per server"
 REPLACED = "replaced: "
 
 
