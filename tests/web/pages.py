@@ -10,7 +10,9 @@ import httpx2
 
 import worker
 from backstay.client import Backstay
-from gateways.web.serving import config_of, open_page
+from gateways.listening import config_of
+from gateways.web.app import build_app
+from gateways.web.serving import open_page
 from tests.serving import served
 
 PROXY = "the-secret-of-the-proxy-of-tests"
@@ -60,7 +62,7 @@ async def served_page(running, **more):
     )
     async with worker.open_store(settings) as store:
         page = open_page(settings, store, signing, worker.read_policy(settings.policy), "127.0.0.1")
-        config = config_of(page)
+        config = config_of(build_app(page))
         async with served(config.app, config) as url:
             yield Served(url, page)
 

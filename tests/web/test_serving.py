@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from backstay.testing import Reply
-from gateways.web import serving
+from gateways import listening
 from gateways.web.tokens import LINK_S, Seals, open_seals
 from tests.cli.commands import command, environment_of
 from tests.engine import Scripts, pending
@@ -96,7 +96,7 @@ async def test_a_link_that_has_expired_lets_nobody_in(open_engine):
 
 
 async def test_a_connection_that_says_nothing_is_closed(open_engine, monkeypatch):
-    monkeypatch.setattr(serving, "HEAD_S", 0.3)
+    monkeypatch.setattr(listening, "HEAD_S", 0.3)
     async with open_engine(Scripts(), **behind_a_proxy()) as running, served_page(running) as served:
         host, port = served.url.removeprefix("http://").split(":")
         for said in (b"", b"GET / HTTP/1.1\r\nHost: x", b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\nGET / HT"):
