@@ -85,7 +85,7 @@ test-matrix:  ## Run the tests on every supported Python
 conformance: $(STAMP) $(NODE)  ## Run the client scenarios of MCP's conformance suite against the toolbox
 	$(RUN) -m tests.conformance.run
 
-screenshots: $(STAMP) $(BROWSER)  ## Take the screenshots in docs/images
+screenshots: $(STAMP) $(BROWSER) $(PROMETHEUS)  ## Take the screenshots in docs/images
 	$(RUN) -m docs.screenshots
 
 # Stands in for the base image of the Dockerfile.
@@ -107,7 +107,7 @@ $(BROWSER):
 	@$(find_browser)
 	@mkdir -p $(@D) && touch $@
 
-# What evaluates the queries of the dashboard and of the alerts.
+# What evaluates the queries of the dashboard and of the alerts, for the tests and for the picture.
 $(PROMETHEUS):
 	@$(find_prometheus)
 	@mkdir -p $(@D) && touch $@

@@ -98,7 +98,7 @@ SHOTS = (
 )
 
 
-async def _waits(run: Run) -> str:
+async def waits(run: Run) -> str:
     """Wait until a run asks, and return the id of its request."""
     async with asyncio.timeout(_WAIT_S):
         while not (pending := await run.pending()):
@@ -111,7 +111,7 @@ async def _act(backstay: Backstay) -> None:
 
     async def begin(name: str, user: str, task: Mapping[str, Any]) -> tuple[Run, str]:
         run = await backstay.start(Task.model_validate({"user_id": user, **task}), id=name)
-        return run, await _waits(run)
+        return run, await waits(run)
 
     done, asked = await begin("october-reminders", ANA, {"text": REMIND.format(90), "session_id": "accounts"})
     await done.approve(asked, by=ANA, comment="Checked against the books.")

@@ -1,6 +1,6 @@
-"""Take the pictures in docs/images: the page, a run in the Temporal Web UI and in Slack, and a terminal with a chat.
+"""Take the pictures in docs/images: page, Temporal Web UI, Slack, a terminal with a chat, and the dashboard.
 
-python -m docs.screenshots          needs chromium and tmux (on Debian: apt install chromium tmux)
+python -m docs.screenshots     needs chromium, tmux and prometheus (on Debian: apt install chromium tmux prometheus)
 """
 
 import asyncio
@@ -22,6 +22,7 @@ from backstay.settings import Settings
 from backstay.task.task import Task
 from docs import page_pictures
 from docs.browser import open_browser, picture
+from docs.dashboard.picture import take as take_dashboard
 from docs.slack_blocks import page_of
 from examples.demo.stage import Stage
 
@@ -144,6 +145,8 @@ async def main() -> None:
         await stage.take_down()
     for name, text in (await page_pictures.take(ROOT / ".backstay" / "pictures", IMAGES)).items():
         (IMAGES / f"{name}.txt").write_text(text, encoding="utf-8")
+    text = await take_dashboard(ROOT / ".backstay" / "pictures", IMAGES / "dashboard.png")
+    (IMAGES / "dashboard.txt").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -34,14 +34,25 @@ class Stage:
     """Start all parts, and stop them again."""
 
     def __init__(
-        self, home: Path, settings: Settings, *, crash: bool, page: Mapping[str, str] | None = None, today: str = ""
+        self,
+        home: Path,
+        settings: Settings,
+        *,
+        crash: bool,
+        page: Mapping[str, str] | None = None,
+        today: str = "",
+        metrics: str = "",
     ) -> None:
-        """Serve the page, too, with these settings if they are given; `today` is the mailbox's date."""
+        """Serve the page, too, with these settings if they are given; `today` is the mailbox's date.
+
+        `metrics`: where the worker serves them, if not where the environment says.
+        """
         self.home = home.absolute()
         self.crash = crash
         self.page = page
         self.page_url = ""
         self._today = today
+        self._metrics = metrics
         self.mailbox = self.home / "mailbox.db"
         self.scripted = settings.openai_api_key is None and settings.openai_base_url is None
         self.model = PRICED_MODEL if self.scripted else settings.model
@@ -148,6 +159,8 @@ class Stage:
             # Temporal has taken its ports by now.
             self.page_url = f"http://127.0.0.1:{free_port(8234)}"
             own |= {"BACKSTAY_URL": self.page_url, "BACKSTAY_WEB_UI_URL": str(self.server.ui), **self.page}
+        if self._metrics:
+            own["BACKSTAY_METRICS_ADDRESS"] = self._metrics
         if self.crash:
             own["BACKSTAY_REQUEST_DEADLINE_SECONDS"] = _CRASH_DEADLINE_S
         return environment_for(self.server.address, self.server.namespace, given) | own

@@ -122,6 +122,18 @@ ROWS = (
         ),
     ),
     row(
+        "monitoring:picture",
+        "design 22; issue People",
+        "the picture of the dashboard in the documents shows the rows, panels, units and legends that its file has now,"
+        " and a panel that cannot be drawn is refused",
+        in_file(
+            "docs/test_dashboard_picture.py",
+            "test_what_the_picture_of_the_dashboard_shows_is_what_its_file_has",
+            "test_a_change_of_what_the_dashboard_shows_makes_its_picture_stale",
+            "test_a_panel_that_nothing_draws_is_refused",
+        ),
+    ),
+    row(
         "trust:secret-files",
         "issue 15",
         "a folder of secret files counts as the environment, which comes before it, is handed to no other "

@@ -173,7 +173,8 @@ ROWS = (
     row(
         "view:monitoring",
         "issue People Done 6",
-        "a real Prometheus evaluates every query of dashboard and alerts after the demo-crash, and none is empty",
+        "a real Prometheus evaluates every query of dashboard and alerts after the demo-crash, and none is empty; the"
+        " drawing of the dashboard has a line or a number for each",
         in_file(
             "telemetry/test_monitoring.py",
             "test_no_query_of_the_dashboard_or_the_alerts_is_empty_after_the_demo_crash",

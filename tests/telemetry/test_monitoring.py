@@ -6,16 +6,20 @@ import math
 import re
 import subprocess
 import sys
+import time
 from contextlib import suppress
 
 import pytest
 import yaml
 
+from docs.browser import open_browser
+from docs.dashboard.drawing import NO_DATA, Window, page_of, words
+from docs.dashboard.picture import seen
+from docs.dashboard.prometheus import MONITORING, open_prometheus
 from tests.cli.commands import HOUSE, at_terminal, bare
 from tests.cli.test_dev import nothing_left
 from tests.engine import share_images
 from tests.serving import free_port
-from tests.telemetry.prometheus import MONITORING, open_prometheus
 
 DASHBOARD = json.loads((MONITORING / "dashboard.json").read_text(encoding="utf-8"))
 ALERTS = yaml.safe_load((MONITORING / "alerts.yml").read_text(encoding="utf-8"))
@@ -60,6 +64,7 @@ async def test_no_query_of_the_dashboard_or_the_alerts_is_empty_after_the_demo_c
         str(share_images(tmp_path / "demo")),
     )
     environment = bare(BACKSTAY_METRICS_ADDRESS=address)
+    begin = time.time()
     async with (
         open_prometheus(tmp_path / "prometheus", address) as prometheus,
         at_terminal(*command, environment=environment, folder=HOUSE) as terminal,
@@ -73,11 +78,15 @@ async def test_no_query_of_the_dashboard_or_the_alerts_is_empty_after_the_demo_c
         fires = {name: await prometheus.query(expression) for name, expression in RULES.items()}
         calls = await prometheus.numbers("sum by (outcome) (max_over_time(backstay_tool_calls[5m])) > 0")
         groups = (await prometheus.get("rules"))["groups"]
+        drawn = await page_of(DASHBOARD, prometheus, Window(begin, time.time()))
         terminal.type("")
         await terminal.ended()
     await nothing_left(tmp_path)
+    async with open_browser() as browser:
+        pictured = await seen(browser, drawn)
 
     assert [name for name, found in shown.items() if not found] == []
+    assert (pictured, NO_DATA in drawn) == (words(DASHBOARD), False)
     assert [name for name, found in compared.items() if not found] == []
     assert [name for name, found in fires.items() if found] == []
     # The mail that was under way at the crash, and those whose answers arrived.
