@@ -13,6 +13,7 @@ from backstay.effects.effect import Effect, EffectState
 from backstay.tools.tool import ToolResult
 from tests.engine import assert_no_task_failure
 from tests.replay import models
+from tests.replay.merging import MergingRunner
 from tests.replay.shapes import SHAPES, rules
 from tests.replay.steps import ended, options
 from workflows import model_calls, run_task
@@ -151,6 +152,14 @@ def test_a_kept_history_holds_what_it_is_kept_for(shape):
 @pytest.mark.parametrize("path", HISTORIES, ids=lambda path: path.stem)
 async def test_a_kept_history_replays(path):
     await replayer(sandboxed=True).replay_workflow(history_of(path))
+
+
+async def test_the_commands_are_the_same_where_the_worker_gets_at_once_that_people_were_told_and_a_decision():
+    runner = MergingRunner()
+    replayed = Replayer(workflows=workflows.WORKFLOWS, data_converter=DATA_CONVERTER, workflow_runner=runner)
+    await replayed.replay_workflow(history_named("told-apart"))
+
+    assert ["do_update", "resolve_activity"] in runner.merged
 
 
 async def _no_search(desk, query, **options):

@@ -362,7 +362,10 @@ ROWS = (
         "approval:told-apart",
         "issue People",
         "a decision just after people were told of a request breaks no run of a worker that lost its cache",
-        in_file("e2e/test_told_apart.py", "test_what_the_worker_got_at_once_is_replayed_step_by_step"),
+        in_file(
+            "replay/test_replay.py",
+            "test_the_commands_are_the_same_where_the_worker_gets_at_once_that_people_were_told_and_a_decision",
+        ),
     ),
     row(
         "approval:reminders",
