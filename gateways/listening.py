@@ -16,11 +16,10 @@ from backstay.errors import SettingsInvalid
 HEAD_S = 10.0
 """How long a connection may take to say what it wants."""
 _MOST_HEAD = 32 * 1024
-_MOST_CONNECTIONS = 400
 _DRAIN_S = 3
 
 
-def config_of(app: Starlette) -> uvicorn.Config:
+def config_of(app: Starlette, most_connections: int) -> uvicorn.Config:
     """Return how routes are served: with bounds for heads and connections, and without a word about the server."""
     return uvicorn.Config(
         app,
@@ -33,7 +32,7 @@ def config_of(app: Starlette) -> uvicorn.Config:
         server_header=False,
         proxy_headers=False,
         h11_max_incomplete_event_size=_MOST_HEAD,
-        limit_concurrency=_MOST_CONNECTIONS,
+        limit_concurrency=most_connections,
         timeout_graceful_shutdown=_DRAIN_S,
     )
 

@@ -17,6 +17,8 @@ from gateways.slack.app import open_slack
 from gateways.slack.mounting import PATH, slack_routes
 from store.store import Store
 
+_MOST_CONNECTIONS = 200
+
 
 async def serve(
     settings: Settings, store: Store, backstay: Backstay, *, host: str, port: int, ready: Callable[[str], Any]
@@ -36,7 +38,7 @@ async def serve(
             address = f"{address_of(host, listener.getsockname()[1])}{PATH}"
             app = Starlette(routes=[*slack_routes(slack.app), Route("/healthz", _lives, methods=["GET"])])
             said = f"{slack.team}, channel {slack.channel}, at {address}"
-            await Server(config_of(app), lambda: ready(said)).serve(sockets=[listener])
+            await Server(config_of(app, _MOST_CONNECTIONS), lambda: ready(said)).serve(sockets=[listener])
 
 
 async def _lives(_request: Request) -> Response:

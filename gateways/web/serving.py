@@ -17,6 +17,8 @@ from gateways.web.page import Doors, Page
 from gateways.web.tokens import Seals, open_seals
 from store.store import Store
 
+MOST_CONNECTIONS = 400
+
 
 def open_page(settings: Settings, store: Store, backstay: Backstay, policy: Policy, host: str) -> Page:
     """Return the page for an address to listen on; raises SettingsInvalid for one that would let in anybody."""
@@ -32,7 +34,8 @@ async def serve(page: Page, host: str, port: int, ready: Callable[[str], Any], m
     """
     with listen(host, port) as listener:
         address = address_of(host, listener.getsockname()[1])
-        await Server(config_of(build_app(page, more)), lambda: ready(address)).serve(sockets=[listener])
+        config = config_of(build_app(page, more), MOST_CONNECTIONS)
+        await Server(config, lambda: ready(address)).serve(sockets=[listener])
 
 
 def open_identity(settings: Settings, seals: Seals, host: str) -> Identity:

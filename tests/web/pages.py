@@ -12,7 +12,7 @@ import worker
 from backstay.client import Backstay
 from gateways.listening import config_of
 from gateways.web.app import build_app
-from gateways.web.serving import open_page
+from gateways.web.serving import MOST_CONNECTIONS, open_page
 from tests.serving import served
 
 PROXY = "the-secret-of-the-proxy-of-tests"
@@ -62,7 +62,7 @@ async def served_page(running, **more):
     )
     async with worker.open_store(settings) as store:
         page = open_page(settings, store, signing, worker.read_policy(settings.policy), "127.0.0.1")
-        config = config_of(build_app(page))
+        config = config_of(build_app(page), MOST_CONNECTIONS)
         async with served(config.app, config) as url:
             yield Served(url, page)
 
