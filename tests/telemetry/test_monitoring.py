@@ -1,7 +1,6 @@
 """What operators copy: the dashboard and the alerts, evaluated by a real Prometheus over what a real worker serves."""
 
 import asyncio
-import json
 import math
 import re
 import subprocess
@@ -14,14 +13,14 @@ import yaml
 
 from docs.browser import open_browser
 from docs.dashboard.drawing import NO_DATA, Window, page_of, words
-from docs.dashboard.picture import seen
+from docs.dashboard.picture import dashboard, seen
 from docs.dashboard.prometheus import MONITORING, open_prometheus
 from tests.cli.commands import HOUSE, at_terminal, bare
 from tests.cli.test_dev import nothing_left
 from tests.engine import share_images
 from tests.serving import free_port
 
-DASHBOARD = json.loads((MONITORING / "dashboard.json").read_text(encoding="utf-8"))
+DASHBOARD = dashboard()
 ALERTS = yaml.safe_load((MONITORING / "alerts.yml").read_text(encoding="utf-8"))
 PANELS = {panel["title"]: [target["expr"] for target in panel["targets"]] for panel in DASHBOARD["panels"]}
 RULES = {rule["alert"]: rule["expr"] for group in ALERTS["groups"] for rule in group["rules"]}
