@@ -43,12 +43,7 @@ class Desk:
             return "this request no longer waits"
         if row.decision is not None:
             return f"this request is decided already: {row.decision.verdict.value} by {row.decision.by}"
-        why = {
-            "expired": "nobody decided in time",
-            "withdrawn": "it was no longer needed",
-            "ended": "the run has ended",
-        }
-        return f"this request is closed: {why.get(row.state, row.state)}"
+        return f"this request is closed: {_CLOSED.get(row.state, row.state)}"
 
     async def decide(
         self, aim: Aim, request: ApprovalRequest, *, by: str, event_id: str, **said: Any

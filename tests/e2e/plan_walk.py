@@ -1,8 +1,12 @@
 """Drive one run with plans at random, and hold every state that it shows against the tables of edges."""
 
+import asyncio
 import json
+import os
+import random
 import uuid
-from collections import defaultdict
+from collections import Counter, defaultdict
+from datetime import timedelta
 from itertools import pairwise
 from typing import Any, get_args
 
@@ -21,6 +25,7 @@ ask:
   - {tool: "work.*", when: {key: {starts_with: lapse}}, timeout: 1s, on_expiry: fail}
 """
 WORK = '''
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -28,6 +33,7 @@ from typing import Any
 from backstay import ToolContext, ToolError, tool
 
 FOLDER = Path(__file__).parent
+SLOW_S = float(os.environ.get("WALK_SLOW_SECONDS", "0"))
 
 
 def note(key: str) -> int:
@@ -37,12 +43,25 @@ def note(key: str) -> int:
 
 
 def done(key: str, fail: int, hold: str) -> dict[str, Any]:
+    # It stays where the worker dies meanwhile.
+    mark = FOLDER / f"{key}.running"
+    mark.touch()
+    try:
+        return worked(key, fail, hold)
+    finally:
+        mark.unlink(missing_ok=True)
+
+
+def worked(key: str, fail: int, hold: str) -> dict[str, Any]:
     ends = time.monotonic() + 10
     if hold:
         (FOLDER / f"{hold}.begun").touch()
     while hold and not (FOLDER / f"{hold}.go").exists() and time.monotonic() < ends:
         time.sleep(0.02)
-    if note(key) <= fail:
+    time.sleep(SLOW_S / 2)
+    made = note(key)
+    time.sleep(SLOW_S / 2)
+    if made <= fail:
         raise ToolError("not this time")
     return {"id": key}
 
@@ -100,6 +119,8 @@ OUTCOMES = {
 }
 """How a run ends that is given its plan, by the state in which it leaves that."""
 TRIES = 3
+SEED = int(os.environ.get("WALK_SEED", "20261124"))
+AT_ONCE = 8
 
 
 def profiles_of(strolls):
@@ -145,8 +166,11 @@ class Stroll:
         self.handle: Any = None
         self.seen: dict[str, Any] = {}
         self.told: list[str] = []
+        self.decisions: dict[str, dict[str, Any]] = {}
         self.answered: set[str] = set()
+        self.resends: Counter[str] = Counter()
         self.ticks = 0
+        self.patience: timedelta | None = None
         self.over = self.cancelled = self.undone = False
         self.result: Any = None
 
@@ -164,22 +188,39 @@ class Stroll:
         self.ticks += 1
         self.handle = opened.client.get_workflow_handle(self.name)
         ended = (await self.handle.describe()).close_time is not None
-        await self.look()
-        if ended:
-            await self.conclude()
-        else:
+        is_certain = await self.look()
+        if not ended:
             await self.act()
+        elif is_certain:
+            await self.conclude()
 
     async def look(self):
-        shown = {}
+        """Compare what the run shows with what it showed; return whether what it shows is certain.
+
+        A query can be answered from a workflow task that is still under way, and is lost when the worker dies.
+        """
+        shown, before = {}, await self._written()
         for plan_id in ("plan", *(f"p{number}" for number in range(1, 12))):
-            plan = await self.handle.query("plan", {"plan_id": plan_id})
+            plan = await self._asked("plan", {"plan_id": plan_id})
             if plan is not None:
                 shown[plan_id] = plan
-                self._compare(plan_id, plan)
             elif plan_id != "plan":
                 break
+        if before is None or await self._written() != before:
+            return False
+        for plan_id, plan in shown.items():
+            self._compare(plan_id, plan)
         self.seen = shown
+        return True
+
+    async def _asked(self, name, *given):
+        return await self.handle.query(name, *given, rpc_timeout=self.patience)
+
+    async def _written(self):
+        """Return how long the history is, or None while a workflow task is under way."""
+        described = await self.handle.describe()
+        is_deciding = described.raw_description.HasField("pending_workflow_task")
+        return None if is_deciding else described.history_length
 
     def _compare(self, plan_id, plan):
         before = self.seen.get(plan_id)
@@ -208,32 +249,38 @@ class Stroll:
             or (isinstance(cancel, int) and self.ticks > cancel)
         )
         if due and not self.cancelled:
-            self.cancelled = True
             self.say("cancel")
             await self.handle.cancel()
+            self.cancelled = True
             return
-        for request in await self.handle.query("pending"):
+        for request in await self._asked("pending"):
             if request["id"] not in self.answered:
                 await self._answer(request)
 
     async def _answer(self, request):
         if request["kind"] == "question" and self.acts.get("undo") and not self.undone:
-            self.undone = True
             self.say("undo")
-            await self._update("undo", {"by": "ana"})
+            await self._update("undo", {"by": "ana"}, "undo")
+            self.undone = True
             return
         if (request["rule"] or "").startswith("expires") or self.ticks < self.acts.get("wait", 0):
             return
-        approval = self._verdict(request)
-        if approval is None:
-            return
+        if request["id"] not in self.decisions:
+            self._decide(request)
+        given = {"request_id": request["id"], "by": "ana", **self.decisions[request["id"]]}
+        # It is lost with a worker that dies, and is then sent again as it was.
+        await self._update("decide", given, request["id"])
         self.answered.add(request["id"])
-        self.say(f"{request['kind']} {request['id']}: {json.dumps(approval)}")
-        await self._update("decide", {"request_id": request["id"], "by": "ana", **approval})
 
-    async def _update(self, name, payload):
+    def _decide(self, request):
+        self.decisions[request["id"]] = approval = self._verdict(request)
+        self.say(f"{request['kind']} {request['id']}: {json.dumps(approval)}; {request['rule']}")
+        if approval["verdict"] == "retry" and request["calls"]:
+            self.resends[request["calls"][0]["arguments"]["key"]] += 1
+
+    async def _update(self, name, payload, update_id):
         try:
-            await self.handle.execute_update(name, payload)
+            await self.handle.execute_update(name, payload, id=update_id, rpc_timeout=self.patience)
         except WorkflowUpdateFailedError as error:
             # The run may have gone on since it was looked at.
             self.say(f"refused: {error.cause}")
@@ -248,7 +295,7 @@ class Stroll:
             case "question":
                 return {"verdict": "answer", "answer": "yes"}
             case "outcome":
-                return {"verdict": self.dice.choice([name for name in request["options"] if name != "retry"])}
+                return {"verdict": self.dice.choice(request["options"])}
         return {"verdict": self.dice.choice(["approve", "approve", "reject"])}
 
     def _said_of_plan(self, request):
@@ -270,7 +317,7 @@ class Stroll:
 
     async def conclude(self):
         """Hold the Result and its events against what was seen."""
-        self.result = await self.handle.query("result")
+        self.result = await self._asked("result")
         assert_no_task_failure(await self.handle.fetch_history())
         moves = defaultdict(list)
         for event in self.result["events"]:
@@ -319,7 +366,7 @@ def random_plan(dice, name, label):
     for index in range(dice.randint(1, 5)):
         tool = dice.choice(["look", "make", "make", "place", "post", *(["lose"] if dice.random() < 0.2 else [])])
         kind = dice.choice(["free"] * 6 + ["ask"] * 5 + (["deny", "late", "lapse"] if dice.random() < 0.2 else []))
-        arguments = {"key": f"{kind}-{name}-{label}-{index}", "fail": dice.choice([0] * 6 + [1, 9])}
+        arguments = {"key": f"{kind}-{tool}-{name}-{label}-{index}", "fail": dice.choice([0] * 6 + [1, 9])}
         if index and dice.random() < 0.3:
             arguments["given"] = f"${{steps.{dice.randrange(index)}.result.id}}"
         if dice.random() < 0.15:
@@ -360,3 +407,51 @@ def random_stroll(dice, name, scripts, folder, walked):
         replies.append(call("update_plan", {"plan_id": "p1", "plan": random_plan(dice, name, "corrected")}))
     replies.append(call("ask_person", {"question": "all right?"}))
     return Stroll(name, scripts.task(*replies, **fields), dice, folder, walked, **acts)
+
+
+def random_strolls(walks, scripts, folder, walked):
+    names = [f"walk{number}" for number in range(walks)]
+    return [random_stroll(random.Random(f"{SEED} {name}"), name, scripts, folder, walked) for name in names]
+
+
+def toolbox_in(folder):
+    """Write the tools into a folder, and return the file that declares them."""
+    (folder / "work.py").write_text(WORK, encoding="utf-8")
+    (folder / "toolbox.json").write_text(json.dumps(TOOLS), encoding="utf-8")
+    return folder / "toolbox.json"
+
+
+class Crowd:
+    """Runs that walk side by side, at most AT_ONCE of them.
+
+    What `lost` names may happen to a look or a word where a worker dies; the next round looks again.
+    """
+
+    def __init__(self, strolls, *, lost=(), after=None):
+        self.waiting, self.going = list(strolls), []
+        self.lost, self.after = lost, after
+
+    @property
+    def over(self):
+        return not self.waiting and not self.going
+
+    async def round(self, opened):
+        """Let each run take one tick."""
+        fresh, self.waiting = self.waiting[: AT_ONCE - len(self.going)], self.waiting[AT_ONCE - len(self.going) :]
+        await asyncio.gather(*(stroll.begin(opened) for stroll in fresh))
+        self.going += fresh
+        await asyncio.gather(*(self._tick(stroll, opened) for stroll in self.going))
+        self.going = [stroll for stroll in self.going if not stroll.over]
+        await asyncio.sleep(0.1)
+
+    async def _tick(self, stroll, opened):
+        try:
+            assert stroll.ticks < 1000, "the run does not end"
+            await stroll.tick(opened)
+            if stroll.over and self.after is not None:
+                await self.after(opened, stroll)
+        except self.lost as error:
+            stroll.say(f"lost: {error}")
+        except Exception as error:
+            error.add_note(f"WALK_SEED={SEED}\n{stroll}")
+            raise

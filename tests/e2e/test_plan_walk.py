@@ -3,9 +3,6 @@
 WALK_SEED says where it begins; `make soak` walks further.
 """
 
-import asyncio
-import json
-import os
 import random
 import uuid
 
@@ -13,12 +10,20 @@ import pytest
 
 from backstay.plans.plan_run import PLAN_EDGES, STEP_EDGES, PlanState, StepStatus
 from store.opening import open_store
-from tests.e2e.plan_walk import POLICY, TOOLS, WORK, Stroll, Walked, call, profiles_of, random_stroll
+from tests.e2e.plan_walk import (
+    POLICY,
+    SEED,
+    Crowd,
+    Stroll,
+    Walked,
+    call,
+    profiles_of,
+    random_strolls,
+    toolbox_in,
+)
 from tests.engine import Scripts, ended, engine
 
-SEED = int(os.environ.get("WALK_SEED", "20261124"))
 WALKS = 30
-AT_ONCE = 8
 STEADY = 25
 """After so many rounds at most, one worker is stopped and another one begins."""
 
@@ -59,8 +64,10 @@ def directed(scripts, folder, walked):
     ]
 
 
-async def ended_after_undo(opened, stroll):
-    """Take a run back that has ended, and hold its plans against what they were."""
+async def taken_back_after(opened, stroll):
+    """Take a run back that has ended, if that is asked for, and hold its plans against what they were."""
+    if not stroll.acts.get("undo_run"):
+        return
     for stuck in stroll.folder.glob("*.stuck"):
         if stroll.label in stuck.name:
             stuck.unlink()
@@ -82,44 +89,25 @@ async def ended_after_undo(opened, stroll):
 
 async def walk(strolls, opening, dice):
     """Let the runs go on side by side, round by round, while workers come and go."""
-    waiting, going, workers = list(strolls), [], 0
-    while waiting or going:
+    crowd, workers = Crowd(strolls, after=taken_back_after), 0
+    while not crowd.over:
         workers += 1
         async with opening() as opened:
             for _ in range(dice.randint(STEADY // 3, STEADY)):
-                fresh, waiting = waiting[: AT_ONCE - len(going)], waiting[AT_ONCE - len(going) :]
-                await asyncio.gather(*(stroll.begin(opened) for stroll in fresh))
-                going += fresh
-                await asyncio.gather(*(tick(stroll, opened) for stroll in going))
-                going = [stroll for stroll in going if not stroll.over]
-                if not going and not waiting:
+                await crowd.round(opened)
+                if crowd.over:
                     break
-                await asyncio.sleep(0.1)
     return workers
-
-
-async def tick(stroll, opened):
-    try:
-        assert stroll.ticks < 1000, "the run does not end"
-        await stroll.tick(opened)
-        if stroll.over and stroll.acts.get("undo_run"):
-            await ended_after_undo(opened, stroll)
-    except Exception as error:
-        error.add_note(f"WALK_SEED={SEED}\n{stroll}")
-        raise
 
 
 async def walked_through(temporal, folder, walks):
     """Walk so many runs beside the directed ones; return what was walked, the directed runs, and how many workers."""
     dice, scripts, walked = random.Random(SEED), Scripts(), Walked()
-    names = [f"walk{number}" for number in range(walks)]
-    (folder / "work.py").write_text(WORK, encoding="utf-8")
     for stuck in ("stuck-failed", "stuck-completed"):
         (folder / f"{stuck}.stuck").touch()
-    toolbox = folder / "toolbox.json"
-    toolbox.write_text(json.dumps(TOOLS), encoding="utf-8")
+    toolbox = toolbox_in(folder)
     first = directed(scripts, folder, walked)
-    others = [random_stroll(random.Random(f"{SEED} {name}"), name, scripts, folder, walked) for name in names]
+    others = random_strolls(walks, scripts, folder, walked)
     profiles, queue = profiles_of([*first, *others]), f"walk-{uuid.uuid4()}"
 
     def opening():

@@ -110,11 +110,16 @@ async def test_a_model_proposes_a_plan_that_people_see_whole_and_then_it_runs_st
 async def test_of_two_alternatives_the_one_that_is_approved_runs_and_the_other_is_not_chosen(shared):
     opened, scripts = shared
     other = plan(send("c@one.example", subject="second way"))
-    handle = await opened.start(scripts.task(propose(send("b@one.example"), alternatives=[other])))
+    question = Reply(calls=[("ask_person", {"question": "Was that all?"})])
+    handle = await opened.start(scripts.task(propose(send("b@one.example"), alternatives=[other]), question))
     first, second = sorted(await pending(handle, 2), key=lambda request: request["proposal"]["plan_id"])
     assert (first["proposal"]["alternatives"], second["proposal"]["alternatives"]) == (["p2"], ["p1"])
     assert "plan_id: this request is about p1" in await refusal(decide(handle, first, plan_id="p2"))
     await decide(handle, second, plan_id="p2")
+    (asked,) = await pending(handle)
+    late = await refusal(decide(handle, first, plan_id="p1"))
+    assert late == f"DecisionRefused: request_id: {first['id']} was withdrawn; nobody needs an answer"
+    await decide(handle, asked, verdict="answer", answer="yes")
     assert (await ended(handle))["outcome"] == "completed"
     assert subjects(opened, handle) == ["second way"]
     assert await state_of(handle, "p1") == ("FAILED", "not_chosen", ["pending"])

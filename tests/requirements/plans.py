@@ -267,6 +267,20 @@ ROWS = (
         in_file("soak/test_plan_walk.py", "test_plans_follow_the_tables_of_edges_for_as_long_as_they_walk"),
     ),
     row(
+        "plan:killed-walk",
+        "design 10, 22",
+        "a random walk whose worker is killed with SIGKILL, amid steps too, goes through the edges of the tables only, "
+        "and makes no call twice that is not idempotent unless a person said so",
+        in_file(
+            "crash/test_plan_walk.py",
+            "test_plans_keep_to_their_edges_and_send_nothing_twice_without_a_word_while_their_worker_is_killed",
+        ),
+        in_file(
+            "soak/test_plan_walk.py",
+            "test_plans_send_nothing_twice_without_a_word_however_often_their_worker_is_killed",
+        ),
+    ),
+    row(
         "plan:stale",
         "design 10, 22",
         "an approved plan whose tool has changed so that the call no longer fits it is stale, and nothing is sent",

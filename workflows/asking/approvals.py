@@ -29,6 +29,7 @@ from workflows.state import RunState
 from workflows.work import Decided, OpenRequest
 
 EXPIRED = "expired"
+WITHDRAWN = "withdrawn"
 WHOLE_CHARACTERS = 30_000
 """How much of whole arguments one answer holds; every query answer must stay under 128 KiB."""
 MOST_REMINDERS = 20
@@ -83,6 +84,7 @@ class Pending:
     """The calls that it is about, whole."""
     check_answer: CheckAnswer | None = None
     decided: Decided | None = None
+    withdrawn: bool = False
 
 
 class Approvals:
@@ -162,7 +164,8 @@ class Approvals:
             self.changed()
             if announcing is not None:
                 announcing.cancel()
-        self.state.closed[request_id] = EXPIRED if decided.verdict is None else f"{decided.verdict} by {decided.by}"
+        undecided = WITHDRAWN if pending.withdrawn else EXPIRED
+        self.state.closed[request_id] = undecided if decided.verdict is None else f"{decided.verdict} by {decided.by}"
         return decided
 
     def whole_call(self, asked: dict[str, Any]) -> dict[str, Any] | None:
@@ -197,9 +200,10 @@ class Approvals:
         """Withdraw requests of the execution before that the run did not come to again."""
         for request_id in [request_id for request_id, pending in self.pending.items() if not pending.asked]:
             self._withdraw(self.pending.pop(request_id))
-            self.state.closed[request_id] = EXPIRED
+            self.state.closed[request_id] = WITHDRAWN
 
     def _withdraw(self, pending: Pending) -> None:
+        pending.withdrawn = True
         self._record("approval.withdrawn", pending.request, "no longer needed")
         if pending.decided is None:
             self.notices.add(Told.WITHDRAWN, request_id=pending.request.id)
@@ -284,6 +288,10 @@ class Approvals:
             past = self.state.closed.get(approval.request_id)
             if past == EXPIRED:
                 return errors.Expired(f"request_id: {approval.request_id} has expired; nobody decided in time")
+            if past == WITHDRAWN:
+                return errors.DecisionRefused(
+                    f"request_id: {approval.request_id} was withdrawn; nobody needs an answer"
+                )
             if pending is not None and pending.decided is not None:
                 past = f"{pending.decided.verdict} by {pending.decided.by}"
             known = ", ".join(self.pending) or "none"
