@@ -32,9 +32,3 @@ async def served(app, config=None):
         finally:
             server.should_exit = True
             await serving
-
-
-def free_port():
-    """Return a port that nobody listens on now, for a program that cannot say which one it took."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]

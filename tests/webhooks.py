@@ -1,21 +1,13 @@
 """A receiver of webhooks on loopback."""
 
 import asyncio
-import socket
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 
-import uvicorn
 from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse, RedirectResponse, StreamingResponse
 from starlette.routing import Route
 
-
-class Server(uvicorn.Server):
-    """Leave signals to the test runner."""
-
-    @contextmanager
-    def capture_signals(self):
-        yield
+from tests.serving import served
 
 
 @asynccontextmanager
@@ -42,13 +34,8 @@ async def receiver():
             return RedirectResponse("/take", 307)
         return PlainTextResponse("", 500 if request.url.path == "/fail" else 200)
 
-    routes = [Route("/{path}", answer, methods=["POST"])]
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        server = Server(uvicorn.Config(Starlette(routes=routes), log_config=None, lifespan="off", ws="none"))
-        serving = asyncio.create_task(server.serve(sockets=[listener]))
+    async with served(Starlette(routes=[Route("/{path}", answer, methods=["POST"])])) as address:
         try:
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}", taken
+            yield address, taken
         finally:
             closing.set()
-            server.should_exit = True
-            await serving

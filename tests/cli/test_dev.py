@@ -9,15 +9,10 @@ from pathlib import Path
 
 import httpx2
 
+from backstay.cli.local.ports import free_port
 from backstay.testing import Reply, ScriptedModel
 from tests.cli.commands import BACKSTAY, HOUSE, bare, command, environment_of
 from tests.engine import PRICES, Scripts, share_images, toolbox_of
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def descendants_of(folder):

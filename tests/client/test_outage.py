@@ -2,21 +2,15 @@
 
 import asyncio
 import os
-import socket
 
 import pytest
 
 from backstay.cli.local.embedded import start_temporal
+from backstay.cli.local.ports import free_port
 from backstay.client import Backstay
 from backstay.task.result import Outcome
 from backstay.testing import Reply
 from tests.engine import Scripts, engine
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 @pytest.mark.timeout(150)

@@ -12,10 +12,11 @@ from typing import Any
 
 from temporalio.client import Client
 
+from backstay.cli.local.ports import free_port
 from examples.mailbox.faults import Faults
 from tests.crash.case import Case, open_case
 from tests.crash.matrix import open_receiver
-from tests.crash.temporal_server import client_of, free_port, server
+from tests.crash.temporal_server import client_of, server
 from tests.nursery.nursery import Child, Nursery
 from tests.postgres import PostgresServer, open_postgres
 

@@ -1,7 +1,6 @@
 """A Temporal server that remembers, for those who kill it."""
 
 import asyncio
-import socket
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -11,12 +10,6 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 
 from backstay.calls import DATA_CONVERTER
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
 
 
 @asynccontextmanager

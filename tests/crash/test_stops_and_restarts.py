@@ -7,10 +7,11 @@ from datetime import timedelta
 import pytest_asyncio
 from temporalio.service import RPCError
 
+from backstay.cli.local.ports import free_port
 from examples.mailbox.faults import Faults
 from tests.crash.case import open_case
 from tests.crash.script import MAILS
-from tests.crash.temporal_server import client_of, free_port, server
+from tests.crash.temporal_server import client_of, server
 from tests.together import started, together
 
 WITHOUT_CHECK = {"safety": "write_safe", "idempotent": False}

@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager, suppress
 import httpx2
 import pytest
 
+from backstay.cli.local.ports import free_port
 from backstay.testing import Reply
 from tests.docs.blocks import HOUSE
-from tests.serving import free_port
 
 SERVICE = HOUSE / "examples/service/service.py"
 APPROVER_KEY = "the key of workers and gateways"

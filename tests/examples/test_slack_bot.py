@@ -12,10 +12,10 @@ from contextlib import asynccontextmanager, suppress
 import aiohttp
 import pytest
 
+from backstay.cli.local.ports import free_port
 from backstay.testing import Reply
 from tests.docs.blocks import HOUSE
 from tests.engine import ended, pending
-from tests.serving import free_port
 from tests.slack_server import open_slack
 
 BOT = HOUSE / "examples/slack_bot/bot.py"

@@ -8,11 +8,11 @@ import sys
 import pytest
 import pytest_asyncio
 
+from backstay.cli.local.ports import free_port
 from backstay.testing import Reply, Tokens
 from store.opening import open_store
 from tests.engine import Scripts, ended, pending
 from tests.nursery.nursery import OPERATORS_WORKER, plain_environment
-from tests.serving import free_port
 from tests.telemetry.sites import open_site, scraped, value
 
 LABELS = {"outcome", "provider", "model"}

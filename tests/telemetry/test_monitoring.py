@@ -11,6 +11,7 @@ from contextlib import suppress
 import pytest
 import yaml
 
+from backstay.cli.local.ports import free_port
 from docs.browser import open_browser
 from docs.dashboard.drawing import NO_DATA, Window, page_of, words
 from docs.dashboard.picture import dashboard, seen
@@ -18,7 +19,6 @@ from docs.dashboard.prometheus import MONITORING, open_prometheus
 from tests.cli.commands import HOUSE, at_terminal, bare
 from tests.cli.test_dev import nothing_left
 from tests.engine import share_images
-from tests.serving import free_port
 
 DASHBOARD = dashboard()
 ALERTS = yaml.safe_load((MONITORING / "alerts.yml").read_text(encoding="utf-8"))
