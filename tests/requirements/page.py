@@ -39,6 +39,18 @@ ROWS = (
         ),
     ),
     row(
+        "page:form-of-a-server",
+        "issue People Done 1",
+        "each field of a server's form says what fits; in a browser a number beyond its bound is refused by the name of"
+        " its field, all that was typed stays, and once it fits, the server gets text, number, choice and yes or no"
+        " in their own types, from a person who is verified",
+        in_file("backstay/test_fields.py", "test_what_fits_is_hinted_where_a_field_does_not_show_it_by_itself"),
+        in_file(
+            "web/test_life.py",
+            "test_what_a_tools_server_asks_in_a_form_comes_back_to_it_as_typed_once_every_field_fits",
+        ),
+    ),
+    row(
         "page:once",
         "issue People Done 1",
         "a double click and a replay decide once and say the same, a page that is stale is refused and says what has"
