@@ -59,10 +59,20 @@ class FormField(NamedTuple):
         said = f"{self.name}: {' - '.join(told)}" if told else self.name
         return f"{said} ({self._fits()})"
 
+    @property
+    def hint(self) -> str:
+        """Return what fits, where a field does not show it by itself; empty for a text or a choice of any kind."""
+        plain = [str(self.kind)] if self.kind in {"whole number", "number", "JSON"} else []
+        return "; ".join([*plain, *self._bounds])
+
+    @property
+    def _bounds(self) -> list[str]:
+        return [f"{word} {_text(value)}" for word, value in self.schema.items() if word not in _SAID | self._chosen]
+
     def _fits(self) -> str:
         several = "any of" if self.kind == "choices" else "one of"
         what: list[str] = [f"{several} {self._choices()}" if self.choices else str(self.kind)]
-        what += [f"{word} {_text(value)}" for word, value in self.schema.items() if word not in _SAID | self._chosen]
+        what += self._bounds
         what += ["required" if self.required else "optional"]
         what += [f"default {_text(self.default)}"] if self.default is not None else []
         return "; ".join(what)

@@ -15,6 +15,7 @@ from starlette.routing import BaseRoute, Route
 from backstay.errors import BackstayError
 from gateways.web.identity import Visitor
 from gateways.web.page import Page
+from gateways.web.showing import reminders
 from gateways.web.watching import event, is_set_within, stream
 
 BEAT_S = 5.0
@@ -101,4 +102,5 @@ async def _found(page: Page, visitor: Visitor, look: Look | None) -> dict[str, A
     looking = await page.store.looks.people([(look.workflow_id, look.request_id)])
     people = [person for names in looking.values() for person in names if person != visitor.by]
     votes = 0 if row is None else len(row.request.get("decided", ()))
-    return found | {"state": "" if row is None else row.state, "votes": votes, "people": people}
+    state = "" if row is None else row.state
+    return found | {"state": state, "votes": votes, "people": people, "reminded": reminders(row)}

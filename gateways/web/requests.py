@@ -31,7 +31,7 @@ from gateways.web.identity import Visitor
 from gateways.web.inbox import wire
 from gateways.web.page import Page, request_path, wants_json
 from gateways.web.sent import Sent
-from gateways.web.showing import OUTCOMES, hindrance, shown
+from gateways.web.showing import OUTCOMES, hindrance, reminders, shown
 
 LABELS = {name: (field.description or name) for name, field in TopUp.model_fields.items()}
 
@@ -145,6 +145,7 @@ class Requests:
             shown=shown(asked_for),
             asked=asked_for,
             hindrance=hindrance(asked_for, visitor.by, signs=page.key is not None),
+            reminded=reminders(known.row),
             others=await self._others(known, visitor),
             beside=await self._beside(known),
             form=_form(asked_for),

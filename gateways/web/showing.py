@@ -10,6 +10,8 @@ from backstay.approvals.proposal import Proposal, ProposedStep
 from backstay.approvals.proposal_words import part_lines, step_marks
 from backstay.provenance.source import told_of
 from backstay.shown import MASKED, kept_bytes, one_line, unseen_words
+from gateways.web.words import moment
+from store.notices.requests import RequestRow
 
 _DIFF = {"+": "added", "-": "removed", "@": "place"}
 OUTCOMES = ("happened", "did_not_happen", "retry")
@@ -143,6 +145,14 @@ def _who(request: ApprovalRequest) -> str:
     count = f"; {request.quorum} must agree" if request.quorum > 1 else ""
     own = "; not who started the run" if request.no_self_approval else ""
     return f"{named}{count}{own}"
+
+
+def reminders(row: RequestRow | None) -> str:
+    """Return how often people were reminded of a request, and when they last were; empty where they were not."""
+    if row is None or row.reminded_at is None:
+        return ""
+    at = moment(row.reminded_at)
+    return f"reminded once, at {at}" if row.reminded == 1 else f"reminded {row.reminded} times, last at {at}"
 
 
 def hindrance(request: ApprovalRequest, by: str, *, signs: bool) -> str:

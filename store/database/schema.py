@@ -248,6 +248,8 @@ requests = Table(
     Column("readers", Words, nullable=False, server_default=""),
     Column("kind", Words, nullable=False, server_default=""),
     Column("alike", Words, nullable=False, server_default=""),
+    Column("reminded", Integer, nullable=False, server_default="0"),
+    Column("reminded_at", Double),
     Index("requests_alike", "alike", "state"),
     Index("requests_by_name", "workflow_id", "request_id", "run_id"),
     Index("requests_by_state", "state", "position"),

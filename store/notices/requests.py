@@ -49,6 +49,10 @@ class RequestRow(Frozen):
     """What the request is about."""
     alike: str = ""
     """The same for requests of the very same calls, which can be decided at once; empty where calls are not all."""
+    reminded: int = 0
+    """How often people were reminded of it."""
+    reminded_at: float | None = None
+    """When they last were; kept here, because notices are forgotten while a request may still wait."""
 
 
 class Requests:
@@ -187,10 +191,14 @@ def keep_request(
         requests.c.run_id == run_id,
         requests.c.request_id == request_id,
     )
-    known = connection.execute(select(requests.c.request).where(*named)).scalar()
+    before = connection.execute(select(requests.c.request, requests.c.reminded).where(*named)).first()
+    known = None if before is None else before.request
     if draft.request is not None:
         request = draft.request.plain()
         values = _asked(now, draft.request)
+        if draft.reminder != (0 if before is None else before.reminded):
+            # Who escalates a request says again how many reminders there were; none of them is new.
+            values |= {"reminded": draft.reminder, "reminded_at": _unix(draft.at) if draft.reminder else None}
         if known is None:
             first = {"run": run, "workflow_id": workflow_id, "run_id": run_id, "request_id": request_id}
             connection.execute(insert(requests), first | values | {"opened_at": now, "checked_at": now})
@@ -211,7 +219,7 @@ def end_requests(connection: Connection, now: float, workflow_id: str, run_id: s
 
 
 def _asked(now: float, request: ApprovalRequest) -> dict[str, Any]:
-    expires = None if request.expires_at is None else datetime.fromisoformat(request.expires_at).timestamp()
+    expires = None if request.expires_at is None else _unix(request.expires_at)
     return {
         "user_id": request.user_id,
         "session_id": request.session_id,
@@ -223,6 +231,10 @@ def _asked(now: float, request: ApprovalRequest) -> dict[str, Any]:
         "expires_at": expires,
         **_facts_of(request),
     }
+
+
+def _unix(at: str) -> float:
+    return datetime.fromisoformat(at).timestamp()
 
 
 def _facts_of(request: ApprovalRequest) -> dict[str, str]:

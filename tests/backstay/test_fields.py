@@ -36,6 +36,20 @@ def test_each_field_says_in_one_line_what_fits():
     ]
 
 
+def test_what_fits_is_hinted_where_a_field_does_not_show_it_by_itself():
+    plain = {"type": "object", "properties": {"who": {"type": "string", "title": "Name"}, "any": {}}}
+    assert {field.name: field.hint for field in [*fields_of(BOOKING), *fields_of(plain)]} == {
+        "day": "",
+        "seats": "whole number; minimum 1; maximum 5",
+        "mail": "format email",
+        "lunch": "",
+        "size": "",
+        "extras": "maxItems 2",
+        "who": "",
+        "any": "JSON",
+    }
+
+
 def test_what_is_typed_becomes_the_value_of_its_type():
     said = {"day": "2", "seats": "3", "mail": "a@x.example", "lunch": "No", "size": "l", "extras": "1, desk"}
     assert typed(BOOKING, **said) == {

@@ -21,7 +21,8 @@ ROWS = (
         "issue People Done 1; design 8, 15, 22",
         "in a real browser people look at what runs ask, approve, change arguments, reject with a comment, have a"
         " decision remembered, agree in twos, decide their part of a plan, choose among plans, fill in the form of a"
-        " tool's server, and see what expires or is withdrawn; the run's Result says that each was verified",
+        " tool's server, see how often they were reminded, and see what expires or is withdrawn; the run's Result says"
+        " that each was verified",
         in_file(
             "web/test_life.py",
             "test_a_request_is_looked_at_and_approved_with_keys_alone",
@@ -32,8 +33,21 @@ ROWS = (
             "test_each_decides_a_part_of_a_plan_and_leaves_a_step_out",
             "test_of_two_plans_the_other_is_chosen_from_the_page_of_the_first",
             "test_the_form_of_a_tools_server_is_filled_in_without_scripts",
-            "test_people_are_reminded_and_what_expires_says_so_while_it_is_looked_at",
+            "test_a_page_that_is_open_says_how_often_and_when_people_were_reminded",
+            "test_what_expires_says_so_while_it_is_looked_at",
             "test_a_request_that_a_cancelled_run_leaves_behind_says_that_it_was_withdrawn",
+        ),
+    ),
+    row(
+        "page:form-of-a-server",
+        "issue People Done 1",
+        "each field of a server's form says what fits; in a browser a number beyond its bound is refused by the name of"
+        " its field, all that was typed stays, and once it fits, the server gets text, number, choice and yes or no"
+        " in their own types, from a person who is verified",
+        in_file("backstay/test_fields.py", "test_what_fits_is_hinted_where_a_field_does_not_show_it_by_itself"),
+        in_file(
+            "web/test_life.py",
+            "test_what_a_tools_server_asks_in_a_form_comes_back_to_it_as_typed_once_every_field_fits",
         ),
     ),
     row(
@@ -126,12 +140,14 @@ ROWS = (
         "page:who-sees-what",
         "design 22",
         "a request concerns who may decide it and the user of its run, names compared sign by sign; equal requests are"
-        " found, changes noticed, and who looks is known across processes; what was asked before is found too",
+        " found, changes noticed, and who looks is known across processes; what was asked before is found too, and how"
+        " often and when people were reminded is known when the notices of it are forgotten",
         in_file(
             "store/test_inbox.py",
             "test_a_request_concerns_who_may_decide_it_and_the_user_of_its_run",
             "test_requests_about_the_very_same_calls_are_counted_until_they_are_decided",
             "test_a_mark_differs_whenever_something_has_changed",
+            "test_how_often_and_when_people_were_reminded_outlives_the_notices_of_it",
             "test_who_looks_is_seen_by_others_until_they_leave_or_are_gone_for_long",
             "test_what_was_asked_before_is_found_by_whom_it_concerns_after_the_migration",
         ),

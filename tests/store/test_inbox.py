@@ -1,5 +1,7 @@
 """Requests as the inbox needs them: of whom they concern, which are alike, and who is looking."""
 
+from datetime import UTC, datetime
+
 import pytest
 from sqlalchemy import create_engine, text
 
@@ -19,8 +21,9 @@ def request(number, kind="call", **more):
     return ApprovalRequest(id=f"r{number}", kind=kind, question="May it?", user_id="kim", calls=(call,), **more)
 
 
-async def ask(store, number, asked, workflow="task-1"):
-    draft = NoticeDraft(sequence=number, event=Told.ASKED, at=f"2026-01-01T00:00:{number:02}", request=asked)
+async def ask(store, number, asked, workflow="task-1", reminder=0):
+    at = f"2026-01-01T00:00:{number:02}+00:00"
+    draft = NoticeDraft(sequence=number, event=Told.ASKED, at=at, request=asked, reminder=reminder)
     await store.outbox.write(f"{workflow}/first", workflow, "first", [draft])
 
 
@@ -101,6 +104,34 @@ async def test_a_mark_differs_whenever_something_has_changed(opened):
     assert len(set(marks)) == 4
 
 
+async def test_how_often_and_when_people_were_reminded_outlives_the_notices_of_it(opened):
+    known = []
+    async with opened(clock=lambda: 1000.0) as store:
+
+        async def after(work):
+            await work
+            assert await store.outbox.forget(1001.0) == 1
+            row = await store.requests.get("task-1", "r1")
+            known.append((row.state, row.reminded, row.reminded_at))
+
+        await after(ask(store, 1, request(1)))
+        await after(ask(store, 2, request(1), reminder=1))
+        await after(ask(store, 3, request(1), reminder=2))
+        await after(ask(store, 4, request(1, escalated_to=(BO,)), reminder=2))
+        await after(decide(store, 5, "r1"))
+        # A reset has the run ask again from the beginning.
+        await after(ask(store, 2, request(1)))
+    first, last = (datetime(2026, 1, 1, 0, 0, second, tzinfo=UTC).timestamp() for second in (2, 3))
+    assert known == [
+        ("open", 0, None),
+        ("open", 1, first),
+        ("open", 2, last),
+        ("open", 2, last),
+        ("decided", 2, last),
+        ("open", 0, None),
+    ]
+
+
 async def test_who_looks_is_seen_by_others_until_they_leave_or_are_gone_for_long(opened, monkeypatch):
     async with opened() as store, opened() as other:
         await store.looks.look("task-1", "r1", ANA, "tab 1")
@@ -126,7 +157,7 @@ async def test_what_was_asked_before_is_found_by_whom_it_concerns_after_the_migr
         for index in ("requests_alike", "looks_by_age"):
             connection.execute(text(f"DROP INDEX {index}"))
         connection.execute(text("DROP TABLE looks"))
-        for column in ("readers", "kind", "alike"):
+        for column in ("readers", "kind", "alike", "reminded", "reminded_at"):
             connection.execute(text(f"ALTER TABLE requests DROP COLUMN {column}"))
         connection.execute(text("UPDATE alembic_version SET version_num = '0012'"))
     database.dispose()

@@ -5,6 +5,7 @@ import html
 import re
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from urllib.parse import quote
 
 import httpx2
 
@@ -13,11 +14,13 @@ from backstay.client import Backstay
 from gateways.listening import config_of
 from gateways.web.app import build_app
 from gateways.web.serving import MOST_CONNECTIONS, open_page
+from tests.engine import pending
 from tests.serving import served
 
 PROXY = "the-secret-of-the-proxy-of-tests"
 SECRET = "the-secret-of-the-forms-of-tests"
 KEY = "an-approver-key-for-tests"
+ANA = "ana@example.com"
 
 
 def behind_a_proxy(**more):
@@ -73,3 +76,36 @@ async def listed(person, workflow_id, path="/", within_s=30):
         while workflow_id not in (answer := await person.get(path)).text:
             await asyncio.sleep(0.1)
     return answer
+
+
+def place(served, handle, request="r1"):
+    return f"{served.url}/requests/{quote(handle.id, safe='')}/{request}"
+
+
+@asynccontextmanager
+async def opened(browser, served, handle, by=ANA, request="r1", **more):
+    """Open a request in the browser of a person, once the run waits for it."""
+    async with browser.tab(extra_http_headers=headers(by), **more) as page:
+        await pending(handle)
+        await until_listed(page, served, handle)
+        await page.goto(place(served, handle, request))
+        yield page
+
+
+async def until_listed(page, served, handle, within_s=60):
+    """Reload the inbox until it names a run; what is announced reaches the store a moment later."""
+    async with asyncio.timeout(within_s):
+        while True:
+            await page.goto(served.url)
+            if await page.locator(f"a[href*='{quote(handle.id, safe='')}']").count():
+                return
+            await asyncio.sleep(0.2)
+
+
+async def press(page, name):
+    await page.get_by_role("button", name=name, exact=True).click()
+
+
+async def told(page, text):
+    """Wait until a page says what was done."""
+    await page.locator(".said").filter(has_text=text).wait_for()

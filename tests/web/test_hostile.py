@@ -86,7 +86,7 @@ SCHEMA = {
         evil("choice"): {"enum": [evil("one"), evil("two")], "enumNames": [evil("first"), evil("second")]},
         evil("choices"): {"type": "array", "items": {"enum": [evil("a"), evil("b")]}, "default": [evil("a")]},
         evil("json"): {"type": "object", "default": {evil("x"): evil("y")}},
-        evil("number"): {"type": "integer", "default": evil("7")},
+        evil("number"): {"type": "integer", "default": evil("7"), "maximum": evil("8")},
         evil("short"): {"type": "string", "maxLength": 3, "title": [evil("no text")]},
     },
 }

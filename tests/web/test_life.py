@@ -3,17 +3,17 @@
 import asyncio
 import json
 import sys
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from pathlib import Path
-from urllib.parse import quote
 
 import pytest_asyncio
+from playwright.async_api import expect
 
 from backstay.testing import Reply
 from gateways.web.identity import Visitor
 from tests.browser import assert_accessible, assert_fits
 from tests.engine import Scripts, ended, engine, pending, toolbox_of
-from tests.web.pages import behind_a_proxy, headers, served_page
+from tests.web.pages import behind_a_proxy, headers, opened, place, press, served_page, told, until_listed
 
 ANA, BO, CY = "ana@example.com", "bo@example.com", "cy@example.com"
 POLICY = f"""
@@ -27,8 +27,8 @@ ask:
     when: {{to: {{ends_with: "@soon.example"}}}}
     approvers: ["{ANA}"]
     timeout: 8s
-    remind_after: 1s
-allow: ["office.give_away", {{tool: mail.send_email, when: {{to: {{ends_with: "@free.example"}}}}}}]
+  - {{tool: mail.send_email, when: {{to: {{ends_with: "@late.example"}}}}, approvers: ["{ANA}"], remind_after: 2s}}
+allow: ["office.*", {{tool: mail.send_email, when: {{to: {{ends_with: "@free.example"}}}}}}]
 """
 OFFICE = Path(__file__).resolve().parents[1] / "toolbox/servers/office.py"
 
@@ -53,39 +53,6 @@ def send(to, subject="Hello", body="Dear all"):
 
 def mail(*addresses, **more):
     return Reply(calls=[("mail__send_email", send(to, **more)["arguments"]) for to in addresses])
-
-
-def place(served, handle, request="r1"):
-    return f"{served.url}/requests/{quote(handle.id, safe='')}/{request}"
-
-
-@asynccontextmanager
-async def opened(browser, served, handle, by=ANA, request="r1", **more):
-    """Open a request in the browser of a person, once the run waits for it."""
-    async with browser.tab(extra_http_headers=headers(by), **more) as page:
-        await pending(handle)
-        await until_listed(page, served, handle)
-        await page.goto(place(served, handle, request))
-        yield page
-
-
-async def until_listed(page, served, handle, within_s=60):
-    """Reload the inbox until it names a run; what is announced reaches the store a moment later."""
-    async with asyncio.timeout(within_s):
-        while True:
-            await page.goto(served.url)
-            if await page.locator(f"a[href*='{quote(handle.id, safe='')}']").count():
-                return
-            await asyncio.sleep(0.2)
-
-
-async def press(page, name):
-    await page.get_by_role("button", name=name, exact=True).click()
-
-
-async def told(page, text):
-    """Wait until a page says what was done."""
-    await page.locator(".said").filter(has_text=text).wait_for()
 
 
 def decisions(result):
@@ -228,7 +195,64 @@ async def test_the_form_of_a_tools_server_is_filled_in_without_scripts(browser, 
     assert decisions(await ended(handle)) == [(ANA, "answer", True)]
 
 
-async def test_people_are_reminded_and_what_expires_says_so_while_it_is_looked_at(browser, shared):
+async def test_what_a_tools_server_asks_in_a_form_comes_back_to_it_as_typed_once_every_field_fits(browser, shared):
+    running, scripts, served = shared
+    task = scripts.task(Reply(calls=[("office__book", {"room": "cellar"})]))
+    handle = await running.start(task)
+    async with opened(browser, served, handle) as page:
+        await expect(page.get_by_label("People")).to_have_accessible_description("whole number; maximum 12; minimum 1")
+        await page.get_by_label("Name").fill("Kim <b>Lee</b>")
+        await page.get_by_label("People").fill("13")
+        await page.get_by_label("Layout").select_option("circle")
+        await page.get_by_label("Catering").select_option("no")
+        await page.get_by_label("Comment").fill("by the door")
+        await press(page, "Answer")
+        await page.get_by_role("alert").filter(has_text="answer.people: does not fit maximum 12").wait_for()
+        await assert_accessible(page)
+        assert await filled(page) == ["Kim <b>Lee</b>", "13", "circle", "no", "by the door"]
+        await page.get_by_label("People").fill("12")
+        await press(page, "Answer")
+        await told(page, f"decided: answer by {ANA}")
+    assert decisions(await ended(handle)) == [(ANA, "answer", True)]
+    heard = [asked["messages"] for asked in running.model.requests if task["text"] in str(asked["messages"][1])]
+    (answer,) = [json.loads(message["content"]) for message in heard[-1] if message["role"] == "tool"]
+    booked = {"name": "Kim <b>Lee</b>", "people": 12, "layout": "circle", "catering": False}
+    assert answer["data"] == {"room": "cellar", "booked": booked}
+
+
+async def filled(page):
+    """Return what the fields of a form hold, as people read it."""
+    said = "field => field.selectedOptions ? field.selectedOptions[0].text : field.value"
+    return await page.locator("#decide :is(input:not([type=hidden]), select, textarea)").evaluate_all(
+        f"fields => fields.map({said})"
+    )
+
+
+async def test_a_page_that_is_open_says_how_often_and_when_people_were_reminded(browser, shared):
+    running, scripts, served = shared
+    handle = await running.start(scripts.task(mail("v@late.example")))
+    async with opened(browser, served, handle) as page:
+        before = await reminded(page)
+        async with asyncio.timeout(30):
+            while await reminded(page) <= before + 1:
+                await asyncio.sleep(0.1)
+        await assert_accessible(page)
+        await press(page, "Approve")
+        await told(page, f"decided: approve by {ANA}")
+        result = await ended(handle)
+        await page.reload()
+        shown = await page.locator("#reminded").inner_text()
+    at = [event["at"] for event in result["events"] if event["name"] == "approval.reminded"]
+    assert shown == f"reminded {len(at)} times, last at {at[-1][:10]} {at[-1][11:16]} UTC"
+
+
+async def reminded(page):
+    """Return how often people were reminded, as a page says it."""
+    said = await page.locator("#reminded").inner_text()
+    return 1 if said.startswith("reminded once") else int(said.split()[1]) if said else 0
+
+
+async def test_what_expires_says_so_while_it_is_looked_at(browser, shared):
     running, scripts, served = shared
     handle = await running.start(scripts.task(mail("w@soon.example")))
     async with opened(browser, served, handle) as page:

@@ -22,8 +22,16 @@
 
   const ENDED = {decided: "It has been decided.", expired: "It has expired.", withdrawn: "It was withdrawn.", ended: "The run has ended."};
 
+  const reminded = (text) => {
+    const place = document.getElementById("reminded");
+    if (!place) return;
+    place.textContent = text;
+    place.hidden = !text;
+  };
+
   const aboutRequest = (news) => {
     if (!("waits" in body.dataset) || !("state" in news)) return;
+    reminded(news.reminded);
     if (ENDED[news.state]) {
       for (const button of document.querySelectorAll("form.decide button")) button.disabled = true;
       standing(`${ENDED[news.state]} Open the page again to see how.`);

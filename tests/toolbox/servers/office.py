@@ -5,12 +5,12 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from mcp.server.mcpserver import Context, Elicit, ElicitationResult, MCPServer, Resolve
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult, ImageContent, ResourceLink, TextContent, ToolAnnotations
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field
 
 server = MCPServer("office")
 reading = ToolAnnotations(read_only_hint=True)
@@ -121,6 +121,27 @@ async def give_away(room: str, confirmation: Annotated[ElicitationResult[Confirm
         return "kept"
     given.append(room)
     return f"{room} given {given.count(room)} times"
+
+
+class Booking(BaseModel):
+    """What a person is asked before a room is booked; a number or a yes that comes as a text is refused."""
+
+    model_config = ConfigDict(strict=True)
+
+    name: str
+    people: Annotated[int, Field(ge=1, le=12)]
+    layout: Literal["rows", "circle"]
+    catering: bool
+
+
+async def _booked(room: str) -> Elicit[Booking]:
+    return Elicit(f"How is {room} booked?", Booking)
+
+
+@server.tool()
+async def book(room: str, booking: Annotated[ElicitationResult[Booking], Resolve(_booked)]) -> dict[str, Any]:
+    """Book a room as a person says."""
+    return {"room": room, "booked": booking.data.model_dump() if booking.action == "accept" else None}
 
 
 busy: list[int] = [0, 0]
