@@ -1,6 +1,7 @@
 """Runs at work in workspaces: what a call would change is shown, what it changed is taken back, others stay out."""
 
 import asyncio
+import json
 import tempfile
 from pathlib import Path
 
@@ -100,6 +101,41 @@ async def test_people_see_what_would_change_and_an_undo_brings_every_byte_back(o
     assert (await undone(opened, handle))["outcome"] == "rolled_back"
     left = {str(path.relative_to(place)): path.read_text(encoding="utf-8") for path in place.rglob("*.txt")}
     assert left == {"draft.txt": "Dear Ana,\nsee you on monday\n", "old.txt": "nothing\n"}
+
+
+async def test_a_proposal_names_the_files_that_it_changes_and_its_diffs_are_kept(opened, nursery, tmp_path):
+    found, _ = opened
+    room(opened, "named", draft="monday\n", old="nothing\n", here="stays\n")
+    steps = (
+        ("fs.edit_file", {"path": "draft.txt", "old": "monday", "new": "friday"}),
+        # Its text looks like the head of a diff of another file.
+        ("fs.write_file", {"path": "new/note.txt", "content": "++ b/harmless.txt\n"}),
+        ("fs.write_file", {"path": "empty.txt", "content": ""}),
+        ("fs.delete", {"path": "old.txt"}),
+        ("fs.move", {"source": "here.txt", "destination": "there.txt"}),
+        ("fs.delete", {"path": "not-there.txt"}),
+        ("fs.list_directory", {"path": "."}),
+    )
+    handle = await found.start(plan("named", *steps))
+    (request,) = await pending(handle)
+    assert request["proposal"]["estimated_side_effects"] == [
+        "draft.txt modified",
+        "new/note.txt created",
+        "new empty file empty.txt",
+        "old.txt deleted",
+        "here.txt renamed to there.txt",
+        "fs.delete",
+    ]
+    await handle.execute_update("decide", {"request_id": request["id"], "verdict": "reject", "stop": True, "by": "ana"})
+    assert (await ended(handle))["outcome"] == "rejected"
+    arguments = ("plan", "export", handle.id, "--format")
+    kept = {"environment": environment_of(found), "folder": tmp_path}
+    (story,) = json.loads((await forked(nursery, *arguments, "json", **kept)).out)["plans"]
+    shown = [step["diff_preview"] for step in request["proposal"]["steps"]]
+    assert "-monday\n+friday" in shown[0]
+    assert [step["diff_preview"] for step in story["steps"]] == shown
+    words = (await forked(nursery, *arguments, "markdown", **kept)).out
+    assert "\\-monday" in words, words
 
 
 async def test_a_model_runs_a_command_in_its_workspace_and_reads_what_it_said(opened):

@@ -168,11 +168,25 @@ def _side_effects(steps: Sequence[ProposedStep]) -> tuple[str, ...]:
     for step in steps:
         if step.safety.level == 0:
             continue
-        files = [line[4:].removeprefix("b/") for line in (step.diff_preview or "").split("\n") if line[:4] == "+++ "]
-        found += [f"{name} modified" for name in files] or step.side_effects or [step.action]
+        changed = _changed_file(step.diff_preview) if step.action.partition(".")[0] == "fs" else None
+        found += [changed] if changed else step.side_effects or [step.action]
     named = list(dict.fromkeys(one_line(effect, 200) for effect in found))
     more = len(named) - SIDE_EFFECTS
     return tuple(named if more <= 0 else [*named[:SIDE_EFFECTS], f"and {more} more"])
+
+
+def _changed_file(diff: str | None) -> str | None:
+    """Return what a diff of the workspace changes; only its head says it, since the rest may hold anything."""
+    first, second = [*(diff or "").split("\n"), ""][:2]
+    if first.startswith("--- ") and second.startswith("+++ "):
+        before, after = first[4:], second[4:]
+        if after == "/dev/null":
+            return f"{before.removeprefix('a/')} deleted"
+        return f"{after.removeprefix('b/')} {'created' if before == '/dev/null' else 'modified'}"
+    if first.startswith("rename from "):
+        return f"{first.removeprefix('rename from ')} renamed to {second.removeprefix('rename to ')}"
+    # What could not be looked at is told in brackets; all else says by itself what becomes of which file.
+    return None if first.startswith("(") else first
 
 
 def _toggles(planned: Sequence[PlanStep], steps: Sequence[ProposedStep]) -> PlanToggles:
