@@ -324,7 +324,7 @@ class CompletionParser:
     async def _program(self, call_id: str, arguments: dict[str, Any]) -> RunProgram:
         if self.store_program is None:
             raise ArgumentsInvalid("run_program: programs cannot run here; call the tools directly")
-        source = _required(arguments, "code")
+        source = _without_fence(_required(arguments, "code"))
         reason = one_line(str(arguments.get("reason") or ""), 300)
         ref, warnings = await self.store_program(call_id, source)
         shown = await offload(self.arguments.blobs.of(self.run), source)
@@ -380,6 +380,13 @@ def _required(arguments: dict[str, Any], name: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise ArgumentsInvalid(f"{name}: required; give a text")
     return value
+
+
+def _without_fence(source: str) -> str:
+    """Return a program without the fence around it, which many models write."""
+    first, *lines = source.strip().split("\n")
+    is_fenced = first.startswith("```") and len(lines) > 1 and lines[-1].strip() == "```"
+    return "\n".join(lines[:-1]) if is_fenced else source
 
 
 def _number(value: Any, default: int) -> int:

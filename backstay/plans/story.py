@@ -75,6 +75,7 @@ def story_of(
         "hash": plan.hash,
         "title": plan.title,
         "author": plan.author,
+        "created_at": None if plan.created_at is None else plan.created_at.isoformat(timespec="seconds"),
         "summary": plan.summary,
         "state": life.state.value,
         "reason": life.reason,

@@ -121,6 +121,8 @@ async def test_flags_approve_a_plan_in_part_and_the_story_says_who_said_what(com
     text = (await command("plan", "show", handle.id)).out
 
     assert (proposed["state"], proposed["open"], proposed["approvals"]) == ("PROPOSED", True, [])
+    assert (told["author"], told["created_at"] <= told["states"][0]["at"]) == ("model", True)
+    assert f"version 1, by model, made {told['created_at'][:19]}, hash {told['hash']}" in running.splitlines()
     assert "calls.1: nobody is asked about this step, because the policy allows it; name only [0, 2]" in wrong.err
     assert "toggles.limits.timeout_s: can only be narrowed" in wider.err
     assert "state COMPLETED" in running.splitlines()

@@ -26,6 +26,19 @@ async def test_solve_is_the_entry_with_and_without_async_and_json_and_re_are_the
     assert answer["data"]["result"] == [1, 1]
 
 
+async def test_a_program_in_a_fence_runs_without_it_and_people_see_what_runs(open_engine, sandbox):
+    fenced = "\n```python\nasync def solve():\n    return '```'\n```\n"
+    async with open_engine(one_program(fenced), sandbox=sandbox, policy="ask: [engine.run_program]\n") as engine:
+        handle = await engine.start({"text": "compute"})
+        (request,) = await pending(handle)
+        # A line break is shown as a sign.
+        assert request["calls"][0]["arguments"]["source"] == "async def solve():⏎    return '```'"
+        await decide(handle, request, "approve")
+        result = await ended(handle)
+
+    assert result["raw_outputs"]["answer"]["data"]["result"] == "```"
+
+
 async def test_a_tool_called_by_its_name_tells_how_it_ended_as_keys_and_as_attributes(open_engine, sandbox):
     source = body("""
         async def solve():

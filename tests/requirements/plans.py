@@ -110,6 +110,16 @@ ROWS = (
         proposals("test_a_model_proposes_a_plan_that_people_see_whole_and_then_it_runs_step_by_step"),
     ),
     row(
+        "plan:files",
+        "design 22; seed 002 §3, §6 and App. B",
+        "a proposal names the files that a plan makes, changes, moves and deletes, whatever is written into them, and "
+        "its diffs are kept and exported",
+        in_file(
+            "e2e/test_workspace.py",
+            "test_a_proposal_names_the_files_that_it_changes_and_its_diffs_are_kept",
+        ),
+    ),
+    row(
         "plan:alternatives",
         "design 22",
         "of two alternatives the approved one runs",
@@ -304,7 +314,8 @@ ROWS = (
     row(
         "s002:plan-export",
         "seed 002 App. B",
-        "plan diff tells what a child changes, and plan export tells all as JSON and Markdown, also after an undo",
+        "plan diff tells what a child changes, and plan export tells all as JSON and Markdown, also after an undo: "
+        "decisions, states, hashes, and what each step would have changed",
         cli("test_diff_tells_what_a_child_plan_changes_and_export_tells_all_until_after_the_undo"),
     ),
     row(
@@ -414,11 +425,12 @@ ROWS = (
     row(
         "s003:sandbox",
         "seed 003 action; design 22",
-        "programs may be `solve`, call tools by name and get the whole result, find `json` and `re`, and are told "
-        "what broke them as a sandbox error",
+        "programs may be `solve`, stand in a fence, call tools by name and get the whole result, find `json` and "
+        "`re`, and are told what broke them as a sandbox error",
         in_file(
             "e2e/test_program_contract.py",
             "test_solve_is_the_entry_with_and_without_async_and_json_and_re_are_there",
+            "test_a_program_in_a_fence_runs_without_it_and_people_see_what_runs",
             "test_a_tool_called_by_its_name_tells_how_it_ended_as_keys_and_as_attributes",
             "test_a_call_by_name_is_asked_about_charged_undone_and_played_again_like_any_other",
             "test_what_breaks_a_program_is_told_as_a_sandbox_error_beside_its_type",

@@ -73,7 +73,7 @@ ROWS = (
     ),
     row(
         "program:blocked",
-        "seed 002 section 9 and issue 14",
+        "seed 002 §8",
         "whoever is asked about a program sees which modules and functions it uses that an operator warns of",
         in_file("sandbox/test_check.py", "test_what_an_operator_warns_of_is_found_with_its_line"),
         in_file("e2e/test_programs.py", "test_whoever_is_asked_about_a_program_sees_what_an_operator_warns_of"),

@@ -177,7 +177,7 @@ ROWS = (
     ),
     row(
         "jails:denied-before",
-        "seed 002 section 9 and issue 14",
+        "seed 002 §8",
         "some commands are denied where an operator says nothing, and nobody is asked about a denied one",
         in_file(
             "workspace/test_toolbox.py",

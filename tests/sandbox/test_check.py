@@ -7,6 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from backstay.settings import Settings
 from sandbox.guest.programs.source import prepare
 from sandbox.programs import check as checking
 from sandbox.programs.check import MOST_FAULTS, blocked_uses, check_program
@@ -359,9 +360,6 @@ def test_calls_by_name_are_checked_where_the_name_is_written(source, fault):
     assert [said[: len(fault or "")] for said in faults] == ([] if fault is None else [fault])
 
 
-BLOCKED = ("subprocess", "os.system", "eval", "exec")
-
-
 @pytest.mark.parametrize(
     ("source", "said"),
     [
@@ -383,4 +381,4 @@ BLOCKED = ("subprocess", "os.system", "eval", "exec")
     ],
 )
 def test_what_an_operator_warns_of_is_found_with_its_line(source, said):
-    assert blocked_uses(source, BLOCKED) == said
+    assert blocked_uses(source, Settings.model_fields["blocked_modules"].default) == said

@@ -125,7 +125,7 @@ class Plans:
         numbered = [state.take_plan_number() for _ in action.plans]
         parent = None if action.parent is None else state.plan_run(action.parent)
         for at, (plan, plan_id) in enumerate(zip(action.plans, numbered, strict=True)):
-            update: dict[str, Any] = {"id": plan_id, "author": plan.author or "model"}
+            update: dict[str, Any] = {"id": plan_id, "author": plan.author or "model", "created_at": workflow.now()}
             if parent is not None:
                 update |= {"parent": parent.id, "version": parent.plan.version + 1}
             others = tuple(other for other in numbered if other != plan_id)
@@ -328,7 +328,14 @@ class Plans:
                 before = batch[index].arguments
                 named = [pointer_to("", key) for key, given in verdict.arguments.items() if before.get(key) != given]
                 sources[index] = known.decided_by_person(named)
-        update = {"id": child_id, "parent": run.id, "version": run.plan.version + 1, "steps": tuple(steps), "hash": ""}
+        update = {
+            "id": child_id,
+            "parent": run.id,
+            "version": run.plan.version + 1,
+            "created_at": workflow.now(),
+            "steps": tuple(steps),
+            "hash": "",
+        }
         child = PlanRun.of(run.plan.model_copy(update=update), alternatives=run.alternatives, of_task=run.of_task)
         if run.sources is not None:
             child = child.model_copy(update={"sources": tuple(sources)})

@@ -40,7 +40,8 @@ def _head(story: dict[str, Any]) -> Iterator[str]:
     yield f"plan {one_line(story['plan_id'], 100)}: {one_line(story['title'], 300) or 'untitled'}"
     yield f"state {_state(story)}"
     author = f", by {one_line(story['author'], 200)}" if story["author"] else ""
-    yield f"version {story['version']}{author}, hash {story['hash']}"
+    made = f", made {story['created_at'][:19]}" if story["created_at"] else ""
+    yield f"version {story['version']}{author}{made}, hash {story['hash']}"
     if story["summary"]:
         yield f"its author says (nobody checked this): {one_line(story['summary'], 2000)}"
     relatives = {"changes": [story["parent"]] if story["parent"] else []}
