@@ -24,6 +24,8 @@ class Telling:
         self._stream = stream
         self._text = ArrivingText(redactor)
         self._heard = asyncio.Event()
+        self.passing = asyncio.Lock()
+        """Held while a piece is on its way to the store: what is dropped then is not told again."""
 
     def say(self, text: str) -> None:
         """Take what the model says next; it is passed on in the background."""
@@ -36,8 +38,9 @@ class Telling:
             await self._heard.wait()
             self._heard.clear()
             # Apart: with thousands of known secrets this takes a moment.
-            if not await self._append(await asyncio.to_thread(self._text.ready)):
-                return
+            async with self.passing:
+                if not await self._append(await asyncio.to_thread(self._text.ready)):
+                    return
             await asyncio.sleep(EVERY_S)
 
     async def end(self) -> None:
@@ -62,7 +65,8 @@ async def open_telling(deltas: Deltas, ask: AskModel, redactor: Redactor) -> Asy
     try:
         yield telling
         if not working.done():
-            working.cancel()
+            async with telling.passing:
+                working.cancel()
             await asyncio.gather(working, return_exceptions=True)
             with contextlib.suppress(BackstayError):
                 await telling.end()

@@ -4,9 +4,10 @@ import asyncio
 import os
 import re
 import signal
+import sqlite3
 import time
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 
 import pexpect
@@ -121,3 +122,16 @@ async def chatting(*arguments: str, environment: dict[str, str], folder: Path | 
         with suppress(ProcessLookupError):
             os.kill(child.pid, signal.SIGKILL)
         await asyncio.to_thread(child.close, force=True)
+
+
+async def read_along(home: Path, start: str, seconds: float = 60) -> None:
+    """Wait until somebody reads what the model of a run says, whose workflow id begins so."""
+    async with asyncio.timeout(seconds):
+        while not await asyncio.to_thread(_is_watched, home / "backstay.db", start):
+            await asyncio.sleep(0.05)
+
+
+def _is_watched(database: Path, start: str) -> bool:
+    with closing(sqlite3.connect(database, timeout=30)) as connection:
+        found = connection.execute("SELECT 1 FROM watches WHERE substr(run, 1, ?) = ?", (len(start), start))
+        return found.fetchone() is not None

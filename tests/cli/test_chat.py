@@ -8,10 +8,10 @@ import pytest_asyncio
 
 from backstay.testing import Conversation, Reply
 from tests.cli.commands import command, environment_of
-from tests.cli.screen import ESC, chatting
+from tests.cli.screen import ESC, chatting, read_along
 from tests.engine import engine
 from tests.turns import Turns, calls, finished
-from tests.words_page import words_page
+from tests.web.pages import served_page
 
 POLICY = """
 default: {read_only: allow, write_safe: ask, restricted_write: ask}
@@ -24,7 +24,7 @@ async def office(temporal, tmp_path_factory):
     folder, turns = tmp_path_factory.mktemp("chat"), Turns()
     async with (
         engine(temporal, folder, turns, policy=POLICY, cached=100) as opened,
-        words_page(opened.settings, temporal) as page,
+        served_page(opened) as page,
     ):
         yield opened, turns, page
 
@@ -41,7 +41,7 @@ def turns(office):
 
 @pytest.fixture
 def chat(office):
-    def chat(*arguments, page=office[2].address, **more):
+    def chat(*arguments, page=office[2].url, **more):
         address = {} if page is None else {"BACKSTAY_URL": page}
         return chatting(*arguments, environment=environment_of(office[0], **address, **more))
 
@@ -104,7 +104,7 @@ async def test_each_turn_goes_on_from_the_one_before_and_approvals_are_met_in_li
 
 
 async def test_words_are_shown_while_they_are_said_without_secrets_and_nothing_acts_on_the_terminal(office, chat):
-    (opened, turns, page), session = office, "read-along"
+    (opened, turns, served), session = office, "read-along"
     hostile = "Look: \x1b]0;owned\x07\x1b[2J\x1b[31m red \u202e and\rover. "
     said = f"I begin with the first of them. {hostile}\nThe key is {KEY}. And that was all of it."
     first = Gate(Reply(calls=[("search_tools", {"query": "a"})]))
@@ -120,7 +120,8 @@ async def test_words_are_shown_while_they_are_said_without_secrets_and_nothing_a
         screen.enter(text)
         await asyncio.wait_for(first.asked.wait(), 60)
         (name,) = [name async for name in open_runs(opened, f"chat-{session}-")]
-        await asyncio.wait_for(page.read[name].wait(), 60)
+        run = await served.page.store.runs.get(name)
+        await read_along(opened.settings.home, run.run)
         first.open.set()
         await screen.shows("I begin with the first")
         # While the model still waits with its next answer.
@@ -189,6 +190,8 @@ async def test_a_long_text_may_be_pasted_and_a_longer_one_is_refused(chat, turns
         await screen.paste("x" * 1_000_000)
         await screen.shows("(pasted 1,000,000 characters, and 100,000 may be typed: put them in a file)")
         screen.press(ESC)
+        # Drawn at once, both pastes would differ in a few signs, and only those would be shown.
+        await ready(screen)
         await screen.paste(f"{text} {'word ' * 12_000}\nlast line")
         await screen.shows("[pasted 1: 60,020 characters]")
         screen.press("\r")

@@ -3,14 +3,15 @@
 import asyncio
 import sqlite3
 from itertools import pairwise
+from pathlib import Path
 
 import worker
 from backstay.settings import Settings
 from backstay.testing import Conversation, Reply
-from tests.cli.screen import ESC, chatting
+from tests.cli.screen import ESC, chatting, read_along
 from tests.crash.case import open_case
+from tests.nursery.nursery import COMMAND
 from tests.turns import Turns, assert_well_formed, finished
-from tests.words_page import words_page
 
 KEY = "test-key-of-the-scripted-model"
 TOKEN = "sk-" + "Zx9q7W" * 6
@@ -99,21 +100,32 @@ async def test_ten_turns_with_a_kill_an_approval_an_undo_and_a_steer(temporal, n
     async with open_case(temporal, nursery, tmp_path / "case", rules=scene.turns) as case:
         working = await case.worker()
         settings = Settings.load(None, home=case.environment["BACKSTAY_HOME"])
-        async with words_page(settings, temporal) as page:
-            environment = {**case.environment, "BACKSTAY_URL": page.address, "EDITOR": ""}
-            listening = Eavesdropper(settings.home / "backstay.db")
-            looking = asyncio.create_task(listening.keep_looking())
-            try:
-                async with chatting("--session", SESSION, "--by", "ana", environment=environment) as screen:
-                    await talk(screen, scene, case, page, working)
-            finally:
-                looking.cancel()
-                await asyncio.gather(looking, return_exceptions=True)
+        environment = {**case.environment, "BACKSTAY_URL": await page_of(case), "EDITOR": ""}
+        listening = Eavesdropper(settings.home / "backstay.db")
+        looking = asyncio.create_task(listening.keep_looking())
+        try:
+            async with chatting("--session", SESSION, "--by", "ana", environment=environment) as screen:
+                await talk(screen, scene, case, working)
+        finally:
+            looking.cancel()
+            await asyncio.gather(looking, return_exceptions=True)
         check(case, listening, screen)
         await check_chain(case)
 
 
-async def talk(screen, scene, case, page, working):
+async def page_of(case):
+    """Raise `backstay web` as a process of its own; return its address."""
+    page = await case.nursery.raised(
+        COMMAND, "web", "--port", "0", environment=case.environment, log=case.folder / "page.log"
+    )
+    async with asyncio.timeout(60):
+        while "let somebody in with" not in page.said():
+            assert not page.died.done(), page.said()
+            await asyncio.sleep(0.05)
+    return page.said().partition("backstay web ready: ")[2].split()[0]
+
+
+async def talk(screen, scene, case, working):
     """Take the ten turns."""
     await screen.waits_for("you>")
     for number, text in enumerate(scene.texts, 1):
@@ -144,7 +156,7 @@ async def talk(screen, scene, case, page, working):
                 await screen.shows("I was told: True.")
             case 6:
                 await asyncio.wait_for(scene.asked.wait(), 60)
-                await read_along(page, number)
+                await read_along(Path(case.environment["BACKSTAY_HOME"]), f"chat-{SESSION}-{number}-")
                 scene.open.set()
                 await screen.shows("[REDACTED:openai_key]")
             case _:
@@ -161,13 +173,6 @@ async def talk(screen, scene, case, page, working):
     await screen.waits_for("you>")
     screen.enter("/quit")
     assert await screen.ended() == 0
-
-
-async def read_along(page, number):
-    """Wait until the chat reads what the model of this turn says."""
-    async with asyncio.timeout(60):
-        while not any(name.startswith(f"chat-{SESSION}-{number}-") for name in page.read):
-            await asyncio.sleep(0.05)
 
 
 def check(case, listening, screen):

@@ -42,9 +42,9 @@ ROWS = (
     row(
         "model:deltas",
         "design 22",
-        "what a model says is read along by who watches, without a secret that is split over several pieces, and is "
-        "kept nowhere after; nobody else's run asks for a stream, what is billed is charged, and no fault of it stops "
-        "a run",
+        "what a model says is read along by who watches, no piece lost at its end, without a secret that is split over "
+        "several pieces, and is kept nowhere after; nobody else's run asks for a stream, what is billed is charged, "
+        "and no fault of it stops a run",
         in_file(
             "e2e/test_deltas.py",
             "test_what_a_model_says_is_read_along_without_secrets_and_is_kept_nowhere",
@@ -52,6 +52,10 @@ ROWS = (
             "test_an_endpoint_that_takes_no_stream_is_asked_without_and_billed_as_always",
             "test_a_stream_that_does_not_say_what_it_used_is_charged_the_most_and_then_no_longer_asked_for",
             "test_a_store_that_cannot_pass_on_what_is_said_stops_no_run",
+        ),
+        in_file(
+            "activities/test_telling.py",
+            "test_an_answer_that_ends_while_a_piece_of_it_is_passed_on_loses_none_of_it",
         ),
     ),
     row(

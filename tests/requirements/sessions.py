@@ -32,6 +32,19 @@ ROWS = (
         ),
     ),
     row(
+        "chat:unread",
+        "design 22",
+        "a chat that the page does not show its run goes on asking, says so once, and reads along as soon as the run "
+        "asks that person; the user of a run reads along; a chat that the page does not let in says why once and asks "
+        "once in a turn",
+        in_file(
+            "web/test_read_along.py",
+            "test_who_may_not_see_the_run_is_told_so_once_and_reads_along_as_soon_as_it_asks_them",
+            "test_the_user_of_the_run_reads_along_where_the_policy_names_others",
+            "test_a_chat_that_the_page_does_not_know_says_why_once_and_asks_once_in_a_turn",
+        ),
+    ),
+    row(
         "follow:survives",
         "design 22; design 9",
         "ten follow-ups in one session, with the worker killed before each: every one knows a value that turn 1 was "

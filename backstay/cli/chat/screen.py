@@ -38,6 +38,7 @@ class ChatTerminal(Terminal):
         """Set when Esc is pressed."""
         self.leaves = asyncio.Event()
         """Set when Ctrl-C or Ctrl-D is pressed."""
+        self._said: set[str] = set()
         self._pastes: dict[str, str] = {}
         self._listening = False
         self._paused = False
@@ -54,6 +55,12 @@ class ChatTerminal(Terminal):
         self._deciding: PromptSession[str] = PromptSession(
             input=self._input, output=output, key_bindings=self._bindings()
         )
+
+    def say_once(self, text: str, style: str = "") -> None:
+        """Print one line, unless it stands there since an earlier turn."""
+        if text not in self._said:
+            self._said.add(text)
+            self.say(text, style)
 
     async def ask(self, question: str) -> str | None:
         """Return the line that a person types; None when the person leaves."""

@@ -11,6 +11,7 @@ import httpx2
 from rich.cells import cell_len
 
 from backstay.approvals.layout import BAR
+from backstay.errors import SettingsInvalid
 from backstay.rooms import room
 from backstay.settings import Settings
 from backstay.shown import one_line
@@ -18,17 +19,37 @@ from backstay.shown import one_line
 DELTA, _OVER = "model.delta", "end"
 _MOST_BYTES = 1 << 20
 _SLOWEST_S = 5.0
-_OK, _NOT_FOUND = 200, 404
+_OK, _STRANGER, _NOT_FOUND = 200, 401, 404
+_UNSEEN = 3
+"""So often a run is looked for in vain before that is said; one that has only just begun is not known everywhere."""
+_BROWSER = "read along in a browser"
+_GOES_ON = "the run goes on, and its answer is shown when it ends"
 
 
-def let_in(settings: Settings, by: str) -> dict[str, str]:
-    """Return the headers by which the page lets a person in, where it believes links: on this machine."""
-    if settings.url is None or settings.web_identity != "link":
-        return {}
-    identity = room("gateways.web.identity")
-    if not identity.is_loopback(urlsplit(settings.url).hostname or ""):
-        return {}
-    return {"authorization": f"Bearer {identity.link_for(room('gateways.web.tokens').open_seals(settings), by)}"}
+class Entrance(NamedTuple):
+    """Hold how a chat lets itself into the page, and what to say where that does not do."""
+
+    by: str
+    headers: Mapping[str, str]
+    refused: str
+    """Why the page may not know the person."""
+
+
+def let_in(settings: Settings, by: str) -> Entrance:
+    """Return how a person is let in where the page believes links, and that is on this machine only."""
+    if settings.web_identity != "link":
+        why = f"it knows people by a proxy (BACKSTAY_WEB_IDENTITY={settings.web_identity}), and a chat comes by a link"
+        return Entrance(by, {}, f"{why}; {_BROWSER}")
+    host = urlsplit(settings.url or "").hostname
+    if host is None or not room("gateways.web.identity").is_loopback(host):
+        why = "a chat comes by a link, which lets in on this machine only, and the address is none of this machine"
+        return Entrance(by, {}, f"{why}; {_BROWSER}")
+    try:
+        link = room("gateways.web.identity").link_for(room("gateways.web.tokens").open_seals(settings), by)
+    except SettingsInvalid as error:
+        return Entrance(by, {}, str(error))
+    why = "it does not take the link of this chat; give both one BACKSTAY_HOME or BACKSTAY_WEB_SECRET, and one identity"
+    return Entrance(by, {"authorization": f"Bearer {link}"}, why)
 
 
 class Piece(NamedTuple):
@@ -44,11 +65,11 @@ class Piece(NamedTuple):
 class Spoken:
     """Read what the model of one run says, for as long as the page can be reached."""
 
-    def __init__(self, page: str | None, workflow_id: str, headers: Mapping[str, str]) -> None:
+    def __init__(self, page: str | None, workflow_id: str, entrance: Entrance) -> None:
         """Without a page nothing is read."""
         self._address = None if page is None else f"{page.rstrip('/')}/runs/{quote(workflow_id, safe='')}/events"
-        self._headers = {"accept": "text/event-stream", **headers}
-        self._position = 0
+        self._entrance = entrance
+        self._position = self._unseen = 0
         self.pieces: asyncio.Queue[Piece] = asyncio.Queue()
         self.trouble = ""
         """Why nothing can be read, for people."""
@@ -68,22 +89,34 @@ class Spoken:
             return
         pause = 0.5
         timeout = httpx2.Timeout(10, read=60)
-        async with httpx2.AsyncClient(timeout=timeout, headers=self._headers, trust_env=False) as client:
+        headers = {"accept": "text/event-stream", **self._entrance.headers}
+        async with httpx2.AsyncClient(timeout=timeout, headers=headers, trust_env=False) as client:
             while True:
                 try:
                     async with client.stream("GET", self._address) as response:
+                        self.trouble = self._trouble(response.status_code)
                         if response.status_code == _OK:
-                            pause, self.trouble = 0.5, ""
+                            pause = 0.5
                             if await self._take(response.aiter_bytes()):
                                 return
                         elif response.status_code != _NOT_FOUND:
-                            # A run that has only just begun is not known everywhere.
-                            self.trouble = f"the page at BACKSTAY_URL answers HTTP {response.status_code}"
                             return
                 except httpx2.HTTPError as error:
                     self.trouble = f"the page at BACKSTAY_URL does not answer: {type(error).__name__}"
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, _SLOWEST_S)
+
+    def _trouble(self, status: int) -> str:
+        """Return what an answer means for people; nothing where words are read, or may be read soon."""
+        self._unseen = self._unseen + 1 if status == _NOT_FOUND else 0
+        if status == _OK or 0 < self._unseen < _UNSEEN:
+            return ""
+        if status == _NOT_FOUND:
+            whom = "where the policy names people, it shows a run to its user (--user) and to those whom the run asks"
+            return f"the page at BACKSTAY_URL shows {self._entrance.by} no such run; {whom}; {_GOES_ON}"
+        if status == _STRANGER:
+            return f"the page at BACKSTAY_URL does not let this chat in: {self._entrance.refused}; {_GOES_ON}"
+        return f"the page at BACKSTAY_URL answers HTTP {status}"
 
     async def _take(self, parts: AsyncIterator[bytes]) -> bool:
         """Read to the end of the connection; return whether the run has ended."""

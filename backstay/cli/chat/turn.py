@@ -40,7 +40,6 @@ class Turn(Follower):
         self._said = ""
         self._stream = self._step = 0
         self._looked = 0.0
-        self._is_told = False
 
     async def follow(self) -> None:
         """Return when the run has ended; raises Detached when the person leaves."""
@@ -93,9 +92,8 @@ class Turn(Follower):
                 self.live.start()
 
     def _take_pieces(self) -> None:
-        if self._spoken.trouble and not self._is_told:
-            self._is_told = True
-            self.terminal.say(f"no live text: {self._spoken.trouble}", "dim")
+        if self._spoken.trouble:
+            self.chat.say_once(f"no live text: {self._spoken.trouble}", "dim")
         while not self._spoken.pieces.empty():
             self._take(self._spoken.pieces.get_nowait())
         if self.live is not None:
