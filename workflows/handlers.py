@@ -164,7 +164,7 @@ class Handlers:
     @workflow.update(description='Decide a request: {"request_id": "r1", "verdict": "approve", "by": "you"}')
     async def decide(self, approval: Any = None) -> dict[str, Any]:
         """Accept one decision."""
-        return await self._answered(self.context.approvals.decide(approval, "decide"))
+        return await self._answered(lambda: self.context.approvals.decide(approval, "decide"))
 
     @decide.validator
     def validate_decide(self, approval: Any = None) -> None:
@@ -236,7 +236,7 @@ class Handlers:
     @workflow.update(description='Raise limits: {"max_steps": 5, "by": "you"}')
     async def top_up(self, ask: Any = None) -> dict[str, Any]:
         """Raise limits; a run that waits at a limit goes on from there."""
-        return await self._answered(self._said("top_up", ask, self._top_up))
+        return await self._answered(lambda: self._said("top_up", ask, self._top_up))
 
     @top_up.validator
     def validate_top_up(self, ask: Any = None) -> None:
@@ -248,7 +248,7 @@ class Handlers:
     )
     async def undo(self, ask: Any = None) -> dict[str, Any]:
         """Undo effects, then continue."""
-        return await self._answered(self._said("undo", ask, self._undo))
+        return await self._answered(lambda: self._said("undo", ask, self._undo))
 
     @undo.validator
     def validate_undo(self, ask: Any = None) -> None:
@@ -258,7 +258,7 @@ class Handlers:
     @workflow.update(description='Hold the run before its next step or call: {"reason": "why"}')
     async def pause(self, ask: Any = None) -> dict[str, Any]:
         """Pause the run."""
-        return await self._answered(self._said("pause", ask, self._pause))
+        return await self._answered(lambda: self._said("pause", ask, self._pause))
 
     @pause.validator
     def validate_pause(self, ask: Any = None) -> None:
@@ -268,7 +268,7 @@ class Handlers:
     @workflow.update(description="Let a paused run go on: {}")
     async def resume(self, ask: Any = None) -> dict[str, Any]:
         """Resume the run."""
-        return await self._answered(self._said("resume", ask, self._resume))
+        return await self._answered(lambda: self._said("resume", ask, self._resume))
 
     @resume.validator
     def validate_resume(self, ask: Any = None) -> None:
@@ -278,7 +278,7 @@ class Handlers:
     @workflow.update(description='Read what is stored: {"ref": "..."} a result, {"after": 0} events, a page at a time')
     async def read(self, ask: Any = None) -> dict[str, Any]:
         """Return a page of a stored result, or of the events; a page stays in history."""
-        return await self._answered(self._page(ask))
+        return await self._answered(lambda: self._page(ask))
 
     @read.validator
     def validate_read(self, ask: Any = None) -> None:
@@ -310,13 +310,14 @@ class Handlers:
             raise as_application_error(errors.RunContinuing())
         return self.context.taken_over
 
-    async def _answered(self, answer: Awaitable[dict[str, Any]]) -> dict[str, Any]:
+    async def _answered(self, answer: Callable[[], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
+        """Return the answer of an update; nothing is begun that an eviction before the takeover would leave behind."""
         if not self.context.taken_over:
             await workflow.wait_condition(lambda: self.context.taken_over)
         if self.carrying is not None:
             self.carrying.updates += 1
         try:
-            return await answer
+            return await answer()
         except errors.BackstayError as error:
             raise as_application_error(error) from None
         except Stopped:

@@ -29,7 +29,7 @@ class Messages(Handlers):
     @workflow.update(description='Tell the model something: {"text": "leave out France", "by": "you"}')
     async def message(self, ask: Any = None) -> dict[str, Any]:
         """Take a message, which the model reads at its next step; it decides nothing."""
-        return await self._answered(self._said("message", ask, self._heard))
+        return await self._answered(lambda: self._said("message", ask, self._heard))
 
     @message.validator
     def validate_message(self, ask: Any = None) -> None:
