@@ -182,7 +182,7 @@ ROWS = (
     row(
         "loop:plan-first",
         "design 10; seed 001 Tools",
-        "mode plan_first does nothing before a plan is approved",
+        "mode plan_first offers no tool of a server and makes no call of one before a plan is approved",
         proposals("test_a_run_that_plans_first_does_nothing_before_a_plan_is_approved"),
     ),
     row(
@@ -227,7 +227,8 @@ ROWS = (
     row(
         "plan:survives",
         "issue Plans; design 10, 22",
-        "a plan with alternatives, parts, an edit and a correction survives a death in each state, and is undone whole",
+        "a plan, made by a model that has looked into its workspace, with alternatives, parts, an edit and a "
+        "correction survives a death in each state, and is undone whole",
         in_file("crash/test_plan_life.py", "test_a_plan_survives_the_death_of_the_worker_in_each_of_its_states"),
     ),
     row(
