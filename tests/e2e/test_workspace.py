@@ -41,7 +41,7 @@ SCRIPTS = Labelled(
     ],
     terminated=[Reply(calls=[("fs__delete", {"path": "names.txt"})]), DONE],
     planning=[
-        Reply(calls=[(name, arguments) for name, arguments in FORBIDDEN.items()]),
+        Reply(calls=list(FORBIDDEN.items())),
         Reply(calls=[("fs__read_file", {"path": "names.txt"}), ("fs__list_directory", {})]),
         Reply(
             calls=[("propose_plan", {"plan": {"steps": [{"tool": "fs.delete", "arguments": {"path": "names.txt"}}]}})]

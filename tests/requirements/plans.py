@@ -138,6 +138,15 @@ ROWS = (
         in_file("e2e/test_workspace.py", "test_a_plan_that_may_start_no_processes_goes_on_without_its_commands"),
     ),
     row(
+        "plan:less-time",
+        "seed 002 §6; design 22",
+        "an approver gives every step of a plan less time than it asked for, and a step that needs more is ended then",
+        in_file(
+            "e2e/test_plans.py",
+            "test_an_approver_gives_every_step_less_time_and_a_step_that_needs_more_is_ended",
+        ),
+    ),
+    row(
         "plan:parts",
         "design 22",
         "each part of a plan is decided by its own people",
