@@ -338,10 +338,12 @@ ROWS = (
     row(
         "s003:perception",
         "seed 003 perception",
-        "a model says what the task is about, which narrows the first search; hostile answers change nothing",
+        "a model says what the task is about: the first search looks for the tools that it hints at, on the servers "
+        "that it selects; hostile answers change nothing",
         in_file(
             "e2e/test_perception.py",
             "test_the_first_search_finds_tools_of_the_selected_servers_only_and_no_step_is_counted",
+            "test_the_first_search_looks_for_what_the_hint_names_though_the_task_does_not",
             "test_no_model_is_asked_where_the_profile_does_not_say_so",
             "test_servers_that_do_not_exist_are_dropped_and_without_any_all_are_searched",
             "test_what_cannot_be_read_or_does_not_come_leaves_the_search_as_it_is_and_is_told",
