@@ -159,6 +159,12 @@ ROWS = (
         proposals("test_a_rejected_plan_is_an_answer_and_the_next_version_is_its_child"),
     ),
     row(
+        "s001:mark-step",
+        "seed 001 Tools; design 22",
+        "mark_step notes what the model says of a step, changes no state of plan or step, and refuses an unknown step",
+        proposals("test_a_model_notes_how_a_step_went_which_changes_nothing_and_unknown_steps_are_refused"),
+    ),
+    row(
         "s002:immutable",
         "seed 002 App. B; design 10",
         "a changed step makes a child plan that needs approval of its own hash",
