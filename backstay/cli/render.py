@@ -247,8 +247,10 @@ def ending_lines(result: Result, taken_back: Container[int] = ()) -> Iterator[tu
     if gone := len(stood) - len(standing):
         yield f"effects that were taken back since: {gone}", "magenta"
     if standing and not result.workflow_id.startswith("undo-"):
-        undo = f"backstay undo {shell_words(result.workflow_id)}"
-        yield f"effects that stand: {len(standing)}; take them back with: {undo}", ""
+        how = "none of them can be undone"
+        if any(effect.undo for effect in standing):
+            how = f"take them back with: backstay undo {shell_words(result.workflow_id)}"
+        yield f"effects that stand: {len(standing)}; {how}", ""
 
 
 def preview_lines(effect: dict[str, Any]) -> Iterator[str]:
