@@ -8,9 +8,8 @@ import pytest_asyncio
 from backstay import connect
 from backstay.testing import Reply
 from tests.engine import ended, pending
-from tests.slack.workspace import ANA, BO, KEY, U1, U2, decisions, mail, open_office
+from tests.slack.workspace import ANA, BO, KEY, MODES, U1, U2, decisions, mail, open_office
 
-MODES = ("http", "socket")
 pytestmark = pytest.mark.timeout(180)
 
 

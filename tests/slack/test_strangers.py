@@ -1,4 +1,7 @@
-"""Whom the gateway believes, over HTTP and over socket mode: Slack's signature, and people that it can name."""
+"""Whom the gateway believes, over HTTP and over socket mode: Slack alone, and people that it can name.
+
+Only over HTTP is there a signature, and an address at which strangers can knock.
+"""
 
 import asyncio
 import json
@@ -10,17 +13,17 @@ import pytest_asyncio
 
 from backstay import connect
 from tests.engine import ended, pending
-from tests.slack.workspace import ANA, BO, KEY, U1, U2, U3, decisions, mail, open_office
+from tests.slack.workspace import ANA, BO, KEY, MODES, OVER_HTTP, U1, U2, U3, decisions, mail, open_office
 
 pytestmark = pytest.mark.timeout(180)
 
 
-@pytest_asyncio.fixture(scope="module")
-async def office(temporal, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("strangers")
+@pytest_asyncio.fixture(scope="module", params=MODES)
+async def office(request, temporal, tmp_path_factory):
+    folder = tmp_path_factory.mktemp(request.param)
     people = folder / "people.yaml"
     people.write_text("U7: cy@example.com\nU8: null\n", encoding="utf-8")
-    async with open_office(temporal, folder, "http", slack_users=people) as opened:
+    async with open_office(temporal, folder, request.param, slack_users=people) as opened:
         yield opened
 
 
@@ -30,6 +33,7 @@ async def waits(handle):
     assert request["decided"] == []
 
 
+@OVER_HTTP
 async def test_what_is_forged_or_old_is_refused(office):
     handle, message = await office.asked(mail("a@ana.example"))
     assert (await office.slack.press(message, "backstay.approve", secret="another")).status == 401
@@ -151,6 +155,7 @@ async def test_a_request_that_was_decided_elsewhere_is_shown_so_and_says_by_whom
     await office.whisper(f"decided already: reject by {BO}", after=before)
 
 
+@OVER_HTTP
 async def test_too_long_and_broken_requests_are_refused_before_they_are_read(office):
     async with aiohttp.ClientSession() as session:
         async with session.post(office.slack.events_url, data=b"x" * (1 << 21)) as answer:
