@@ -1,4 +1,4 @@
-"""What people write: /backstay run, list and undo."""
+"""What people write, over HTTP and over socket mode: /backstay run, list and undo."""
 
 import sqlite3
 
@@ -7,7 +7,7 @@ import pytest_asyncio
 
 from backstay.testing import Reply
 from tests.engine import ended, pending
-from tests.slack.workspace import ANA, FINISH, U1, U2, mail, open_office
+from tests.slack.workspace import ANA, FINISH, MODES, U1, U2, mail, open_office
 
 pytestmark = pytest.mark.timeout(180)
 POLICY = """
@@ -18,9 +18,9 @@ undo: {default: allow}
 """
 
 
-@pytest_asyncio.fixture(scope="module")
-async def office(temporal, tmp_path_factory):
-    async with open_office(temporal, tmp_path_factory.mktemp("commands"), "http", policy=POLICY) as opened:
+@pytest_asyncio.fixture(scope="module", params=MODES)
+async def office(request, temporal, tmp_path_factory):
+    async with open_office(temporal, tmp_path_factory.mktemp(request.param), request.param, policy=POLICY) as opened:
         yield opened
 
 
