@@ -9,7 +9,7 @@ import pytest_asyncio
 from backstay.testing import Conversation, Reply
 from tests.cli.commands import command, environment_of
 from tests.cli.screen import ESC, chatting, read_along
-from tests.engine import engine
+from tests.engine import PRICES, engine
 from tests.turns import Turns, calls, finished
 from tests.web.pages import served_page
 
@@ -17,13 +17,14 @@ POLICY = """
 default: {read_only: allow, write_safe: ask, restricted_write: ask}
 """
 KEY = "test-key-of-the-scripted-model"
+TWO_MODELS = {**PRICES, "other": {"input": 2.0, "cached": 0.2, "output": 8.0}}
 
 
 @pytest_asyncio.fixture(scope="module")
 async def office(temporal, tmp_path_factory):
     folder, turns = tmp_path_factory.mktemp("chat"), Turns()
     async with (
-        engine(temporal, folder, turns, policy=POLICY, cached=100) as opened,
+        engine(temporal, folder, turns, policy=POLICY, prices=TWO_MODELS, cached=100) as opened,
         served_page(opened) as page,
     ):
         yield opened, turns, page
@@ -263,13 +264,8 @@ async def test_commands_look_and_take_back(chat, turns, opened):
         await screen.shows('"max_steps": 9')
         await ready(screen)
         screen.enter("/plan")
-        await screen.shows("plan")
+        await screen.shows("has no plan")
         await ready(screen)
-        screen.enter("/model other")
-        await screen.shows("model other, from the next turn on")
-        await ready(screen)
-        screen.enter("/model -")
-        await screen.shows("the model that the operator has chosen")
         assert sent(opened, "@undone.example") == ["one@undone.example"]
         await ready(screen)
         screen.enter("/undo")
@@ -286,6 +282,89 @@ async def test_commands_look_and_take_back(chat, turns, opened):
         await ready(screen)
         await leave(screen)
     assert sent(opened, "@undone.example") == []
+
+
+async def test_the_plan_of_the_last_turn_is_shown_with_its_steps(chat, turns):
+    steps = [
+        {"tool": "mail.list_sent", "arguments": {"to": "one@planned.example"}, "summary": "what they were sent"},
+        {"tool": "mail.list_customers", "arguments": {"offset": 0, "limit": 1}, "summary": "who there is"},
+    ]
+    planned = turns.text(calls(("propose_plan", {"plan": {"title": "Look at both", "steps": steps}})), finished("read"))
+    async with chat("--by", "ana") as screen:
+        await ready(screen)
+        screen.enter(planned)
+        await screen.shows("completed")
+        await ready(screen)
+        screen.enter("/plan")
+        shown = await screen.shows("states:")
+        await ready(screen)
+        assert ": Look at both" in shown
+        assert "state COMPLETED" in shown
+        first, second = (shown.index(f"mail.{tool}") for tool in ("list_sent", "list_customers"))
+        assert first < shown.index("what they were sent") < second < shown.index("who there is")
+        screen.enter("/plan p9")
+        await screen.shows("plan: no plan p9; the plans are: p1")
+        await ready(screen)
+        await leave(screen)
+
+
+async def test_a_chosen_model_is_asked_from_the_next_turn_on_until_the_usual_one_is(chat, turns, opened):
+    texts = [turns.text(finished(f"answer {number}")) for number in range(3)]
+    async with chat("--session", "two-models") as screen:
+        await ready(screen)
+        for text, choice, said in zip(
+            texts,
+            ("/model other", "/model -", "/model"),
+            ("model other, from the next turn on", "has chosen, from the next turn on", "the operator has chosen"),
+            strict=True,
+        ):
+            screen.enter(text)
+            await screen.shows("completed")
+            await ready(screen)
+            screen.enter(choice)
+            await screen.shows(said)
+            await ready(screen)
+        await leave(screen)
+    runs = [(await turn_of(opened, "two-models", number)).result() for number in (1, 2, 3)]
+    used = [list((await run)["usage"]["models"]) for run in runs]
+    asked = [request["model"] for request in opened.model.requests if any(text in str(request) for text in texts)]
+    assert (used, asked) == ([["scripted"], ["other"], ["scripted"]], ["scripted", "other", "scripted"])
+
+
+async def test_a_turn_goes_on_in_the_session_that_was_chosen_and_knows_nothing_of_the_other(chat, turns, opened):
+    def knows(talk):
+        said = str(talk.messages)
+        return finished(f"plum: {'a plum' in said}, pear: {'a pear' in said}")
+
+    plum, pear = turns.text(finished("it is a plum")), turns.text(finished("it is a pear"))
+    among_plums, among_pears = turns.text(knows), turns.text(knows)
+    async with chat("--session", "plums") as screen:
+        await ready(screen)
+        for typed, said in (
+            (plum, "completed"),
+            ("/session pears", "session pears, 0 turns"),
+            (pear, "completed"),
+            ("/session plums", "session plums, 1 turns"),
+            (among_plums, "plum: True, pear: False"),
+            ("/session a b/c", "is no name of a session"),
+            ("/session pears", "session pears, 1 turns"),
+            (among_pears, "plum: False, pear: True"),
+        ):
+            screen.enter(typed)
+            await screen.shows(said)
+            await ready(screen)
+        await leave(screen)
+        assert "come back with: backstay chat --session pears" in screen.all
+    for session in ("plums", "pears"):
+        first, second = [await turn_of(opened, session, number) for number in (1, 2)]
+        result = await second.result()
+        (started,) = [event for event in result["events"] if event["name"] == "run.started"]
+        assert started["data"]["follows"] == first.id
+
+
+async def turn_of(opened, session, number):
+    (name,) = [name async for name in open_runs(opened, f"chat-{session}-{number}-")]
+    return opened.client.get_workflow_handle(name)
 
 
 async def test_a_turn_that_cannot_be_followed_is_left_out(chat, turns, opened):

@@ -8,20 +8,23 @@ import socket
 from contextlib import suppress
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from backstay import connect
 from backstay.approvals.notice import Notice, Told
 from backstay.errors import DecisionRefused, QuorumPending, Rejected
 from backstay.settings import Settings
-from backstay.testing import Reply
+from backstay.testing import Reply, Tokens
 from gateways.delivering import NotTaken
 from gateways.webhooks import open_webhooks
-from tests.engine import differing, ended, pending
+from tests.engine import ROOT, differing, ended, pending
 from tests.webhooks import receiver
 
 KEY = "a key for announcements"
 FINISH = Reply(calls=[("finish", {"summary": "done"})])
 YES = {"request_id": "r1", "verdict": "approve", "by": "ana"}
+# Readers ignore fields that they do not know; what is sent today has none that the schema does not name.
+SCHEMA = json.loads((ROOT / "docs/schemas/notice.json").read_text(encoding="utf-8")) | {"additionalProperties": False}
 
 
 def mail(**arguments):
@@ -30,8 +33,15 @@ def mail(**arguments):
 
 
 async def notices(taken, count):
-    """Wait for so many requests of one receiver, and return their bodies."""
-    return [json.loads((await asyncio.wait_for(taken.get(), 45))[2]) for _ in range(count)]
+    """Wait for so many requests of one receiver, and return their bodies, which fit the schema."""
+    return [valid((await asyncio.wait_for(taken.get(), 45))[2]) for _ in range(count)]
+
+
+def valid(body):
+    """Return the notice of a body, which fits the schema that is published."""
+    notice = json.loads(body)
+    Draft202012Validator(SCHEMA).validate(notice)
+    return notice
 
 
 async def test_a_request_is_told_redacted_and_signed_and_so_is_what_becomes_of_it(open_engine):
@@ -44,7 +54,7 @@ async def test_a_request_is_told_redacted_and_signed_and_so_is_what_becomes_of_i
         message = b".".join([headers["backstay-timestamp"].encode(), body])
         assert headers["backstay-signature"] == hmac.new(KEY.encode(), message, hashlib.sha256).hexdigest()
         assert headers["content-type"] == "application/json"
-        asked = json.loads(body)
+        asked = valid(body)
         assert asked["id"] == headers["backstay-id"]
         assert (asked["version"], asked["event"], asked["sequence"]) == (2, "asked", 1)
         assert (asked["workflow_id"], asked["run_id"]) == (handle.id, handle.first_execution_run_id)
@@ -110,6 +120,37 @@ async def test_people_are_reminded_and_then_others_are_asked_too(open_engine):
         assert last["request"]["approvers"] == ["ana@example.com", "cy@example.com"]
         await backstay.run(handle.id).approve("r1", by="cy@example.com")
         assert (await ended(handle))["outcome"] == "completed"
+
+
+async def test_a_call_whose_answer_was_lost_is_told_also_where_a_check_finds_out_what_became_of_it(open_engine):
+    more = {"env": {"MAILBOX_HANG_ON_SEND": "1"}, "request_deadline_seconds": 1, "policy": "allow: ['mail.*']"}
+    async with receiver() as (url, taken), open_engine([mail(), FINISH], notify_urls=[f"{url}/take"], **more) as engine:
+        handle = await engine.start({"text": "write", "metadata": {"ticket": 7}})
+        result = await ended(handle)
+        unknown, end = await notices(taken, 2)
+    (effect,) = result["effects"]
+    assert (unknown["event"], unknown["sequence"], unknown["workflow_id"]) == ("effect.unknown", 1, handle.id)
+    assert (unknown["task"], unknown["metadata"]) == ("write", {"ticket": 7})
+    assert (unknown["effect"]["id"], unknown["effect"]["what"]) == (effect["id"], "mail.send_email")
+    assert (bool(unknown["effect"]["why"]), effect["state"]) == (True, "applied")
+    assert (unknown["request"], unknown["budget"], end["event"]) == (None, None, "ended")
+
+
+async def test_a_bill_above_what_was_reserved_is_told_with_both_sums(open_engine):
+    dear = FINISH.model_copy(update={"usage": Tokens(prompt=100, completion=200_000)})
+    async with receiver() as (url, taken), open_engine([dear], notify_urls=[f"{url}/take"]) as engine:
+        handle = await engine.start("write")
+        result = await ended(handle)
+        overshot, end = await notices(taken, 2)
+    (event,) = [event for event in result["events"] if event["name"] == "budget.overshot"]
+    assert (overshot["event"], overshot["sequence"], overshot["workflow_id"]) == ("budget.overshot", 1, handle.id)
+    assert overshot["budget"] == {
+        "model": "scripted",
+        "billed_usd": result["usage"]["llm_cost_usd"],
+        "reserved_usd": event["data"]["reserved_usd"],
+    }
+    assert overshot["budget"]["billed_usd"] > overshot["budget"]["reserved_usd"] > 0
+    assert (overshot["request"], overshot["effect"], end["event"]) == (None, None, "ended")
 
 
 async def test_receivers_that_are_down_fail_or_hang_neither_block_the_run_nor_each_other(open_engine):

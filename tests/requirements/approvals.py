@@ -324,6 +324,17 @@ ROWS = (
         ),
     ),
     row(
+        "approval:webhooks-of-no-request",
+        "design 8, 22",
+        "a call whose answer was lost and a bill above what was reserved are POSTed, with what they are about; what "
+        "is POSTed fits the published schema and has no field that it does not name",
+        in_file(
+            "e2e/test_webhooks.py",
+            "test_a_call_whose_answer_was_lost_is_told_also_where_a_check_finds_out_what_became_of_it",
+            "test_a_bill_above_what_was_reserved_is_told_with_both_sums",
+        ),
+    ),
+    row(
         "approval:told-to-the-end",
         "design 8, 22",
         "what is asked while a run cannot be closed is told before its end, an undo that people refuse says so, and no "

@@ -32,6 +32,19 @@ ROWS = (
         ),
     ),
     row(
+        "chat:commands",
+        "design 22",
+        "/plan shows title, state and steps of the last turn's plan; /model has the next turn ask another model, and "
+        "then the usual one again; after /session ID a turn goes on from that session's last one and knows nothing of "
+        "the other session",
+        in_file(
+            "cli/test_chat.py",
+            "test_the_plan_of_the_last_turn_is_shown_with_its_steps",
+            "test_a_chosen_model_is_asked_from_the_next_turn_on_until_the_usual_one_is",
+            "test_a_turn_goes_on_in_the_session_that_was_chosen_and_knows_nothing_of_the_other",
+        ),
+    ),
+    row(
         "chat:unread",
         "design 22",
         "a chat that the page does not show its run goes on asking, says so once, and reads along as soon as the run "
