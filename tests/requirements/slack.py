@@ -130,13 +130,15 @@ ROWS = (
     row(
         "slack:starting",
         "design 22",
-        "`backstay slack` names what is missing or wrong and ends with exit code 2, the page serves Slack too where its"
-        " token is set, and the manifest asks for the scopes that the gateway needs",
+        "`backstay slack` names what is missing or wrong and ends with exit code 2, else serves over HTTP or over socket"
+        " mode until it is told to stop, and says over HTTP that it lives; the page serves Slack too where its token is"
+        " set, in both modes; and the manifest asks for the scopes that the gateway needs",
         in_file(
             "slack/test_starting.py",
             "test_what_is_missing_or_wrong_is_named_with_the_fix",
             "test_a_file_of_people_that_cannot_be_used_is_named",
             "test_without_the_extra_the_command_says_how_to_install_it",
+            "test_the_command_serves_slack_until_it_is_told_to_stop",
         ),
         in_file(
             "slack/test_within_page.py",
