@@ -7,8 +7,8 @@ ROWS = (
         "slack:life",
         "design 15; issue People Done 1",
         "a request is shown in Slack, approved, changed in a form, rejected with a comment, remembered, decided in"
-        " part, by two people and in the parts of a plan, over HTTP and over socket mode alike, and each decision"
-        " is recorded as verified",
+        " part, by two people and in the parts of a plan, a plan is only gone through, chosen among two or narrowed, and"
+        " a lost outcome is settled, over HTTP and over socket mode alike, and each decision is recorded as verified",
         in_file(
             "slack/test_life.py",
             "test_a_request_is_shown_approved_and_recorded_as_verified",
@@ -33,8 +33,8 @@ ROWS = (
     row(
         "slack:asks",
         "design 22",
-        "questions, limits and the forms of tools' servers are answered in modals, in which what does not fit is said"
-        " at its field",
+        "questions, limits and the forms of tools' servers are answered in modals, over HTTP and over socket mode"
+        " alike, in which what does not fit is said at its field",
         in_file("slack/test_life.py", "test_a_question_is_answered", "test_limits_are_raised_in_a_form"),
         in_file(
             "slack/test_forms.py",
@@ -78,6 +78,18 @@ ROWS = (
             "test_a_tampered_button_or_form_decides_nothing",
             "test_too_long_and_broken_requests_are_refused_before_they_are_read",
             "test_who_is_struck_from_the_file_decides_nothing_from_then_on",
+        ),
+    ),
+    row(
+        "slack:facts",
+        "issue People Done 1",
+        "over HTTP and over socket mode alike, a request shows where the values of its calls first appeared, what would"
+        " change in a workspace, and what a rehearsal foretells",
+        in_file(
+            "slack/test_facts.py",
+            "test_a_request_shows_where_a_value_comes_from",
+            "test_a_request_shows_what_would_change_in_a_workspace",
+            "test_a_request_shows_what_a_rehearsal_foretells",
         ),
     ),
     row(
@@ -130,13 +142,15 @@ ROWS = (
     row(
         "slack:starting",
         "design 22",
-        "`backstay slack` names what is missing or wrong and ends with exit code 2, the page serves Slack too where its"
-        " token is set, and the manifest asks for the scopes that the gateway needs",
+        "`backstay slack` names what is missing or wrong and ends with exit code 2, else serves over HTTP or over"
+        " socket mode until it is told to stop, and says over HTTP that it lives; the page serves Slack too where its"
+        " token is set, in both modes; and the manifest asks for the scopes that the gateway needs",
         in_file(
             "slack/test_starting.py",
             "test_what_is_missing_or_wrong_is_named_with_the_fix",
             "test_a_file_of_people_that_cannot_be_used_is_named",
             "test_without_the_extra_the_command_says_how_to_install_it",
+            "test_the_command_serves_slack_until_it_is_told_to_stop",
         ),
         in_file(
             "slack/test_within_page.py",

@@ -1,4 +1,7 @@
-"""Nothing is posted twice: over answers that get lost, several processes, and processes that are killed."""
+"""Nothing is posted twice: over answers that get lost, several processes, and processes that are killed.
+
+We post by the same calls in both modes, so each of these is tried in one of them.
+"""
 
 import asyncio
 import signal

@@ -1,10 +1,15 @@
-"""What `backstay slack` demands before it starts, each with the variable that is wrong and exit code 2."""
+"""How `backstay slack` starts: what it demands, each with the variable that is wrong, and that it serves then."""
 
+import asyncio
 import os
+import signal
 
+import aiohttp
 import pytest
 
 from tests.cli.commands import HOUSE, command
+from tests.engine import ended
+from tests.slack.workspace import ANA, MODES, U1, decisions, mail, open_office, process
 from tests.slack_server import open_slack
 
 pytestmark = pytest.mark.timeout(120)
@@ -76,3 +81,20 @@ async def test_without_the_extra_the_command_says_how_to_install_it(temporal, tm
     )
     line = await said_with(temporal, tmp_path, PYTHONPATH=f"{hidden}:{HOUSE}")
     assert "pip install 'backstay[slack]'" in line
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_the_command_serves_slack_until_it_is_told_to_stop(temporal, tmp_path, mode):
+    async with open_office(temporal, tmp_path, mode, gateway=False) as office, process(office, mode) as running:
+        if mode == "http":
+            async with aiohttp.ClientSession() as session, session.get(f"{office.address}/healthz") as answer:
+                assert (answer.status, await answer.json()) == (200, {"status": "ok"})
+        else:
+            # Over socket mode it listens nowhere, so nobody can ask for its health.
+            assert office.address is None
+        handle, message = await office.asked(mail("a@ana.example"))
+        await office.slack.press(message, "backstay.approve", user=U1)
+        assert decisions(await ended(handle)) == [("approve", ANA, True)]
+        await office.slack.changed(message, "Approve: by")
+        running.send_signal(signal.SIGTERM)
+        assert await asyncio.wait_for(running.wait(), 30) == 0

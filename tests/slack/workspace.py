@@ -5,7 +5,7 @@ import os
 import re
 import sys
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -52,7 +52,8 @@ class Office:
     scripts: Scripts
     settings: Settings
     stack: AsyncExitStack
-    tasks: dict[str, str] = field(default_factory=dict)
+    address: str | None = None
+    """Where the process listens that was started last; None where it listens nowhere."""
 
     async def asked(self, *replies: Reply, count: int = 1, **fields: Any) -> tuple[Any, Message]:
         """Start a run, and return it and the message of the last of so many requests."""
@@ -176,9 +177,10 @@ async def process(office, mode, program="slack"):
                 assert line, said
                 said.append(line)
         drained = asyncio.create_task(running.stderr.read())
+        address = re.search(r"http://[\d.]+:\d+", said[-1])
+        office.address = address and address[0]
         if mode == "http":
-            address = re.search(r"http://[\d.]+:\d+", said[-1])
-            slack.events_url = f"{address[0]}/slack/events"
+            slack.events_url = f"{office.address}/slack/events"
         yield running
         drained.cancel()
     finally:
