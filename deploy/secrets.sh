@@ -2,7 +2,7 @@
 # Make the secrets that docker-compose.yml needs, each in a file of its own; those that are there stay as they are.
 #
 #   sh deploy/secrets.sh              makes them in ./secrets
-#   sh deploy/secrets.sh /srv/keys    makes them there; then set BACKSTAY_SECRETS_DIR=/srv/keys in .env
+#   sh deploy/secrets.sh /srv/keys    makes them there; then set SECRETS_DIR=/srv/keys in .env
 #
 # The folder is for you only. The files in it can be read by the users inside the containers, who are others.
 set -eu
@@ -35,3 +35,5 @@ random | keep BACKSTAY_WEB_PROXY_SECRET
 printf '' | keep OPENAI_API_KEY "write the key of your model into it"
 printf '' | keep BACKSTAY_NOTIFY_URLS "addresses that are told of requests, if there are any"
 printf '' | keep BACKSTAY_SMTP_URL "the mail server, if people are told by mail"
+printf '' | keep SLACK_APP_TOKEN "the app-level token, if people approve in Slack"
+printf '' | keep SLACK_BOT_TOKEN "the bot token, if people approve in Slack"

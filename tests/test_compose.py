@@ -19,12 +19,12 @@ from tests.postgres import PROGRAMS, PostgresServer
 from toolbox.configuration.load import load
 
 DEPLOY = HOUSE / "deploy"
-OURS = ("worker", "sandbox", "web")
+OURS = ("worker", "sandbox", "web", "slack")
 
 
 @pytest.fixture(scope="module")
 def whole() -> dict[str, Any]:
-    return resolved()
+    return resolved(profile="slack")
 
 
 @pytest.fixture(scope="module")
@@ -71,8 +71,14 @@ def test_every_published_port_is_bound_to_this_machine(services):
 def test_every_service_that_stays_says_when_it_is_healthy(services):
     staying = {name for name, service in services.items() if service["restart"] == "unless-stopped"}
 
-    assert staying == {"worker", "sandbox", "web", "postgres", "temporal", "ui"}
-    assert all("healthcheck" in services[name] for name in staying)
+    assert staying == {"worker", "sandbox", "web", "slack", "postgres", "temporal", "ui"}
+    # What listens nowhere cannot be asked.
+    assert [name for name in staying if services[name]["healthcheck"].get("disable")] == ["slack"]
+    assert all("test" in services[name]["healthcheck"] for name in staying - {"slack"})
+
+
+def test_slack_starts_only_where_it_is_asked_for(services):
+    assert services.keys() - resolved()["services"].keys() == {"slack"}
 
 
 def test_each_service_waits_for_those_that_it_needs(services):
@@ -94,6 +100,7 @@ def test_each_service_waits_for_those_that_it_needs(services):
         },
         "sandbox": {"worker": "service_healthy"},
         "web": {"worker": "service_healthy"},
+        "slack": {"worker": "service_healthy"},
     }
 
 
@@ -193,8 +200,8 @@ def test_the_secrets_that_are_made_are_those_of_the_file_and_are_made_once(whole
     again = subprocess.run(command, check=True, capture_output=True, text=True, timeout=20)
 
     assert made.keys() == whole["secrets"].keys()
-    optional = ("OPENAI_API_KEY", "BACKSTAY_NOTIFY_URLS", "BACKSTAY_SMTP_URL")
-    assert [made.pop(name) for name in optional] == ["", "", ""]
+    optional = ("OPENAI_API_KEY", "BACKSTAY_NOTIFY_URLS", "BACKSTAY_SMTP_URL", "SLACK_APP_TOKEN", "SLACK_BOT_TOKEN")
+    assert [made.pop(name) for name in optional] == [""] * 5
     assert (folder / "OPENAI_API_KEY").read_text(encoding="utf-8") == "the key of a model"
     assert [line for line in again.stdout.splitlines() if line] == [f"made {folder}/BACKSTAY_WEB_SECRET"]
     assert len(set(made.values())) == len(made)
@@ -253,7 +260,7 @@ def _make_database(server: PostgresServer, secrets: Path) -> None:
 
 
 def test_workspaces_need_one_more_file_which_lets_the_worker_make_jails(services):
-    more = resolved(files=[FILE, DEPLOY / "workspaces.yml"])["services"]
+    more = resolved(files=[FILE, DEPLOY / "workspaces.yml"], profile="slack")["services"]
 
     assert set(more["worker"]["security_opt"]) == set(services["sandbox"]["security_opt"])
     assert {**more["worker"], "security_opt": ()} == {**services["worker"], "security_opt": ()}

@@ -96,7 +96,7 @@ Trace = Callable[[Tool, dict[str, Any]], Awaitable[Sources | None]]
 
 def may_read(definition: Definition) -> bool:
     """Return whether a tool may be called while the model only plans: it reads the files of the workspace."""
-    return definition.provider in BUILTIN and not definition.tool.effectful
+    return definition.provider in BUILTIN and not definition.hidden and not definition.tool.effectful
 
 
 class PlanParser:

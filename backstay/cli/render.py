@@ -247,8 +247,10 @@ def ending_lines(result: Result, taken_back: Container[int] = ()) -> Iterator[tu
     if gone := len(stood) - len(standing):
         yield f"effects that were taken back since: {gone}", "magenta"
     if standing and not result.workflow_id.startswith("undo-"):
-        undo = f"backstay undo {shell_words(result.workflow_id)}"
-        yield f"effects that stand: {len(standing)}; take them back with: {undo}", ""
+        how = "none of them can be undone"
+        if any(effect.undo for effect in standing):
+            how = f"take them back with: backstay undo {shell_words(result.workflow_id)}"
+        yield f"effects that stand: {len(standing)}; {how}", ""
 
 
 def preview_lines(effect: dict[str, Any]) -> Iterator[str]:
@@ -257,13 +259,17 @@ def preview_lines(effect: dict[str, Any]) -> Iterator[str]:
     if "step" in effect:
         called += f" (step {effect['step']}{', outcome unknown' if effect.get('unknown') else ''})"
     yield f"{effect['effect']}. {called}: {effect['shown'] or 'CANNOT BE UNDONE'}"
+    if effect.get("parked"):
+        yield "   an undo of it has failed; a person must take it back by hand, or undo the run again"
     if later := told_of_later([Touch.model_validate(touch) for touch in effect.get("later", ())]):
         yield f"   {later}"
 
 
 def undone_line(undone: Undone) -> str:
     """Return how undoing one effect ended, and which one that was."""
-    how = "taken back" if undone.state == "compensated" else undone.state
+    how = {"compensated": "taken back", "parked": "parked, a person must take it back by hand"}.get(
+        undone.state, undone.state
+    )
     by = f" by {undone.shown}" if undone.state == "compensated" and undone.shown else ""
     called = one_line(f"{undone.tool} {undone.arguments}".rstrip(), 300)
     said = "; ".join(part for part in (undone.detail, told_of_later(undone.later)) if part)

@@ -11,11 +11,20 @@ from temporalio.client import WorkflowExecution
 from temporalio.service import RPCError
 
 from backstay.cli.flags import Output, Workflow
-from backstay.cli.render import budget_rows, commands, preview_lines, request_lines, result_text, state_words
+from backstay.cli.render import (
+    budget_rows,
+    commands,
+    preview_lines,
+    request_lines,
+    result_text,
+    state_words,
+    undone_line,
+)
 from backstay.cli.session import RUNS, find, has_store, open_request, open_store, session, stored_run
 from backstay.cli.terminal import Terminal
 from backstay.client import Backstay, Run
 from backstay.client.failures import error_from_rpc
+from backstay.effects.effect import EffectState
 from backstay.errors import BackstayError, RunNotFound, StoreUnavailable, TaskInvalid, Unreachable
 from backstay.frozen import Frozen
 from backstay.rooms import room
@@ -25,6 +34,8 @@ from backstay.task.result import Result
 
 Whole = Annotated[str | None, Parameter(help="ID of an open request, such as r1, to show whole.")]
 _ALL = 10_000_000
+_NOT_TAKEN_BACK = frozenset({EffectState.FAILED, EffectState.DOUBTFUL, EffectState.UNKNOWN})
+"""How a compensation has ended whose effect a person must see to."""
 
 
 async def list_runs(*, limit: int = 20, output: Output = "text") -> int:
@@ -188,10 +199,16 @@ async def _seen(run: Run) -> dict[str, Any]:
 
 async def _as_it_is(undo: dict[str, Any], store: Any, run: str) -> dict[str, Any]:
     """Return what undo would do today: an undo after the end leaves the run's own answer as it was."""
-    gone = {e.n: e.tool for e in await store.effects.of_run(run) if not e.undo and e.state.value == "compensated"}
+    rows = await store.effects.of_run(run)
+    gone = {e.n: e.tool for e in rows if not e.undo and e.state is EffectState.COMPENSATED}
+    parked = {e.n for e in rows if e.undo and e.state in _NOT_TAKEN_BACK}
     asked = await store.events.requests(run, sorted(gone))
     back = [{"effect": n, "tool": tool, "arguments": asked.get(n, "")} for n, tool in sorted(gone.items())]
-    standing = [effect for effect in undo.get("effects", []) if effect["effect"] not in gone]
+    standing = [
+        effect | ({"parked": True} if effect["effect"] in parked else {})
+        for effect in undo.get("effects", [])
+        if effect["effect"] not in gone
+    ]
     return (
         undo
         | {"count": undo.get("count", 0) - len(undo.get("effects", [])) + len(standing)}
@@ -231,6 +248,8 @@ def _lines(terminal: Terminal, workflow: str, seen: dict[str, Any]) -> Iterator[
         yield f"taken back: {effect['effect']}. {effect['tool']} {effect['arguments']}".rstrip()
     if result := seen.get("result"):
         yield f"outcome {result.outcome}"
+        back = {effect["effect"] for effect in undo.get("taken_back", [])}
+        yield from (f"undo of {undone_line(u)}" for u in result.undone if u.by_hand and u.effect not in back)
         yield result_text(result)
     if error := seen.get("error"):
         yield error

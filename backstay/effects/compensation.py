@@ -172,6 +172,12 @@ class Undone(Frozen):
     later: tuple[Touch, ...] = ()
     """What runs that follow this one did to the same thing; it stands."""
 
+    @property
+    def by_hand(self) -> str:
+        """Say what is left for a person to do; empty where nothing is."""
+        how = f": {self.shown}" if self.shown else ""
+        return f"a person must take it back by hand{how}" if self.state == "parked" else ""
+
 
 def standing(stack: UndoStack, undone: Sequence[Undone], first: int) -> list[str]:
     """Return one line for each effect from that number on that stands, in their order; of many, the last ones."""

@@ -22,6 +22,7 @@ from backstay.client import Run, connect
 from backstay.client.connecting import traced
 from backstay.errors import BackstayError
 from backstay.settings import Settings
+from backstay.shown import shell_words
 from examples.demo.books import MailboxBooks
 from examples.demo.stage import MAILS_BEFORE_THE_KILL, ROOT, Stage
 
@@ -117,7 +118,10 @@ def _show_books(terminal: Terminal, stage: Stage) -> None:
 
 async def _leave(terminal: Terminal, stage: Stage, run: Run) -> None:
     """Print how to look at the run and how to undo it; at a terminal, keep everything running until Enter."""
-    elsewhere = "" if stage.is_at_home else f"TEMPORAL_ADDRESS={stage.server.address} TEMPORAL_NAMESPACE=default "
+    # With its home named, the command obeys nothing that it finds in the folder, which nobody has trusted.
+    elsewhere = f"BACKSTAY_HOME={shell_words(_near(stage.home))} "
+    if not stage.is_at_home:
+        elsewhere += f"TEMPORAL_ADDRESS={stage.server.address} TEMPORAL_NAMESPACE=default "
     terminal.say()
     terminal.say(f"Look at it:    {stage.server.page_of(run.id)}")
     terminal.say(f"Take it back:  {elsewhere}{_near(Path(sys.executable))} -m backstay undo {run.id}")

@@ -17,6 +17,7 @@ from gateways.delivering import NotTaken
 from gateways.slack.aim import event_of
 from gateways.slack.board import Board
 from gateways.slack.drawing.page import escaped
+from gateways.slack.drawing.run import parked_line
 from gateways.slack.people import People
 from store.runs.runs import RunRow
 from store.store import Store
@@ -145,4 +146,6 @@ def _line(row: RunRow) -> str:
 
 
 def _undone_line(undone: Undone) -> str:
+    if undone.by_hand:
+        return parked_line(undone)
     return one_line(f"{undone.tool}: {undone.state}{f' by {undone.shown}' if undone.shown else ''}", 300)

@@ -160,30 +160,34 @@ class Interactions:
         """Send what a form says; what the run has against it is shown in the form, or to the person alone."""
         view = body["view"]
         filled = Filled(view["state"]["values"])
-        deciding = asyncio.ensure_future(self._decided(view, body, filled))
         try:
-            where = await asyncio.wait_for(asyncio.shield(deciding), FORM_S)
+            place = Place.read(view["private_metadata"])
+        except DecisionRefused as error:
+            await ack(response_action="errors", errors={_first_input(view): message_line(str(error))})
+            return
+        deciding = asyncio.ensure_future(self._decided(view, place, body, filled))
+        try:
+            await asyncio.wait_for(asyncio.shield(deciding), FORM_S)
         except TimeoutError:
             await ack()
-            channel = Place.read(view["private_metadata"]).channel
-            await self._or_say(self._late(deciding), self._whispering(channel, body["user"]["id"]))
+            await self._or_say(self._late(deciding, place.aim), self._whispering(place.channel, body["user"]["id"]))
             return
         except BackstayError as error:
             await ack(response_action="errors", errors={_first_input(view): message_line(str(error))})
-            await self._redraw(Place.read(view["private_metadata"]).aim)
+            await self._redraw(place.aim)
             return
         if filled.errors:
             await ack(response_action="errors", errors=filled.errors)
             return
         await ack()
-        await self._redraw(where)
+        await self._redraw(place.aim)
 
-    async def _late(self, deciding: "asyncio.Future[Aim]") -> None:
-        await self._redraw(await deciding)
+    async def _late(self, deciding: "asyncio.Future[None]", aim: Aim) -> None:
+        await deciding
+        await self._redraw(aim)
 
-    async def _decided(self, view: Body, body: Body, filled: Filled) -> Aim:
+    async def _decided(self, view: Body, place: Place, body: Body, filled: Filled) -> None:
         """Decide what a form is about, unless something in it is wrong, which is in `filled.errors` then."""
-        place = Place.read(view["private_metadata"])
         aim = place.aim
         by = await self._person(body)
         request = await self._desk.look(aim)
@@ -192,7 +196,6 @@ class Interactions:
             # The same form sent twice is one decision; one that was corrected is another.
             event = event_of(body["user"]["id"], aim.value, view["id"], place.seen, said)
             await self._desk.decide(aim, request, by=by, event_id=event, **said)
-        return aim
 
     async def _said(self, callback: str, request: ApprovalRequest, place: Place, filled: Filled) -> dict[str, Any]:
         match callback:

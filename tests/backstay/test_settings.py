@@ -4,6 +4,7 @@ import pytest
 
 from backstay.errors import SettingsInvalid
 from backstay.settings import Settings, environment
+from sandbox.workspaces.workspace import WorkspaceSettings
 
 
 @pytest.fixture(autouse=True)
@@ -27,6 +28,14 @@ def test_without_anything_set_the_defaults_hold():
     assert (settings.transient_seconds, settings.settle_after_seconds, settings.request_deadline_seconds) == (45, 5, 30)
     assert settings.database_url_text is None
     assert settings.secrets() == frozenset()
+
+
+def test_without_anything_set_plans_and_artifacts_have_their_limits():
+    settings = Settings.load()
+    assert (settings.max_steps_per_plan, settings.step_timeout_seconds, settings.plans_days) == (20, 30, 90)
+    assert settings.blocked_modules == ("subprocess", "os.system", "eval", "exec")
+    assert settings.artifacts_mb == 200
+    assert WorkspaceSettings(home=settings.home, workspaces=settings.home).artifacts_mb == 200
 
 
 def test_the_environment_comes_before_the_file(monkeypatch, tmp_path):

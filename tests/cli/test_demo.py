@@ -96,8 +96,16 @@ async def test_at_a_terminal_the_demo_asks_once_and_stays_up_until_it_was_taken_
         terminal.type("a")
         shown = await terminal.shows("Everything stays up until you press Enter")
         assert_every_mail_was_sent_once(tmp_path)
+        assert re.search(
+            rf"effects that stand: {len(overdue(tmp_path)[0])}; take them back with: backstay undo task-", shown
+        )
         (told,) = re.findall(r"Take it back:  (.*)", shown)
-        undo = await asyncio.create_subprocess_shell(told, cwd=HOUSE, env=bare(), stderr=asyncio.subprocess.DEVNULL)
+        # As in a checkout whose demo has run in its usual home, and which nobody has trusted.
+        checkout = tmp_path / "checkout"
+        (checkout / ".backstay").mkdir(parents=True)
+        (checkout / ".venv").symlink_to(HOUSE / ".venv")
+        given = {"cwd": checkout, "env": bare() | {"PYTHONPATH": str(HOUSE)}}
+        undo = await asyncio.create_subprocess_shell(told, **given, stderr=asyncio.subprocess.DEVNULL)
         assert await asyncio.wait_for(undo.wait(), 50) == 0
         terminal.type("")
         recalled = await terminal.shows("every e-mail was sent once")

@@ -1,9 +1,11 @@
-"""How events look at the terminal."""
+"""How events and ends of runs look at the terminal."""
 
 import pytest
 
-from backstay.cli.render import event_line, style_of
+from backstay.cli.render import ending_lines, event_line, style_of
+from backstay.effects.effect import Effect, EffectState
 from backstay.task.event import Event
+from backstay.task.result import Outcome, Result
 
 READ = {"tool": "mail.read", "request": '{"id":1}'}
 
@@ -22,3 +24,16 @@ def test_what_failed_is_red_and_what_succeeded_is_not(name, data, red):
     event = Event(n=1, name=name, at="2026-11-20T12:00:00", text="mail.read: not there", data=data)
     assert (style_of(event) == "red") is red
     assert ('mail.read {"id":1}: not there' in event_line(event)) is bool(data.get("tool"))
+
+
+@pytest.mark.parametrize(
+    ("undo", "said"),
+    [
+        ("recall(id=1)", "effects that stand: 1; take them back with: backstay undo task-1"),
+        (None, "effects that stand: 1; none of them can be undone"),
+    ],
+)
+def test_the_end_of_a_run_names_an_undo_only_where_something_can_be_undone(undo, said):
+    effect = Effect(id="task-1/r/1", n=1, tool="mail.send", args_digest="d", state=EffectState.APPLIED, undo=undo)
+    result = Result(outcome=Outcome.COMPLETED, success=True, workflow_id="task-1", effects=(effect,))
+    assert said in [line for line, _ in ending_lines(result)]

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sqlite3
 
 import pytest
 from temporalio.client import WorkflowFailureError
@@ -39,6 +40,13 @@ async def waiting(run, workflow_id):
             if event.name == "approval.asked":
                 return event.data["request"]
     raise AssertionError("the run ended without asking")
+
+
+def cannot_be_recalled(mailbox, workflow_id):
+    """Let the mailbox refuse to recall what the first effect of a run sent."""
+    with sqlite3.connect(mailbox.path, timeout=10) as connection:
+        gone = "UPDATE sent SET recalled_at = 'before' WHERE effect_id LIKE ?"
+        connection.execute(gone, (f"{workflow_id}/%/1",))
 
 
 async def test_people_read_stderr_and_programs_read_stdout(run, scripts, opened):
@@ -175,6 +183,33 @@ async def test_a_run_is_held_resumed_topped_up_previewed_taken_back_and_cancelle
     assert f"taken back: 1. {target}" in shown.out.splitlines()
     assert (await run("cancel", "steered")).code == 0
     assert (await run("attach", "steered")).code == 7
+
+
+async def test_what_a_person_must_take_back_by_hand_is_named_with_its_call(run, scripts, backstay, opened):
+    await backstay.start(scripts.task(mails("one@free.example"), mails("two@parked.example")), id="parked")
+    await waiting(backstay, "parked")
+    cannot_be_recalled(opened.mailbox, "parked")
+    assert (await run("reject", "parked", "r1", "--stop", "--by", "ana")).code == 0
+    in_run = [(await run("attach", "parked")).err, (await run("show", "parked")).out]
+    await run("run", scripts.task(mails("one@free.example"))["text"], "--yes", "--id", "over-parked")
+    cannot_be_recalled(opened.mailbox, "over-parked")
+    after_end = await run("undo", "over-parked", "--by", "ana")
+    shown = (await run("show", "over-parked")).out
+    await backstay.start(scripts.task(mails("one@free.example"), mails("two@parked.example")), id="open-parked")
+    await waiting(backstay, "open-parked")
+    cannot_be_recalled(opened.mailbox, "open-parked")
+    while_open = await run("undo", "open-parked", "--by", "ana")
+    await run("cancel", "open-parked")
+
+    target = 'mail.send_email {"body":"b","subject":"s","to":"one@free.example"}'
+    for told in (*in_run, after_end.err, while_open.err):
+        (line,) = [line for line in told.splitlines() if "take it back by hand" in line]
+        assert f"{target}: parked, a person must take it back by hand (" in line
+        assert "was already recalled; to undo it by hand: mail.recall_email(message_id=" in line
+    assert (after_end.code, while_open.code) == (6, 6)
+    listed, why = shown.partition("can be undone, newest first")[2].splitlines()[1:3]
+    assert listed.strip().startswith(f"1. {target} (step 1): mail.recall_email(message_id=")
+    assert "an undo of it has failed; a person must take it back by hand, or undo the run again" in why
 
 
 async def test_what_an_ended_run_did_is_taken_back(run, scripts, opened):

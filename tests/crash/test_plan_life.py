@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from backstay.testing import Conversation, Reply
+from backstay.testing import Conversation, Reply, payload_of
 from tests import signing
 from tests.cli.commands import forked
 from tests.crash.case import open_case
@@ -83,6 +83,9 @@ async def test_a_plan_survives_the_death_of_the_worker_in_each_of_its_states(tem
         (tmp_path / name).write_text(text, encoding="utf-8")
     with tempfile.TemporaryDirectory(prefix="backstay-") as rooms:
         await asyncio.to_thread(Path(rooms).chmod, 0o755)
+        room = Path(rooms) / "rooms" / "shop"
+        room.mkdir(parents=True)
+        (room / "README").write_text("a shop\n", encoding="utf-8")
         settings = {
             "BACKSTAY_TOOLBOX": str(tmp_path / "toolbox.json"),
             "BACKSTAY_POLICY": str(tmp_path / "policy.yaml"),
@@ -134,7 +137,8 @@ async def test_a_plan_survives_the_death_of_the_worker_in_each_of_its_states(tem
                 "p4": ("COMPLETED", ""),
             }
             assert [shown[plan_id]["review"]["confidence"] for plan_id in ("p3", "p4")] == [0, 1]
-            room = Path(rooms) / "rooms" / "shop"
+            (listed,) = Conversation(case.model.requests[-1]).answers("fs__list_directory")
+            assert [entry["path"] for entry in payload_of(listed)["entries"]] == ["README"]
             assert ((room / "shop.py").read_text(), (room / "notes.md").read_text()) == (GOOD, "third\n")
             assert [(effect["tool"], effect["state"]) for effect in result["effects"]] == [
                 ("fs.write_file", "applied")
@@ -152,7 +156,7 @@ async def test_a_plan_survives_the_death_of_the_worker_in_each_of_its_states(tem
             async with asyncio.timeout(90):
                 undone = await undo.result()
             assert undone["outcome"] == "rolled_back", json.dumps(undone["undone"])
-            assert list(room.iterdir()) == []
+            assert [path.name for path in room.iterdir()] == ["README"]
             for handle in (run, undo):
                 assert_no_task_failure(await handle.fetch_history())
             exported = await forked(nursery, "plan", "export", run.id, environment=case.environment, folder=tmp_path)

@@ -29,6 +29,7 @@ def seen(**other):
 
 SMALL = Labelled(
     desk=[seen()],
+    hinted=[seen(selected_servers=["attic"], tool_hint="get the violin")],
     fenced=[Reply(text=f"```json\n{json.dumps(SEEN)}\n```")],
     unknown=[seen(selected_servers=["nowhere", "desk", "desk"])],
     nothing=[seen(selected_servers=[])],
@@ -66,7 +67,12 @@ async def opened(temporal, tmp_path_factory):
             name: ScriptedServer(folder / f"{name}.json", [reads("look", description=f"Look at the {name}.")])
             for name in ("desk", "shed")
         }
+        stored = [reads("violin"), *(reads(f"box_{number}") for number in range(45))]
+        servers["attic"] = ScriptedServer(folder / "attic.json", stored)
         toolbox = toolbox_of_servers(folder, **servers)
+        granted = {"*": {"providers": ["desk", "shed"]}, "collector": {"providers": list(servers)}}
+        listed = json.loads(toolbox.read_text(encoding="utf-8")) | {"users": granted}
+        await asyncio.to_thread(toolbox.write_text, json.dumps(listed), encoding="utf-8")
         profiles = "looking: {perception: true}"
         async with engine(temporal, folder, [], toolbox=toolbox, models=path, profiles=profiles) as made:
             yield made, main, small
@@ -97,6 +103,13 @@ async def test_the_first_search_finds_tools_of_the_selected_servers_only_and_no_
     assert result["usage"]["llm_cost_usd"] == pytest.approx(spent, abs=2e-6)
     assert "tools" not in asked
     assert "desk: look (1 tools)" in asked["messages"][0]["content"]
+
+
+async def test_the_first_search_looks_for_what_the_hint_names_though_the_task_does_not(opened):
+    result, tools, _ = await run(opened, "hinted", user_id="collector")
+    (made,) = events(result, "perception.made")
+    assert made["data"]["tool_hint"] == "get the violin"
+    assert tools == ["attic__violin"]
 
 
 async def test_no_model_is_asked_where_the_profile_does_not_say_so(opened):

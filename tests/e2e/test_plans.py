@@ -315,3 +315,19 @@ async def test_the_operator_says_how_long_a_step_waits_whose_plan_does_not_say(o
         assert (await ended(handle))["outcome"] == "failed"
         result = await ended(await opened.start(task(read())))
         assert "no answer within 1.5 s" in result["error"]["message"]
+
+
+async def test_an_approver_gives_every_step_less_time_and_a_step_that_needs_more_is_ended(open_engine):
+    async with open_engine(Scripts(), env={"MAILBOX_SLOW_SECONDS": "20"}, policy=POLICY) as opened:
+        shorter, longer = read(timeout_s=1, continue_on_failure=True), read(timeout_s=25)
+        handle = await opened.start(task(shorter, longer, send("a@asked.example")))
+        (request,) = await pending(handle)
+        assert request["proposal"]["toggles"]["limits"] == {"timeout_s": 30}
+        verdict = {"request_id": request["id"], "verdict": "approve", "by": "ana"}
+        await handle.execute_update("decide", verdict | {"toggles": {"limits": {"timeout_s": 1.5}}})
+        result = await ended(handle)
+        assert (result["outcome"], result["error"]["type"]) == ("failed", "StepFailed")
+        errors = [step["error"] for step in (await handle.query("plan"))["steps"]]
+        assert "no answer within 1 s" in errors[0]
+        assert "no answer within 1.5 s" in errors[1]
+        assert requested(opened, handle) == []

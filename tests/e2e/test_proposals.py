@@ -290,9 +290,8 @@ async def test_a_run_that_plans_first_does_nothing_before_a_plan_is_approved(sha
     writes = Reply(calls=[("mail__send_email", send(subject="sly")["arguments"])])
     reads = Reply(calls=[("mail__list_customers", {"limit": 1})])
     after = Reply(calls=[("mail__send_email", send(subject="after")["arguments"])])
-    note = Reply(calls=[("mark_step", {"idx": 0, "status": "done", "note": "sent"})])
     planned = propose(send("b@one.example", subject="planned"))
-    task = scripts.task(writes, reads, planned, note, after, mode="plan_first")
+    task = scripts.task(writes, reads, planned, after, mode="plan_first")
     handle = await opened.start(task)
     (request,) = await pending(handle)
     assert subjects(opened, handle) == []
@@ -306,7 +305,34 @@ async def test_a_run_that_plans_first_does_nothing_before_a_plan_is_approved(sha
     result = await ended(handle)
     assert result["outcome"] == "completed"
     assert subjects(opened, handle) == ["planned", "after"]
-    assert "plan.noted" in [event["name"] for event in result["events"]]
+
+
+def marks(idx, status, note=""):
+    return ("mark_step", {"idx": idx, "status": status, "note": note})
+
+
+async def test_a_model_notes_how_a_step_went_which_changes_nothing_and_unknown_steps_are_refused(shared):
+    opened, scripts = shared
+    ask = Reply(calls=[("ask_person", {"question": "all right?"})])
+    marked = Reply(calls=[marks(0, "failed", "it bounced"), marks(1, "done"), marks(-1, "done")])
+    task = scripts.task(Reply(calls=[marks(0, "done")]), propose(send(subject="noted")), ask, marked, ask)
+    handle = await opened.start(task)
+    (question,) = await pending(handle)
+    before = await handle.query("plan")
+    assert "there is no step 0 of a plan" in told(opened, task)
+    await decide(handle, question, verdict="answer", answer="yes")
+    (question,) = await pending(handle)
+    assert await handle.query("plan") == before
+    assert (before["state"], [step["status"] for step in before["steps"]]) == ("COMPLETED", ["success"])
+    heard = told(opened, task)
+    assert '{"engine":"success","noted":true}' in heard
+    assert "there is no step 1 of a plan" in heard
+    assert "idx: the number of a step, from 0" in heard
+    await decide(handle, question, verdict="answer", answer="yes")
+    result = await ended(handle)
+    (noted,) = [event for event in result["events"] if event["name"] == "plan.noted"]
+    assert (noted["text"], noted["data"]) == ("step 0 of p1: failed: it bounced", {"plan": "p1", "idx": 0})
+    assert result["undone"] == []
 
 
 @pytest.mark.parametrize(

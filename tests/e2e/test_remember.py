@@ -1,6 +1,7 @@
 """A decision that is remembered stands in for the policy's default, as far as the person may say so, and no further."""
 
 import asyncio
+import itertools
 from contextlib import AsyncExitStack
 
 import pytest
@@ -254,6 +255,36 @@ async def test_who_is_no_longer_named_when_the_line_is_kept_accepts_nothing(temp
         answer = await decide(handle, request, remember="always", remember_arguments="any")
         assert (answer["remembered"][0]["holds"], answer["remembered"][0]["waits"]) == ("run", "1 more must say so")
         await ended(handle)
+
+
+async def test_under_a_strict_policy_what_a_user_had_remembered_permits_nothing(temporal, tmp_path):
+    scripts = Scripts()
+    numbers = itertools.count()
+
+    def opened(policy):
+        return engine(temporal, tmp_path, scripts, policy=policy, approver_key=KEY)
+
+    def another():
+        return task(scripts, mail(f"{next(numbers)}@strict.example"), user="u")
+
+    relaxed = f'{PLAIN}\naccepting: {{approvers: ["{ANA}"]}}'
+    async with opened(relaxed) as running:
+        answer, handle = await asked(running, another(), remember="always", remember_arguments="any")
+        assert answer["remembered"][0]["holds"] == "always"
+        await ended(handle)
+    async with opened(f'{relaxed}\nask: [{{tool: "mail.send_*", approvers: ["{BO}"]}}]') as running:
+        handle = await running.start(another())
+        (request,) = await pending(handle)
+        assert (request["rule"].startswith("ask[0]: mail.send_*"), request["may_remember"]) == (True, [])
+        await decide(handle, request, by=BO, verdict="reject")
+        assert "policy.obeyed" not in names(await ended(handle))
+    for strict in (f'{relaxed}\ndeny: ["mail.send_*"]', relaxed.replace("write_safe: ask", "write_safe: deny")):
+        async with opened(strict) as running:
+            assert not {"approval.asked", "policy.obeyed"} & {*names(await ended(await running.start(another())))}
+    async with opened(relaxed) as running:
+        assert running.mailbox.sent() == ["0@strict.example"]
+        assert "policy.obeyed" in names(await ended(await running.start(another())))
+        assert len(running.mailbox.sent()) == 2
 
 
 async def test_a_line_is_stale_once_the_server_describes_the_tool_otherwise(temporal, tmp_path):

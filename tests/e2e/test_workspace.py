@@ -17,6 +17,14 @@ from tests.engine import ended, engine, pending, share_images
 
 POLICY = "default: {read_only: allow, write_safe: ask, restricted_write: ask}\n"
 DENIED_STEP = {"tool": "shell.run", "arguments": {"command": "docker ps"}}
+FORBIDDEN = {
+    "fs__write_file": {"path": "names.txt", "content": "cy"},
+    "fs__edit_file": {"path": "names.txt", "old": "ana", "new": "cy"},
+    "fs__move": {"source": "names.txt", "destination": "moved.txt"},
+    "fs__delete": {"path": "names.txt"},
+    "shell__run": {"command": "touch ran"},
+}
+"""What nothing may do while the model only plans."""
 SCRIPTS = Labelled(
     shell=[
         Reply(calls=[("shell__run", {"command": "sort -r names.txt > sorted.txt && cat sorted.txt"})]),
@@ -33,6 +41,14 @@ SCRIPTS = Labelled(
         DONE,
     ],
     terminated=[Reply(calls=[("fs__delete", {"path": "names.txt"})]), DONE],
+    planning=[
+        Reply(calls=list(FORBIDDEN.items())),
+        Reply(calls=[("fs__read_file", {"path": "names.txt"}), ("fs__list_directory", {})]),
+        Reply(
+            calls=[("propose_plan", {"plan": {"steps": [{"tool": "fs.delete", "arguments": {"path": "names.txt"}}]}})]
+        ),
+        DONE,
+    ],
 )
 
 
@@ -149,6 +165,42 @@ async def test_a_model_runs_a_command_in_its_workspace_and_reads_what_it_said(op
     assert (place / "sorted.txt").read_text(encoding="utf-8") == "cy\nbo\nana\n"
     told = [request["messages"] for request in found.model.requests if "<shell>" in str(request["messages"])]
     assert "cy\\\\nbo\\\\nana" in str(told[-1]) or "cy\\nbo\\nana" in str(told[-1])
+
+
+def asked_about(found, label):
+    """Return what the model was asked with, request by request, in the run of a label."""
+    return [request for request in found.model.requests if f"<{label}>" in str(request["messages"])]
+
+
+def offered(request):
+    return {name for tool in request["tools"] if (name := tool["function"]["name"]).startswith(("fs__", "shell__"))}
+
+
+def answers(request):
+    return [message["content"] for message in request["messages"] if message["role"] == "tool"]
+
+
+async def test_a_model_that_plans_first_reads_files_and_neither_writes_nor_starts_a_command(opened):
+    found, _ = opened
+    place = room(opened, "planning", names="ana\nbo\n")
+    before = everything(place)
+    task = {"text": "<planning>", "workspace": "planning", "filesystem": True, "shell": True, "mode": "plan_first"}
+    handle = await found.start(task)
+    await pending(handle)
+    first, second, third = asked_about(found, "planning")
+    for asked in (first, second, third):
+        assert offered(asked) == {"fs__read_file", "fs__list_directory", "fs__search"}
+    for name, said in zip(FORBIDDEN, answers(second), strict=True):
+        assert f"{name}: nothing is done before a plan is approved; put the call into propose_plan" in said
+    read, listed = answers(third)[-2:]
+    assert "ana\\nbo\\n" in read
+    assert "names.txt" in listed
+    assert everything(place) == before
+    await approved(handle)
+    result = await ended(handle)
+    assert [(effect["tool"], effect["state"]) for effect in result["effects"]] == [("fs.delete", "applied")]
+    assert everything(place) == {}
+    assert offered(asked_about(found, "planning")[-1]) > {"fs__write_file", "shell__run"}
 
 
 async def test_a_plan_that_may_start_no_processes_goes_on_without_its_commands(opened, nursery, tmp_path):

@@ -14,16 +14,24 @@ from tests.image.layers import Stage
 
 HOUSE = Path(__file__).resolve().parents[2]
 FILE = HOUSE / "docker-compose.yml"
-OURS = ("BACKSTAY_", "COMPOSE_", "CONFIG_", "IMAGE_", "OPENAI_", "PAGE_", "POSTGRES_", "SECRETS_", "TEMPORAL_")
+OURS = (
+    *("BACKSTAY_", "COMPOSE_", "CONFIG_", "IMAGE_", "OPENAI_", "OTEL_", "PAGE_", "POSTGRES_", "SECRETS_", "SLACK_"),
+    "TEMPORAL_",
+)
 
 
 def compose(
-    *arguments: str, files: Sequence[Path] = (FILE,), env_file: Path = Path(os.devnull), **environment: str
+    *arguments: str,
+    files: Sequence[Path] = (FILE,),
+    env_file: Path = Path(os.devnull),
+    profile: str = "",
+    **environment: str,
 ) -> subprocess.CompletedProcess[str]:
     """Have Compose read the files, with nothing of this machine's own settings."""
     program = Path(sys.executable).with_name("docker-compose")
     clean = {name: value for name, value in os.environ.items() if not name.startswith(OURS)} | environment
     named = [word for file in files for word in ("--file", str(file))]
+    named += ["--profile", profile] if profile else []
     command = (str(program), *named, "--env-file", str(env_file), "config", *arguments)
     return subprocess.run(command, env=clean, capture_output=True, text=True, check=False, timeout=60)
 

@@ -427,6 +427,12 @@ ROWS = (
         ),
     ),
     row(
+        "cli:end",
+        "issue First hour",
+        "the end of a run names an undo only where something can be undone",
+        in_file("cli/test_drawing.py", "test_the_end_of_a_run_names_an_undo_only_where_something_can_be_undone"),
+    ),
+    row(
         "cli:light-list",
         "issue First hour Done 4",
         "a list loads no database library, and still says which runs were pruned",

@@ -18,11 +18,12 @@ ROWS = (
     row(
         "house:compose-order",
         "issue House; issue 15",
-        "each service waits for those that it needs, what stays says when it is healthy, and the scripts inside "
-        "are correct",
+        "each service waits for those that it needs, what stays says when it is healthy, but for Slack, which starts "
+        "only where it is asked for, and the scripts inside are correct",
         in_file(
             "test_compose.py",
             "test_every_service_that_stays_says_when_it_is_healthy",
+            "test_slack_starts_only_where_it_is_asked_for",
             "test_each_service_waits_for_those_that_it_needs",
             "test_a_script_inside_the_file_is_a_correct_one",
         ),

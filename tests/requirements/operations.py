@@ -114,6 +114,13 @@ ROWS = (
         in_file("backstay/test_settings.py", "test_without_anything_set_the_defaults_hold"),
     ),
     row(
+        "s002:limits",
+        "seed 002 §8; seed 002 App. B; design 22",
+        "without anything set a plan has 20 steps at most, of 30 seconds each, a call writes 200 MB at most, plans are "
+        "kept for 90 days, and people are warned of four ways in which a program starts others",
+        in_file("backstay/test_settings.py", "test_without_anything_set_plans_and_artifacts_have_their_limits"),
+    ),
+    row(
         "view:otel",
         "design 16; issue People Done 6",
         "a run is one trace over client, run, steps, model calls with cost, tools, MCP servers and programs, each once,"

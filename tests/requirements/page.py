@@ -76,6 +76,29 @@ ROWS = (
         ),
     ),
     row(
+        "page:found",
+        "design 22",
+        "the inbox shows what fits words of a task, a tool, an argument, a person or a run, and a kind: while a search"
+        " is typed, when news come, and without scripts by a button; what was decided is searched in the same way",
+        in_file(
+            "web/test_inbox.py",
+            "test_the_inbox_shows_the_requests_that_fit_a_search_and_a_kind",
+            "test_while_a_search_is_typed_the_inbox_shows_what_fits_and_keeps_to_it_when_news_come",
+            "test_without_scripts_a_search_and_a_kind_are_sent_with_a_button",
+        ),
+    ),
+    row(
+        "page:decided",
+        "design 22",
+        "each row of what was decided says how, by whom, whether that was proven, and the comment, or that the request"
+        " expired, was withdrawn or that its run ended first; a row of the inbox says which others are looking",
+        in_file(
+            "web/test_inbox.py",
+            "test_each_row_of_what_was_decided_says_what_became_of_it_and_by_whom",
+            "test_a_row_of_the_inbox_says_which_others_are_looking_at_the_request",
+        ),
+    ),
+    row(
         "page:forms",
         "issue People; design 22",
         "budgets are topped up, questions answered and lost outcomes settled; a wrong field is named with what was"

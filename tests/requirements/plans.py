@@ -148,6 +148,15 @@ ROWS = (
         in_file("e2e/test_workspace.py", "test_a_plan_that_may_start_no_processes_goes_on_without_its_commands"),
     ),
     row(
+        "plan:less-time",
+        "seed 002 §6; design 22",
+        "an approver gives every step of a plan less time than it asked for, and a step that needs more is ended then",
+        in_file(
+            "e2e/test_plans.py",
+            "test_an_approver_gives_every_step_less_time_and_a_step_that_needs_more_is_ended",
+        ),
+    ),
+    row(
         "plan:parts",
         "design 22",
         "each part of a plan is decided by its own people",
@@ -158,6 +167,12 @@ ROWS = (
         "seed 001 Tools; design 22",
         "a rejected plan is an answer, and update_plan makes its child",
         proposals("test_a_rejected_plan_is_an_answer_and_the_next_version_is_its_child"),
+    ),
+    row(
+        "s001:mark-step",
+        "seed 001 Tools; design 22",
+        "mark_step notes what the model says of a step, changes no state of plan or step, and refuses an unknown step",
+        proposals("test_a_model_notes_how_a_step_went_which_changes_nothing_and_unknown_steps_are_refused"),
     ),
     row(
         "s002:immutable",
@@ -192,7 +207,7 @@ ROWS = (
     row(
         "loop:plan-first",
         "design 10; seed 001 Tools",
-        "mode plan_first does nothing before a plan is approved",
+        "mode plan_first offers no tool of a server and makes no call of one before a plan is approved",
         proposals("test_a_run_that_plans_first_does_nothing_before_a_plan_is_approved"),
     ),
     row(
@@ -237,7 +252,8 @@ ROWS = (
     row(
         "plan:survives",
         "issue Plans; design 10, 22",
-        "a plan with alternatives, parts, an edit and a correction survives a death in each state, and is undone whole",
+        "a plan, made by a model that has looked into its workspace, with alternatives, parts, an edit and a "
+        "correction survives a death in each state, and is undone whole",
         in_file("crash/test_plan_life.py", "test_a_plan_survives_the_death_of_the_worker_in_each_of_its_states"),
     ),
     row(
@@ -339,10 +355,12 @@ ROWS = (
     row(
         "s003:perception",
         "seed 003 perception",
-        "a model says what the task is about, which narrows the first search; hostile answers change nothing",
+        "a model says what the task is about: the first search looks for the tools that it hints at, on the servers "
+        "that it selects; hostile answers change nothing",
         in_file(
             "e2e/test_perception.py",
             "test_the_first_search_finds_tools_of_the_selected_servers_only_and_no_step_is_counted",
+            "test_the_first_search_looks_for_what_the_hint_names_though_the_task_does_not",
             "test_no_model_is_asked_where_the_profile_does_not_say_so",
             "test_servers_that_do_not_exist_are_dropped_and_without_any_all_are_searched",
             "test_what_cannot_be_read_or_does_not_come_leaves_the_search_as_it_is_and_is_told",

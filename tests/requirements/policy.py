@@ -218,6 +218,13 @@ ROWS = (
         ),
     ),
     row(
+        "policy:preferences",
+        "seed 002 §10; design 8",
+        "what a user had remembered under a policy that asks by default permits nothing under one with a rule that "
+        "asks or denies, or whose default denies, and holds again under the first",
+        in_file("e2e/test_remember.py", "test_under_a_strict_policy_what_a_user_had_remembered_permits_nothing"),
+    ),
+    row(
         "policy:commands",
         "design 22",
         "remembered decisions are offered at the prompt, and listed, explained, accepted and removed at the command "

@@ -47,14 +47,15 @@ ROWS = (
     row(
         "slack:changed",
         "issue People",
-        "the message of a request says when it is decided elsewhere, voted on, expired, asked of others or withdrawn,"
-        " and people are reminded in its thread",
+        "the message of a request says when it is decided elsewhere, voted on, expired, asked of others, withdrawn or"
+        " left by a run that ended, and people are reminded in its thread, over HTTP and over socket mode alike",
         in_file(
             "slack/test_life.py",
             "test_a_vote_that_came_from_elsewhere_is_shown_too",
             "test_nobody_decides_in_time_and_people_are_reminded_before",
             "test_others_are_asked_when_nobody_decided",
             "test_a_request_that_is_no_longer_needed_is_shown_so",
+            "test_a_request_of_a_run_that_ended_without_withdrawing_it_is_shown_so",
         ),
         in_file(
             "slack/test_strangers.py",
@@ -64,8 +65,9 @@ ROWS = (
     row(
         "slack:strangers",
         "issue People Done 1",
-        "what is forged, old, delivered again, too long, or about another run or request decides nothing, and nobody"
-        " does whom neither Slack nor the operator's file vouches for, or whom the rule does not name",
+        "over HTTP and over socket mode alike, what is delivered again, tampered with, or about another run or request"
+        " decides nothing, and nobody does whom neither Slack nor the operator's file vouches for, or whom the rule"
+        " does not name; over HTTP, what is forged, old or too long is refused",
         in_file(
             "slack/test_strangers.py",
             "test_what_is_forged_or_old_is_refused",
@@ -73,6 +75,7 @@ ROWS = (
             "test_only_people_whom_slack_or_the_operator_vouches_for_decide",
             "test_somebody_whom_the_rule_does_not_name_is_told_so",
             "test_a_message_of_an_earlier_run_or_of_another_request_decides_nothing",
+            "test_a_tampered_button_or_form_decides_nothing",
             "test_too_long_and_broken_requests_are_refused_before_they_are_read",
             "test_who_is_struck_from_the_file_decides_nothing_from_then_on",
         ),
@@ -114,8 +117,8 @@ ROWS = (
     row(
         "slack:commands",
         "issue People",
-        "/backstay starts a run in the name of the person, lists that person's runs and undoes runs, each once however"
-        " often the command is delivered, and says what is wrong with it",
+        "over HTTP and over socket mode alike, /backstay starts a run in the name of the person, lists that person's"
+        " runs and undoes runs, each once however often the command is delivered, and says what is wrong with it",
         in_file(
             "slack/test_commands.py",
             "test_a_run_is_started_for_the_person_listed_and_undone",

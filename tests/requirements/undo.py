@@ -168,6 +168,15 @@ ROWS = (
         in_file("e2e/test_undo.py", "test_a_compensation_that_fails_is_tried_again_then_parked_and_the_others_go_on"),
     ),
     row(
+        "undo:by-hand",
+        "seed 002 §8",
+        "of an effect whose compensation is parked, amid a run or after its end, the page, the terminal and Slack say "
+        "that it must be undone by hand, and by which call",
+        in_file("web/test_runs.py", "test_what_a_person_must_take_back_by_hand_is_named_with_its_call"),
+        in_file("cli/test_runs.py", "test_what_a_person_must_take_back_by_hand_is_named_with_its_call"),
+        in_file("slack/test_commands.py", "test_what_a_person_must_take_back_by_hand_is_named_with_its_call"),
+    ),
+    row(
         "undo:none",
         "design 9",
         "an effect that cannot be undone is kept and named",

@@ -99,9 +99,17 @@ ROWS = (
     ),
     row(
         "jails:plan",
-        "design 12",
-        "while a plan is made the workspace can only be read",
-        in_file("workspace/test_files.py", "test_a_plan_that_is_being_made_reads_and_cannot_write"),
+        "design 12; seed 001 Tools",
+        "while a model plans first it is offered the tools that read files, reads them as they are, and is refused "
+        "every write and command; a tool that reads has the workspace mounted read-only",
+        in_file(
+            "e2e/test_workspace.py",
+            "test_a_model_that_plans_first_reads_files_and_neither_writes_nor_starts_a_command",
+        ),
+        in_file(
+            "workspace/test_files.py",
+            "test_a_tool_that_reads_has_the_workspace_mounted_read_only_in_a_run_that_may_write",
+        ),
     ),
     row(
         "jails:diff",

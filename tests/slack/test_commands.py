@@ -1,11 +1,13 @@
-"""What people write: /backstay run, list and undo."""
+"""What people write, over HTTP and over socket mode: /backstay run, list and undo."""
+
+import sqlite3
 
 import pytest
 import pytest_asyncio
 
 from backstay.testing import Reply
 from tests.engine import ended, pending
-from tests.slack.workspace import ANA, FINISH, U1, U2, mail, open_office
+from tests.slack.workspace import ANA, FINISH, MODES, U1, U2, mail, open_office
 
 pytestmark = pytest.mark.timeout(180)
 POLICY = """
@@ -16,9 +18,9 @@ undo: {default: allow}
 """
 
 
-@pytest_asyncio.fixture(scope="module")
-async def office(temporal, tmp_path_factory):
-    async with open_office(temporal, tmp_path_factory.mktemp("commands"), "http", policy=POLICY) as opened:
+@pytest_asyncio.fixture(scope="module", params=MODES)
+async def office(request, temporal, tmp_path_factory):
+    async with open_office(temporal, tmp_path_factory.mktemp(request.param), request.param, policy=POLICY) as opened:
         yield opened
 
 
@@ -79,6 +81,42 @@ async def test_what_an_open_run_did_is_undone_too(office):
     said = await office.whisper(f"Undone of {handle.id}, which goes on", after=before)
     assert "mail.send_email: compensated" in said.text
     await handle.terminate("the test is over")
+
+
+BY_HAND = "not taken back; a person must take it back by hand: mail.recall_email(message_id="
+
+
+def cannot_be_recalled(office, handle):
+    """Let the mailbox refuse to recall what the first effect of a run sent."""
+    with sqlite3.connect(office.engine.mailbox.path, timeout=10) as connection:
+        gone = "UPDATE sent SET recalled_at = 'before' WHERE effect_id LIKE ?"
+        connection.execute(gone, (f"{handle.id}/%/1",))
+
+
+async def test_what_a_person_must_take_back_by_hand_is_named_with_its_call(office):
+    ask = Reply(calls=[("ask_person", {"question": "Go on?"})])
+    handle, head, _ = await started(office, text_of(office, mail("c@x.example"), ask))
+    (question,) = await pending(handle)
+    cannot_be_recalled(office, handle)
+    before = office.whispers()
+    await office.slack.command(f"undo {handle.id}", user=U1)
+    while_open = await office.whisper(f"Undone of {handle.id}, which goes on", after=before)
+    assert f'"to":"c@x.example"}}: {BY_HAND}' in while_open.text
+    await handle.execute_update(
+        "decide", {"request_id": question["id"], "verdict": "answer", "answer": "no", "by": ANA}
+    )
+    await ended(handle)
+    at_the_end = await office.slack.message("The run has ended: completed\nmail.send_email", channel="C1")
+    assert at_the_end.thread_ts == head.ts
+    assert f'"to":"c@x.example"}}: {BY_HAND}' in at_the_end.shown
+
+    handle, head, _ = await started(office, text_of(office, mail("d@x.example")))
+    await ended(handle)
+    cannot_be_recalled(office, handle)
+    await office.slack.command(f"undo {handle.id}", user=U1)
+    after_end = await office.slack.message('"to":"d@x.example"}: parked', channel="C1")
+    assert after_end.thread_ts == head.ts
+    assert "was already recalled; to undo it by hand: mail.recall_email(message_id=" in after_end.shown
 
 
 async def test_who_started_a_run_here_may_not_approve_it_where_the_rule_forbids_that(office):

@@ -12,7 +12,7 @@ from gateways.slack.aim import Aim, Place
 from gateways.slack.forms import answer, edit
 from gateways.slack.forms.inputs import Filled
 from tests.engine import ended
-from tests.slack.workspace import ANA, U1, decisions, open_office
+from tests.slack.workspace import ANA, MODES, U1, decisions, open_office
 from tests.slack_blocks import faults_of_view, filled
 
 SERVERS = Path(__file__).parent.parent / "toolbox" / "servers"
@@ -21,7 +21,7 @@ PLACE = Place(aim=Aim(w="w", f="f", r="r1", d="d"), channel="C1")
 pytestmark = pytest.mark.timeout(180)
 
 
-@pytest_asyncio.fixture(scope="module", params=["http", "socket"])
+@pytest_asyncio.fixture(scope="module", params=MODES)
 async def office(request, temporal, tmp_path_factory):
     folder = tmp_path_factory.mktemp(request.param)
     toolbox = folder / "toolbox.json"

@@ -5,12 +5,13 @@ import asyncio
 import pytest
 import pytest_asyncio
 
+import worker
 from backstay import connect
 from backstay.testing import Reply
+from gateways.delivering import close_lost
 from tests.engine import ended, pending
-from tests.slack.workspace import ANA, BO, KEY, U1, U2, decisions, mail, open_office
+from tests.slack.workspace import ANA, BO, KEY, MODES, U1, U2, decisions, mail, open_office
 
-MODES = ("http", "socket")
 pytestmark = pytest.mark.timeout(180)
 
 
@@ -177,6 +178,20 @@ async def test_a_request_that_is_no_longer_needed_is_shown_so(office):
     await office.slack.press(message, "backstay.edit", user=U1)
     await office.whisper("no longer needed", after=before)
     assert [view for view in office.slack.views.values() if "May the run" in view.shown] == []
+
+
+async def test_a_request_of_a_run_that_ended_without_withdrawing_it_is_shown_so(office):
+    handle, message = await office.asked(mail("a@x.example"))
+    await handle.terminate("no worker hears of this")
+    async with worker.open_store(office.settings) as store, connect(client=office.engine.client) as backstay:
+        # A worker does so every minute.
+        assert await close_lost(store, backstay) == 1
+    now = await office.slack.changed(message, "The run has ended")
+    assert now.buttons == []
+    before = office.whispers()
+    await office.slack.press(message, "backstay.approve", user=U1)
+    await office.whisper("has ended", after=before)
+    assert office.sent(handle) == []
 
 
 async def test_a_question_is_answered(office):

@@ -1,4 +1,7 @@
-"""What else is decided in Slack: lost outcomes, ways to approve a plan, one call of several; a look at everything."""
+"""What else is decided in Slack: lost outcomes, ways to approve a plan, one call of several.
+
+All of it over HTTP and over socket mode alike.
+"""
 
 import json
 
@@ -7,14 +10,14 @@ import pytest_asyncio
 
 from backstay.testing import Reply
 from tests.engine import ended, toolbox_of
-from tests.slack.workspace import ANA, U1, decisions, mail, open_office
+from tests.slack.workspace import ANA, MODES, U1, decisions, mail, open_office
 
 pytestmark = pytest.mark.timeout(180)
 
 
-@pytest_asyncio.fixture(scope="module")
-async def office(temporal, tmp_path_factory):
-    async with open_office(temporal, tmp_path_factory.mktemp("plans"), "http") as opened:
+@pytest_asyncio.fixture(scope="module", params=MODES)
+async def office(request, temporal, tmp_path_factory):
+    async with open_office(temporal, tmp_path_factory.mktemp(request.param), request.param) as opened:
         yield opened
 
 
@@ -26,14 +29,15 @@ def propose(*steps, **fields):
     return Reply(calls=[("propose_plan", {"plan": {"title": "letters", "steps": list(steps)}, **fields})])
 
 
-async def test_a_call_whose_outcome_nobody_knows_is_settled_by_a_button(temporal, tmp_path):
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_call_whose_outcome_nobody_knows_is_settled_by_a_button(temporal, tmp_path, mode):
     path = toolbox_of(tmp_path, tmp_path / "mailbox.db", MAILBOX_DIE_AFTER_SEND="1")
     data = json.loads(path.read_text(encoding="utf-8"))
     declared = {"safety": "write_safe", "idempotency_argument": "client_token"}
     data["providers"]["mail"]["tools"]["send_email"] = declared
     path.write_text(json.dumps(data), encoding="utf-8")
     more = {"policy": "allow: ['mail.*']", "toolbox": path, "request_deadline_seconds": 3}
-    async with open_office(temporal, tmp_path, "http", **more) as office:
+    async with open_office(temporal, tmp_path, mode, **more) as office:
         handle, message = await office.asked(mail("a@x.example"))
         assert "A person must say what happened" in message.shown
         assert message.buttons[:3] == ["backstay.happened", "backstay.did_not_happen", "backstay.retry"]

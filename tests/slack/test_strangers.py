@@ -1,4 +1,7 @@
-"""Whom the gateway believes, over HTTP and over socket mode: Slack's signature, and people that it can name."""
+"""Whom the gateway believes, over HTTP and over socket mode: Slack alone, and people that it can name.
+
+Only over HTTP is there a signature, and an address at which strangers can knock.
+"""
 
 import asyncio
 import json
@@ -10,17 +13,17 @@ import pytest_asyncio
 
 from backstay import connect
 from tests.engine import ended, pending
-from tests.slack.workspace import ANA, BO, KEY, U1, U2, U3, decisions, mail, open_office
+from tests.slack.workspace import ANA, BO, KEY, MODES, OVER_HTTP, U1, U2, U3, decisions, mail, open_office
 
 pytestmark = pytest.mark.timeout(180)
 
 
-@pytest_asyncio.fixture(scope="module")
-async def office(temporal, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("strangers")
+@pytest_asyncio.fixture(scope="module", params=MODES)
+async def office(request, temporal, tmp_path_factory):
+    folder = tmp_path_factory.mktemp(request.param)
     people = folder / "people.yaml"
     people.write_text("U7: cy@example.com\nU8: null\n", encoding="utf-8")
-    async with open_office(temporal, folder, "http", slack_users=people) as opened:
+    async with open_office(temporal, folder, request.param, slack_users=people) as opened:
         yield opened
 
 
@@ -30,6 +33,7 @@ async def waits(handle):
     assert request["decided"] == []
 
 
+@OVER_HTTP
 async def test_what_is_forged_or_old_is_refused(office):
     handle, message = await office.asked(mail("a@ana.example"))
     assert (await office.slack.press(message, "backstay.approve", secret="another")).status == 401
@@ -139,6 +143,42 @@ async def press_value(office, message, value):
     await office.slack.press(replace(message, blocks=blocks), "backstay.approve", user=U1)
 
 
+async def test_a_tampered_button_or_form_decides_nothing(office):
+    handle, message = await office.asked(mail("a@ana.example"))
+    other, other_message = await office.asked(mail("b@ana.example"))
+    own, of_other = (json.loads(each.blocks[-1]["elements"][0]["value"]) for each in (message, other_message))
+    tampered = {
+        "of an earlier run of the same name": own | {"w": of_other["w"]},
+        "another request than the one that waits": of_other | {"d": own["d"]},
+        "no longer waits": own | {"r": "r9"},
+        "there is no run": own | {"w": "no-such-run"},
+        "of another version": {"w": own["w"], "by": BO},
+    }
+    for said, value in tampered.items():
+        before = office.whispers()
+        await press_value(office, message, json.dumps(value))
+        await office.whisper(said, after=before)
+
+    await office.slack.press(message, "backstay.reject", user=U1)
+    view = await office.slack.view(user=U1)
+    place = json.loads(view.body["private_metadata"])
+    forms = {
+        "this form is of another version": "no JSON at all",
+        "of an earlier run": json.dumps(place | {"aim": own | {"w": of_other["w"]}}),
+        "another request than the one that waits": json.dumps(place | {"aim": of_other | {"d": own["d"]}}),
+    }
+    for said, metadata in forms.items():
+        refused = await office.slack.submit(replace(view, body=view.body | {"private_metadata": metadata}), {})
+        assert refused.answer["response_action"] == "errors"
+        assert said in str(refused.answer["errors"])
+    await waits(handle)
+    await waits(other)
+    # Whoever a button names, who presses it decides.
+    await press_value(office, message, json.dumps(own | {"by": BO}))
+    assert decisions(await ended(handle)) == [("approve", ANA, True)]
+    await other.terminate("the test is over")
+
+
 async def test_a_request_that_was_decided_elsewhere_is_shown_so_and_says_by_whom(office):
     handle, message = await office.asked(mail("a@x.example"))
     async with connect(client=office.engine.client, approver_key=KEY) as backstay:
@@ -151,6 +191,7 @@ async def test_a_request_that_was_decided_elsewhere_is_shown_so_and_says_by_whom
     await office.whisper(f"decided already: reject by {BO}", after=before)
 
 
+@OVER_HTTP
 async def test_too_long_and_broken_requests_are_refused_before_they_are_read(office):
     async with aiohttp.ClientSession() as session:
         async with session.post(office.slack.events_url, data=b"x" * (1 << 21)) as answer:

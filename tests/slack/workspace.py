@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 from starlette.applications import Starlette
 
 import worker
@@ -20,6 +21,9 @@ from tests.engine import ROOT, Engine, Scripts, engine, pending
 from tests.serving import served
 from tests.slack_server import Message, Slack, open_slack
 
+MODES = ("http", "socket")
+OVER_HTTP = pytest.mark.parametrize("office", ["http"], indirect=True)
+"""For what is there only where Slack calls us, since in socket mode we listen at no address."""
 KEY = "the key that workers and gateways share"
 ANA, BO = "ana@example.com", "bo@example.com"
 U1, U2, U3 = "U1", "U2", "U3"

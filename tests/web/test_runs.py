@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import sqlite3
 from contextlib import asynccontextmanager
 
 import pytest
@@ -332,6 +333,51 @@ async def test_people_pause_resume_tell_and_raise_limits_in_their_own_name(open_
     (message,) = [event for event in result["events"] if event["name"] == "message.received"]
     assert (message["data"]["by"], message["data"]["verified"]) == (ANA, True)
     assert late.status_code == 200
+
+
+BY_HAND = "A person must take it back by hand: mail.recall_email(message_id="
+
+
+def cannot_be_recalled(mailbox, handle, number):
+    """Let the mailbox refuse to recall what an effect of a run sent."""
+    with sqlite3.connect(mailbox.path, timeout=10) as connection:
+        gone = "UPDATE sent SET recalled_at = 'before' WHERE effect_id LIKE ?"
+        connection.execute(gone, (f"{handle.id}/%/{number}",))
+
+
+def card(text, name):
+    return text.partition(f'id="h-{name}"')[2].partition("</section>")[0]
+
+
+async def test_what_a_person_must_take_back_by_hand_is_named_with_its_call(open_engine):
+    scripts = Scripts()
+    async with page_of(open_engine, scripts) as (running, served, ana):
+        stopped = await running.start(scripts.task(send("a", "b"), send("c"), user_id=ANA))
+        completed = await running.start(scripts.task(send("d"), user_id=ANA))
+        for handle, number in ((stopped, 1), (completed, 1)):
+            (request,) = await pending(handle)
+            await served.page.backstay.run(handle.id).approve(request["id"], by=ANA)
+            async with asyncio.timeout(40):
+                while not running.mailbox.rows("SELECT 1 FROM sent WHERE effect_id LIKE ?", f"{handle.id}/%/{number}"):
+                    await asyncio.sleep(0.1)
+            cannot_be_recalled(running.mailbox, handle, number)
+        async with asyncio.timeout(40):
+            while "r2" not in [request["id"] for request in await pending(stopped)]:
+                await asyncio.sleep(0.1)
+        await served.page.backstay.run(stopped.id).reject("r2", by=ANA, stop=True)
+        assert (await ended(stopped))["outcome"] == "rollback_failed"
+        await ended(completed)
+        undo = await served.page.backstay.run(completed.id).start_undo(by=ANA)
+        assert (await undo.result()).outcome == "rollback_failed"
+        in_run = (await ana.get(f"/runs/{stopped.id}")).text
+        after_end = (await ana.get(f"/runs/{completed.id}")).text
+
+    result, effects = card(in_run, "result"), card(in_run, "effects")
+    assert (result.count("not taken back"), result.count(BY_HAND)) == (1, 1)
+    assert "was already recalled" in result
+    assert (effects.count("not taken back"), effects.count(BY_HAND)) == (1, 1)
+    only = card(after_end, "effects")
+    assert (only.count("not taken back"), only.count(BY_HAND)) == (1, 1)
 
 
 async def test_an_undo_shows_first_what_it_takes_back_and_does_that_and_nothing_else(open_engine):

@@ -5,6 +5,7 @@ import base64
 import os
 import socket
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from backstay.tools.tool import WorkspaceLimits
 from tests.workspace.desk import Desk
 
 OUTSIDE = "only outside"
+ENDLESS = "(a|a)*$^"
 
 
 async def test_a_file_is_written_edited_read_moved_and_deleted(desk: Desk):
@@ -113,7 +115,7 @@ async def test_a_search_finds_lines_by_expression_or_literally_in_files_of_a_nam
 async def test_a_search_that_never_ends_is_ended(desk: Desk):
     (desk.root / "a").write_text("a" * 5000 + "\n", encoding="ascii")
     (desk.root / "a").chmod(0o644)
-    assert "search was ended" in await desk.ask("search", pattern="(a|a)*$^")
+    assert "search was ended" in await desk.ask("search", pattern=ENDLESS)
 
 
 async def test_ten_thousand_files_are_listed_in_order_and_in_parts(desk: Desk):
@@ -257,15 +259,36 @@ async def test_what_would_change_is_shown_and_nothing_is_changed(desk: Desk):
     assert desk.held() == before
 
 
-async def test_a_plan_that_is_being_made_reads_and_cannot_write(desk: Desk):
-    await desk.ask("write_file", path="a", content="x")
-    assert (await desk.ask("read_file", path="a", writable=False))["content"] == "x"
-    assert "Read-only file system" in await desk.ask("write_file", path="b", content="x", writable=False)
-    assert "Read-only file system" in await desk.ask("delete", path="a", writable=False)
-    ran = await desk.ask("run", command="cat a; echo y > a", writable=False)
-    assert ran["stdout"] == "x"
-    assert "Read-only file system" in ran["stderr"]
-    assert desk.held() == {"a": "100644 b'x'"}
+def mounted(desk: Desk) -> set[str]:
+    """Return how the workspace is mounted in the jails that are at work now: `ro` or `rw`."""
+    name = "/".join(desk.root.parts[-3:])
+    found: set[str] = set()
+    for mounts in Path("/proc").glob("[0-9]*/mountinfo"):
+        with suppress(OSError):
+            lines = [line.split() for line in mounts.read_text(encoding="utf-8").splitlines()]
+            found |= {line[5].split(",")[0] for line in lines if line[3].endswith(name) and line[4] == "/workspace"}
+    return found
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "how"),
+    [("search", {"pattern": ENDLESS}, "ro"), ("run", {"command": "sleep 20"}, "rw")],
+    ids=["reads", "writes"],
+)
+async def test_a_tool_that_reads_has_the_workspace_mounted_read_only_in_a_run_that_may_write(
+    desk: Desk, tool, arguments, how
+):
+    (desk.root / "a").write_text("a" * 5000 + "\n", encoding="ascii")
+    (desk.root / "a").chmod(0o644)
+    working = asyncio.create_task(desk.ask(tool, **arguments))
+    async with asyncio.timeout(15):
+        # A jail is mounted for writing for a moment before it is closed.
+        while mounted(desk) != {how}:
+            await asyncio.sleep(0.05)
+    assert not working.done()
+    working.cancel()
+    with suppress(asyncio.CancelledError):
+        await working
 
 
 async def test_limits_of_a_call_only_ever_lower_those_of_the_worker(desk):

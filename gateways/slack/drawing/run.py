@@ -7,6 +7,7 @@ from slack_sdk.models.blocks import Block, MarkdownTextObject, SectionBlock
 
 from backstay.approvals.approval import ApprovalRequest, Links
 from backstay.approvals.notice import Notice, Told
+from backstay.effects.compensation import Undone
 from backstay.frozen import Frozen
 from backstay.shown import LINE_BREAK, one_line
 from backstay.task.event import Event
@@ -17,6 +18,10 @@ STEPS_OF_MESSAGE = 30
 NOT_SHOWN = frozenset({"model.asked", "summary.created"})
 """Events that would only drown the others."""
 _LINE = 200
+_PARKED_LINE = 600
+"""Its end says what a person must do by hand."""
+_MOST_PARKED = 5
+"""How many effects that a person must take back one message names; a paragraph of Slack's holds 3,000 characters."""
 _SUMMARY = 1500
 
 
@@ -69,7 +74,11 @@ class Head(Frozen):
 def step_lines(events: Sequence[Event], *, left_out: bool) -> list[str]:
     """Return events as lines; `left_out` says that those before them are not shown."""
     before = ["… steps before these are not shown here"] if left_out else []
-    return before + [f"{e.at[11:19]}  step {e.step_index}  {e.name:<17} {one_line(e.text, _LINE)}" for e in events]
+    return before + [f"{e.at[11:19]}  step {e.step_index}  {e.name:<17} {_said(e)}" for e in events]
+
+
+def _said(event: Event) -> str:
+    return one_line(event.text, _PARKED_LINE if event.data.get("state") == "parked" else _LINE)
 
 
 def steps_blocks(lines: Sequence[str]) -> list[Block]:
@@ -91,9 +100,24 @@ def told(notice: Notice) -> str:
             model = one_line(str(bill.get("model", "a model")), 200)
             return f"{model} billed {bill.get('billed_usd')} USD where {bill.get('reserved_usd')} USD were reserved"
         case Told.ENDED:
-            return f"The run has ended: {(notice.result or {}).get('outcome', 'failed')}"
+            result = notice.result or {}
+            return "\n".join([f"The run has ended: {result.get('outcome', 'failed')}", *_left_to_people(result)])
         case _:
             return ""
+
+
+def parked_line(undone: Undone) -> str:
+    """Return which effect could not be taken back, and what a person must do."""
+    called = one_line(f"{undone.tool} {undone.arguments}".rstrip(), _LINE)
+    return f"{called}: not taken back; {one_line(undone.by_hand, _LINE)}"
+
+
+def _left_to_people(result: dict[str, Any]) -> list[str]:
+    """Return a line for each effect that a person must take back, of many the first ones."""
+    every = [Undone.model_validate(undone) for undone in result.get("undone") or ()]
+    parked = [parked_line(undone) for undone in every if undone.by_hand]
+    more = len(parked) - _MOST_PARKED
+    return parked[:_MOST_PARKED] + ([f"and {more} more, which the run's Result names"] if more > 0 else [])
 
 
 def reminder_blocks(request: ApprovalRequest, mentions: Sequence[str], unmentioned: Sequence[str]) -> list[Block]:

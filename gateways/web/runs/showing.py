@@ -19,6 +19,7 @@ from gateways.web.runs.words import OUTCOMES, event_tone, tone_of
 from store.effects.types import EffectRow
 
 MOST_EFFECTS = 100
+NOT_TAKEN_BACK = "not taken back"
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _PAIR = re.compile(rf'({_STRING}):({_STRING}|"(?:[^"\\]|\\.)*$|-?[0-9.eE+-]+|true|false|null)(?:,|(?=}}|$))')
 """A name and a value of a JSON object; the last value may be cut off."""
@@ -216,14 +217,15 @@ def _event(seen: Seen, event: Event) -> dict[str, Any]:
 
 def _effects(seen: Seen) -> list[dict[str, Any]]:
     """Return what the run did to the world, the newest first."""
-    undoing = {row.n: row for row in seen.effects if row.undo}
     made = [event.data for event in seen.events if event.data.keys() >= {"effect", "request"}]
     asked = {data["effect"]: str(data["request"]) for data in made}
     own = [row for row in reversed(seen.effects) if not row.undo]
-    return [_effect(row, undoing.get(row.n), asked.get(row.n, "")) for row in own[:MOST_EFFECTS]]
+    told = {event.data.get("effect"): event.data.get("state") for event in seen.events if event.name == "undo.ran"}
+    parked = {n for n, state in told.items() if state == "parked"}
+    return [_effect(row, asked.get(row.n, ""), parked=row.n in parked) for row in own[:MOST_EFFECTS]]
 
 
-def _effect(row: EffectRow, undoing: EffectRow | None, arguments: str) -> dict[str, Any]:
+def _effect(row: EffectRow, arguments: str, *, parked: bool) -> dict[str, Any]:
     words = {
         EffectState.APPLIED: "done",
         EffectState.COMPENSATED: "taken back",
@@ -233,16 +235,18 @@ def _effect(row: EffectRow, undoing: EffectRow | None, arguments: str) -> dict[s
         EffectState.DOUBTFUL: "doubtful",
         EffectState.UNKNOWN: "unknown",
     }
+    undone = row.state is EffectState.COMPENSATED
+    by_hand = parked and not undone
     return {
         "n": row.n,
         "tool": row.tool,
         "step": row.step,
         "arguments": _arguments(arguments),
-        "state": words.get(row.state, row.state.value),
-        "tone": "quiet" if row.state is EffectState.COMPENSATED else tone_of(row.state.value),
+        "state": NOT_TAKEN_BACK if by_hand else words.get(row.state, row.state.value),
+        "tone": "quiet" if undone else tone_of("parked" if by_hand else row.state.value),
         "undo": row.undo_shown,
-        "undone": row.state is EffectState.COMPENSATED,
-        "undoing": None if undoing is None else undoing.state.value,
+        "undone": undone,
+        "by_hand": by_hand,
         "outcome": row.outcome,
         "ref": row.result_ref,
         "at": row.first_sent_at,
@@ -318,7 +322,7 @@ def _pretty(value: Any) -> str:
 
 
 def _undone(undone: Undone) -> dict[str, Any]:
-    states = {"compensated": "taken back", "kept": "kept", "parked": "not taken back"}
+    states = {"compensated": "taken back", "kept": "kept", "parked": NOT_TAKEN_BACK}
     state = str(undone.state)
     return {
         "tool": undone.tool,
@@ -326,6 +330,7 @@ def _undone(undone: Undone) -> dict[str, Any]:
         "state": states.get(state, state),
         "tone": "good" if state == "compensated" else tone_of(state),
         "how": undone.shown,
+        "by_hand": bool(undone.by_hand),
         "detail": one_line(undone.detail or "", _SHOWN),
     }
 
