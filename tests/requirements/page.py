@@ -7,12 +7,13 @@ ROWS = (
         "page:strangers",
         "design 22; issue People",
         "whom the page does not know reads nothing there; a link is for one person on this machine, and a header is"
-        " believed only from the proxy that says its secret",
+        " believed only from the proxy that says its secret, by the name that is set for it",
         in_file(
             "web/test_page.py",
             "test_a_stranger_reads_nothing_and_health_says_nothing_of_runs",
             "test_a_link_lets_one_person_in_and_an_altered_one_nobody",
             "test_a_header_counts_only_from_the_proxy_that_says_its_secret",
+            "test_the_header_that_names_people_is_the_one_that_is_set",
             "test_links_are_for_this_machine_only",
         ),
     ),
@@ -136,15 +137,28 @@ ROWS = (
     row(
         "page:tokens-of-a-proxy",
         "design 22",
-        "an ID token names a person when it is of the issuer, for this page, in time, and its address verified; keys"
-        " are found as they change, and unknown ones do not flood the issuer",
+        "an ID token names a person, by the claim that is set, when it is of the issuer, for this page, in time, and"
+        " its address, where that is the claim, verified; keys are found as they change, and"
+        " unknown ones do not flood the issuer",
         in_file(
             "web/test_oidc.py",
             "test_a_person_who_is_signed_in_decides_and_the_decision_is_verified",
             "test_keys_of_other_kinds_and_new_ones_are_found_and_unknown_ones_do_not_flood_the_issuer",
             "test_a_token_that_is_not_for_this_page_lets_nobody_in",
             "test_for_two_pages_counts_when_it_was_made_out_to_this_one",
+            "test_the_claim_that_names_people_is_the_one_that_is_set",
             "test_a_page_for_tokens_of_anybody_does_not_start",
+        ),
+    ),
+    row(
+        "page:readiness",
+        "design 22",
+        "/readyz answers 503 while Postgres or Temporal cannot be reached, and 200 again when Postgres can; /healthz"
+        " answers 200 throughout",
+        in_file(
+            "web/test_page.py",
+            "test_a_page_is_not_ready_while_its_store_does_not_answer_and_is_when_it_does_again",
+            "test_a_page_is_not_ready_when_temporal_cannot_be_reached",
         ),
     ),
     row(

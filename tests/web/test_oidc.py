@@ -153,6 +153,18 @@ async def test_for_two_pages_counts_when_it_was_made_out_to_this_one(opened):
         assert (await anybody.get("/", headers=bearing(token))).status_code == 200
 
 
+async def test_the_claim_that_names_people_is_the_one_that_is_set(opened):
+    issuer, running, _, _ = opened
+    async with served_page(running, oidc_claim="preferred_username") as served, served.stranger() as anybody:
+        # Only an address needs to be verified by the issuer.
+        token = issuer.token(preferred_username="ana.of.office", email_verified=None)
+        known = await anybody.get("/", headers=bearing(token))
+        unnamed = await anybody.get("/", headers=bearing(issuer.token()))
+    assert (known.status_code, unnamed.status_code) == (200, 401)
+    assert ("ana.of.office" in known.text, ANA in known.text) == (True, False)
+    assert "it lacks the claim preferred_username" in unnamed.text
+
+
 @pytest.mark.parametrize("missing", ["oidc_issuer", "oidc_audience"])
 async def test_a_page_for_tokens_of_anybody_does_not_start(opened, missing):
     _, running, _, served = opened
