@@ -7,7 +7,7 @@ ROWS = (
         "slack:life",
         "design 15; issue People Done 1",
         "a request is shown in Slack, approved, changed in a form, rejected with a comment, remembered, decided in"
-        " part, by two people and in the parts of a plan, a plan is only gone through, chosen among two or narrowed, and"
+        " part, by two people and in the parts of a plan, a plan is gone through, chosen among two, narrowed,"
         " a lost outcome is settled, over HTTP and over socket mode alike, and each decision is recorded as verified",
         in_file(
             "slack/test_life.py",
