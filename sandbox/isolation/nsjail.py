@@ -59,10 +59,10 @@ def confined_process(pid: int) -> int | None:
     with suppress(OSError, ValueError, IndexError):
         return int(Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()[0])
     # Not every kernel lists the children of a process.
-    for place in Path("/proc").glob("[0-9]*/stat"):
+    for place in Path("/proc").glob("[0-9]*"):
         with suppress(OSError, ValueError, IndexError):
-            if int(place.read_text(errors="replace").rpartition(")")[2].split()[1]) == pid:
-                return int(place.parent.name)
+            if int((place / "stat").read_text(errors="replace").rpartition(")")[2].split()[1]) == pid:
+                return int(place.name)
     return None
 
 

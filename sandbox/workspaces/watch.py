@@ -95,7 +95,7 @@ def nameless_of(living: Iterable[int], device: int) -> Held:
     hidden = 0
     for pid in living:
         # Each thread may have open files of its own, and the first one may have ended before the others.
-        places = list(Path(f"/proc/{pid}/task").glob("*/fd"))
+        places = list(_of_threads(pid, "fd"))
         for place in [*places, Path(f"/proc/{pid}/map_files")] if _maps_nameless(pid) else places:
             try:
                 with os.scandir(place) as links:
@@ -132,17 +132,22 @@ def descendants(pid: int) -> Iterator[int]:
 
 def _children(pid: int) -> list[int]:
     found: list[int] = []
-    with suppress(OSError, ValueError):
-        for place in Path(f"/proc/{pid}/task").glob("*/children"):
-            with suppress(OSError):
-                found += [int(number) for number in place.read_text(encoding="ascii").split()]
+    for place in _of_threads(pid, "children"):
+        with suppress(OSError, ValueError):
+            found += [int(number) for number in place.read_text(encoding="ascii").split()]
     return found
+
+
+def _of_threads(pid: int, name: str) -> Iterator[Path]:
+    """Yield a file of each thread of a process, which may end at any moment, also while its threads are listed."""
+    with suppress(OSError):
+        yield from Path(f"/proc/{pid}/task").glob(f"*/{name}")
 
 
 def _memory(pid: int) -> int:
     """Return the memory of a process that is not a file's, whether it is in use or swapped out, and of its tables."""
     # When the first thread of a process has ended, only the others tell.
-    for place in chain([Path(f"/proc/{pid}/status")], Path(f"/proc/{pid}/task").glob("*/status")):
+    for place in chain([Path(f"/proc/{pid}/status")], _of_threads(pid, "status")):
         with suppress(OSError):
             facts = place.read_text(encoding="utf-8", errors="replace")
             if "\nRssAnon:" in facts:

@@ -139,12 +139,18 @@ async def test_a_hostile_workspace_is_bounded_and_changes_nothing(desk, what):
 
 
 async def test_links_pipes_and_huge_files_harm_no_check(desk):
-    fill(desk, CLEAN)
-    (desk.root / "out").symlink_to("/etc")
-    (desk.root / "loop").symlink_to(".")
+    wrong_but_excluded = {
+        "shop/prices.py": 'PRICE: int = "3"\n',
+        "pyproject.toml": "[tool.mypy]\nexclude = ['shop/prices.py']\n",
+    }
+    fill(desk, CLEAN | wrong_but_excluded)
+    for name, target in {"out": "/etc", "loop": ".", "shop/up": "..", "root": "/", "nowhere": "nowhere"}.items():
+        (desk.root / name).symlink_to(target)
+    (desk.root / "more").symlink_to("tests")
     os.mkfifo(desk.root / "pipe")
-    for name in ("lint", "types", "import", "tests"):
-        assert (await checked(desk, name))["failed"] == 0, name
+    found = {name: await checked(desk, name) for name in ("lint", "types", "import", "tests")}
+    assert [(name, said["failed"]) for name, said in found.items()] == [(name, 0) for name in found], found
+    assert found["tests"]["counted"] == 4, "a link to another folder is followed, and none that leads back"
     with (desk.root / "huge.bin").open("wb") as file:
         file.truncate(1 << 40)
     assert "cannot be copied for its tests: No space left" in await checked(desk, "tests")

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sandbox.guest.review.tools import SOURCES, WORKSPACE, CannotRun, Found, Tail, plain_line, require
+from sandbox.guest.review.tools import SOURCES, WORKSPACE, CannotRun, Found, Tail, is_endless, plain_line, require, walk
 
 _COPY = Path("/tmp/workspace")  # noqa: S108 - the jail's own
 _TOLD = Path("/tmp/told.json")  # noqa: S108 - the jail's own
@@ -26,8 +26,6 @@ _MOST_MODULES = 200
 _IMPORT_S = 30.0
 _OFTEN_S = 0.02
 _DRAIN_S = 1.0
-# What is copied for tests: neither histories nor what others can make again.
-_NOT_COPIED = frozenset({".git", ".hg", ".venv", "node_modules", "__pycache__", ".mypy_cache", ".ruff_cache"})
 _NOT_IMPORTED = frozenset({"conftest", "setup", "noxfile", "tests", "test"})
 _MOST_NAMED = 50
 _USAGE = 4
@@ -114,17 +112,18 @@ class _Seen:
 
 
 def _copy() -> None:
-    """Copy the plain files and folders of the workspace; links are copied as links, and all else stays behind."""
+    """Copy the plain files and folders of the workspace; links are copied as links, and all else stays behind.
+
+    So do links in which pytest would go round until the kernel ends it, at a depth that is not always the same.
+    """
     try:
-        for folder, folders, files in os.walk(WORKSPACE):
-            folders[:] = [name for name in folders if name not in _NOT_COPIED]
-            place = _COPY / Path(folder).relative_to(WORKSPACE)
+        for folder, names in walk():
+            place = _COPY / folder.relative_to(WORKSPACE)
             place.mkdir()
-            for name in [*files, *folders]:
-                source = Path(folder, name)
+            for source in (folder / name for name in names):
                 mode = source.lstat().st_mode
-                if stat.S_ISLNK(mode) or stat.S_ISREG(mode):
-                    shutil.copy(source, place / name, follow_symlinks=False)
+                if (stat.S_ISLNK(mode) and not is_endless(source)) or stat.S_ISREG(mode):
+                    shutil.copy(source, place / source.name, follow_symlinks=False)
     except OSError as error:
         raise CannotRun(f"the workspace cannot be copied for its tests: {error.strerror or error}") from None
 

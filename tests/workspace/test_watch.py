@@ -1,0 +1,29 @@
+"""The limits of a whole jail are watched while its processes come and go."""
+
+import subprocess
+import time
+
+import pytest
+
+from sandbox.workspaces.watch import JailWatch, descendants, nameless_of
+
+FORKS = "while :; do (:)& (:)& (:)& wait; done"
+
+
+@pytest.fixture
+def busy():
+    """A shell whose children live for a moment each."""
+    with subprocess.Popen(("/bin/sh", "-c", FORKS)) as shell:
+        yield shell.pid
+        shell.kill()
+
+
+def test_processes_that_end_while_they_are_looked_at_stop_no_command(busy, tmp_path):
+    watch, device = JailWatch(memory_mb=10_000), tmp_path.stat().st_dev
+    until, looks = time.monotonic() + 2, 0
+    while time.monotonic() < until:
+        assert watch(busy) is None
+        assert nameless_of(descendants(busy), device).size == 0
+        looks += 1
+    # Without care, one look in two hundred met a process that had just ended.
+    assert looks > 200
