@@ -35,6 +35,7 @@ class Words(TypeDecorator[str]):
 
 metadata = MetaData()
 _UNKNOWN = text("state = 'unknown'")
+_UNCHECKED = text("state = 'open' AND lost_at IS NULL")
 
 identity = Table(
     "store_identity",
@@ -138,7 +139,10 @@ runs = Table(
     Column("metadata", JSON(none_as_null=True)),
     Index("runs_of_workflow", "workflow_id", "opened_at"),
     Index("runs_by_age", "opened_at"),
+    Column("checked_at", Double, nullable=False, server_default="0"),
+    Column("lost_at", Double),
     Index("runs_by_followed", "follows"),
+    Index("runs_unchecked", "checked_at", sqlite_where=_UNCHECKED, postgresql_where=_UNCHECKED),
 )
 
 chain = Table(

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, Text, bindparam, cast, func, insert, select, text, update
+from sqlalchemy import Connection, Text, bindparam, cast, exists, func, insert, select, text, update
 
 from backstay.authority import Authority
 from backstay.effects.effect import LEGAL, EffectState
@@ -13,7 +13,7 @@ from backstay.errors import ArgumentsInvalid, EffectConflict
 from store.database.database import Database
 from store.database.faults import Collision
 from store.database.identity import StoreIdentity, require_epoch
-from store.database.schema import effects
+from store.database.schema import effects, parked_undos
 from store.effects.types import Begun, BoundUndo, EffectRow, Go, Intent
 from store.runs.decisions import add_decisions
 from store.runs.runs import require_not_pruned
@@ -81,7 +81,8 @@ _OPEN_BEFORE = (
 _AUTHORITY = cast(effects.c.authority, Text)
 _OPEN_IN_ALL = select(_AUTHORITY, func.count()).where(*_OPEN).group_by(_AUTHORITY)
 # The text of the condition is that of the index, so that databases know it for the same one.
-_UNKNOWN = select(func.count()).select_from(effects).where(text("state = 'unknown'"))
+_IS_PARKED = exists().where(parked_undos.c.run == effects.c.run, parked_undos.c.effect == effects.c.n)
+_UNKNOWN = select(func.count()).select_from(effects).where(text("state = 'unknown'"), ~_IS_PARKED)
 _HIGHEST = 2**31 - 1
 """No number in the tables is higher."""
 _INSERT = insert(effects)
@@ -114,7 +115,7 @@ class Effects:
         return await self._database.write(work)
 
     async def count_unknown(self) -> int:
-        """Return of how many effects nobody knows whether they took place."""
+        """Return of how many effects nobody knows whether they took place; a parked one is counted as that."""
         return await self._database.read(lambda connection: connection.execute(_UNKNOWN).scalar_one())
 
     async def settle(

@@ -9,9 +9,12 @@ import asyncio
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
+import structlog
+from pydantic import ValidationError
 from sqlalchemy import Connection, and_, delete, exists, func, insert, or_, select, update
 
 from backstay.approvals.approval import Links
@@ -34,6 +37,9 @@ _RESULT = {"events", "effects", "raw_outputs"}
 """What a notice leaves out of a Result: it may be long, and the Result says where it is."""
 
 
+_log = structlog.get_logger(__name__)
+
+
 class Claim(Frozen):
     """Hold one notice that is to be sent to one receiver, and the right to send it."""
 
@@ -44,6 +50,18 @@ class Claim(Frozen):
     """How often it was tried before."""
     written_at: float
     notice: Notice
+
+
+class Lost(NamedTuple):
+    """Name a workflow that has ended without telling so, and how it ended."""
+
+    run: str
+    """The run that it works on: its own, or that of which it is an undo."""
+    workflow_id: str
+    run_id: str
+    """The run id of its first execution."""
+    result: Mapping[str, Any]
+    namespace: str
 
 
 class Outbox:
@@ -104,9 +122,39 @@ class Outbox:
                 notice = _notice(workflow_id, run_id, draft, common, page=page, request=request, result=result)
                 self._add(connection, now, run, notice)
                 written.append(notice)
+            if written:
+                # It lives: it was reset, or Temporal has come back from a backup.
+                lost = (runs.c.run == f"{workflow_id}/{run_id}", runs.c.lost_at.is_not(None))
+                connection.execute(update(runs).where(*lost).values(lost_at=None, checked_at=now))
             return written
 
         return self._tell_here(await self._database.write(work))
+
+    async def lost(self, lost: Lost, *, page: str = "") -> bool:
+        """Tell that Temporal has ended a workflow, once; return whether it was to be told.
+
+        A workflow that has told it itself tells nothing more, and neither does an undo of which nothing waits.
+        """
+        run, workflow_id, run_id, result, namespace = lost
+        stream = f"{workflow_id}/{run_id}"
+
+        def work(connection: Connection) -> list[Notice]:
+            now = self._clock()
+            waited = end_requests(connection, now, workflow_id, run_id)
+            silent = update(runs).where(runs.c.run == stream, runs.c.state == "open", runs.c.lost_at.is_(None))
+            if not connection.execute(silent.values(lost_at=now)).rowcount and not waited:
+                return []
+            last = (
+                connection.execute(select(func.max(outbox.c.sequence)).where(outbox.c.stream == stream)).scalar() or 0
+            )
+            at = datetime.fromtimestamp(now, UTC).isoformat()
+            draft = NoticeDraft(sequence=(last or 0) + 1, event=Told.ENDED, at=at)
+            common = _common(connection, run, namespace)
+            notice = _notice(workflow_id, run_id, draft, common, page=page, request=None, result=result)
+            self._add(connection, now, run, notice)
+            return [notice]
+
+        return bool(self._tell_here(await self._database.write(work)))
 
     def _tell_here(self, notices: list[Notice]) -> list[Notice]:
         if notices:
@@ -190,10 +238,7 @@ class Outbox:
         """
 
         def values(now: float) -> dict[str, Any]:
-            wait = retry_in_s or min(_FIRST_RETRY_S * 2.0 ** min(claim.tries, 20), _LONGEST_RETRY_S)
-            over = now + wait > claim.written_at + KEPT_S
-            state = _GIVEN_UP if over else _WAITING
-            return {"state": state, "tries": claim.tries + 1, "due_at": now + wait, "lease": 0.0, "token": ""}
+            return _put_back(claim.tries, claim.written_at, now, retry_in_s)
 
         return (await self._settle(claim, values)) == _WAITING
 
@@ -253,6 +298,17 @@ def _claimed(connection: Connection, row: Any, now: float) -> Claim | None:
         deliveries.c.lease == row.lease,
         deliveries.c.token == row.token,
     )
+    try:
+        notice = Notice.model_validate(row.body)
+    except ValidationError as error:
+        # Such as one that only a newer version can read: it must not hold up what others are told.
+        changed = _put_back(row.tries, row.written_at, now)
+        if connection.execute(update(deliveries).where(*free).values(**changed)).rowcount:
+            # Without what it holds, which is nobody's business here.
+            where = [".".join(map(str, fault["loc"])) for fault in error.errors(include_input=False)][:5]
+            about = {"receiver": row.receiver, "position": row.position, "state": changed["state"]}
+            _log.error("notice.unreadable", **about, where=where)
+        return None
     taken = connection.execute(update(deliveries).where(*free).values(lease=now + LEASE_S, token=token))
     if not taken.rowcount:
         return None
@@ -262,8 +318,15 @@ def _claimed(connection: Connection, row: Any, now: float) -> Claim | None:
         token=token,
         tries=row.tries,
         written_at=row.written_at,
-        notice=Notice.model_validate(row.body),
+        notice=notice,
     )
+
+
+def _put_back(tries: int, written_at: float, now: float, retry_in_s: float | None = None) -> dict[str, Any]:
+    """Return what a line becomes that was not taken: it is due again later, or given up after a day."""
+    wait = retry_in_s or min(_FIRST_RETRY_S * 2.0 ** min(tries, 20), _LONGEST_RETRY_S)
+    state = _GIVEN_UP if now + wait > written_at + KEPT_S else _WAITING
+    return {"state": state, "tries": tries + 1, "due_at": now + wait, "lease": 0.0, "token": ""}
 
 
 def _common(connection: Connection, run: str, namespace: str) -> dict[str, Any]:

@@ -48,7 +48,7 @@ class RequestRow(Frozen):
     kind: str = ""
     """What the request is about."""
     alike: str = ""
-    """The same for requests of the very same calls, which can be decided at once; empty where calls are not all."""
+    """The same for requests of calls of which the very same is shown; empty where they cannot be decided at once."""
     reminded: int = 0
     """How often people were reminded of it."""
     reminded_at: float | None = None
@@ -99,9 +99,11 @@ class Requests:
         found = await self._rows(chosen.order_by(requests.c.position.desc()).limit(1))
         return found[0] if found else None
 
-    async def of_workflow(self, workflow_id: str, limit: int = 200) -> list[RequestRow]:
-        """Return the requests of a workflow id, the newest first."""
+    async def of_workflow(self, workflow_id: str, limit: int = 200, *, run: str | None = None) -> list[RequestRow]:
+        """Return the requests of a workflow id, the newest first; with `run`, only those about that run."""
         chosen = select(requests).where(requests.c.workflow_id == workflow_id)
+        if run is not None:
+            chosen = chosen.where(requests.c.run == run)
         return await self._rows(chosen.order_by(requests.c.position.desc()).limit(limit))
 
     async def count_open(self, seen_by: str | None = None) -> int:
@@ -151,14 +153,22 @@ class Requests:
         chosen = select(requests).where(_is_open(True)).order_by(requests.c.checked_at, requests.c.position)
         return await self._rows(chosen.limit(limit))
 
-    async def checked(self, row: RequestRow, *, is_open: bool) -> None:
-        """Record that a run was looked at; a request of one that has ended waits no more."""
-        now = self._clock()
-        values: dict[str, Any] = {"checked_at": now}
-        if not is_open:
-            values |= {"state": "ended", "changed_at": now}
-        named = update(requests).where(requests.c.position == row.position, _is_open(True))
-        await self._database.write(lambda connection: connection.execute(named.values(**values)))
+    async def checked(self, rows: Sequence[RequestRow]) -> None:
+        """Record that the runs of these requests were looked at."""
+        these = requests.c.position.in_([row.position for row in rows])
+        seen = update(requests).where(these).values(checked_at=self._clock())
+        if rows:
+            await self._database.write(lambda connection: connection.execute(seen))
+
+    async def keep_votes(self, row: RequestRow, votes: Sequence[dict[str, Any]]) -> None:
+        """Keep with an open request the votes that its run has now, unless the request has changed since it was read.
+
+        A run tells nobody of a vote that waits for others.
+        """
+        request = {**row.request, "decided": [*votes]}
+        same = (requests.c.position == row.position, _is_open(True), requests.c.changed_at == row.changed_at)
+        kept = update(requests).where(*same).values(request=request, changed_at=self._clock())
+        await self._database.write(lambda connection: connection.execute(kept))
 
     async def forget(self, before: float, *, dry_run: bool = False) -> int:
         """Remove closed requests that nothing has changed since a unix time; return how many."""
@@ -196,8 +206,7 @@ def keep_request(
     if draft.request is not None:
         request = draft.request.plain()
         values = _asked(now, draft.request)
-        if draft.reminder != (0 if before is None else before.reminded):
-            # Who escalates a request says again how many reminders there were; none of them is new.
+        if draft.reminder or not draft.request.escalation:
             values |= {"reminded": draft.reminder, "reminded_at": _unix(draft.at) if draft.reminder else None}
         if known is None:
             first = {"run": run, "workflow_id": workflow_id, "run_id": run_id, "request_id": request_id}
@@ -212,10 +221,10 @@ def keep_request(
     return known
 
 
-def end_requests(connection: Connection, now: float, workflow_id: str, run_id: str) -> None:
-    """Close what is open of a run that has ended, in a transaction under way."""
+def end_requests(connection: Connection, now: float, workflow_id: str, run_id: str) -> int:
+    """Close what is open of a run that has ended, in a transaction under way; return how many requests that were."""
     named = (requests.c.workflow_id == workflow_id, requests.c.run_id == run_id, _is_open(True))
-    connection.execute(update(requests).where(*named).values(state="ended", changed_at=now))
+    return connection.execute(update(requests).where(*named).values(state="ended", changed_at=now)).rowcount
 
 
 def _asked(now: float, request: ApprovalRequest) -> dict[str, Any]:
@@ -240,8 +249,9 @@ def _unix(at: str) -> float:
 def _facts_of(request: ApprovalRequest) -> dict[str, str]:
     """Return what requests are chosen by: who may decide, what kind they are, and which are about the same calls."""
     deciders = "\n".join(sorted(request.deciders))
-    same = [[call.tool, call.args_digest] for call in request.calls]
-    whole = request.kind in _OF_CALLS and all(digest for _, digest in same)
+    # Who decides them at once is shown one of them: all that is shown of a call must be the same, also what it changes.
+    same = [call.model_copy(update={"index": 0}).plain() for call in request.calls]
+    whole = request.kind in _OF_CALLS and all(call.args_digest for call in request.calls)
     return {
         "readers": f"\n{deciders}\n" if deciders else "",
         "kind": request.kind.value,

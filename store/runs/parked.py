@@ -17,6 +17,7 @@ _FORGET = delete(parked_undos).where(
     parked_undos.c.run == bindparam("run_"), parked_undos.c.effect == bindparam("effect_")
 )
 _KEEP = insert(parked_undos)
+_OF_RUN = select(parked_undos.c.effect).where(parked_undos.c.run == bindparam("run_"))
 _COUNT = select(func.count()).select_from(parked_undos)
 
 
@@ -31,11 +32,16 @@ def note_undos(connection: Connection, run: str, told: Sequence[Event]) -> None:
 
 
 class ParkedUndos:
-    """Count the undos that are parked."""
+    """Tell which undos are parked."""
 
     def __init__(self, database: Database) -> None:
         """Use this database."""
         self._database = database
+
+    async def of_run(self, run: str) -> set[int]:
+        """Return the numbers of a run's effects that wait for a person, because their undo failed."""
+        found = await self._database.read(lambda connection: connection.execute(_OF_RUN, {"run_": run}).scalars().all())
+        return set(found)
 
     async def count(self) -> int:
         """Return how many effects wait for a person, because their undo failed; those of pruned runs do not."""

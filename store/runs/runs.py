@@ -1,6 +1,6 @@
 """Store one row per run."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -38,6 +38,10 @@ class RunRow(Frozen):
     """Ref of the transcript that it left when it ended; None when no run can follow it."""
     metadata: dict[str, Any] | None = None
     """What the task said of itself for other programs, redacted."""
+    checked_at: float = 0
+    """When Temporal was last asked whether it is still open."""
+    lost_at: float | None = None
+    """When Temporal was found to have ended it without its saying so, such as a run that was terminated."""
 
     def require_not_pruned(self) -> None:
         """Raise Pruned when only this row is left of the run."""
@@ -164,6 +168,17 @@ class Runs:
 
         await self._database.write(work)
 
+    async def unchecked(self, limit: int = 50) -> list[RunRow]:
+        """Return runs that have not said that they ended, first those that were not looked at for the longest time."""
+        chosen = select(runs).where(runs.c.state == "open", runs.c.lost_at.is_(None), runs.c.pruned_at.is_(None))
+        return await self._rows(chosen.order_by(runs.c.checked_at, runs.c.run).limit(limit))
+
+    async def checked(self, rows: Sequence[RunRow]) -> None:
+        """Record that these runs were looked at."""
+        seen = update(runs).where(runs.c.run.in_([row.run for row in rows])).values(checked_at=self._clock())
+        if rows:
+            await self._database.write(lambda connection: connection.execute(seen))
+
     async def get(self, workflow_id: str, workflow_run_id: str | None = None) -> RunRow | None:
         """Return the latest run of a workflow id, or the one to whose chain a run id belongs."""
         chosen = select(runs).where(runs.c.workflow_id == workflow_id)
@@ -247,8 +262,9 @@ class Runs:
         return await self._rows(_holding(_in_state(chosen, state), words))
 
     def _insert(self, connection: Connection, row: Mapping[str, Any]) -> None:
+        now = self._clock()
         if connection.execute(select(runs.c.run).where(runs.c.run == row["run"])).first() is None:
-            connection.execute(insert(runs).values(**row, state="open", opened_at=self._clock()))
+            connection.execute(insert(runs).values(**row, state="open", opened_at=now, checked_at=now))
 
         require_not_pruned(connection, row["run"])
 

@@ -8,6 +8,7 @@ from sqlalchemy import create_engine, text
 from backstay.approvals.approval import ApprovalRequest, RequestedCall
 from backstay.approvals.notice import Decision, NoticeDraft, Told
 from backstay.approvals.proposal import Proposal, ProposalPart
+from backstay.provenance.source import Source
 from store.notices.looks import LOOK_S
 from store.opening import open_store
 
@@ -15,9 +16,8 @@ ANA, BO, CY = "ana@example.com", "bo@example.com", "cy@example.com"
 
 
 def request(number, kind="call", **more):
-    call = RequestedCall(
-        index=0, tool="mail.send", arguments={}, safety="write_safe", undoable=True, args_digest=more.pop("same", "d")
-    )
+    plain = {"index": 0, "tool": "mail.send", "arguments": {}, "safety": "write_safe", "undoable": True}
+    call = RequestedCall(**plain | {"args_digest": more.pop("same", "d")} | more.pop("shown", {}))
     return ApprovalRequest(id=f"r{number}", kind=kind, question="May it?", user_id="kim", calls=(call,), **more)
 
 
@@ -92,6 +92,26 @@ async def test_requests_about_the_very_same_calls_are_counted_until_they_are_dec
         assert [row.request_id for row in await store.requests.page(kind="outcome")] == ["r5"]
 
 
+async def test_requests_of_whose_calls_people_are_shown_something_else_are_not_alike(opened):
+    shown = [
+        {"diff": "-red\n+blue"},
+        {"side_effects": ("mail",)},
+        {"repeats": "made before, in step 1"},
+        {"undoable": False},
+        {"undo_how": "recall it"},
+        {"sources": {"/to": (Source(kind="task"),)}},
+        {"safety": "read_only"},
+        {"clipped": 7},
+    ]
+    async with opened() as store:
+        for number, more in enumerate([{}, {"index": 3}, *shown], 1):
+            await ask(store, number, request(number, shown=more))
+        alike = [row.alike for row in await store.requests.page()][::-1]
+    assert alike[0] == alike[1]
+    assert "" not in alike
+    assert len(set(alike)) == 1 + len(shown)
+
+
 async def test_a_mark_differs_whenever_something_has_changed(opened):
     now = [1000.0]
     async with opened(clock=lambda: now[0]) as store:
@@ -117,7 +137,7 @@ async def test_how_often_and_when_people_were_reminded_outlives_the_notices_of_i
         await after(ask(store, 1, request(1)))
         await after(ask(store, 2, request(1), reminder=1))
         await after(ask(store, 3, request(1), reminder=2))
-        await after(ask(store, 4, request(1, escalated_to=(BO,)), reminder=2))
+        await after(ask(store, 4, request(1, escalated=True, escalated_to=(BO,))))
         await after(decide(store, 5, "r1"))
         # A reset has the run ask again from the beginning.
         await after(ask(store, 2, request(1)))
@@ -154,11 +174,13 @@ async def test_what_was_asked_before_is_found_by_whom_it_concerns_after_the_migr
         await ask(store, 2, request(2, "question"))
     database = create_engine(f"sqlite:///{home / 'backstay.db'}")
     with database.begin() as connection:
-        for index in ("requests_alike", "looks_by_age"):
+        for index in ("requests_alike", "looks_by_age", "runs_unchecked"):
             connection.execute(text(f"DROP INDEX {index}"))
         connection.execute(text("DROP TABLE looks"))
         for column in ("readers", "kind", "alike", "reminded", "reminded_at"):
             connection.execute(text(f"ALTER TABLE requests DROP COLUMN {column}"))
+        for column in ("checked_at", "lost_at"):
+            connection.execute(text(f"ALTER TABLE runs DROP COLUMN {column}"))
         connection.execute(text("UPDATE alembic_version SET version_num = '0012'"))
     database.dispose()
     async with open_store(database_url=None, home=home) as store:

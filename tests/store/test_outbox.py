@@ -2,15 +2,18 @@
 
 import asyncio
 import sqlite3
-import traceback
 from dataclasses import dataclass, field
 
 import pytest
 
 from backstay.approvals.approval import ApprovalRequest, RequestKind
 from backstay.approvals.notice import Decision, NoticeDraft, Told
+from backstay.settings import Settings
 from gateways.delivering import NotTaken, deliver_due, delivering
+from gateways.webhooks import open_webhooks
+from store.notices.outbox import Lost
 from store.opening import open_store
+from tests.webhooks import troubled_receiver
 
 HOUR = 3600.0
 RUN = ("task-1/first", "task-1", "first")
@@ -69,6 +72,23 @@ def ended(number):
     return NoticeDraft(sequence=number, event=Told.ENDED, at="2026-01-01T00:01:00")
 
 
+def told(number, event, **more):
+    return NoticeDraft(sequence=number, event=event, at="2026-01-01T00:00:30", **more)
+
+
+ONE_OF_EACH = (
+    asked(1),
+    told(2, Told.DECIDED, request_id="r1", decision=Decision(verdict="approve", by="cy")),
+    asked(3),
+    told(4, Told.EXPIRED, request_id="r3"),
+    told(5, Told.EFFECT_UNKNOWN, data={"id": "e1", "what": "mail.send_email", "why": "its answer was lost"}),
+    told(6, Told.BUDGET_OVERSHOT, data={"model": "m", "billed_usd": 2.0, "reserved_usd": 1.0}),
+    asked(7),
+    told(8, Told.WITHDRAWN, request_id="r7"),
+    ended(9),
+)
+
+
 async def through(store, time, receiver, hours=0.0, step_s=30.0):
     """Let so much time pass, with a sender that looks twice a minute."""
     end = time.now + hours * HOUR
@@ -123,18 +143,47 @@ async def test_a_lost_answer_brings_the_notice_again_under_the_same_id_and_befor
     assert len({name for _, _, name in receiver.taken}) == 2
 
 
-async def test_after_a_day_a_notice_is_given_up_and_the_next_is_tried(opened, time):
+@pytest.mark.parametrize(("down_h", "seen"), [(23.9, [1, 2]), (24.1, [2])])
+async def test_a_notice_is_tried_for_a_day_then_given_up_and_the_next_one_is_tried(opened, time, down_h, seen):
     receiver = Receiver(fail=True)
     async with opened() as store:
         await store.outbox.subscribe(receiver.name)
         await store.outbox.write(*RUN, [asked(1)])
-        await through(store, time, receiver, hours=23, step_s=300)
+        await through(store, time, receiver, hours=23, step_s=60)
         await store.outbox.write(*RUN, [asked(2)])
-        await through(store, time, receiver, hours=2, step_s=300)
-        assert await store.outbox.waiting(receiver.name) == 1
+        await through(store, time, receiver, hours=down_h - 23, step_s=60)
         receiver.fail = False
         await through(store, time, receiver, hours=0.2)
-    assert receiver.first_seen("task-1") == [2]
+        assert await store.outbox.waiting(receiver.name) == 0
+    assert receiver.first_seen("task-1") == seen
+
+
+async def test_every_kind_of_notice_reaches_a_webhook_in_order_and_counts_once_through_every_trouble(opened, time):
+    async with troubled_receiver() as site, opened() as store, opened() as other:
+        settings = Settings.load(None, notify_urls=[site.address])
+        async with open_webhooks(settings) as (webhook,):
+            await store.outbox.subscribe(webhook.name)
+            site.down = True
+            for draft in ONE_OF_EACH:
+                await store.outbox.write(*RUN, [draft], result={"outcome": "completed"})
+                await through(store, time, webhook, hours=1 / len(ONE_OF_EACH))
+            assert site.taken == []
+            assert site.refused > 1
+            site.down, site.losing = False, {1, 6}
+            time.now += HOUR
+            # One process claims the first and dies before it sends; another takes over when the lease is over.
+            assert [claim.notice.sequence for claim in await store.outbox.claim([webhook.name])] == [1]
+            await through(other, time, webhook, hours=0.2)
+            assert await other.outbox.waiting(webhook.name) == 0
+    counted = dict(site.taken)
+    numbers = [notice["sequence"] for notice in counted.values()]
+    kinds = [notice["event"] for notice in counted.values()]
+    assert numbers == list(range(1, len(ONE_OF_EACH) + 1))
+    assert kinds == [draft.event for draft in ONE_OF_EACH]
+    assert set(kinds) == set(Told)
+    assert [notice["id"] for notice in counted.values()] == list(counted)
+    # What was taken, but not answered, came again at once, under the same id.
+    assert [notice["sequence"] for _, notice in site.taken] == sorted([*numbers, 1, 6])
 
 
 async def test_many_senders_at_once_send_each_notice_once(opened, time):
@@ -165,6 +214,46 @@ async def test_a_repeated_write_tells_nothing_twice_and_one_after_a_reset_does(o
         assert await store.outbox.write(*RUN, [later]) == []
 
 
+async def test_a_run_that_speaks_again_after_its_end_was_told_is_looked_at_again(opened, time):
+    run, workflow_id, run_id = RUN
+    result = {"outcome": "failed", "success": False, "error": {"type": "RunTerminated", "message": "by hand"}}
+    async with opened() as store:
+        row = {"user_id": "ana", "text": "write", "opened": {}, "workflow_id": workflow_id, "workflow_run_id": run_id}
+        await store.runs.opened(run=run, **row)
+        receiver = Receiver()
+        await store.outbox.subscribe(receiver.name)
+        await store.outbox.write(*RUN, [asked(1)])
+        assert [found.run for found in await store.runs.unchecked()] == [run]
+        told_ = [await store.outbox.lost(Lost(*RUN, result, "default")) for _ in range(2)]
+        assert (told_, await store.runs.unchecked()) == ([True, False], [])
+
+        # An undo of it says nothing of the run itself.
+        await store.outbox.write(run, f"undo-{workflow_id}", "u", [asked(1)])
+        assert await store.runs.unchecked() == []
+        time.now += 60
+        await store.outbox.write(*RUN, [asked(3)])
+        assert [found.run for found in await store.runs.unchecked()] == [run]
+        assert (await store.requests.get(workflow_id, "r3")).state == "open"
+        while await deliver_due(store.outbox, receiver):
+            pass
+        assert receiver.first_seen(workflow_id) == [1, 2, 3]
+
+
+async def test_the_end_of_an_undo_is_told_once_where_something_of_it_waits(opened):
+    run, workflow_id, _ = RUN
+    undo, receiver = f"undo-{workflow_id}", Receiver()
+    lost = Lost(run, undo, "u", {"outcome": "failed", "success": False}, "default")
+    async with opened() as store:
+        await store.outbox.subscribe(receiver.name)
+        assert await store.outbox.lost(lost) is False
+        await store.outbox.write(run, undo, "u", [asked(1)])
+        assert [await store.outbox.lost(lost) for _ in range(2)] == [True, False]
+        assert (await store.requests.get(undo, "r1")).state == "ended"
+        while await deliver_due(store.outbox, receiver):
+            pass
+    assert receiver.first_seen(undo) == [1, 2]
+
+
 async def test_requests_are_found_by_state_words_and_page(opened, time):
     async with opened() as store:
         for number in range(1, 8):
@@ -172,8 +261,7 @@ async def test_requests_are_found_by_state_words_and_page(opened, time):
             draft = asked(number, task=f"Pay invoice {number}", user_id="ana" if number % 2 else "bo")
             await store.outbox.write(f"task-{number}/f", f"task-{number}", "f", [draft])
         decision = Decision(verdict="reject", by="cy", comment="no")
-        told = NoticeDraft(sequence=8, event=Told.DECIDED, at="2026-01-01T00:02:00", request_id="r3", decision=decision)
-        await store.outbox.write("task-3/f", "task-3", "f", [told])
+        await store.outbox.write("task-3/f", "task-3", "f", [told(8, Told.DECIDED, request_id="r3", decision=decision)])
         await store.outbox.write("task-4/f", "task-4", "f", [ended(9)])
         assert await store.requests.count_open() == 5
         first = await store.requests.page(limit=3)
@@ -218,25 +306,34 @@ async def test_a_receiver_that_is_gone_keeps_no_notice_for_ever(opened, time):
         assert await store.outbox.waiting(here.name) == 1
 
 
-async def test_a_notice_that_only_a_newer_version_can_read_stops_no_sender(tmp_path, monkeypatch):
-    said: list[str] = []
-    monkeypatch.setattr("gateways.delivering.log.exception", lambda event, **more: said.append(traceback.format_exc()))
-
-    def told(event):
+async def test_a_notice_that_only_a_newer_version_can_read_holds_up_nobody_else_and_is_given_up_after_a_day(
+    tmp_path, time
+):
+    def rename(sequence, event):
         with sqlite3.connect(tmp_path / "backstay.db") as database:
-            database.execute("UPDATE outbox SET body = json_set(body, '$.event', ?)", [event])
+            change = (
+                "UPDATE outbox SET body = json_set(body, '$.event', ?) WHERE stream = 'task-1/first' AND sequence = ?"
+            )
+            database.execute(change, [event, sequence])
 
     receiver = Receiver()
-    async with open_store(database_url=None, home=tmp_path) as store:
+    async with open_store(database_url=None, home=tmp_path, clock=time) as store:
         await store.outbox.subscribe(receiver.name)
-        await store.outbox.write(*RUN, [asked(1)])
-        told("run.sold")
+        await store.outbox.write(*RUN, [asked(1), asked(2), asked(3)])
+        rename(1, "run.sold")
+        await store.outbox.write("task-2/f", "task-2", "f", [asked(1)])
         async with delivering(store.outbox, [receiver]), asyncio.timeout(30):
-            while not any("run.sold" in fault for fault in said):
-                await asyncio.sleep(0.05)
-            told("asked")
             while not receiver.taken:
                 await asyncio.sleep(0.05)
+        assert receiver.first_seen("task-2") == [1]
+        assert receiver.first_seen("task-1") == []
+        rename(1, "asked")
+        rename(2, "run.sold")
+        await through(store, time, receiver, hours=0.2)
+        assert receiver.first_seen("task-1") == [1]
+        time.now += 24 * HOUR
+        await through(store, time, receiver, hours=0.1)
+        assert receiver.first_seen("task-1") == [1, 3]
 
 
 async def test_a_receiver_that_hangs_does_not_hold_up_a_worker_that_stops(tmp_path):

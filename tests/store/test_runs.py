@@ -48,6 +48,8 @@ async def test_a_run_is_recorded_from_beginning_to_end(tmp_path, database_url):
             "follows": None,
             "context": None,
             "metadata": None,
+            "checked_at": 100.0,
+            "lost_at": None,
         }
         clock.now = 160
         await store.runs.closed("w/r1", {"outcome": "completed"})
