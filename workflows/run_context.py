@@ -73,7 +73,7 @@ class RunContext:
     def record_plan(self, run: PlanRun) -> None:
         """Add the event of a plan that has come to another state."""
         shown = f"{one_line(run.plan.title, 100)} " if run.plan.title else ""
-        text = f"plan {one_line(run.id, 100)} {shown}-> {run.state.value}{f': {run.reason}' if run.reason else ''}"
+        text = f"{run.name} {shown}-> {run.state.value}{f': {run.reason}' if run.reason else ''}"
         about = {"plan": run.id, "hash": run.plan.hash, "state": run.state.value, "reason": run.reason}
         self.record("plan.changed", text, **about)
 

@@ -16,7 +16,7 @@ from backstay.effects.compensation import UndoOutcome, UndoStack, compensation_o
 from backstay.effects.effect import EffectState
 from backstay.errors import BackstayError, NotVerified, TaskInvalid
 from backstay.frozen import Frozen
-from backstay.shown import one_line
+from backstay.shown import counted, one_line
 from backstay.task.result import Outcome, Result
 from backstay.task.status import State
 from backstay.task.task import Task
@@ -177,7 +177,8 @@ class UndoRun(Handlers):
     def _result(self, undone: UndoOutcome) -> Result:
         outcome = Outcome.ROLLED_BACK if undone.compensated else Outcome.COMPLETED
         info = workflow.info()
-        summary = f"{undone.compensated} effects undone, {undone.parked} parked, {undone.kept} cannot be undone"
+        effects = counted(undone.compensated, "effect")
+        summary = f"{effects} undone, {undone.parked} parked, {undone.kept} cannot be undone"
         return Result(
             outcome=Outcome.ROLLBACK_FAILED if undone.parked else outcome,
             success=not undone.parked,

@@ -107,8 +107,9 @@ class _Page:
             lines += ["", f"The answer's form:{self._form(request)}"]
         if request.masked:
             lines += ["", markdown_line(MASKED)]
-        if request.reason:
-            lines += ["", f"The model says: {markdown_line(request.reason)}"]
+        who, said = request.unchecked
+        if said:
+            lines += ["", f"{who.capitalize()} says: {markdown_line(said)}"]
         return "\n".join(lines)
 
     def _calls(self, request: ApprovalRequest) -> list[str]:
@@ -122,7 +123,7 @@ class _Page:
     def _plan(self, request: ApprovalRequest, proposal: Proposal, pending: Sequence[ApprovalRequest]) -> list[str]:
         """Return a plan whole: its steps in order, what it changes, who decides which part, and what else there is."""
         title = markdown_line(proposal.title or "untitled", 200)
-        lines = [f"Plan **{markdown_line(proposal.plan_id)}**, version {proposal.version}: {title}", ""]
+        lines = [f"Plan: **{title}** (id {markdown_line(proposal.plan_id)}, version {proposal.version})", ""]
         asked = {call.index: call for call in request.calls}
         for at, step in enumerate(proposal.steps):
             if self.left < 0:

@@ -32,7 +32,7 @@ from backstay.profile import Profile
 from backstay.provenance.index import texts_in
 from backstay.shown import one_line
 from backstay.task.context import BYTES_PER_TOKEN
-from backstay.task.result import Result
+from backstay.task.result import KEPT, Result
 from backstay.task.task import Task
 from backstay.tools.tool import Safety
 from store.runs.runs import RunRow
@@ -317,9 +317,9 @@ class Runs(Activities):
         effects_ref = (await self.records.write(ask.run, "effects", [effect.plain() for effect in effects])).ref
         events_ref = (await self.records.write(ask.run, "events", [event.plain() for event in events])).ref
         update: dict[str, Any] = {
-            "effects": tuple(effects[-100:]),
+            "effects": tuple(effects[-KEPT:]),
             "effects_ref": effects_ref,
-            "events": tuple(events[-100:]),
+            "events": tuple(events[-KEPT:]),
             "events_ref": events_ref,
         }
         result = ask.result.model_copy(update=update)
@@ -330,7 +330,7 @@ class Runs(Activities):
         await self.store.runs.closed(ask.run, ended, context=context)
         await self.notifications.write(ask, ask.run, ask.notices, ended)
         await self._release_workspace(ask)
-        return calls.Closed(effects=tuple(effects[-100:]), effects_ref=effects_ref, events_ref=events_ref, **more)
+        return calls.Closed(effects=tuple(effects[-KEPT:]), effects_ref=effects_ref, events_ref=events_ref, **more)
 
     async def _apart(self, run: str, result: Result) -> dict[str, Any] | None:
         """Store outputs apart that are too large for a Result, and return what stands for them; else None."""

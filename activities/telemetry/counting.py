@@ -26,6 +26,8 @@ from backstay.tools.tool import ToolResult
 
 INVALID = "invalid"
 RESERVED, OVERSHOT = "reserved", "overshot"
+OTHER = "other"
+"""What all models are called that only a task names: each name would be kept for good, and is the text of a user."""
 
 
 class Counts:
@@ -38,13 +40,15 @@ class Counts:
         self._calls = meter.create_counter("backstay_tool_calls", "Calls of tools, by how they ended")
         self._cost = meter.create_gauge_float("backstay_cost_usd", "US dollars that models cost since the worker began")
         self._spent: dict[tuple[str, str], float] = {}
+        self._known: frozenset[str] = frozenset()
         self._turn = Lock()
         for outcome in (*Outcome, INVALID):
             self._runs.add(0, {"outcome": str(outcome)})
 
     def know(self, models: Iterable[str], providers: Iterable[str]) -> None:
-        """Begin to count at zero for what will be used, so that the first time is an increase."""
-        for model in models:
+        """Begin to count at zero for what the operator names, so that the first time is an increase."""
+        self._known = frozenset(models)
+        for model in (*self._known, OTHER):
             self._steps.add(0, {"model": model})
             for outcome in (RESERVED, OVERSHOT):
                 self._spend(model, outcome, 0)
@@ -58,13 +62,14 @@ class Counts:
 
     def asked(self, ask: calls.AskModel, decision: Decision) -> None:
         """Count an answer of a model, and what it cost within and above what was reserved for it."""
+        model = ask.model if ask.model in self._known else OTHER
         if not (ask.closing or ask.perception):
-            self._steps.add(1, {"model": ask.model})
+            self._steps.add(1, {"model": model})
         billed = decision.usage.cost_micro
         reserved = decision.worst_case_micro if ask.micro is None else ask.micro
         over = max(0, billed - reserved)
-        self._spend(ask.model, RESERVED, billed - over)
-        self._spend(ask.model, OVERSHOT, over)
+        self._spend(model, RESERVED, billed - over)
+        self._spend(model, OVERSHOT, over)
 
     def called(self, ask: calls.CallTool, outcome: str) -> None:
         """Count a call of a tool."""

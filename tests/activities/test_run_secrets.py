@@ -1,6 +1,5 @@
 """What a run holds a handle for is masked wherever it is said again, by whichever worker."""
 
-import io
 import json
 import logging
 
@@ -8,11 +7,11 @@ import pytest
 
 from activities.records import Records
 from activities.run_secrets import RunSecrets
-from backstay.logs import configure_logs
 from backstay.redaction.handles import MARK, handle_for, handles_in
 from backstay.redaction.redactor import Redactor
 from store.opening import open_store
 from tests.e2e.servers.spellings import SPELLINGS, token_of
+from tests.logs import logged
 
 RUN = "workflow/run"
 SECRET = token_of(7)
@@ -106,14 +105,9 @@ async def test_errors_and_progress_are_masked_too(opened):
 async def test_what_a_library_logs_of_a_tools_answer_is_masked(opened):
     async with opened() as (_, records, _):
         await shown(records, {"reset_token": SECRET})
-        configure_logs(Redactor(()), mask=records.secrets.masked)
-        (handler,) = logging.getLogger().handlers
-        handler.setStream(buffer := io.StringIO())
-        try:
+        with logged(Redactor(()), mask=records.secrets.masked) as buffer:
             for spell in SPELLINGS.values():
                 logging.getLogger("a.library").warning("no JSON: %s", spell(SECRET))
-        finally:
-            logging.getLogger().handlers[:] = []
         lines = buffer.getvalue().splitlines()
         assert len(lines) == len(SPELLINGS)
         assert all("[REDACTED:known]" in line for line in lines)

@@ -3,15 +3,14 @@ from pathlib import Path
 
 import pytest
 from temporalio.client import WorkflowHistory
-from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
-from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
+from temporalio.worker import Replayer
 from temporalio.workflow import NondeterminismError
 
 import workflows
 from backstay.calls import DATA_CONVERTER
 from backstay.effects.effect import Effect, EffectState
 from backstay.tools.tool import ToolResult
-from tests.engine import assert_no_task_failure
+from tests.engine import assert_no_task_failure, replayer
 from tests.replay import models
 from tests.replay.merging import MergingRunner
 from tests.replay.shapes import SHAPES, rules
@@ -130,12 +129,6 @@ def holds(history, wanted):
     """Return whether everything wanted happened, in this order."""
     happened = iter([marks_of(event) for event in history.events])
     return all(mark in happened for mark in wanted)
-
-
-def replayer(*, sandboxed):
-    restrictions = SandboxRestrictions.default.with_passthrough_modules("backstay", "pydantic_core", "annotated_types")
-    runner = SandboxedWorkflowRunner(restrictions=restrictions) if sandboxed else UnsandboxedWorkflowRunner()
-    return Replayer(workflows=workflows.WORKFLOWS, data_converter=DATA_CONVERTER, workflow_runner=runner)
 
 
 def test_a_history_of_every_shape_is_kept():

@@ -73,7 +73,6 @@ class Pending:
     request: ApprovalRequest
     asked: bool = True
     """Whether the run asks; a request of the execution before is not asked before the run comes to it again."""
-    escalated: bool = False
     reminded: int = 0
     """How often people were reminded."""
     check_changes: Check | None = None
@@ -184,7 +183,10 @@ class Approvals:
         """Return the open requests as the next execution needs them."""
         return tuple(
             OpenRequest(
-                key=pending.key, request=pending.request, escalated=pending.escalated, reminded=pending.reminded
+                key=pending.key,
+                request=pending.request,
+                escalated=pending.request.escalated,
+                reminded=pending.reminded,
             )
             for pending in self.pending.values()
         )
@@ -192,7 +194,9 @@ class Approvals:
     def reopen(self, requests: Sequence[OpenRequest]) -> None:
         """Open the requests of the execution before; they can be decided before the run asks again."""
         for kept in requests:
-            pending = Pending(kept.key, kept.request, asked=False, escalated=kept.escalated, reminded=kept.reminded)
+            # Older versions did not say in the request itself that it was escalated.
+            request = kept.request.model_copy(update={"escalated": kept.escalated})
+            pending = Pending(kept.key, request, asked=False, reminded=kept.reminded)
             self.pending[kept.request.id] = pending
         self.notices.resume()
 
@@ -222,7 +226,7 @@ class Approvals:
                 return Decided(verdict=None, on_expiry="reject")
             if reminds:
                 self._remind(pending)
-            elif pending.request.on_expiry != "escalate" or pending.escalated or whole is None:
+            elif pending.request.on_expiry != "escalate" or pending.request.escalated or whole is None:
                 break
             else:
                 self._escalate(pending, ruling, whole)
@@ -249,11 +253,12 @@ class Approvals:
 
     def _escalate(self, pending: Pending, ruling: Ruling | None, whole: timedelta) -> None:
         """Ask again, for as long, those whom the rule names for that, too."""
-        pending.escalated = True
         later = (workflow.now() + whole).isoformat(timespec="seconds")
-        update: dict[str, Any] = {"expires_at": later}
+        update: dict[str, Any] = {"expires_at": later, "escalated": True}
         if ruling is not None and ruling.escalate_to:
-            update["escalated_to"] = ruling.escalate_to
+            # In a plan, who was asked about a part may be asked about another one, too.
+            before = () if pending.request.proposal is not None else pending.request.approvers
+            update["escalated_to"] = tuple(person for person in ruling.escalate_to if person not in before)
             if pending.request.approvers:
                 # Where nobody is named, everybody may decide already.
                 update["approvers"] = tuple(sorted({*pending.request.approvers, *ruling.escalate_to}))
@@ -262,7 +267,7 @@ class Approvals:
         pending.request = pending.request.model_copy(update=update)
         self._record("approval.escalated", pending.request, "nobody decided in time; asked again")
         self._announce(pending.request)
-        self.notices.add(Told.ASKED, request=pending.request, reminder=pending.reminded)
+        self.notices.add(Told.ASKED, request=pending.request)
         self.changed()
 
     def _announce(self, request: ApprovalRequest) -> "asyncio.Task[Any] | None":

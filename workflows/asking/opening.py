@@ -12,7 +12,10 @@ from backstay.policies.ruling import Ruling
 from backstay.shown import one_line
 from workflows.state import RunState
 
-BESIDE_THE_DIGEST = {"may_remember", "task", "user_id", "session_id", "step", "links", "sequence", "escalated_to"}
+BESIDE_THE_DIGEST = {
+    *("may_remember", "task", "user_id", "session_id", "step", "links", "sequence"),
+    *("escalated", "escalated_to"),
+}
 """What the digest of a request leaves out: it follows from the rule, or from the run, which a proof names too."""
 
 
@@ -38,10 +41,15 @@ def opened_request(state: RunState, request: ApprovalRequest, ruling: Ruling | N
     if state.opened.notices:
         update["sequence"] = state.next_notice
     request = request.model_copy(update=update)
-    beside = BESIDE_THE_DIGEST | {name for name in ("proposal", "forecast") if not getattr(request, name)}
-    digest = digest_of(request.model_dump(mode="json", by_alias=True, exclude=beside))
+    digest = digest_of_request(request)
     state.keep_digest(request.id, digest)
     return request.model_copy(update={"digest": digest})
+
+
+def digest_of_request(request: ApprovalRequest) -> str:
+    """Return what a proof of a decision names; open requests keep it across versions, or their proofs would not fit."""
+    beside = BESIDE_THE_DIGEST | {name for name in ("proposal", "forecast") if not getattr(request, name)}
+    return digest_of(request.model_dump(mode="json", by_alias=True, exclude=beside))
 
 
 def left_of(request: ApprovalRequest, whole: timedelta) -> timedelta:

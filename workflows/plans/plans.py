@@ -194,11 +194,11 @@ class Plans:
         said = f"{by} wants it {'taken back' if undo else 'kept'}"
         if run.of_task:
             self.context.state.work.keeps = not undo
-            raise errors.ReviewFailed(f"plan {run.id}: confidence {review.confidence:g} ({told_of(review)}); {said}")
+            raise errors.ReviewFailed(f"{run.name}: confidence {review.confidence:g} ({told_of(review)}); {said}")
         if undo:
             effects = {step.effect for plan in failed for step in self.context.state.plan_run(plan.id).steps}
             await Rollback(self.context).undo_effects({effect for effect in effects if effect is not None})
-        self.context.tell(f"The review of plan {run.id} found too much; {said}.", fact=True)
+        self.context.tell(f"The review of {run.name} found too much; {said}.", fact=True)
 
     async def conclude(self) -> bool:
         """Give up the plans that wait for a correction; return whether there were any."""

@@ -68,7 +68,7 @@ class Proposing:
             return Agreed(None, answered)
         decided = await self._decided(plan, run, asks, unless)
         if decided.verdict is None and decided.on_expiry == "fail":
-            raise errors.Expired(f"nobody decided about plan {run.id} in time")
+            raise errors.Expired(f"nobody decided about {run.name} in time")
         return Agreed(decided, answered | self._said(asks, run.plan.steps, decided))
 
     def _allowed(self, run: PlanRun, ruled: Sequence[Ruled]) -> Answered:
@@ -89,7 +89,7 @@ class Proposing:
         forecast = _forecast(run)
         plan = shown_plan(run, ruled, asks, diffs, size_of([entry.plain() for entry in forecast]) if forecast else 0)
         ask = calls.KeepPlan(plan=run.plan, proposal=plan.whole)
-        await self.context.activities.execute(calls.keep_plan, ask, summary=f"keep plan {one_line(run.id, 60)}")
+        await self.context.activities.execute(calls.keep_plan, ask, summary=f"keep {run.name}")
         return plan
 
     async def _decided(self, plan: ShownPlan, run: PlanRun, asks: list[Ruled], unless: Callable[[], bool]) -> Decided:

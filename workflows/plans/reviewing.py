@@ -54,7 +54,7 @@ class Reviewing:
     async def ask_whether_to_undo(self, run: PlanRun, review: Review) -> tuple[bool, str]:
         """Return whether a person wants the plan taken back, and who said so."""
         question = (
-            f"The review of plan {one_line(run.id, 100)} gives a confidence of {review.confidence:g}, and "
+            f"The review of {run.name} gives a confidence of {review.confidence:g}, and "
             f"{review.threshold:g} is needed: {told_of(review)}. Approve to take back what it did, reject to keep it."
         )
         decided = await self.context.ask(
