@@ -1,12 +1,13 @@
 """JSON as people write it: what is read, and what an addition leaves as it was."""
 
 import json
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbox.configuration.commented import KeyTwice, add, read
+from toolbox.configuration.commented import KeyTwice, add, read, remove
 
 PEOPLES = """// mine
 {
@@ -62,12 +63,59 @@ def test_an_addition_loses_no_comment_and_makes_the_objects_on_the_way():
     assert found["providers"] == {"b": {"tools": {"get": {"safety": "read_only"}}}}
 
 
+def test_a_removal_takes_the_comments_inside_and_behind_and_leaves_those_above():
+    text = """{
+  "mcpServers": {
+    // above
+    "a": {"command": "x"}, // behind, {
+    "b": {
+      // inside
+      "url": "u"
+    } /* behind,
+    too */
+  },
+  "users": {"*": {"providers": ["a", /* of b */ "b"]}},
+}
+"""
+    without_a = remove(remove(text, ["mcpServers", "a"]), ["users", "*", "providers", "a"])
+    without_b = remove(remove(text, ["mcpServers", "b"]), ["users", "*", "providers", "b"])
+
+    assert without_a == text.replace('    "a": {"command": "x"}, // behind, {\n', "").replace('["a", /*', "[ /*")
+    assert read(without_b) == {"mcpServers": {"a": {"command": "x"}}, "users": {"*": {"providers": ["a"]}}}
+    assert without_b.count("//") == 2
+    assert remove(remove(text, ["mcpServers"]), ["users"]) == "{}\n"
+
+
+SPACES = st.sampled_from(["", " ", "\n", "\n  ", '/* "a": [ */', ' // }, "b": "\n', " /* , \n */ "])
+
+
+@given(st.dictionaries(st.text("ab,/*"), VALUES, min_size=1, max_size=4), st.data())
+def test_what_is_removed_is_gone_and_nothing_else_however_it_was_laid_out(known, data):
+    def space():
+        return data.draw(SPACES)
+
+    members = [f"{space()}{json.dumps(key)}:{space()}{json.dumps(value)}{space()}" for key, value in known.items()]
+    comma = data.draw(st.sampled_from(["", f",{space()}"]))
+    name = data.draw(st.sampled_from(sorted(known)))
+    text = remove(f'{{"in": {{{",".join(members)}{comma}}}}}', ["in", name])
+
+    assert read(text) == {"in": {key: value for key, value in known.items() if key != name}}
+
+
 @given(st.dictionaries(st.text(), VALUES, max_size=3), st.text(), VALUES, st.sampled_from([None, 0, 2]))
 def test_what_is_added_is_read_back_and_nothing_else_changes(known, name, value, indent):
     known.pop(name, None)
     text = add(json.dumps({"in": known}, indent=indent), ["in", name], value)
 
     assert read(text) == {"in": {**known, name: value}}
+
+
+@pytest.mark.parametrize(
+    "path", [["mcpServers", "b"], ["users", "ana", "providers", "a"], ["users", "*", "providers", "b"]]
+)
+def test_what_is_not_there_cannot_be_removed(path):
+    with pytest.raises(ValueError, match=f"{re.escape('.'.join(path))}: is not there"):
+        remove(PEOPLES, path)
 
 
 def test_a_taken_name_and_a_way_through_no_object_are_refused():

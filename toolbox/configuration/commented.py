@@ -1,4 +1,4 @@
-"""JSON with comments and trailing commas, as people write it: read it, and add to it without losing a comment."""
+"""JSON with comments and trailing commas, as people write it: read it, and change a part without losing the rest."""
 
 import json
 import re
@@ -10,6 +10,8 @@ _TEXT = r'"(?:[^"\\]|\\.)*(?:"|\Z)'
 _COMMENT = re.compile(rf"{_TEXT}|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _COMMA = re.compile(rf"{_TEXT}|,(?=\s*[}}\]])", re.DOTALL)
 _SPACE = re.compile(r"\s*")
+_BEHIND = re.compile(r"(?:[ \t]*(?://[^\n]*|/\*(?:(?!\*/).)*\*/))*[ \t]*(?=\n|\Z)", re.DOTALL)
+"""What may stand behind a value up to the end of the line: comments."""
 _NOT_BREAKS = re.compile(r"[^\n]")
 _WIDTH = 100
 
@@ -40,6 +42,25 @@ def add(text: str, path: Sequence[str], value: Any) -> str:
     return _put(text, inside, name, value)
 
 
+def remove(text: str, path: Sequence[str]) -> str:
+    """Return the text without a value: the last part of the path is its name, or a text in a list.
+
+    A comment behind it goes with it; one above it stays. Raises ValueError when the value is not there.
+    """
+    plain, place = _plain(text), 0
+    *way, name = path
+    for part in way:
+        inner = _find(plain, place, part)
+        if inner is None:
+            raise ValueError(f"{'.'.join(path)}: is not there")
+        place = inner
+    inside = _inside(plain, place)
+    named = [key if inside.kind == "{" else json.loads(plain[start:end]) for key, start, end in inside.members]
+    if name not in named:
+        raise ValueError(f"{'.'.join(path)}: is not there")
+    return _cut(text, inside, named.index(name))
+
+
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
@@ -61,8 +82,12 @@ class _Inside:
 
 def _plain(text: str) -> str:
     """Return plain JSON of the same length: what is left out is blank, so that every place stays where it is."""
-    uncommented = _COMMENT.sub(lambda found: found[0] if found[0][0] == '"' else _NOT_BREAKS.sub(" ", found[0]), text)
+    uncommented = _uncommented(text)
     return _COMMA.sub(lambda found: _comma(found, uncommented), uncommented)
+
+
+def _uncommented(text: str) -> str:
+    return _COMMENT.sub(lambda found: found[0] if found[0][0] == '"' else _NOT_BREAKS.sub(" ", found[0]), text)
 
 
 def _comma(found: "re.Match[str]", text: str) -> str:
@@ -125,6 +150,29 @@ def _put(text: str, inside: _Inside, name: str, value: Any) -> str:
     if "\n" not in text[inside.start : inside.end] and inside.members and after + len(member) < _WIDTH - len(outer):
         return f"{text[:last]}{comma}{tail.rstrip()} {member}{text[inside.end :]}"
     return f"{text[:last]}{comma}{tail.rstrip()}\n{indent}{member}\n{outer}{text[inside.end :]}"
+
+
+def _cut(text: str, inside: _Inside, at: int) -> str:
+    """Cut a member out, with its comma; of the last one, which has none, with that of the one before."""
+    bare, is_first, is_last = _uncommented(text), at == 0, at == len(inside.members) - 1
+    before = inside.start + 1 if is_first else inside.members[at - 1][2]
+    begin = _skip(bare, before if is_first else _skip(bare, before) + 1)
+    end = inside.members[at][2]
+    comma = _skip(bare, end)
+    has_comma = bare[comma] == ","
+    end = comma + 1 if has_comma else end
+    if behind := _BEHIND.match(text, end):
+        end = behind.end()
+        begin = len(text[:begin].rstrip(" \t"))
+        end += text[begin - 1 : begin] == text[end : end + 1] == "\n"
+    elif not is_last:
+        end = _skip(bare, end) if not text[end : _skip(bare, end)].strip() else end
+    if is_first and is_last and not (text[inside.start + 1 : begin] + text[end : inside.end]).strip():
+        return text[: inside.start + 1] + text[inside.end :]
+    if is_last and not is_first and not has_comma:
+        gone = _skip(bare, before)
+        return text[:gone] + text[gone + 1 : begin].rstrip(" ") + text[end:]
+    return text[:begin] + text[end:]
 
 
 def _indent(text: str, place: int) -> str:

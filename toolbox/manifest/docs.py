@@ -6,7 +6,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from backstay.shown import markdown_line
+from backstay.shown import counted, markdown_line
 from toolbox.catalog.naming import file_name, first_sentence
 from toolbox.manifest.example import call_line, example_of
 from toolbox.manifest.manifest import Manifest, ManifestProvider
@@ -49,8 +49,8 @@ def _page(manifest: Manifest, provider: ManifestProvider) -> str:
 
 
 def _standing(provider: ManifestProvider) -> str:
-    counted = ", ".join(f"{count} {safety.value}" for safety, count in provider.safety.items() if count)
-    tools = f"{provider.tools} tool{'' if provider.tools == 1 else 's'}{f' ({counted})' if counted else ''}"
+    classes = ", ".join(f"{count} {safety.value}" for safety, count in provider.safety.items() if count)
+    tools = f"{counted(provider.tools, 'tool')}{f' ({classes})' if classes else ''}"
     available = "available" if provider.available else f"not available: {markdown_line(provider.reason or '')}"
     return f"Kind: {provider.kind}; {tools}; {available}"
 
