@@ -42,7 +42,8 @@ class Outcome(NamedTuple):
 
     workflow_id: str
     request_id: str
-    decided: bool
+    state: str
+    """`decided`, `recorded` while others must agree, or `refused`."""
     said: str
 
 
@@ -77,7 +78,7 @@ def routes(page: Page) -> list[BaseRoute]:
             raise DecisionInvalid(f"pick: tick 1 to {MOST} requests, and approve or reject them")
         said = {"verdict": verdict} | ({"comment": comment} if (comment := sent.get("comment").strip()) else {})
         outcomes = await _all_decided(page, visitor, picks, said)
-        status = 200 if all(outcome.decided for outcome in outcomes) else 409
+        status = 200 if all(outcome.state != "refused" for outcome in outcomes) else 409
         return page.render(request, visitor, "outcomes.html", status, outcomes=outcomes, verdict=verdict)
 
     return [page.get("/alike/{alike}", show), page.post("/alike", act)]
@@ -131,5 +132,6 @@ async def _decided(page: Page, visitor: Visitor, pick: Pick, row: RequestRow, sa
         known = await asked(page, *named)
         answer = await decide(page, visitor, known, said, pick.shown)
     except BackstayError as error:
-        return Outcome(*named, False, one_line(str(error), 300))
-    return Outcome(*named, True, str(answer.get("state", "decided")))
+        return Outcome(*named, "refused", one_line(str(error), 300))
+    state = str(answer.get("state", "decided"))
+    return Outcome(*named, state, "recorded; it waits for others" if state == "recorded" else state)

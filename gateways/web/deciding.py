@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from backstay.approvals.approval import ApprovalRequest
@@ -43,6 +44,17 @@ class Asked(NamedTuple):
     """What the run says now; None when it does not wait, or cannot be asked."""
     trouble: str
     """Why the run cannot be asked; empty when it can."""
+    ended: bool = False
+    """Whether there is no run any more that could wait."""
+
+    @property
+    def became(self) -> str:
+        """Return what became of it; empty while it waits, and where nobody can know."""
+        if self.live is not None:
+            return ""
+        if self.row is not None and self.row.state != "open":
+            return self.row.state
+        return "ended" if self.ended else ""
 
     @property
     def request(self) -> ApprovalRequest | None:
@@ -53,12 +65,15 @@ class Asked(NamedTuple):
 
 
 async def asked(page: Page, workflow_id: str, request_id: str, run_id: str | None = None) -> Asked:
-    """Return a request, as the store keeps it and as its run says that it is now."""
-    row = await page.store.requests.get(workflow_id, request_id, run_id)
+    """Return a request, as the store keeps it and as its run says that it is now; the store is told of new votes."""
+    row, run = await page.store.requests.get(workflow_id, request_id, run_id), page.unsigned.run(workflow_id)
     try:
-        pending = await page.unsigned.run(workflow_id).pending()
+        if not await run.is_open():
+            # What has ended still answers queries, as it stood at its end.
+            return Asked(workflow_id, row, None, "", ended=True)
+        pending = await run.pending()
     except (RunNotFound, DecisionRefused):
-        return Asked(workflow_id, row, None, "")
+        return Asked(workflow_id, row, None, "", ended=True)
     except BackstayError as error:
         return Asked(workflow_id, row, None, one_line(str(error), 300))
     live = next((request for request in pending if request.id == request_id), None)
@@ -66,6 +81,8 @@ async def asked(page: Page, workflow_id: str, request_id: str, run_id: str | Non
         # Another run has this workflow id now; of the one that was asked for there is nothing to ask.
         live = None if run_id else live
         row = row if run_id else None
+    if live is not None and row is not None and row.request.get("decided", []) != (votes := [*live.decided]):
+        await page.store.requests.keep_votes(row, votes)
     return Asked(workflow_id, row, live, "")
 
 
@@ -79,13 +96,13 @@ async def decide(page: Page, visitor: Visitor, known: Asked, said: dict[str, Any
     payload = _payload(visitor, workflow_id, request, said, bound)
     if page.key is not None:
         payload = signed(page.key, _binding(page, workflow_id, request.id, bound), payload)
-    try:
-        return await page.unsigned.run(workflow_id).decide(payload)
-    except (DecisionRefused, RunNotFound):
-        settled = await _settled(page, visitor, workflow_id, bound, payload)
-        if settled is None:
-            raise
-        return settled
+    # The same decision of the same form is the same event: the run, or Temporal once it has ended, repeats its answer.
+    answer = await page.unsigned.run(workflow_id).decide(payload)
+    if answer.get("state") == "recorded":
+        # The vote counts whether or not the store hears of it now.
+        with suppress(BackstayError):
+            await asked(page, workflow_id, request.id)
+    return answer
 
 
 def _payload(
@@ -110,17 +127,6 @@ def _binding(page: Page, workflow_id: str, request_id: str, bound: Shown) -> Bin
         request_id=request_id,
         digest=bound.digest,
     )
-
-
-async def _settled(
-    page: Page, visitor: Visitor, workflow_id: str, bound: Shown, payload: dict[str, Any]
-) -> dict[str, Any] | None:
-    """Return the answer to what this visitor has decided before in the same way, when the run can say it no more."""
-    row = await page.store.requests.get(workflow_id, payload["request_id"], bound.run_id)
-    decision = None if row is None else row.decision
-    if decision is None or decision.by != visitor.by or decision.verdict.value != payload["verdict"]:
-        return None
-    return {"state": "decided", "request_id": payload["request_id"], "verdict": decision.verdict.value}
 
 
 def require_same(known: Asked, shown: Shown) -> None:

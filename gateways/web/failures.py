@@ -17,7 +17,7 @@ from backstay.errors import (
     Transient,
 )
 from backstay.shown import message_line
-from gateways.web.guard import TooMuch
+from gateways.web.guard import KINDS, TooMuch
 from gateways.web.identity import Stranger
 
 _STATUS: tuple[tuple[type[BackstayError], int], ...] = (
@@ -40,6 +40,12 @@ _WORDS = {
     413: "this is too long",
     415: "send a form, or JSON with a bearer token",
 }
+
+
+def kind_of(error: Exception, status: int) -> str:
+    """Return what programs switch on: the engine's own error, or else what the status means."""
+    known = (kind.__name__ for kind in type(error).__mro__ if kind.__module__.startswith("backstay."))
+    return next(known, KINDS.get(status, "InternalError"))
 
 
 def status_of(error: Exception) -> tuple[int, str]:

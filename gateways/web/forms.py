@@ -155,6 +155,9 @@ def edits_of(sent: Sent, index: int, arguments: dict[str, Any]) -> dict[str, Any
         if not sent.all(field.name):
             continue
         typed = sent.get(field.name)
+        if typed == field.text.replace("\r\n", "\n"):
+            # A browser makes all line breaks the same, so only this tells a text that nobody touched.
+            continue
         if field.as_json:
             given = _json(typed, field.argument)
         else:

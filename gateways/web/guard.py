@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Collection
+from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import PlainTextResponse
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateways.web.identity import LOOPBACK_NAMES
@@ -31,6 +32,20 @@ HEADERS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
     "Cache-Control": "no-store",
 }
+
+
+KINDS = {
+    400: "BadRequest",
+    401: "NotSignedIn",
+    403: "Forbidden",
+    404: "NotFound",
+    405: "MethodNotAllowed",
+    408: "TooSlow",
+    409: "Conflict",
+    413: "TooLarge",
+    415: "UnsupportedMediaType",
+}
+"""What JSON calls an error that is none of the engine's."""
 
 
 class TooMuch(Exception):
@@ -72,21 +87,31 @@ class Guard:
         app = self._refusal(scope) or self._app
         await app(scope, _bounded(receive), answer)
 
-    def _refusal(self, scope: Scope) -> PlainTextResponse | None:
+    def _refusal(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
+        if (refused := self._refused(scope, headers)) is None:
+            return None
+        status, why = refused
+        more = {"Allow": "GET, HEAD, POST"} if status == 405 else None
+        if wants_json(headers):
+            return JSONResponse(error_body(KINDS[status], why), status, more)
+        return PlainTextResponse(why, status, more)
+
+    def _refused(self, scope: Scope, headers: Headers) -> tuple[int, str] | None:
+        """Return with which status a request is refused, and why."""
         hosts = headers.getlist("host")
         if scope["path"] in HEALTH:
             return None
         if len(hosts) != 1 or _name_of(hosts[0]) not in self._names:
-            return PlainTextResponse("this page does not answer under that name; set BACKSTAY_URL to its address", 400)
+            return 400, "this page does not answer under that name; set BACKSTAY_URL to its address"
         if scope["method"] in {"GET", "HEAD"} or scope["path"] in self._signed:
             return None
         if scope["method"] != "POST":
-            return PlainTextResponse("only GET and POST", 405, {"Allow": "GET, HEAD, POST"})
+            return 405, "only GET and POST"
         if not self._is_ours(headers, hosts[0]):
-            return PlainTextResponse("this was sent from another page", 403)
+            return 403, "this was sent from another page"
         if (length := headers.get("content-length", "0")).isdecimal() and int(length) > MOST_BYTES:
-            return PlainTextResponse("the request is too long", 413)
+            return 413, "the request is too long"
         return None
 
     def _is_ours(self, headers: Headers, host: str) -> bool:
@@ -98,6 +123,17 @@ class Guard:
             return True
         origin = origins[0].lower()
         return origin == self._origin or (origin != "null" and urlsplit(origin).netloc == host.lower())
+
+
+def error_body(kind: str, message: str) -> dict[str, Any]:
+    """Return what a program is told instead of what it asked for."""
+    return {"error": {"type": kind, "message": message}}
+
+
+def wants_json(headers: Headers) -> bool:
+    """Return whether a program asks, which wants the objects of the wire."""
+    accepted = headers.get("accept", "")
+    return "application/json" in accepted and "text/html" not in accepted
 
 
 def _name_of(host: str) -> str:

@@ -10,8 +10,9 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from backstay.approvals.approval import RequestKind
+from gateways.web.guard import wants_json
 from gateways.web.identity import Visitor
-from gateways.web.page import Page, wants_json
+from gateways.web.page import Page
 from gateways.web.words import line
 from store.notices.requests import RequestRow
 
@@ -66,7 +67,7 @@ def routes(page: Page) -> list[BaseRoute]:
             words=wanted.words, kind=wanted.kind, before=wanted.before, seen_by=seen_by, limit=PAGE_ROWS + 1
         )
         count = await page.store.requests.count_open(seen_by)
-        if wants_json(request):
+        if wants_json(request.headers):
             return page.json(visitor, {"open": count, **_wired(rows)})
         shown = await inbox_rows(page, visitor, rows[:PAGE_ROWS])
         more = wanted.link(rows[PAGE_ROWS - 1].position) if len(rows) > PAGE_ROWS else ""
@@ -83,7 +84,7 @@ def routes(page: Page) -> list[BaseRoute]:
             seen_by=seen_by,
             limit=PAGE_ROWS + 1,
         )
-        if wants_json(request):
+        if wants_json(request.headers):
             return page.json(visitor, _wired(rows))
         more = wanted.link(rows[PAGE_ROWS - 1].position) if len(rows) > PAGE_ROWS else ""
         said: dict[str, Any] = {"rows": rows[:PAGE_ROWS], "wanted": wanted, "more": more, "kinds": KINDS}

@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from backstay.approvals.approval import escalation
 from backstay.errors import BackstayError
 from gateways.web.identity import Visitor
 from gateways.web.page import Page
@@ -101,6 +102,9 @@ async def _found(page: Page, visitor: Visitor, look: Look | None) -> dict[str, A
     row = await page.store.requests.get(look.workflow_id, look.request_id)
     looking = await page.store.looks.people([(look.workflow_id, look.request_id)])
     people = [person for names in looking.values() for person in names if person != visitor.by]
-    votes = 0 if row is None else len(row.request.get("decided", ()))
     state = "" if row is None else row.state
-    return found | {"state": state, "votes": votes, "people": people, "reminded": reminders(row)}
+    asked = {} if row is None else row.request
+    escalated = escalation(asked.get("escalated_to", ()), escalated=asked.get("escalated", False))
+    votes = len(asked.get("decided", ()))
+    said = {"state": state, "votes": votes, "people": people, "reminded": reminders(row), "escalated": escalated}
+    return found | said

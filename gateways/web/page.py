@@ -37,8 +37,8 @@ from backstay.errors import BackstayError
 from backstay.policies.policy import Policy
 from backstay.settings import Settings
 from backstay.version import version
-from gateways.web.failures import status_of
-from gateways.web.guard import TooMuch
+from gateways.web.failures import kind_of, status_of
+from gateways.web.guard import TooMuch, error_body, wants_json
 from gateways.web.identity import Identity, Stranger, Visitor
 from gateways.web.seeing import Seeing
 from gateways.web.sent import Sent, read_sent
@@ -130,7 +130,7 @@ class Page:
 
     def done(self, request: Request, visitor: Visitor, path: str, message: str, said: Any = None) -> Response:
         """Answer what was done: lead a browser back to a page that says so, or tell a program `said`."""
-        if wants_json(request):
+        if wants_json(request.headers):
             return self.json(visitor, said)
         token = self.seals.seal("said", {"by": visitor.by, "message": message[:1000]}, SAID_S)
         return RedirectResponse(f"{path}?said={token}", 303)
@@ -146,9 +146,8 @@ class Page:
         if status >= 500:
             log.warning("web.failed", path=request.url.path, status=status, error=type(error).__name__)
         headers = {"Vary": "Accept"}
-        if wants_json(request):
-            kind = type(error).__name__
-            return JSONResponse({"error": {"type": kind, "message": message}}, status, headers)
+        if wants_json(request.headers):
+            return JSONResponse(error_body(kind_of(error, status), message), status, headers)
         text = self._templates.get_template("fault.html").render(status=status, why=message, visitor=None)
         return HTMLResponse(text, status, headers)
 
@@ -156,12 +155,6 @@ class Page:
     def faults(self) -> dict[Any, Any]:
         """Return what answers which exception."""
         return dict.fromkeys((BackstayError, HTTPException, Stranger, TooMuch, Exception), self.fault)
-
-
-def wants_json(request: Request) -> bool:
-    """Return whether a program asks, which wants the objects of the wire."""
-    accepted = request.headers.get("accept", "")
-    return "application/json" in accepted and "text/html" not in accepted
 
 
 def request_path(workflow_id: str, request_id: str) -> str:

@@ -27,9 +27,10 @@ from gateways.web.deciding import (
 )
 from gateways.web.failures import status_of
 from gateways.web.forms import LIMITS, EditedField, decision_of, edited_fields, edits_of
+from gateways.web.guard import wants_json
 from gateways.web.identity import Visitor
 from gateways.web.inbox import wire
-from gateways.web.page import Page, request_path, wants_json
+from gateways.web.page import Page, request_path
 from gateways.web.sent import Sent
 from gateways.web.showing import OUTCOMES, hindrance, reminders, shown
 
@@ -53,7 +54,7 @@ class Requests:
     async def show(self, request: Request, visitor: Visitor) -> Response:
         """Show a request as its run says that it is now; buttons only while it waits."""
         known = await self._known(request, visitor, request.query_params.get("f"))
-        if wants_json(request):
+        if wants_json(request.headers):
             live = None if known.live is None else known.live.plain()
             return self._page.json(visitor, self._wire(known) | {"live": live, "trouble": known.trouble})
         return await self._shown(request, visitor, known)
@@ -65,7 +66,7 @@ class Requests:
             said, was = await self._said(known, sent, visitor)
             answer = await decide(self._page, visitor, known, said, was)
         except BackstayError as error:
-            if wants_json(request):
+            if wants_json(request.headers):
                 raise
             return await self._refused(request, visitor, known, sent, error)
         path = request_path(*_names(request))

@@ -42,13 +42,14 @@ class Seeing:
         user = request.user_id if user_id is None else user_id
         return self.everything(by) or by == user or not named or by in named
 
-    async def run(self, by: str, workflow_id: str) -> bool:
-        """Return whether a person may see a run, with its events, results, refs and live progress."""
-        if self.everything(by):
+    async def run(self, by: str, run: str, user_id: str) -> bool:
+        """Return whether a person may see a run, with its events, results, refs and live progress.
+
+        `run` is its name in the store, which no other run of its workflow id shares.
+        """
+        if self.everything(by) or by == user_id:
             return True
-        run = await self._store.runs.get(workflow_id)
-        rows = await self._store.requests.of_workflow(workflow_id)
-        return (run is not None and run.user_id == by) or self._involved(by, rows)
+        return self._involved(by, await self._store.requests.of_workflow(run.rpartition("/")[0], run=run))
 
     def _involved(self, by: str, rows: Iterable[RequestRow]) -> bool:
         """Return whether a run's requests let a person see it; without any, the policy says whether everybody may."""

@@ -7,7 +7,7 @@ from backstay.approvals.approval import ApprovalRequest, RequestedCall, RequestK
 from backstay.approvals.forecast import ForecastEntry
 from backstay.approvals.layout import argument_parts
 from backstay.approvals.proposal import Proposal, ProposedStep
-from backstay.approvals.proposal_words import part_lines, step_marks
+from backstay.approvals.proposal_words import more_words, part_lines, step_marks
 from backstay.provenance.source import told_of
 from backstay.shown import MASKED, kept_bytes, one_line, unseen_words
 from gateways.web.words import moment
@@ -54,9 +54,13 @@ class ShownRequest(NamedTuple):
     request: ApprovalRequest
     calls: list[ShownCall]
     parts: list[str]
+    more: str
+    """How many steps of a plan are not shown."""
     forecast: list[ForecastEntry]
     masked: str
     who: str
+    escalated: str
+    """Who was asked, too, or again, when nobody had decided in time."""
     hidden: int
     """How many characters of its calls are not shown."""
 
@@ -68,9 +72,11 @@ def shown(request: ApprovalRequest) -> ShownRequest:
         request=request,
         calls=[_call(call) for call in request.calls] if proposal is None else _steps(proposal, request.calls),
         parts=[] if proposal is None else list(part_lines(proposal)),
+        more="" if proposal is None else more_words(proposal),
         forecast=list(request.forecast),
         masked=MASKED if request.masked else "",
         who=_who(request),
+        escalated=request.escalation,
         hidden=sum(call.clipped for call in request.calls),
     )
 

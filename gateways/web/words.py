@@ -5,7 +5,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from backstay.shown import CLIPPED, LINE_BREAK, one_line
+from backstay.shown import CLIPPED, LINE_BREAK, for_user, one_line
 
 _STEPS = ((86_400, "d"), (3600, "h"), (60, "min"))
 
@@ -80,6 +80,7 @@ def _time(at: float | str) -> datetime | None:
 
 
 FILTERS: dict[str, Callable[..., Any]] = {
+    "user": for_user,
     "line": line,
     "lines": lines,
     "money": money,

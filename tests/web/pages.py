@@ -11,6 +11,7 @@ import httpx2
 
 import worker
 from backstay.client import Backstay
+from backstay.testing import Reply
 from gateways.listening import config_of
 from gateways.web.app import build_app
 from gateways.web.serving import MOST_CONNECTIONS, open_page
@@ -44,9 +45,15 @@ class Served:
         """Return an HTTP client of a person; without JavaScript, as a program sees it."""
         return httpx2.AsyncClient(base_url=self.url, headers={**headers(by), **more}, timeout=60)
 
-    def stranger(self, **more):
+    def stranger(self, *, cookies=None, follow_redirects=False, **more):
         """Return an HTTP client of nobody."""
-        return httpx2.AsyncClient(base_url=self.url, headers=more, timeout=60)
+        about = {"cookies": cookies, "follow_redirects": follow_redirects, "timeout": 60}
+        return httpx2.AsyncClient(base_url=self.url, headers=more, **about)
+
+
+def mail(*addresses, subject="Hello"):
+    """Return the reply of a model that sends a mail to each address."""
+    return Reply(calls=[("mail__send_email", {"to": to, "subject": subject, "body": "Dear all"}) for to in addresses])
 
 
 def form_of(text, **more):
@@ -109,3 +116,9 @@ async def press(page, name):
 async def told(page, text):
     """Wait until a page says what was done."""
     await page.locator(".said").filter(has_text=text).wait_for()
+
+
+def verdicts(result):
+    """Return who decided what, as the Result of a run keeps it, and whether that was proven."""
+    decided = [event["data"] for event in result["events"] if event["name"] == "approval.decided"]
+    return [(data["by"], data["verdict"], data["verified"]) for data in decided]

@@ -470,11 +470,14 @@ def test_the_table_of_attacks_is_complete():
 
 OTHERS = [
     "test_no_field_of_a_request_becomes_markup",
+    "test_nothing_of_what_was_decided_of_equal_requests_and_of_runs_becomes_markup",
     "test_a_token_that_is_not_for_this_page_lets_nobody_in",
     "test_a_link_lets_one_person_in_and_an_altered_one_nobody",
     "test_a_link_that_has_expired_lets_nobody_in",
     "test_links_are_for_this_machine_only",
     "test_a_connection_that_says_nothing_is_closed",
     "test_nobody_sees_a_run_its_events_and_what_it_has_stored_that_is_not_theirs",
+    "test_of_a_run_people_see_what_it_asks_them_and_not_what_it_asks_others",
+    "test_an_older_run_of_a_name_is_shown_as_itself_to_its_own_people_and_is_not_steered",
 ]
 """Attacks with a test of their own."""

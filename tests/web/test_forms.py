@@ -101,12 +101,21 @@ async def test_a_program_reads_and_decides_with_the_objects_of_the_wire(shared):
     as_other = await person.post(f"{path}/decide", json={**said, "by": "bo@example.com"}, headers=token)
     stale = await person.post(f"{path}/decide", json={**said, "d": "0" * 64}, headers=token)
     unknown = await person.post(f"{path}/decide", json={**said, "mood": "good"}, headers=token)
+    foreign = await person.post(f"{path}/decide", json=said, headers={**token, "Origin": "https://evil.example"})
+    nothing = await person.get("/nothing", headers=wants)
     done = await person.post(f"{path}/decide", json=said, headers=token)
     assert [row["workflow_id"] for row in inbox["requests"]] == [handle.id]
     assert found["request"]["digest"] == found["live"]["digest"]
-    assert [answer.status_code for answer in (without, as_other, stale, unknown, done)] == [401, 422, 409, 422, 200]
-    assert stale.json()["error"]["type"] == "Stale"
-    assert unknown.json()["error"]["type"] == "DecisionInvalid"
+    refused = (without, as_other, stale, unknown, foreign, nothing)
+    assert [(answer.status_code, answer.json()["error"]["type"]) for answer in refused] == [
+        (401, "NotSignedIn"),
+        (422, "DecisionInvalid"),
+        (409, "DecisionRefused"),
+        (422, "DecisionInvalid"),
+        (403, "Forbidden"),
+        (404, "NotFound"),
+    ]
+    assert done.status_code == 200
     assert done.json()["state"] == "decided"
     assert verified(await ended(handle)) == [("answer", ANA, True)]
 
@@ -161,21 +170,28 @@ def test_what_a_form_lacks_is_said_by_the_field(given, said):
         decision_of(sent(verdict="answer", **given), request_of(SCHEMA))
 
 
-ARGUMENTS = {"plain": "one\r\ntwo", "hidden": "a\u202eb", "n": 7, "list": ["x"], "secret": "⟦secret:mail.token:ab⟧"}
+ARGUMENTS = {
+    "plain": "one\r\ntwo",
+    "mixed": "one\r\ntwo\nthree",
+    "hidden": "a\u202eb",
+    "n": 7,
+    "list": ["x"],
+    "secret": "⟦secret:mail.token:ab⟧",
+}
 
 
 def test_only_what_was_changed_of_arguments_is_sent_and_hidden_signs_are_seen():
     fields = {field.name: field.text for field in edited_fields(0, ARGUMENTS)}
-    assert fields["v.0.1"] == '"a\\u202eb"'
+    assert fields["v.0.2"] == '"a\\u202eb"'
     unchanged = {name: text.replace("\r\n", "\n").replace("\n", "\r\n") for name, text in fields.items()}
     with pytest.raises(DecisionInvalid, match="nothing was changed"):
         edits_of(sent(**unchanged), 0, ARGUMENTS)
     changed = edits_of(
-        sent(**{**unchanged, "v.0.0": "one\r\n3", "v.0.2": "8", "more.0": '{"new": null}'}), 0, ARGUMENTS
+        sent(**{**unchanged, "v.0.0": "one\r\n3", "v.0.3": "8", "more.0": '{"new": null}'}), 0, ARGUMENTS
     )
     assert changed == {"plain": "one\r\n3", "n": 8, "new": None}
     with pytest.raises(DecisionInvalid, match="n: invalid JSON"):
-        edits_of(sent(**{**unchanged, "v.0.2": "seven"}), 0, ARGUMENTS)
+        edits_of(sent(**{**unchanged, "v.0.3": "seven"}), 0, ARGUMENTS)
 
 
 def test_leaving_out_every_call_is_no_approval():

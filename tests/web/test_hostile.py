@@ -1,23 +1,34 @@
-"""A request that is hostile in every field stays text: in the inbox, on its own page, in every form, in JSON."""
+"""What is hostile in every field stays text: requests in every form, what became of them, and the runs that asked."""
 
 import asyncio
 import json
 import uuid
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from urllib.parse import quote
 
+import pytest
 import pytest_asyncio
+from pydantic import TypeAdapter, ValidationError
 from temporalio import workflow
 from temporalio.client import Client
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
-from backstay.approvals.approval import ApprovalRequest
-from backstay.approvals.notice import NoticeDraft, Told
+from backstay.approvals.approval import ApprovalRequest, RecordedDecision, RequestedCall
+from backstay.approvals.forecast import ForecastEntry
+from backstay.approvals.notice import Decision, NoticeDraft, Told
+from backstay.approvals.proposal import Proposal, ProposalPart, ProposedStep
+from backstay.effects.effect import EffectState
+from backstay.task.event import Event
+from backstay.task.plan import Plan
+from store.effects.types import BoundUndo, Intent
 from tests.browser import assert_fits
 from tests.engine import Scripts, engine
 from tests.web.pages import behind_a_proxy, headers, served_page
 
 ANA = "ana@example.com"
 EVIL = "</textarea></title>'\"><img src=x onerror=alert(1)><script>alert(1)</script>{{7*7}}\u202e"
+SEEN = EVIL.replace("\u202e", "<U+202E>")
+"""How people see it."""
 
 
 @workflow.defn(name="Hostile")
@@ -92,6 +103,15 @@ SCHEMA = {
 }
 
 
+FORETOLD = {
+    "idx": 0,
+    "tool": evil("tool"),
+    "arguments": {evil("name"): evil("value")},
+    "digest": evil("digest"),
+    "simulated": True,
+}
+
+
 def request(kind, **more):
     return {
         "id": kind,
@@ -106,11 +126,13 @@ def request(kind, **more):
         "decided": [{"by": evil("by"), "verdict": evil("verdict"), "verified": True}],
         "quorum": 3,
         "created_at": evil("created"),
+        "expires_at": evil("expires"),
+        "namespace": evil("namespace"),
         "args_digest": evil("digest"),
         "digest": evil("digest"),
         "run_id": evil("run"),
         "escalated_to": [evil("other")],
-        "forecast": [{"idx": 0, "tool": evil("tool"), "arguments": {evil("name"): evil("value")}, "simulated": True}],
+        "forecast": [FORETOLD],
         **more,
     }
 
@@ -127,6 +149,15 @@ PROPOSAL = {
     "parts": [{"part": 0, "steps": [0], "rule": evil("rule"), "decided": [{"by": evil("by"), "rejected": [0]}]}],
     "alternatives": [evil("alternative")],
 }
+NAMED = {
+    "part": 0,
+    "steps": [0],
+    "rule": evil("rule"),
+    "approvers": [ANA, evil("approver"), evil("other")],
+    "escalate_to": [evil("chief")],
+    "quorum": 2,
+    "decided": [{"by": evil("other"), "rejected": [0]}],
+}
 REQUESTS = [
     request("call", calls=[call(0, "tool")], options=["approve", "modify", "reject"], may_remember=["run", "never"]),
     request("batch", calls=[call(0, "one"), call(1, "two")], options=["approve", "reject"]),
@@ -135,7 +166,51 @@ REQUESTS = [
     request("budget", options=["answer", "reject"], schema={"type": "object"}),
     request("outcome", calls=[call(0, "tool")], options=["happened", "did_not_happen", "retry"]),
     request("question", options=["answer", "reject"]),
+    request("call", id="mine", calls=[call(0, "tool")], options=["approve"], approvers=[ANA, evil("approver")]),
+    request(
+        "call", id="theirs", calls=[call(2, "tool")], user_id=ANA, options=["reject"], approvers=[evil("approver")]
+    ),
+    request("plan", id="parts", calls=[call(0, "one")], options=["approve"], proposal=PROPOSAL | {"parts": [NAMED]}),
 ]
+PROPOSALS = [asked["proposal"] for asked in REQUESTS if "proposal" in asked]
+GIVEN = {
+    ApprovalRequest: REQUESTS,
+    RequestedCall: [call for asked in REQUESTS for call in asked.get("calls", ())],
+    Proposal: PROPOSALS,
+    ProposedStep: [step for proposal in PROPOSALS for step in proposal["steps"]],
+    ProposalPart: [part for proposal in PROPOSALS for part in proposal["parts"]],
+    ForecastEntry: [entry for asked in REQUESTS for entry in asked["forecast"]],
+}
+"""All that the requests hold, by its kind."""
+TEXTLESS = {
+    ApprovalRequest: {
+        *("kind", "step", "quorum", "no_self_approval", "cost_so_far", "on_expiry", "verified", "sequence"),
+        *("may_remember", "escalated"),
+    },
+    RequestedCall: {"index", "safety", "undoable", "clipped", "left_out"},
+    Proposal: {"version", "more", "estimated_cost_usd", "approve_options", "toggles", "per_step", "dry_run"},
+    ProposedStep: {"idx", "safety", "undoable", "depends_on", "limits", "needs_approval", "part"},
+    ProposalPart: {"part", "steps", "quorum", "no_self_approval"},
+    ForecastEntry: {"idx", "simulated", "assumed"},
+}
+"""Numbers, flags and words of ours."""
+SAID_ELSEWHERE = {"id", "options"}
+"""An id is hostile below, in what became of requests; an option is only compared with words of ours."""
+
+
+@pytest.mark.parametrize("kind", GIVEN)
+def test_every_field_of_a_request_that_can_hold_text_is_hostile_here(kind):
+    hostile = {name for given in GIVEN[kind] for name, value in given.items() if holds_evil(value)}
+    fields = {field.alias or name: TypeAdapter(field.annotation) for name, field in kind.model_fields.items()}
+    assert fields.keys() - hostile - SAID_ELSEWHERE == TEXTLESS[kind]
+    for name in TEXTLESS[kind]:
+        for text in (EVIL, [EVIL], {EVIL: EVIL}, [{EVIL: EVIL}]):
+            with suppress(ValidationError):
+                assert not holds_evil(fields[name].dump_python(fields[name].validate_python(text), mode="json")), name
+
+
+def holds_evil(value):
+    return EVIL[-40:] in json.dumps(value, ensure_ascii=False)
 
 
 @pytest_asyncio.fixture
@@ -153,12 +228,29 @@ async def asking(temporal: Client, served):
     queue, name = f"hostile-{uuid.uuid4()}", f"hostile {EVIL[:40]}"
     async with Worker(temporal, task_queue=queue, workflows=[Hostile], workflow_runner=UnsandboxedWorkflowRunner()):
         handle = await temporal.start_workflow("Hostile", REQUESTS, id=name, task_queue=queue)
+        named = {"workflow_id": name, "workflow_run_id": handle.first_execution_run_id, "user_id": evil("user")}
+        await served.page.store.runs.opened(run="hostile/first", text=evil("text"), opened={}, **named)
         for number, given in enumerate(REQUESTS):
             asked = ApprovalRequest.model_validate({**given, "created_at": "", "expires_at": None})
             draft = NoticeDraft(sequence=number, event=Told.ASKED, at=f"2026-01-01T00:00:0{number}", request=asked)
             await served.page.store.outbox.write("hostile/first", name, evil("run"), [draft])
-        yield name
-        await handle.terminate()
+        try:
+            yield name
+        finally:
+            await handle.terminate()
+
+
+async def stays_text(page, place):
+    """Assert that a page shows hostile text as text: none of it is markup, runs, or has signs that nobody sees."""
+    async with asyncio.timeout(20):
+        text = await page.locator("body").inner_text()
+    assert "something is wrong with the page itself" not in text, place
+    ours = "[src^='/static/']"
+    assert await page.locator(f"img, script:not({ours}), main iframe, [onerror], [onload]").count() == 0, place
+    assert await page.locator("a[href^='javascript:']").count() == 0, place
+    assert "\u202e" not in await page.content(), place
+    await assert_fits(page)
+    return text
 
 
 async def test_no_field_of_a_request_becomes_markup(browser, temporal, served):
@@ -166,20 +258,108 @@ async def test_no_field_of_a_request_becomes_markup(browser, temporal, served):
         alerted = []
         page.on("dialog", lambda dialog: alerted.append(dialog.message))
         await page.locator(".row").first.wait_for()
-        places = [served.url, f"{served.url}/decided"]
+        places = [served.url]
         for link in await page.locator("a.open").all():
             address = await link.get_attribute("href")
             places += [f"{served.url}{address}", f"{served.url}{address}?edit=0"]
-        assert len(places) == 2 + 2 * len(REQUESTS)
+        assert len(places) == 1 + 2 * len(REQUESTS)
         for place in places:
             await page.goto(place)
-            async with asyncio.timeout(20):
-                text = await page.locator("body").inner_text()
-            assert "something is wrong with the page itself" not in text, place
-            assert await page.locator("img, main script, b, main iframe, [onerror]").count() == 0, place
-            assert await page.locator("a[href^='javascript:']").count() == 0, place
-            assert "{{7*7}}" in text or place.endswith("/decided"), place
-            assert "\u202e" not in await page.content(), place
-            await assert_fits(page)
+            text = await stays_text(page, place)
+            assert "{{7*7}}" in text, place
+            assert await page.locator("b").count() == 0, place
+            if place.endswith(("/mine", "/theirs", "/parts")):
+                assert f"approver {SEEN}" in text, place
         assert alerted == []
         assert name
+
+
+GONE = [
+    (Told.DECIDED, {"decision": Decision(verdict="reject", by=evil("judge"), comment=evil("verdict"))}),
+    (Told.EXPIRED, {}),
+    (Told.WITHDRAWN, {}),
+]
+RESULT = {
+    "outcome": "failed",
+    "success": False,
+    "final_summary": evil("summary"),
+    "raw_outputs": {evil("output"): evil("value")},
+    "output": {evil("name"): [evil("value")]},
+    "usage": {"models": {evil("model"): {"cost_usd": 1}}, "calls_by_tool": {evil("tool"): 1}},
+    "budget": {"quotas": {evil("tool"): 2}},
+    "undone": [
+        {"effect": 1, "tool": evil("tool"), "state": "parked", "shown": evil("undo"), "detail": evil("detail")},
+    ],
+    "error": {"type": evil("Error"), "message": evil("message")},
+    "programs_unavailable": evil("reason"),
+}
+
+
+async def past(served):
+    """Have the store know of a run that has ended, with all that it did, and of what became of its requests."""
+    store, run, name = served.page.store, f"{evil('ended')}/first", evil("ended")
+    for number, (event, became) in enumerate(GONE):
+        asked = ApprovalRequest.model_validate({**REQUESTS[0], "id": evil(f"gone {number}"), "expires_at": None})
+        at = f"2026-01-01T00:01:0{number}"
+        drafts = [
+            NoticeDraft(sequence=2 * number, event=Told.ASKED, at=at, request=asked),
+            NoticeDraft(sequence=2 * number + 1, event=event, at=at, request_id=asked.id, **became),
+        ]
+        await store.outbox.write(run, name, "first", drafts)
+    opened = {"model": evil("model"), "started_by": evil("starter"), "web_ui": f"javascript:alert(1)//{EVIL}"}
+    named = {"workflow_id": name, "workflow_run_id": "first", "user_id": evil("user"), "session_id": evil("session")}
+    await store.runs.opened(run=run, text=evil("text"), opened=opened, **named)
+    data = {"tool": evil("tool"), "request": json.dumps({evil("a"): evil("b")}), "effect": 1, "model": evil("model")}
+    names = ("model.asked", "action.called", "action.failed", "approval.asked", "approval.decided", "run.ended")
+    events = [
+        Event(n=n, name=event, at=f"2026-01-01T00:00:0{n}", text=evil("text"), data={**data, evil("x"): [evil("y")]})
+        for n, event in enumerate([*names, evil("event")], 1)
+    ]
+    await store.events.append(run, events)
+    said = {"by": evil("by"), "verdict": evil("verdict"), "comment": evil("comment"), "request_id": evil("request")}
+    await store.decisions.append(run, [RecordedDecision(n=1, at=evil("at"), update="decide", verified=False, **said)])
+    steps = [{"tool": evil("tool"), "arguments": {evil("name"): evil("value")}, "summary": evil("step")}] * 2
+    plan = {"id": evil("plan"), "title": evil("title"), "summary": evil("summary"), "steps": steps}
+    await store.plans.keep(run, Plan.model_validate(plan), Proposal.model_validate(PROPOSAL))
+    intent = {"effect_id": f"{run}/1", "run": run, "n": 1, "tool": evil("tool"), "args_digest": evil("digest")}
+    intent = Intent(**intent, lease_s=5, user_id=evil("user"))
+    begun = await store.effects.begin(intent, idempotency_ttl=None, attempt=1, epoch_differs=False)
+    undo = BoundUndo(tool=evil("undo"), sealed_ref="0" * 40, shown=evil("undo"))
+    await store.effects.settle(intent.effect_id, begun.token, EffectState.APPLIED, outcome=evil("outcome"), undo=undo)
+    await store.runs.closed(run, RESULT)
+    return name
+
+
+async def test_nothing_of_what_was_decided_of_equal_requests_and_of_runs_becomes_markup(browser, temporal, served):
+    name = await past(served)
+    async with asking(temporal, served) as asks, browser.tab(extra_http_headers=headers(ANA)) as page:
+        alerted = []
+        page.on("dialog", lambda dialog: alerted.append(dialog.message))
+        await page.goto(f"{served.url}/decided")
+        text = await stays_text(page, "/decided")
+        assert (f"by judge {SEEN[:40]}" in text, f"verdict {SEEN}" in text) == (True, True)
+        links = [await link.get_attribute("href") for link in await page.locator("a.open").all()]
+        assert len(links) == len(GONE)
+        for link in links:
+            await page.goto(f"{served.url}{link}")
+            said = await stays_text(page, link)
+            assert (f"by judge {SEEN}" in said) == (link == links[-1]), link
+        for address in ("/runs", f"/runs/{quote(name, safe='')}", f"/runs/{quote(asks, safe='')}"):
+            await page.goto(f"{served.url}{address}")
+            await page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true })")
+            text = await stays_text(page, address)
+            assert SEEN in text, address
+        await page.goto(f"{served.url}/runs/{quote(name, safe='')}")
+        await page.get_by_text("Take back 1 effect").click()
+        await page.get_by_role("button", name="Take back…").click()
+        await page.get_by_role("heading", name="Take this back?").wait_for()
+        assert f"undo {SEEN}" in await stays_text(page, "undo")
+        await page.goto(served.url)
+        # News may draw the list anew at any moment, also amid a click.
+        together = await page.get_by_role("link", name="decide 3 equal calls at once").first.get_attribute("href")
+        await page.goto(f"{served.url}{together}")
+        assert SEEN in await stays_text(page, "alike")
+        await page.get_by_role("button", name="Approve the ticked").click()
+        await page.get_by_role("heading", name="0 of 3 requests decided: approve").wait_for()
+        assert SEEN[:30] in await stays_text(page, "outcomes")
+        assert alerted == []

@@ -13,7 +13,7 @@ from backstay.testing import Reply
 from gateways.delivering import tidying
 from tests.browser import assert_accessible
 from tests.engine import Scripts, ended, engine, pending, update
-from tests.web.pages import behind_a_proxy, headers, listed, opened, press, served_page, told, until_listed
+from tests.web.pages import behind_a_proxy, headers, listed, mail, opened, press, served_page, told, until_listed
 
 ANA, BO, CY = "ana@example.com", "bo@example.com", "cy@example.com"
 POLICY = """
@@ -24,10 +24,6 @@ MAY, PARTY, WHICH = "invoice-of-may", "party-of-june", "which-invoice"
 expect.set_options(timeout=30_000)
 
 
-def mail(to, subject="Hello"):
-    return Reply(calls=[("mail__send_email", {"to": to, "subject": subject, "body": "Dear all"})])
-
-
 @pytest_asyncio.fixture(scope="module")
 async def shared(temporal, tmp_path_factory):
     """Open an engine and its page, with three requests that wait for all tests."""
@@ -36,8 +32,8 @@ async def shared(temporal, tmp_path_factory):
         running = await stack.enter_async_context(engine(temporal, folder, scripts, policy=POLICY, **behind_a_proxy()))
         served = await stack.enter_async_context(served_page(running))
         asks = {
-            MAY: (mail("kim@may.example", "An Invoice, 100% due"), "kim"),
-            PARTY: (mail("lee@june.example", "A party"), "lee"),
+            MAY: (mail("kim@may.example", subject="An Invoice, 100% due"), "kim"),
+            PARTY: (mail("lee@june.example", subject="A party"), "lee"),
             WHICH: (Reply(calls=[("ask_person", {"question": "Which invoice is meant?"})]), "kim"),
         }
         person = await stack.enter_async_context(served.person(ANA))
@@ -91,7 +87,7 @@ async def test_while_a_search_is_typed_the_inbox_shows_what_fits_and_keeps_to_it
         await rows_are(page, MAY)
         await assert_accessible(page)
         waiting = len(await everything(served)) + 1
-        handle = await running.start(scripts.task(mail("mo@june.example", "Flowers")))
+        handle = await running.start(scripts.task(mail("mo@june.example", subject="Flowers")))
         await expect(page.get_by_role("status").first).to_have_text(
             f"{waiting} requests wait for a decision; some are not shown."
         )
@@ -206,8 +202,9 @@ async def test_a_row_of_the_inbox_says_which_others_are_looking_at_the_request(b
             async with browser.tab(address, extra_http_headers=headers(CY)) as cy:
                 await until_row_says(ana, f"{BO}, {CY} are looking")
                 await expect(row_of(ana, MAY).locator(".looking")).to_have_count(0)
-                await cy.goto(served.url)
-                await until_row_says(cy, f"{BO} is looking")
+                beside = await cy.context.new_page()
+                await beside.goto(served.url)
+                await until_row_says(beside, f"{BO} is looking")
             await until_row_says(ana, f"{BO} is looking")
         await until_row_says(ana, "")
 

@@ -1,7 +1,9 @@
 """The whole life of an approval in a browser: asked, looked at, decided, and read back as proven from the run."""
 
 import asyncio
+import html
 import json
+import re
 import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -13,7 +15,19 @@ from backstay.testing import Reply
 from gateways.web.identity import Visitor
 from tests.browser import assert_accessible, assert_fits
 from tests.engine import Scripts, ended, engine, pending, toolbox_of
-from tests.web.pages import behind_a_proxy, headers, opened, place, press, served_page, told, until_listed
+from tests.web.pages import (
+    behind_a_proxy,
+    form_of,
+    headers,
+    listed,
+    opened,
+    place,
+    press,
+    served_page,
+    told,
+    until_listed,
+    verdicts,
+)
 
 ANA, BO, CY = "ana@example.com", "bo@example.com", "cy@example.com"
 POLICY = f"""
@@ -26,6 +40,7 @@ ask:
   - tool: mail.send_email
     when: {{to: {{ends_with: "@soon.example"}}}}
     approvers: ["{ANA}"]
+    remind_after: 2s
     timeout: 8s
   - {{tool: mail.send_email, when: {{to: {{ends_with: "@late.example"}}}}, approvers: ["{ANA}"], remind_after: 2s}}
 allow: ["office.*", {{tool: mail.send_email, when: {{to: {{ends_with: "@free.example"}}}}}}]
@@ -55,12 +70,6 @@ def mail(*addresses, **more):
     return Reply(calls=[("mail__send_email", send(to, **more)["arguments"]) for to in addresses])
 
 
-def decisions(result):
-    """Return who decided what, as the Result of a run keeps it."""
-    decided = [event["data"] for event in result["events"] if event["name"] == "approval.decided"]
-    return [(data["by"], data["verdict"], data["verified"]) for data in decided]
-
-
 async def test_a_request_is_looked_at_and_approved_with_keys_alone(browser, shared):
     running, scripts, served = shared
     handle = await running.start(scripts.task(mail("kim@ana.example"), user_id="kim"))
@@ -82,7 +91,7 @@ async def test_a_request_is_looked_at_and_approved_with_keys_alone(browser, shar
         assert await page.evaluate("document.activeElement.value") == "approve"
         await page.keyboard.press("Enter")
         await told(page, f"decided: approve by {ANA}")
-    assert decisions(await ended(handle)) == [(ANA, "approve", True)]
+    assert verdicts(await ended(handle)) == [(ANA, "approve", True)]
 
 
 async def test_arguments_are_changed_without_scripts_and_the_changed_call_is_made(browser, shared):
@@ -98,7 +107,7 @@ async def test_arguments_are_changed_without_scripts_and_the_changed_call_is_mad
     result = await ended(handle)
     rows = running.mailbox.rows("SELECT subject, body FROM sent WHERE recipient = 'lee@ana.example'")
     assert rows == [("Good day <b>Lee</b>", "one\ntwo")]
-    assert decisions(result)[0] == (ANA, "modify", True)
+    assert verdicts(result)[0] == (ANA, "modify", True)
 
 
 async def test_a_rejection_reaches_the_model_with_its_comment(browser, shared):
@@ -109,7 +118,7 @@ async def test_a_rejection_reaches_the_model_with_its_comment(browser, shared):
         await page.get_by_label("Comment").fill("not on a Sunday")
         await press(page, "Reject")
         await told(page, f"decided: reject by {ANA}")
-    assert decisions(await ended(handle)) == [(ANA, "reject", True)]
+    assert verdicts(await ended(handle)) == [(ANA, "reject", True)]
     heard = [asked for asked in running.model.requests if task["text"] in str(asked["messages"][1])]
     assert "not on a Sunday" in str(heard[-1]["messages"])
     assert running.mailbox.rows("SELECT count(*) FROM sent WHERE recipient = 'mo@ana.example'") == [(0,)]
@@ -123,7 +132,7 @@ async def test_what_is_remembered_is_not_asked_again_in_this_run(browser, shared
         await page.get_by_label("With").select_option("any")
         await press(page, "Approve")
         await told(page, "remembered for this run: mail.send_email")
-    assert decisions(await ended(handle)) == [(ANA, "approve", True)]
+    assert verdicts(await ended(handle)) == [(ANA, "approve", True)]
     assert set(running.mailbox.sent()) >= {"n@plain.example", "o@plain.example"}
 
 
@@ -136,11 +145,15 @@ async def test_two_people_must_agree_and_each_sees_what_the_other_did(browser, s
         await told(ana, "recorded; it waits for others")
         await ana.get_by_text("You have decided: approve. It waits for others.").wait_for()
         assert not await ana.get_by_role("button", name="Approve", exact=True).count()
+        await expect(bo.locator("#news")).to_have_text("Somebody has decided. Open the page again to see who.")
         await bo.reload()
         await bo.get_by_text(f"{ANA}: approve (verified)").wait_for()
+        await expect(bo.locator("#news .notice")).to_have_text(f"{ANA} is looking at this, too.")
+        async with served.person(BO) as person:
+            assert "1 of 2 decided" in (await person.get("/")).text
         await press(bo, "Approve")
         await told(bo, f"decided: approve by {BO}")
-    assert decisions(await ended(handle)) == [(ANA, "approve", True), (BO, "approve", True)]
+    assert verdicts(await ended(handle)) == [(ANA, "approve", True), (BO, "approve", True)]
 
 
 async def test_each_decides_a_part_of_a_plan_and_leaves_a_step_out(browser, shared):
@@ -162,7 +175,7 @@ async def test_each_decides_a_part_of_a_plan_and_leaves_a_step_out(browser, shar
         await bo.get_by_text(f"approved by {ANA} without step 1").wait_for()
         await press(bo, "Approve the plan")
         await told(bo, f"decided: approve by {BO}")
-    assert decisions(await ended(handle)) == [(ANA, "approve", True), (BO, "approve", True)]
+    assert verdicts(await ended(handle)) == [(ANA, "approve", True), (BO, "approve", True)]
     sent = set(running.mailbox.sent())
     assert sent >= {"q@ana.example", "s@bo.example", "t@free.example"}
     assert "r@ana.example" not in sent
@@ -192,7 +205,7 @@ async def test_the_form_of_a_tools_server_is_filled_in_without_scripts(browser, 
         await page.get_by_role("combobox").select_option("yes")
         await press(page, "Answer")
         await told(page, f"decided: answer by {ANA}")
-    assert decisions(await ended(handle)) == [(ANA, "answer", True)]
+    assert verdicts(await ended(handle)) == [(ANA, "answer", True)]
 
 
 async def test_what_a_tools_server_asks_in_a_form_comes_back_to_it_as_typed_once_every_field_fits(browser, shared):
@@ -213,7 +226,7 @@ async def test_what_a_tools_server_asks_in_a_form_comes_back_to_it_as_typed_once
         await page.get_by_label("People").fill("12")
         await press(page, "Answer")
         await told(page, f"decided: answer by {ANA}")
-    assert decisions(await ended(handle)) == [(ANA, "answer", True)]
+    assert verdicts(await ended(handle)) == [(ANA, "answer", True)]
     heard = [asked["messages"] for asked in running.model.requests if task["text"] in str(asked["messages"][1])]
     (answer,) = [json.loads(message["content"]) for message in heard[-1] if message["role"] == "tool"]
     booked = {"name": "Kim <b>Lee</b>", "people": 12, "layout": "circle", "catering": False}
@@ -252,17 +265,24 @@ async def reminded(page):
     return 1 if said.startswith("reminded once") else int(said.split()[1]) if said else 0
 
 
-async def test_what_expires_says_so_while_it_is_looked_at(browser, shared):
+async def test_what_expires_says_so_while_it_is_looked_at_after_people_were_reminded(browser, shared):
     running, scripts, served = shared
     handle = await running.start(scripts.task(mail("w@soon.example")))
     async with opened(browser, served, handle) as page:
         assert "expires" in await page.locator(".facts").first.inner_text()
+        await page.get_by_text("reminded").wait_for()
+        assert await page.get_by_role("button", name="Approve", exact=True).is_enabled()
         await page.get_by_text("It has expired.").wait_for()
         assert await page.get_by_role("button", name="Approve", exact=True).is_disabled()
+        assert await reminded(page) >= 1
         await page.reload()
         await page.get_by_text("It has expired.").wait_for()
         assert not await page.get_by_role("button", name="Approve", exact=True).count()
-    assert decisions(await ended(handle)) == []
+        shown = await reminded(page)
+    result = await ended(handle)
+    assert verdicts(result) == []
+    names = [event["name"] for event in result["events"] if event["name"].startswith("approval.")]
+    assert names == ["approval.asked", *["approval.reminded"] * shown, "approval.expired"]
 
 
 async def test_a_request_that_a_cancelled_run_leaves_behind_says_that_it_was_withdrawn(browser, shared):
@@ -290,13 +310,20 @@ async def test_a_double_click_and_a_replay_decide_once_and_say_the_same(browser,
         await told(page, f"decided: approve by {ANA}")
         path = f"{place(served, handle)}/decide"
         again = await replaying.post(path, data={**form, "verdict": "approve"})
-        other = await replaying.post(path, data={**form, "verdict": "reject"})
+        other = [
+            await replaying.post(path, data={**form, **said})
+            for said in ({"verdict": "reject"}, {"verdict": "approve", "comment": "not as before"})
+        ]
         await pending(handle)
         await page.goto(place(served, handle, "r2"))
         await press(page, "Approve")
         await told(page, f"decided: approve by {ANA}")
-    assert (again.status_code, other.status_code) == (303, 409)
-    assert decisions(await ended(handle)) == [(ANA, "approve", True)] * 2
+        assert verdicts(await ended(handle)) == [(ANA, "approve", True)] * 2
+        late = await replaying.post(path, data={**form, "verdict": "approve"})
+        too_late = await replaying.post(path, data={**form, "verdict": "approve", "comment": "not as before"})
+    assert [answer.status_code for answer in (again, late, *other, too_late)] == [303, 303, 409, 409, 409]
+    assert all(f"r1 is decided already: approve by {ANA}" in answer.text for answer in other)
+    assert f"the run {handle.id} has ended" in too_late.text
     assert running.mailbox.rows("SELECT count(*) FROM sent WHERE recipient = 'y@ana.example'") == [(1,)]
 
 
@@ -315,7 +342,7 @@ async def test_a_page_that_is_stale_is_refused_and_says_what_has_changed(browser
         assert "another run of the same name" in said
         await press(page, "Approve")
         await told(page, f"decided: approve by {ANA}")
-    assert decisions(await ended(second)) == [(ANA, "approve", True)]
+    assert verdicts(await ended(second)) == [(ANA, "approve", True)]
     assert "old@ana.example" not in running.mailbox.sent()
 
 
@@ -337,7 +364,7 @@ async def test_whom_a_request_does_not_concern_neither_sees_nor_decides_it(brows
         assert "is not an approver" in refused.text
         await press(page, "Approve")
         await told(page, f"decided: approve by {BO}")
-    assert decisions(await ended(handle)) == [(BO, "approve", True)]
+    assert verdicts(await ended(handle)) == [(BO, "approve", True)]
 
 
 def visitor(by):
@@ -355,7 +382,9 @@ async def test_equal_calls_of_several_runs_are_decided_at_once_each_with_its_own
     async with opened(browser, served, handles[0]) as page:
         for handle in handles:
             await until_listed(page, served, handle)
-        await page.get_by_role("link", name="decide 3 equal calls at once").first.click()
+        # News may draw the list anew at any moment, also amid a click.
+        together = await page.get_by_role("link", name="decide 3 equal calls at once").first.get_attribute("href")
+        await page.goto(f"{served.url}{together}")
         await assert_accessible(page)
         await page.get_by_role("checkbox").last.uncheck()
         await press(page, "Approve the ticked")
@@ -365,19 +394,58 @@ async def test_equal_calls_of_several_runs_are_decided_at_once_each_with_its_own
         await press(page, "Reject")
         await told(page, "decided: reject")
     results = [await ended(handle) for handle in handles]
-    assert [decisions(result) for result in results] == [[(ANA, "approve", True)]] * 2 + [[(ANA, "reject", True)]]
+    assert [verdicts(result) for result in results] == [[(ANA, "approve", True)]] * 2 + [[(ANA, "reject", True)]]
+
+
+async def test_what_became_of_equal_calls_says_which_of_them_wait_for_others(shared):
+    running, scripts, served = shared
+    handles = [await running.start(scripts.task(mail("same@two.example"))) for _ in range(2)]
+    async with served.person(ANA) as ana:
+        for handle in handles:
+            await pending(handle)
+            await listed(ana, handle.id)
+        (row, _) = (await ana.get("/", headers={"Accept": "application/json"})).json()["requests"][:2]
+        alike = (await served.page.store.requests.get(row["workflow_id"], "r1")).alike
+        shown = (await ana.get(f"/alike/{alike}")).text
+        picks = [html.unescape(pick) for pick in re.findall(r'name="pick" value="([^"]+)"', shown)]
+        said = await ana.post("/alike", data={**form_of(shown, verdict="approve"), "pick": picks})
+    assert "<h1>0 of 2 requests decided: approve; 2 recorded, and wait for others</h1>" in said.text
+    assert said.text.count("recorded; it waits for others") == said.status_code // 100 == 2
+    for handle in handles:
+        assert len(await pending(handle)) == 1
+        await handle.terminate()
 
 
 async def test_the_inbox_tells_of_what_is_new_by_itself_and_counts_it_in_its_title(browser, shared):
     running, scripts, served = shared
-    async with browser.tab(served.url, extra_http_headers=headers(BO)) as page:
+    async with (
+        browser.tab(extra_http_headers=headers(BO)) as page,
+        served.person(BO) as person,
+        person.stream("GET", "/events") as heard,
+    ):
+        meanwhile = asyncio.Event()
+
+        async def late(route):
+            await asyncio.wait_for(meanwhile.wait(), 60)
+            await route.continue_()
+
+        await page.route("**/events", late)
+        await page.goto(served.url)
         before = counted(await page.title())
-        handle = await running.start(scripts.task(mail("live@bo.example")))
-        await page.locator(f"a[href*='{handle.id}']").wait_for()
+        handles = [await running.start(scripts.task(mail("early@bo.example")))]
+        async with asyncio.timeout(60):
+            async for line in heard.aiter_lines():
+                if f'"open": {before + 1}' in line:
+                    break
+        meanwhile.set()
+        await page.locator(f"a[href*='{handles[0].id}']").wait_for()
+        handles.append(await running.start(scripts.task(mail("live@bo.example"))))
+        await page.locator(f"a[href*='{handles[1].id}']").wait_for()
         async with asyncio.timeout(30):
-            while counted(await page.title()) != before + 1:
+            while counted(await page.title()) != before + 2:
                 await asyncio.sleep(0.1)
-        await handle.terminate()
+        for handle in handles:
+            await handle.terminate()
 
 
 def counted(title):

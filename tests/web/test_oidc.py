@@ -22,10 +22,11 @@ from backstay.testing import Reply
 from gateways.web.serving import open_identity
 from tests.engine import Scripts, ended, engine, pending
 from tests.serving import served as serving
-from tests.web.pages import KEY, SECRET, listed, served_page
+from tests.web.pages import KEY, SECRET, listed, place, press, served_page, told, verdicts
 
 ANA, AUDIENCE = "ana@example.com", "the-page"
 WANTS = {"Accept": "application/json"}
+MAIL = {"to": "kim@x.example", "subject": "Hello", "body": "Dear Kim"}
 
 
 @dataclass
@@ -89,8 +90,24 @@ async def test_a_person_who_is_signed_in_decides_and_the_decision_is_verified(op
         said = {"verdict": "answer", "answer": "this one"}
         done = await person.post(f"/requests/{handle.id}/r1/decide", json=said, headers=WANTS)
     assert done.status_code == 200
-    decided = [event["data"] for event in (await ended(handle))["events"] if event["name"] == "approval.decided"]
-    assert [(data["by"], data["verified"]) for data in decided] == [(ANA, True)]
+    assert verdicts(await ended(handle)) == [(ANA, "answer", True)]
+
+
+async def test_a_person_with_a_token_decides_by_the_form_in_a_browser_and_the_decision_is_verified(browser, opened):
+    issuer, running, scripts, served = opened
+    handle = await running.start(scripts.task(Reply(calls=[("mail__send_email", MAIL)])))
+    await pending(handle)
+    # A proxy adds the token to what the browser sends.
+    async with (
+        served.stranger(**bearing(issuer.token())) as person,
+        browser.tab(extra_http_headers=bearing(issuer.token())) as page,
+    ):
+        await listed(person, handle.id)
+        await page.goto(place(served, handle))
+        await press(page, "Approve")
+        await told(page, f"decided: approve by {ANA}")
+    assert verdicts(await ended(handle)) == [(ANA, "approve", True)]
+    assert running.mailbox.sent() == [MAIL["to"]]
 
 
 async def test_keys_of_other_kinds_and_new_ones_are_found_and_unknown_ones_do_not_flood_the_issuer(opened):

@@ -90,6 +90,17 @@ async def test_a_page_is_not_ready_while_its_store_does_not_answer_and_is_when_i
             assert await readiness(anybody) == (200, {"status": "ok"})
 
 
+async def test_a_page_is_not_ready_while_the_file_of_its_store_is_gone(open_engine):
+    async with open_engine(Scripts(), **behind_a_proxy()) as running:
+        file = running.settings.home / "backstay.db"
+        async with served_page(running) as served, served.stranger() as anybody:
+            assert await readiness(anybody) == (200, {"status": "ok"})
+            away = file.rename(file.with_suffix(".away"))
+            assert await readiness(anybody) == (503, {"status": "unavailable", "error": "StoreUnavailable"})
+            away.rename(file)
+            assert await readiness(anybody) == (200, {"status": "ok"})
+
+
 async def test_a_page_is_not_ready_when_temporal_cannot_be_reached(open_engine):
     async with (
         open_engine(Scripts(), **behind_a_proxy()) as running,

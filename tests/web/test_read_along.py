@@ -18,7 +18,7 @@ default: {read_only: allow, write_safe: ask, restricted_write: ask}
 ask: [{tool: "mail.send_email", approvers: [ana]}]
 """
 LOOK = calls(("search_tools", {"query": "mail"}))
-TROUBLE = "no live text: the page at BACKSTAY_URL"
+TROUBLE = "no live text: the page at"
 OIDC = {"web_identity": "oidc", "oidc_issuer": "http://127.0.0.1:9", "oidc_audience": "the-page"}
 
 
@@ -80,7 +80,7 @@ async def test_who_may_not_see_the_run_is_told_so_once_and_reads_along_as_soon_a
         keeper = Doorkeeper(served.page)
         await screen.waits_for("you>")
         screen.enter(text)
-        told = await screen.shows(f"{TROUBLE} shows ana no such run") + await screen.shows("when it ends")
+        told = await screen.shows(f"{TROUBLE} {served.url} shows ana no such run") + await screen.shows("when it ends")
         assert "to its user (--user)" in told
         first.open.set()
         await screen.shows("[d]etach?")
@@ -157,7 +157,7 @@ async def test_a_chat_that_the_page_does_not_know_says_why_once_and_asks_once_in
                 await screen.waits_for("you>")
                 screen.enter(text)
                 if number == 1:
-                    await screen.shows(f"{TROUBLE} does not let this chat in: ")
+                    await screen.shows(f"{TROUBLE} {url} does not let this chat in: ")
                     assert why in await screen.shows("when it ends")
                 await keeper.has_asked(number)
                 gate.open.set()

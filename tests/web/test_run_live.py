@@ -5,6 +5,7 @@ import asyncio
 from playwright.async_api import expect
 
 from backstay.testing import Reply
+from gateways.web.runs import streaming
 from tests.browser import assert_accessible, assert_fits
 from tests.engine import Scripts, ended, pending
 from tests.web.pages import behind_a_proxy, headers, served_page
@@ -16,7 +17,9 @@ expect.set_options(timeout=30_000)
 PERSON = {"extra_http_headers": headers(ANA)}
 
 
-async def test_a_run_is_followed_live_and_what_a_person_writes_meanwhile_stays(open_engine, browser):
+async def test_a_run_is_followed_live_and_what_a_person_writes_meanwhile_stays(open_engine, browser, monkeypatch):
+    # Its stream comes to an end again and again, as behind a proxy that holds none for long.
+    monkeypatch.setattr(streaming, "LONGEST_S", 1)
     scripts = Scripts()
     async with (
         open_engine(scripts, cached=100, **behind_a_proxy()) as running,
@@ -31,10 +34,19 @@ async def test_a_run_is_followed_live_and_what_a_person_writes_meanwhile_stays(o
         await page.get_by_label("Tell the model something").fill("half a sentence")
         await page.locator("[data-n='3'] summary").click()
         async with asyncio.timeout(30):
-            while (stream := await served.page.store.deltas.begin(run, 2)) is None:
+            while (stream := await served.page.store.deltas.begin(run, 3)) is None:
                 await asyncio.sleep(0.05)
-        await served.page.store.deltas.append(run, stream, 2, "Let me <b>see</b>")
-        await expect(page.get_by_role("region", name="The model is saying")).to_contain_text("Let me <b>see</b>")
+        await served.page.store.deltas.append(run, stream, 3, "Let me <b>see</b>")
+        saying, streams = page.get_by_role("region", name="The model is saying"), []
+        await expect(saying).to_contain_text("Let me <b>see</b>")
+        page.on("request", lambda request: streams.append(request.url) if "/events?" in request.url else None)
+        said = "Let me <b>see</b>"
+        async with asyncio.timeout(30):
+            while len(streams) < 2:
+                said += "."
+                await served.page.store.deltas.append(run, stream, 3, ".")
+                await asyncio.sleep(0.2)
+        await expect(page.locator("#saying-text")).to_have_text(said)
         await served.page.backstay.run(handle.id).approve(request["id"], by=ANA)
         await expect(page.get_by_role("heading", name="Result")).to_be_visible()
         await expect(page.locator("#live-head")).to_contain_text("completed")

@@ -4,14 +4,16 @@ import asyncio
 import json
 import re
 import sqlite3
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import timedelta
 
 import pytest
 
 from backstay.client import Backstay
 from backstay.testing import Reply
 from gateways.web.identity import Visitor
-from tests.engine import Scripts, ended, pending
+from gateways.web.runs import acting
+from tests.engine import Scripts, ended, engine, pending
 from tests.web.pages import behind_a_proxy, served_page
 
 ANA, BO = "ana@example.com", "bo@example.com"
@@ -89,6 +91,10 @@ async def test_the_list_finds_runs_by_state_and_words_and_shows_what_waits(open_
         await ended(done)
         waiting = await running.start(scripts.task(send("a"), user_id=ANA, session_id="friday"))
         await pending(waiting)
+        async with asyncio.timeout(30):
+            # Temporal lists the state of a run a moment after the run has come to it.
+            while waiting.id not in (await ana.get("/runs", params={"state": "waiting"})).text:
+                await asyncio.sleep(0.2)
         everything = await ana.get("/runs")
         only = [(await ana.get("/runs", params={"state": state})).text for state in ("waiting", "completed", "failed")]
         found = (await ana.get("/runs", params={"words": "friday"})).text
@@ -200,9 +206,18 @@ async def test_what_the_model_is_saying_reaches_those_who_watch_without_a_number
         await deltas.append(run, stream, 3, "The mail ")
         await deltas.append(run, stream, 3, "is on its way")
         heard = [(number, data) for number, name, data in await reading if name == "model.delta"]
+        asked = (await ana.get(f"/runs/{handle.id}", headers={"Accept": "application/json"})).json()["events"][-1]
+        over = await deltas.begin(run, asked["step_index"])
+        await deltas.append(run, over, asked["step_index"], "is whole")
+        from_the_start = await streamed(ana, handle.id, "is whole")
+        fresh = await deltas.begin(run, 4)
+        await deltas.append(run, fresh, 4, "is new")
+        afterwards = await streamed(ana, handle.id, "is new", params={"after": asked["n"]})
         await handle.terminate()
 
     assert unwatched is None
+    assert over in [data["data"]["stream"] for _, name, data in from_the_start if name == "model.delta"]
+    assert over not in [data["data"]["stream"] for _, name, data in afterwards if name == "model.delta"]
     assert [number for number, _ in heard] == [None] * len(heard)
     assert "".join(data["text"] for _, data in heard) == "The mail is on its way"
     assert {(data["n"], data["step_index"], data["data"]["stream"]) for _, data in heard} == {(None, 3, stream)}
@@ -335,7 +350,7 @@ async def test_people_pause_resume_tell_and_raise_limits_in_their_own_name(open_
     assert late.status_code == 200
 
 
-BY_HAND = "A person must take it back by hand: mail.recall_email(message_id="
+BY_HAND = "a person must take it back by hand: mail.recall_email(message_id="
 
 
 def cannot_be_recalled(mailbox, handle, number):
@@ -415,23 +430,65 @@ async def test_an_undo_shows_first_what_it_takes_back_and_does_that_and_nothing_
     assert [data["name"] for _, name, data in streamed_after if not name][-2:] == ["undo.ran", "undo.ran"]
 
 
+async def approve(served, handle):
+    """Approve what a run asks, and wait until it asks something else."""
+    (request,) = await pending(handle)
+    await served.page.backstay.run(handle.id).approve(request["id"], by=ANA)
+    async with asyncio.timeout(40):
+        while request["id"] in [asked["id"] for asked in await pending(handle)]:
+            await asyncio.sleep(0.1)
+
+
+async def test_an_undo_is_called_under_way_only_once_a_worker_has_taken_it(temporal, tmp_path, monkeypatch):
+    monkeypatch.setattr(acting, "_UNDO_S", 0)
+    monkeypatch.setattr("backstay.client.run.ANSWERED_WITHIN", timedelta(seconds=2))
+    scripts = Scripts()
+    async with AsyncExitStack() as working, AsyncExitStack() as serving:
+        running = await working.enter_async_context(engine(temporal, tmp_path, scripts, **behind_a_proxy()))
+        served = await serving.enter_async_context(served_page(running))
+        ana = await serving.enter_async_context(served.person(ANA))
+        handle = await running.start(scripts.task(send("a"), send("b"), user_id=ANA))
+        await approve(served, handle)
+        path = f"/runs/{handle.id}/undo"
+        token = served.page.csrf(Visitor(by=ANA))
+        told = {"headers": {"Accept": "application/json", "Authorization": f"Bearer {token}"}}
+        asked = (await ana.post(path, json={}, **told)).json()
+        begun = await ana.post(path, json={"confirm": asked["confirm"]}, **told)
+        async with asyncio.timeout(40):
+            while (asked := (await ana.post(path, json={}, **told)).json())["preview"]["count"]:
+                await asyncio.sleep(0.1)
+        await working.aclose()
+        unheard = await ana.post(path, json={"confirm": asked["confirm"]}, **told)
+        await handle.terminate()
+
+    assert (begun.status_code, begun.json()) == (200, {"state": "under way"})
+    assert (unheard.status_code, "no worker answers" in unheard.json()["error"]["message"]) == (503, True)
+
+
 async def test_a_run_is_ended_only_after_a_look_and_only_by_those_who_may_stop_it(open_engine):
     scripts = Scripts()
     async with page_of(open_engine, scripts, policy=NAMED) as (running, served, ana):
-        handle = await running.start(scripts.task(send("a"), user_id=BO))
-        await pending(handle)
+        handle = await running.start(scripts.task(send("a"), send("b"), user_id=BO))
+        await approve(served, handle)
         here = f"/runs/{handle.id}"
         async with served.person(BO) as bo:
             asked = await post(bo, f"{here}/cancel")
             digest = re.search(r'name="confirm" value="([0-9a-f]+)"', asked.text)[1]
             refused = await post(bo, f"{here}/cancel", confirm=digest)
+            wants = {"Accept": "application/json", "Authorization": f"Bearer {served.page.csrf(Visitor(by=BO))}"}
+            wire = (await bo.post(f"{here}/cancel", json={}, headers=wants)).json()
         still_open = await served.page.backstay.run(handle.id).is_open()
         done = await post(ana, f"{here}/cancel", confirm=digest)
         result = await served.page.backstay.run(handle.id).result()
         form = {"csrf": served.page.csrf(Visitor(by=ANA)), "confirm": digest}
         again = await ana.post(f"{here}/cancel", data=form)
+        kept = running.mailbox.sent()
+        afterwards = await post(ana, f"{here}/undo")
 
     assert (asked.status_code, "End this run?" in asked.text) == (200, True)
+    assert ("What it did is kept" in asked.text, "is then taken back" in asked.text) == (True, False)
+    assert (wire["preview"]["count"], wire["preview"]["kept"], kept) == (1, True, ["a@example.com"])
+    assert "1 effect, the last one first" in afterwards.text
     assert (refused.status_code, "not an approver" in refused.text, still_open) == (409, True, True)
     assert (done.status_code, str(result.outcome), again.status_code) == (303, "cancelled", 409)
 
@@ -476,8 +533,8 @@ async def test_runs_of_one_conversation_lead_to_each_other(open_engine):
         await second.result()
         pages = [(await ana.get(f"/runs/{name}")).text for name in (first.id, second.id)]
 
-    assert f'<span class="quiet">after</span> <a href="/runs/{second.id}">' in pages[0]
-    assert f'<span class="quiet">before</span> <a href="/runs/{first.id}">' in pages[1]
+    assert f'<span class="quiet">after</span> <a href="/runs/{second.id}?run=' in pages[0]
+    assert f'<span class="quiet">before</span> <a href="/runs/{first.id}?run=' in pages[1]
 
 
 async def test_a_run_that_no_worker_has_begun_is_shown_as_such_to_whose_it_is(open_engine):

@@ -1,19 +1,21 @@
 """`backstay web` as a process: it starts, lets in by a link, closes who says nothing, and stops in good order."""
 
 import asyncio
+import json
 import signal
 import sys
 import time
 
 import httpx2
 import pytest
+from pydantic import SecretStr
 
 from backstay.testing import Reply
 from gateways import listening
 from gateways.web.tokens import LINK_S, Seals, open_seals
 from tests.cli.commands import command, environment_of
-from tests.engine import Scripts, pending
-from tests.web.pages import behind_a_proxy, listed, served_page
+from tests.engine import Scripts, ended, pending
+from tests.web.pages import ANA, KEY, behind_a_proxy, form_of, listed, press, served_page, told, verdicts
 
 SEND = Reply(calls=[("mail__send_email", {"to": "k@x.example", "subject": "s", "body": "b"})])
 
@@ -44,10 +46,12 @@ async def test_the_page_starts_lets_one_person_in_and_stops(open_engine, tmp_pat
         process, url, said = await started(running, tmp_path)
         port = url.rpartition(":")[2]
         made = await command(
-            "web", "link", "--by", "ana@example.com", "--port", port, environment=environment_of(running)
+            *("web", "link", "--by", "ana@example.com", "--port", port, "--output", "json"),
+            environment=environment_of(running),
         )
+        link = json.loads(made.out)["link"]
         async with httpx2.AsyncClient(base_url=url, follow_redirects=True) as person:
-            come = await person.get(made.out.strip())
+            come = await person.get(link)
             inbox = await listed(person, handle.id)
         process.send_signal(signal.SIGTERM)
         code = await asyncio.wait_for(process.wait(), 30)
@@ -56,7 +60,30 @@ async def test_the_page_starts_lets_one_person_in_and_stops(open_engine, tmp_pat
     assert (come.status_code, "ana@example.com" in inbox.text) == (200, True)
     assert any("decisions are recorded as unverified" in line for line in said)
     assert (code, "stopped" in rest) == (0, True)
-    assert made.out.strip().rpartition("/")[2] not in "".join(said) + rest
+    assert link.rpartition("/")[2] not in "".join(said) + rest
+
+
+async def test_who_comes_by_a_link_approves_in_a_browser_and_the_run_says_that_they_are_verified(
+    browser, open_engine, tmp_path
+):
+    scripts = Scripts()
+    async with open_engine(scripts, approver_key=KEY) as running:
+        handle = await running.start(scripts.task(SEND))
+        await pending(handle)
+        process, url, _ = await started(running, tmp_path, BACKSTAY_APPROVER_KEY=KEY)
+        try:
+            port = url.rpartition(":")[2]
+            made = await command("web", "link", "--by", ANA, "--port", port, environment=environment_of(running))
+            async with browser.tab(made.out.strip()) as page:
+                await page.locator(f"a.open[href*='{handle.id}']").click()
+                await press(page, "Approve")
+                await told(page, f"decided: approve by {ANA}")
+            result = await ended(handle)
+        finally:
+            process.terminate()
+            await process.communicate()
+    assert verdicts(result) == [(ANA, "approve", True)]
+    assert running.mailbox.sent() == ["k@x.example"]
 
 
 @pytest.mark.parametrize(
@@ -93,6 +120,30 @@ async def test_a_link_that_has_expired_lets_nobody_in(open_engine):
             async with served.stranger() as person:
                 assert (await person.get(f"/link/{past.seal('link', {'by': 'ana'}, LINK_S)}")).status_code == status
         assert (running.settings.home / "web-secret").stat().st_mode & 0o777 == 0o600
+
+
+async def test_once_the_secret_of_the_page_is_changed_old_links_sessions_and_forms_do_nothing(open_engine):
+    scripts = Scripts()
+    async with open_engine(scripts) as running:
+        handle = await running.start(scripts.task(SEND))
+        old, new = ({"web_secret": SecretStr(f"a-secret-of-the-page-{name}")} for name in ("before", "after"))
+        link, fresh = (
+            f"/link/{open_seals(running.settings.model_copy(update=secret)).seal('link', {'by': 'ana'}, LINK_S)}"
+            for secret in (old, new)
+        )
+        async with served_page(running, **old) as served, served.stranger(follow_redirects=True) as person:
+            assert (await person.get(link)).status_code == 200
+            await listed(person, handle.id)
+            form = form_of((await person.get(f"/requests/{handle.id}/r1")).text, verdict="approve")
+            cookies = dict(person.cookies)
+        async with served_page(running, **new) as served, served.stranger(cookies=cookies) as person:
+            refused = [await person.get("/"), await person.get(link)]
+            assert (await person.get(fresh)).status_code == 303
+            decided = await person.post(f"/requests/{handle.id}/r1/decide", data=form)
+            waits = await pending(handle)
+        await handle.terminate()
+    assert ([answer.status_code for answer in refused], decided.status_code) == ([401, 401], 403)
+    assert len(waits) == 1
 
 
 async def test_a_connection_that_says_nothing_is_closed(open_engine, monkeypatch):

@@ -11,21 +11,25 @@ from starlette.routing import BaseRoute
 
 from backstay.approvals import deciding
 from backstay.approvals.deciding import DecisionInvalid
+from backstay.authority import Authority
 from backstay.budgets.budget import TopUp
 from backstay.canonical import digest_of
 from backstay.client import Run
-from backstay.errors import BackstayError, DecisionRefused, NotVerified, QuorumPending
+from backstay.errors import BackstayError, DecisionRefused, NotVerified, QuorumPending, Unreachable
 from backstay.policies.policy import Policy
-from backstay.shown import one_line
+from backstay.shown import counted, one_line
+from gateways.web.guard import error_body, wants_json
 from gateways.web.identity import Visitor
-from gateways.web.page import Page, run_path, wants_json
+from gateways.web.page import Page, run_path
 from gateways.web.runs.finding import Found, find
 from gateways.web.runs.looking import undo_of
 from gateways.web.runs.showing import undo_view
 from gateways.web.sent import Sent
 
+_TAKEN_S = 30.0
+"""How long a browser waits to hear that a worker has taken the wish for an undo."""
 _UNDO_S = 10.0
-"""How long a browser waits for an undo; a longer one goes on by itself."""
+"""How long it then waits for the end of the undo; a longer one goes on by itself."""
 _LIMITS = {"max_steps": int, "max_tool_calls": int, "max_code_runs": int, "max_llm_cost_usd": float, "max_tokens": int}
 """What the form can raise."""
 
@@ -70,7 +74,7 @@ class Acting:
         return _voted(answer) or "The limits are raised.", answer
 
     async def cancel(self, found: Found, run: Run, said: dict[str, Any], by: str) -> tuple[str, Any]:
-        """End the run; what it did is undone, unless its task says otherwise."""
+        """End the run; what it did is undone, unless its task says otherwise or the policy restricts who decides."""
         if not found.is_open:
             raise DecisionRefused("the run has ended already")
         # Temporal's own cancellation carries no proof, so the run cannot check who asks: this door must.
@@ -84,15 +88,21 @@ class Acting:
         if not found.is_open:
             undoing = await run.start_undo(to_step, by=by)
             return "Taking back has begun; what becomes of it is shown here.", {"workflow_id": undoing.id}
-        task = asyncio.create_task(run.undo(to_step, by=by))
+        taken = asyncio.Event()
+        task = asyncio.create_task(run.undo(to_step, by=by, taken=taken))
+        hearing = asyncio.create_task(taken.wait())
         self._going_on.add(task)
         task.add_done_callback(self._going_on.discard)
-        done, _ = await asyncio.wait({task}, timeout=_UNDO_S)
+        await asyncio.wait({task, hearing}, timeout=_TAKEN_S, return_when=asyncio.FIRST_COMPLETED)
+        hearing.cancel()
+        done, _ = await asyncio.wait({task}, timeout=_UNDO_S if taken.is_set() else 0)
         if not done:
             task.add_done_callback(_seen)
+            if not taken.is_set():
+                raise Unreachable("nobody has answered whether this is taken back; it may still happen, so look again")
             return "Taking back is under way; what becomes of it is shown here.", {"state": "under way"}
         undone = task.result()
-        words = f"{len(undone)} effect{'' if len(undone) == 1 else 's'} dealt with; see below what became of each."
+        words = f"{counted(len(undone), 'effect')} dealt with; see below what became of each."
         return words, {"undone": [each.plain() for each in undone]}
 
 
@@ -112,11 +122,13 @@ def routes(page: Page) -> list[BaseRoute]:
 
 def _endpoint(page: Page, name: str, deed: Deed) -> Callable[[Request, Visitor, Sent], Awaitable[Response]]:
     async def act(request: Request, visitor: Visitor, sent: Sent) -> Response:
-        found = await find(page, visitor, request.path_params["workflow_id"])
+        found = await find(page, visitor, request.path_params["workflow_id"], request.query_params.get("run"))
+        if found.is_older:
+            raise DecisionRefused("run: a newer run has this workflow ID, and this would be done to that one")
         said = _said(name, sent)
         if name in _CONFIRMED:
             confirmed = str(said.pop("confirm", ""))
-            preview = await _preview(page, found, said)
+            preview = await _preview(page, found, name, said)
             if confirmed != (digest := _digest(found, name, said, preview)):
                 asked = _Question(found, name, said, preview, digest, again=bool(confirmed))
                 return _ask(request, visitor, page, asked)
@@ -143,14 +155,18 @@ class _Question(NamedTuple):
     """Whether it has changed since they saw it."""
 
 
-async def _preview(page: Page, found: Found, said: dict[str, Any]) -> dict[str, Any]:
-    """Return what would be taken back; raises Pruned when nothing of it is known any more."""
+async def _preview(page: Page, found: Found, name: str, said: dict[str, Any]) -> dict[str, Any]:
+    """Return what would be taken back; raises Pruned when nothing of it is known any more.
+
+    For an end it also tells whether all of that is kept: the run cannot know who cancels it.
+    """
     to_step = said.get("to_step")
     if to_step is not None and (not isinstance(to_step, int) or isinstance(to_step, bool)):
         raise DecisionInvalid("to_step: the number of a step, after which everything is taken back")
     if found.row is not None:
         found.row.require_not_pruned()
-    return await undo_of(page, found, to_step)
+    undo = await undo_of(page, found, to_step)
+    return undo if name == "undo" else undo | {"kept": _authority(found).restricts}
 
 
 def _digest(found: Found, name: str, said: dict[str, Any], preview: dict[str, Any]) -> str:
@@ -160,10 +176,9 @@ def _digest(found: Found, name: str, said: dict[str, Any], preview: dict[str, An
 
 def _ask(request: Request, visitor: Visitor, page: Page, asked: _Question) -> Response:
     """Return the question whether what is shown is to be done."""
-    if wants_json(request):
+    if wants_json(request.headers):
         message = "confirm: look at the preview, then send this with the same `confirm`"
-        error = {"type": "DecisionInvalid", "message": message}
-        told = {"error": error, "preview": asked.preview, "confirm": asked.digest}
+        told = {**error_body("DecisionInvalid", message), "preview": asked.preview, "confirm": asked.digest}
         return page.json(visitor, told, 409 if asked.again else 422)
     return page.render(
         request,
@@ -222,12 +237,15 @@ def _seen(task: asyncio.Task[Any]) -> None:
 
 def require_may_stop(found: Found, by: str, *, signs: bool) -> None:
     """Raise NotVerified or DecisionRefused where the policy of a run names who may stop it, and not this person."""
-    given = {} if found.row is None else found.row.opened.get("policy")
-    if not given:
-        return
-    authority = deciding.authority_over_run(Policy.model_validate(given)).for_stopping()
+    authority = _authority(found).for_stopping()
     refused: BackstayError | None = deciding.refused_person(authority, by, "the page knows who asks", frozenset())
     if authority.restricts and not signs:
         refused = NotVerified("this page has no approver key, so nobody can be sure who asks")
     if refused is not None:
         raise refused
+
+
+def _authority(found: Found) -> Authority:
+    """Return who may change a run as a whole, by the policy with which it began."""
+    given = {} if found.row is None else found.row.opened.get("policy")
+    return deciding.authority_over_run(Policy.model_validate(given)) if given else Authority()

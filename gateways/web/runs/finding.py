@@ -2,16 +2,16 @@
 
 import contextlib
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from backstay.client.executions import Execution
 from backstay.errors import RunNotFound, TaskInvalid, Transient
+from backstay.shown import NOBODY
 from gateways.web.identity import Visitor
-from gateways.web.page import Page
+from gateways.web.page import Page, run_path
 from store.runs.runs import RunRow
 
 UNDO = "UndoRun"
-NOBODY = "singleton"
-"""Whose run it is that was started for nobody in particular."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,18 @@ class Found:
     """None for a run that Temporal no longer knows, or while Temporal does not answer."""
     fault: str = ""
     """Why Temporal did not answer."""
+    is_older: bool = False
+    """Whether a newer run has this workflow id; Temporal does by that name only what is meant for the newest."""
+
+    @property
+    def query(self) -> str:
+        """Return what an address must say beside the workflow id to name this run."""
+        return f"?run={quote(self.run_id, safe='')}" if self.is_older else ""
+
+    @property
+    def place(self) -> str:
+        """Return where its page is."""
+        return f"{run_path(self.workflow_id)}{self.query}"
 
     @property
     def run(self) -> str:
@@ -41,7 +53,7 @@ class Found:
         """Return whether the run is open, as far as can be known now."""
         if self.execution is not None:
             return self.execution.is_open
-        return bool(self.fault) and self.row is not None and self.row.state == "open"
+        return bool(self.fault) and not self.is_older and self.row is not None and self.row.state == "open"
 
     @property
     def first_run_id(self) -> str:
@@ -57,20 +69,15 @@ class Found:
 async def find(page: Page, visitor: Visitor, workflow_id: str, run_id: str | None = None) -> Found:
     """Return a run that a visitor may see, by default the newest one of its name; raises RunNotFound for others."""
     found = await _found(page, workflow_id, run_id or None)
-    if found is None or not await _sees(page, visitor, found):
+    if found is None or not await page.seeing.run(visitor.by, found.run, found.user_id):
         # Whoever may not see a run is not told that there is one.
         raise RunNotFound("there is no such run, or it is not yours to see")
     return found
 
 
-async def _sees(page: Page, visitor: Visitor, found: Found) -> bool:
-    """Return whether a visitor may see a run; of one that has not begun only its task says whose it is."""
-    own = found.row is None and found.user_id == visitor.by
-    return own or await page.seeing.run(visitor.by, found.workflow_id)
-
-
 async def _found(page: Page, workflow_id: str, run_id: str | None) -> Found | None:
-    row = await page.store.runs.get(workflow_id, run_id)
+    newest = await page.store.runs.get(workflow_id)
+    row = newest if run_id is None else await page.store.runs.get(workflow_id, run_id)
     execution, fault = None, ""
     try:
         execution = await page.backstay.execution(workflow_id)
@@ -79,14 +86,12 @@ async def _found(page: Page, workflow_id: str, run_id: str | None) -> Found | No
             return None
     except Transient as error:
         fault = str(error)
-    if execution is not None and row is not None and row.workflow_run_id != execution.first_run_id:
+    if execution is not None and newest is not None and newest.workflow_run_id != execution.first_run_id:
         # The name was used again, and the newest run of that name may not have begun yet.
         newest = await page.store.runs.get(workflow_id, execution.first_run_id)
-        if run_id is None:
-            row = newest
-        elif newest is None or newest.run != row.run:
-            execution = None
+        row = newest if run_id is None else row
     if row is not None:
+        is_older = newest is None or newest.run != row.run
         return Found(
             workflow_id=row.workflow_id,
             run_id=row.workflow_run_id,
@@ -94,10 +99,13 @@ async def _found(page: Page, workflow_id: str, run_id: str | None) -> Found | No
             session_id=row.session_id,
             text=row.text,
             row=row,
-            execution=execution,
+            execution=None if is_older else execution,
             fault=fault,
+            is_older=is_older,
         )
-    return None if execution is None or execution.kind == UNDO else await _not_begun(page, execution)
+    if execution is None or execution.kind == UNDO or run_id not in {None, execution.first_run_id}:
+        return None
+    return await _not_begun(page, execution)
 
 
 async def _not_begun(page: Page, execution: Execution) -> Found | None:

@@ -11,8 +11,9 @@ from starlette.routing import BaseRoute
 from backstay.client.executions import Execution
 from backstay.errors import ArgumentsInvalid, BackstayError
 from backstay.shown import one_line
+from gateways.web.guard import wants_json
 from gateways.web.identity import Visitor
-from gateways.web.page import Page, wants_json
+from gateways.web.page import Page
 from gateways.web.runs.words import OUTCOMES, tone_of
 from store.runs.runs import RunFilter, RunRow
 
@@ -36,14 +37,13 @@ def routes(page: Page) -> list[BaseRoute]:
         state, words = _asked(request)
         before = _before(request.query_params.get("before", ""))
         open_now, fault = await _open_now(page)
-        rows = await _seen_rows(page, visitor, state, words, before)
-        more = len(rows) > _ROWS
+        rows, last = await _seen_rows(page, visitor, state, words, before)
         known = {(run.workflow_id, run.first_run_id): run for run in open_now}
-        runs = [_of_row(row, known, fault=bool(fault), older=await _is_older(page, row)) for row in rows[:_ROWS]]
+        runs = [_of_row(row, known, fault=bool(fault), older=await _is_older(page, row)) for row in rows]
         if before is None and state in ("all", "open") and not words:
             runs = await _not_begun(page, visitor, open_now, {run["workflow_id"] for run in runs}) + runs
-        following = _address(state, words, rows[_ROWS - 1]) if more else None
-        if wants_json(request):
+        following = None if last is None else _address(state, words, last)
+        if wants_json(request.headers):
             return page.json(visitor, {"runs": list(map(_plain, runs)), "next": following})
         return page.render(
             request,
@@ -54,6 +54,7 @@ def routes(page: Page) -> list[BaseRoute]:
             words=words,
             states=[(name, OUTCOMES.get(name, name)) for name in _STATES],
             next=following,
+            most=_MOST_LOOKED_AT,
             first=before is None,
             fault=fault,
             now=time.time(),
@@ -87,18 +88,21 @@ def _address(state: RunFilter, words: str, last: RunRow) -> str:
 
 async def _seen_rows(
     page: Page, visitor: Visitor, state: RunFilter, words: str, before: tuple[float, str] | None
-) -> list[RunRow]:
-    """Return one run more than a page holds, if there are so many that the visitor may see."""
+) -> tuple[list[RunRow], RunRow | None]:
+    """Return the runs of a page that the visitor may see, and the one behind which the next page begins."""
     found: list[RunRow] = []
     looked_at = 0
-    while len(found) <= _ROWS and looked_at < _MOST_LOOKED_AT:
+    while True:
         rows = await page.store.runs.page(state=state, words=words, before=before, limit=_ROWS + 1)
-        found += [row for row in rows if await page.seeing.run(visitor.by, row.workflow_id)]
+        found += [row for row in rows if await page.seeing.run(visitor.by, row.run, row.user_id)]
         looked_at += len(rows)
+        if len(found) > _ROWS:
+            return found[:_ROWS], found[_ROWS - 1]
         if len(rows) <= _ROWS:
-            break
+            return found, None
+        if looked_at >= _MOST_LOOKED_AT:
+            return found, rows[-1]
         before = (rows[-1].opened_at, rows[-1].run)
-    return found
 
 
 async def _open_now(page: Page) -> tuple[list[Execution], str]:
@@ -115,7 +119,7 @@ async def _not_begun(page: Page, visitor: Visitor, open_now: list[Execution], kn
     for run in open_now:
         if run.kind != "RunTask" or run.workflow_id in known or await page.store.runs.get(run.workflow_id) is not None:
             continue
-        if await page.seeing.run(visitor.by, run.workflow_id):
+        if await page.seeing.run(visitor.by, f"{run.workflow_id}/{run.first_run_id}", run.user_id):
             user, at = run.user_id, run.started_at
             found.append(_run(run.workflow_id, run.first_run_id, user_id=user, started_at=at, state="not begun"))
     return found

@@ -34,6 +34,8 @@ class Seen:
     earlier_events: bool = False
     """Whether there are events before those."""
     effects: list[EffectRow] = field(default_factory=list[EffectRow])
+    parked: set[int] = field(default_factory=set[int])
+    """The effects whose undo failed, as far as the store knows."""
     requests: list[RequestRow] = field(default_factory=list[RequestRow])
     decisions: Sequence[RecordedDecision] = ()
     kept_plans: Sequence[KeptPlan] = ()
@@ -61,8 +63,11 @@ class Seen:
         return [ApprovalRequest.model_validate(row.request) for row in self.requests if row.state == "open"]
 
 
-async def look(page: Page, found: Found, *, before: int | None = None) -> Seen:
-    """Return what is known of a run; `before`: only events with lower numbers."""
+async def look(page: Page, found: Found, by: str, *, before: int | None = None) -> Seen:
+    """Return what is known of a run, with those of its requests that a person may see.
+
+    `before`: only events with lower numbers.
+    """
     seen = Seen(found, fault=found.fault)
     if found.row is not None:
         await _from_store(page, seen, found.row, before)
@@ -74,6 +79,10 @@ async def look(page: Page, found: Found, *, before: int | None = None) -> Seen:
             seen.fault = "the run does not answer at the moment"
         except BackstayError as error:
             seen.fault = str(error)
+    seen.requests = [request for request in seen.requests if page.seeing.request(by, request)]
+    if seen.status is not None:
+        pending = tuple(asked for asked in seen.status.pending if page.seeing.asked(by, asked, found.user_id))
+        seen.status = seen.status.model_copy(update={"pending": pending})
     if not seen.undo:
         seen.undo = await undo_of(page, found)
     await _ended(page, seen)
@@ -88,10 +97,9 @@ async def _from_store(page: Page, seen: Seen, row: RunRow, before: int | None) -
     seen.events = [event for event in events if event.n <= last or (before is None and event.n >= FIRST_LATE)]
     seen.earlier_events = first > 0
     seen.effects = await store.effects.of_run(row.run)
-    seen.requests = await store.requests.of_workflow(row.workflow_id) + await store.requests.of_workflow(
-        seen.found.undo_id
-    )
-    seen.requests = [request for request in seen.requests if request.run == row.run]
+    seen.parked = await store.parked.of_run(row.run)
+    for asking in (row.workflow_id, seen.found.undo_id):
+        seen.requests += await store.requests.of_workflow(asking, run=row.run)
     seen.decisions = await store.decisions.of_run(row.run)
     seen.kept_plans = await store.plans.of_run(row.run)
     seen.before = (await store.runs.earlier(row))[:-1]
@@ -144,7 +152,7 @@ async def undo_of(page: Page, found: Found, to_step: int | None = None) -> dict[
 async def _ended(page: Page, seen: Seen) -> None:
     """Add how a run ended that left no Result in the store, and whether somebody takes it back now."""
     found = seen.found
-    if found.is_open or found.fault:
+    if found.is_open or found.fault or found.is_older:
         return
     try:
         seen.undoing = (await page.backstay.execution(found.undo_id)).is_open

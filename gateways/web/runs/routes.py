@@ -8,8 +8,9 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute
 
 from backstay.errors import ArgumentsInvalid, RunNotFound
+from gateways.web.guard import wants_json
 from gateways.web.identity import Visitor
-from gateways.web.page import Page, run_path, wants_json
+from gateways.web.page import Page
 from gateways.web.runs import acting, listing, stored, streaming
 from gateways.web.runs.finding import find
 from gateways.web.runs.looking import look
@@ -26,11 +27,12 @@ def routes(page: Page) -> list[BaseRoute]:
         except RunNotFound:
             # An undo after the end is a workflow of its own; it stands on the page of the run that it takes back.
             worked_on = await page.store.runs.worked_on(workflow_id)
-            if worked_on is None or not await page.seeing.run(visitor.by, worked_on.workflow_id):
+            if worked_on is None or worked_on.workflow_id == workflow_id:
                 raise
-            return RedirectResponse(run_path(worked_on.workflow_id), 303)
-        seen = await look(page, found, before=_before(request))
-        if wants_json(request):
+            found = await find(page, visitor, worked_on.workflow_id, worked_on.workflow_run_id)
+            return RedirectResponse(found.place, 303)
+        seen = await look(page, found, visitor.by, before=_before(request))
+        if wants_json(request.headers):
             return page.json(visitor, wire_of(seen))
         return page.render(
             request,

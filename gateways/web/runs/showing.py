@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from backstay.budgets.budget import Budget
-from backstay.effects.compensation import Undone
+from backstay.effects.compensation import Undone, left_to_people
 from backstay.effects.effect import EffectState, Touch, told_of_later
 from backstay.shown import one_line
 from backstay.task.event import Event
@@ -113,12 +113,14 @@ def _state(seen: Seen, result: Result | None) -> str:
 
 
 def _web_ui(seen: Seen, web_ui: str) -> str:
-    """Return the run in Temporal's Web UI; empty where nobody said where that is."""
+    """Return the run in Temporal's Web UI; empty where nobody said where that is, or where it is no page."""
+    if not web_ui.startswith(("http://", "https://")):
+        return ""
     status = seen.status
     namespace = status.namespace if status is not None else ""
     namespace = namespace or next((str(row.request.get("namespace", "")) for row in seen.requests), "") or "default"
     name, run_id = quote(seen.found.workflow_id, safe=""), quote(seen.found.run_id, safe="")
-    return f"{web_ui}/namespaces/{quote(namespace, safe='')}/workflows/{name}/{run_id}" if web_ui else ""
+    return f"{web_ui}/namespaces/{quote(namespace, safe='')}/workflows/{name}/{run_id}"
 
 
 def _limits(seen: Seen, result: Result | None) -> Iterator[dict[str, Any]]:
@@ -220,8 +222,9 @@ def _effects(seen: Seen) -> list[dict[str, Any]]:
     made = [event.data for event in seen.events if event.data.keys() >= {"effect", "request"}]
     asked = {data["effect"]: str(data["request"]) for data in made}
     own = [row for row in reversed(seen.effects) if not row.undo]
+    # The store does not know yet what an open run has told since it last handed its events over.
     told = {event.data.get("effect"): event.data.get("state") for event in seen.events if event.name == "undo.ran"}
-    parked = {n for n, state in told.items() if state == "parked"}
+    parked = (seen.parked - told.keys()) | {n for n, state in told.items() if state == "parked"}
     return [_effect(row, asked.get(row.n, ""), parked=row.n in parked) for row in own[:MOST_EFFECTS]]
 
 
@@ -236,17 +239,17 @@ def _effect(row: EffectRow, arguments: str, *, parked: bool) -> dict[str, Any]:
         EffectState.UNKNOWN: "unknown",
     }
     undone = row.state is EffectState.COMPENSATED
-    by_hand = parked and not undone
+    left = left_to_people(row.undo_shown) if parked and not undone else ""
     return {
         "n": row.n,
         "tool": row.tool,
         "step": row.step,
         "arguments": _arguments(arguments),
-        "state": NOT_TAKEN_BACK if by_hand else words.get(row.state, row.state.value),
-        "tone": "quiet" if undone else tone_of("parked" if by_hand else row.state.value),
+        "state": NOT_TAKEN_BACK if left else words.get(row.state, row.state.value),
+        "tone": "quiet" if undone else tone_of("parked" if left else row.state.value),
         "undo": row.undo_shown,
         "undone": undone,
-        "by_hand": by_hand,
+        "by_hand": left,
         "outcome": row.outcome,
         "ref": row.result_ref,
         "at": row.first_sent_at,
@@ -329,8 +332,7 @@ def _undone(undone: Undone) -> dict[str, Any]:
         "arguments": undone.arguments,
         "state": states.get(state, state),
         "tone": "good" if state == "compensated" else tone_of(state),
-        "how": undone.shown,
-        "by_hand": bool(undone.by_hand),
+        "by_hand": undone.by_hand,
         "detail": one_line(undone.detail or "", _SHOWN),
     }
 

@@ -13,8 +13,9 @@ from backstay.errors import ArgumentsInvalid
 from backstay.shown import one_line
 from backstay.task.reading import Page as Part
 from backstay.task.reading import Reading, at_path, page_of
+from gateways.web.guard import wants_json
 from gateways.web.identity import Visitor
-from gateways.web.page import Page, wants_json
+from gateways.web.page import Page
 from gateways.web.runs.finding import Found, find
 
 _ROWS, _CHARACTERS = 50, 20_000
@@ -42,7 +43,7 @@ def routes(page: Page) -> list[BaseRoute]:
                 return _download(value, str(reading.ref), "txt")
             case _:
                 part = await asyncio.to_thread(page_of, value, reading)
-        if wants_json(request):
+        if wants_json(request.headers):
             return page.json(visitor, part.answer(reading))
         shown = _shown(value, part, reading) | _around(request, found, reading, part)
         return page.render(request, visitor, "runs/blob.html", found=found, **shown)

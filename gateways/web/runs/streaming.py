@@ -18,12 +18,13 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute
 
+from backstay.approvals.approval import ApprovalRequest
 from backstay.errors import ArgumentsInvalid, BackstayError, RunNotFound
 from backstay.task.event import Event
 from gateways.web.identity import Visitor
 from gateways.web.page import Page
 from gateways.web.runs.finding import Found, find
-from gateways.web.runs.looking import FIRST_LATE
+from gateways.web.runs.looking import FIRST_LATE, MOST_EVENTS
 from store.deltas import DELTA
 
 STREAMS_EACH = 12
@@ -47,15 +48,10 @@ class Look:
     at: float = -1e9
     is_open: bool = True
     state: str = ""
-    waiting: tuple[str, ...] = ()
+    pending: tuple[ApprovalRequest, ...] = ()
     events: tuple[Event, ...] = ()
     asking: asyncio.Task[None] | None = None
     streams: int = 0
-
-    @property
-    def told(self) -> str:
-        """Return what the run does, as a part of a stream."""
-        return _part({"state": self.state, "pending": self.waiting}, name="state")
 
 
 @dataclass
@@ -80,6 +76,11 @@ class Streams:
                 if look.asking is not None:
                     look.asking.cancel()
 
+    def told(self, found: Found, look: Look, by: str) -> str:
+        """Return what the run does, as a part of the stream of a person, who sees some of its requests."""
+        seen = [asked.id for asked in look.pending if self.page.seeing.asked(by, asked, found.user_id)]
+        return _part({"state": look.state, "pending": seen}, name="state")
+
     def refresh(self, found: Found, look: Look, *, within_s: float) -> None:
         """Have the run asked, unless it was lately, or is being asked."""
         if look.asking is not None and not look.asking.done():
@@ -92,11 +93,10 @@ class Streams:
         try:
             execution = await backstay.execution(found.workflow_id)
             if not execution.is_open or execution.first_run_id != found.first_run_id:
-                look.is_open, look.waiting, look.state = await self._taken_back(found), (), ""
+                look.is_open, look.pending, look.state = await self._taken_back(found), (), ""
                 return
             status = await backstay.run(found.workflow_id).status()
-            look.state, look.waiting = status.state.value, tuple(request.id for request in status.pending)
-            look.events = status.last_events
+            look.state, look.pending, look.events = status.state.value, status.pending, status.last_events
         except RunNotFound:
             look.is_open = False
         except BackstayError:
@@ -106,7 +106,7 @@ class Streams:
 
     async def _taken_back(self, found: Found) -> bool:
         try:
-            return (await self.page.backstay.execution(found.undo_id)).is_open
+            return not found.is_older and (await self.page.backstay.execution(found.undo_id)).is_open
         except BackstayError:
             return False
 
@@ -116,7 +116,7 @@ def routes(page: Page) -> list[BaseRoute]:
     streams = Streams(page)
 
     async def events(request: Request, visitor: Visitor) -> Response:
-        found = await find(page, visitor, request.path_params["workflow_id"])
+        found = await find(page, visitor, request.path_params["workflow_id"], request.query_params.get("run"))
         after = _last_seen(request)
         if streams.of_person[visitor.by] >= STREAMS_EACH:
             raise HTTPException(429, f"{STREAMS_EACH} streams are open already; close some of your tabs")
@@ -158,6 +158,8 @@ def _last_seen(request: Request) -> int:
 class Saying:
     """Hold what a model says until it is sent."""
 
+    position: int = 0
+    """Of the last piece that was taken."""
     parts: list[str] = field(default_factory=list[str])
     news: asyncio.Event = field(default_factory=asyncio.Event)
     room: asyncio.Event = field(default_factory=asyncio.Event)
@@ -176,11 +178,19 @@ class Saying:
             async with asyncio.timeout(seconds):
                 await self.news.wait()
 
-    async def listen(self, page: Page, run: str) -> None:
-        """Take what the model of a run says; while this lasts, the run counts as watched."""
+    async def listen(self, page: Page, run: str, seen: int) -> None:
+        """Take what the model of a run says; while this lasts, the run counts as watched.
+
+        `seen` is the number of the last event that the reader has had: answers that were whole by then are left out.
+        """
+        whole: set[int] | None = None
         while True:
             try:
-                async for delta in page.store.deltas.after(run):
+                whole = await _whole(page, run, seen) if whole is None else whole
+                async for delta in page.store.deltas.after(run, self.position):
+                    self.position = delta.position
+                    if delta.stream in whole:
+                        continue
                     self.parts.append(_part(delta.event(run), name=DELTA))
                     self.news.set()
                     if len(self.parts) > _MOST_UNSENT:
@@ -194,20 +204,30 @@ async def _stream(streams: Streams, visitor: Visitor, found: Found, after: int) 
     until = min(time.time() + LONGEST_S, visitor.until)
     saying = Saying()
     with streams.one_more(found) as look:
-        listening = asyncio.create_task(saying.listen(streams.page, found.run))
+        listening = asyncio.create_task(saying.listen(streams.page, found.run, after))
         try:
             yield f"retry: {_RETRY_MS}\n\n"
-            async with aclosing(_happening(streams, found, look, after, saying)) as parts:
+            async with aclosing(_happening(streams, found, look, after, saying, by=visitor.by)) as parts:
                 async for part in parts:
-                    yield part
                     if time.time() > until:
                         return
+                    yield part
         finally:
             listening.cancel()
             await asyncio.gather(listening, return_exceptions=True)
 
 
-async def _happening(streams: Streams, found: Found, look: Look, after: int, saying: Saying) -> AsyncGenerator[str]:
+async def _whole(page: Page, run: str, seen: int) -> set[int]:
+    """Return the streams of answers that were whole at the event with that number."""
+    said = await page.store.deltas.of_run(run)
+    events = await page.store.events.of_run(run, after=max(0, seen - MOST_EVENTS), limit=MOST_EVENTS) if said else []
+    steps = {event.step_index for event in events if event.name == "model.asked" and event.n <= seen}
+    return {delta.stream for delta in said if delta.step in steps}
+
+
+async def _happening(
+    streams: Streams, found: Found, look: Look, after: int, saying: Saying, *, by: str
+) -> AsyncGenerator[str]:
     """Yield the parts of a stream, each at once when there is something to say."""
     late: set[int] = set()
     lively = spoke = time.monotonic()
@@ -220,11 +240,12 @@ async def _happening(streams: Streams, found: Found, look: Look, after: int, say
         fresh = [event for event in await _new(streams.page, found.run, look, after) if event.n not in late]
         late |= {event.n for event in fresh if event.n >= FIRST_LATE}
         after = max((event.n for event in fresh if event.n < FIRST_LATE), default=after)
-        parts = [_part(event.plain(), number=event.n if event.n < FIRST_LATE else None) for event in fresh]
-        if look.state and look.told != state:
-            state = look.told
+        # What a model says comes before the event that it has said it.
+        parts = saying.take()
+        parts += [_part(event.plain(), number=event.n if event.n < FIRST_LATE else None) for event in fresh]
+        if look.state and (told := streams.told(found, look, by)) != state:
+            state = told
             parts.append(state)
-        parts += saying.take()
         if parts:
             lively = spoke = now
             yield "".join(parts)

@@ -10,8 +10,19 @@
     if (live) htmx.ajax("GET", location.href, {target: "#live", select: "#live", swap: "outerHTML"});
   };
 
+  /* Whoever stands at a row stays there: the browser holds on to a row that is replaced, and scrolls away with it. */
+  let held = null;
+  body.addEventListener("htmx:beforeSwap", () => {
+    const row = document.activeElement?.closest("#live [id]");
+    held = row && {id: row.id, top: row.getBoundingClientRect().top};
+  });
+  body.addEventListener("htmx:afterSwap", () => {
+    const row = held && document.getElementById(held.id);
+    if (row) window.scrollBy(0, row.getBoundingClientRect().top - held.top);
+  });
+
   const standing = (text) => {
-    const place = document.getElementById("standing");
+    const place = document.getElementById("news");
     if (!place || place.dataset.told === text) return;
     place.dataset.told = text;
     const line = document.createElement("p");
@@ -22,8 +33,8 @@
 
   const ENDED = {decided: "It has been decided.", expired: "It has expired.", withdrawn: "It was withdrawn.", ended: "The run has ended."};
 
-  const reminded = (text) => {
-    const place = document.getElementById("reminded");
+  const told = (name, text) => {
+    const place = document.getElementById(name);
     if (!place) return;
     place.textContent = text;
     place.hidden = !text;
@@ -31,11 +42,12 @@
 
   const aboutRequest = (news) => {
     if (!("waits" in body.dataset) || !("state" in news)) return;
-    reminded(news.reminded);
+    told("reminded", news.reminded);
+    told("escalated", news.escalated);
     if (ENDED[news.state]) {
       for (const button of document.querySelectorAll("form.decide button")) button.disabled = true;
       standing(`${ENDED[news.state]} Open the page again to see how.`);
-    } else if (String(news.votes) !== body.dataset.votes) {
+    } else if (news.votes > Number(body.dataset.votes)) {
       standing("Somebody has decided. Open the page again to see who.");
     } else if (news.people.length) {
       standing(`${news.people.join(", ")} ${news.people.length === 1 ? "is" : "are"} looking at this, too.`);
@@ -49,7 +61,9 @@
       const news = JSON.parse(event.data);
       if (body.dataset.title) document.title = (news.open ? `(${news.open}) ` : "") + body.dataset.title;
       aboutRequest(news);
-      if (!fresh) refresh();
+      /* Something may have happened between the page and its first news. */
+      const missed = "open" in body.dataset && String(news.open) !== body.dataset.open;
+      if (!fresh || missed) refresh();
       fresh = false;
     });
     source.addEventListener("changed", refresh);

@@ -12,6 +12,9 @@
   let loading = false;
   let again = false;
   let stream = null;
+  /* What the model has said last, and the last answer that is whole. */
+  let spoken = { position: 0, stream: 0, step: 0 };
+  let whole = 0;
 
   const keyOf = (details, seen) => {
     const near = details.closest("[data-n], li[value], section");
@@ -70,21 +73,26 @@
     waiting = window.setTimeout(() => load(false), QUIET_MS);
   };
 
-  stream = new EventSource(`${run.dataset.run}/events?after=${run.dataset.after}`);
+  stream = new EventSource(run.dataset.events);
   stream.onmessage = (message) => {
     const event = JSON.parse(message.data);
-    if (event.name === "model.asked" || event.name === "model.failed") saying.hidden = true;
+    const over = event.name === "model.asked" || event.name === "model.failed";
+    if (over && event.step_index >= spoken.step) {
+      whole = spoken.stream;
+      saying.hidden = true;
+    }
     if (told) told.textContent = event.text;
     soon();
   };
   stream.addEventListener("state", soon);
   stream.addEventListener("model.delta", (message) => {
     const delta = JSON.parse(message.data);
-    const own = String(delta.data.stream);
-    if (text.dataset.stream !== own) {
-      text.dataset.stream = own;
-      text.textContent = "";
-    }
+    const { position, stream: own } = delta.data;
+    /* After a lost connection some come again. */
+    if (position <= spoken.position) return;
+    if (own !== spoken.stream) text.textContent = "";
+    spoken = { position, stream: own, step: delta.step_index };
+    if (own <= whole) return;
     text.textContent += delta.text;
     saying.hidden = text.textContent === "";
   });

@@ -1,0 +1,131 @@
+"""Whose run is whose: several people who see some requests of a run, runs that bear one name, and many of others."""
+
+import asyncio
+import html
+import json
+import re
+
+import pytest_asyncio
+
+from backstay.approvals.proof import Binding
+from backstay.client.run import signed
+from gateways.web.identity import Visitor
+from gateways.web.runs import listing
+from tests.engine import Scripts, ended, engine, pending
+from tests.web.pages import ANA, behind_a_proxy, listed, mail, served_page
+
+BO, KIM, LEE = "bo@example.com", "kim@example.com", "lee@example.com"
+POLICY = f"""
+default: {{read_only: allow, write_safe: ask, restricted_write: ask}}
+ask:
+  - {{tool: mail.send_email, when: {{to: {{ends_with: "@ana.example"}}}}, approvers: ["{ANA}"]}}
+  - {{tool: mail.send_email, when: {{to: {{ends_with: "@bo.example"}}}}, approvers: ["{BO}"]}}
+"""
+JSON = {"Accept": "application/json"}
+
+
+@pytest_asyncio.fixture(scope="module")
+async def shared(temporal, tmp_path_factory):
+    folder, scripts = tmp_path_factory.mktemp("whose"), Scripts()
+    async with (
+        engine(temporal, folder, scripts, policy=POLICY, cached=100, **behind_a_proxy()) as running,
+        served_page(running) as served,
+    ):
+        yield running, scripts, served
+
+
+async def test_of_a_run_people_see_what_it_asks_them_and_not_what_it_asks_others(shared):
+    running, scripts, served = shared
+    handle = await running.start(scripts.task(mail("x@ana.example", "y@bo.example"), user_id=KIM))
+    asked = {request["calls"][0]["arguments"]["to"]: request["id"] for request in await pending(handle, 2)}
+    seen = {}
+    for by in (ANA, BO, KIM):
+        async with served.person(by) as person:
+            await listed(person, handle.id)
+            told = (await person.get(f"/runs/{handle.id}", headers=JSON)).json()
+            shown = (await person.get(f"/runs/{handle.id}")).text
+            streamed = await state_of(person, handle)
+            status = {request["id"] for request in told["status"]["pending"]}
+            links = set(re.findall(rf'class="asks" href="/requests/{handle.id}/(r[0-9]+)"', shown))
+            assert status == links == streamed
+            seen[by] = {request["id"] for request in told["pending"]}
+            assert status == seen[by]
+    await handle.terminate()
+    assert seen == {ANA: {asked["x@ana.example"]}, BO: {asked["y@bo.example"]}, KIM: set(asked.values())}
+
+
+async def state_of(person, handle):
+    """Return which requests the stream of a run says that it waits with."""
+    text, found = "", None
+    async with asyncio.timeout(30), person.stream("GET", f"/runs/{handle.id}/events") as answer:
+        async for piece in answer.aiter_text():
+            text += piece
+            if found := re.search(r'^event: state\ndata: .*"pending": (\[.+?\])', text, re.MULTILINE):
+                break
+    return set(json.loads(found[1]))
+
+
+async def test_an_older_run_of_a_name_is_shown_as_itself_to_its_own_people_and_is_not_steered(shared):
+    running, scripts, served = shared
+    runs = []
+    for user, by, address in ((KIM, ANA, "old@ana.example"), (LEE, BO, "new@bo.example")):
+        handle = await running.start(scripts.task(mail(address), user_id=user), "payroll")
+        (request,) = await pending(handle)
+        await served.page.backstay.run("payroll").approve(request["id"], by=by)
+        await ended(handle)
+        runs.append({"run": handle.first_execution_run_id})
+    old, new = runs
+    places = [("/runs/payroll", old), ("/runs/payroll/events", old), ("/runs/payroll", new), ("/runs/payroll", {})]
+    statuses = {}
+    for by in (KIM, ANA, LEE, BO):
+        async with served.person(by) as person:
+            statuses[by] = [(await person.get(path, params=run)).status_code for path, run in places]
+    async with served.person(KIM) as kim:
+        shown = (await kim.get("/runs/payroll", params=old)).text
+        links = {html.unescape(link) for link in re.findall(r'href="(/(?:blobs|requests)/[^"]*)"', shown)}
+        answers = [await kim.get(link) for link in sorted(links)]
+        form = {"csrf": served.page.csrf(Visitor(by=KIM))}
+        deeds = [await kim.post(f"/runs/payroll/{deed}", params=old, data=form) for deed in ("undo", "cancel", "pause")]
+        unknown = await kim.get("/runs/payroll", params={"run": "no-such-run"})
+    (told,) = re.findall(r'<pre class="code" tabindex="0">(\{"run_id".*?\})</pre>', shown)
+    named = {"namespace": running.client.namespace, "workflow_id": "payroll", "run_id": old["run"]}
+    bound = Binding(**named, update="UndoRun", request_id="", digest="")
+    ask = signed(served.page.key, bound, {**json.loads(told), "by": ANA})
+    queue = running.settings.task_queue
+    undone = await running.client.execute_workflow("UndoRun", ask, id="undo-of-the-older", task_queue=queue)
+
+    assert statuses == {
+        KIM: [200, 200, 404, 404],
+        ANA: [200, 200, 404, 404],
+        LEE: [404, 404, 200, 200],
+        BO: [404, 404, 200, 200],
+    }
+    assert "a newer run has its workflow ID" in shown
+    assert ("Take back" in shown, 'action="/runs/' in shown) == (False, False)
+    assert links == {
+        f"/requests/payroll/r1?f={old['run']}",
+        next(link for link in links if link.endswith(f"?run={old['run']}")),
+    }
+    assert [(answer.status_code, "old@ana.example" in answer.text) for answer in answers] == [(200, True)] * 2
+    assert ([deed.status_code for deed in deeds], unknown.status_code) == ([409] * 3, 404)
+    assert undone["success"]
+    assert running.mailbox.sent() == ["new@bo.example"]
+
+
+async def test_the_list_goes_on_behind_many_runs_of_others(shared, monkeypatch):
+    monkeypatch.setattr(listing, "_MOST_LOOKED_AT", 31)
+    _, _, served = shared
+    for number in range(40):
+        user = "kim-of-the-list" if number == 0 else LEE
+        named = {"run": f"list-{number}/first", "workflow_id": f"list-{number}", "workflow_run_id": "first"}
+        await served.page.store.runs.opened(**named, user_id=user, text="listed", opened={})
+    async with served.person("kim-of-the-list") as kim:
+        first = await kim.get("/runs", params={"words": "listed"})
+        following = (await kim.get("/runs", params={"words": "listed"}, headers=JSON)).json()
+        second = (await kim.get(following["next"], headers=JSON)).json()
+        last = (await kim.get("/runs", params={"words": "listed", "before": "0 x"})).text
+    assert "Nothing for you among these 31 runs." in first.text
+    assert f'<a href="{following["next"].replace("&", "&amp;")}">look at those</a>' in first.text
+    assert (following["runs"], second["next"]) == ([], None)
+    assert [run["workflow_id"] for run in second["runs"]] == ["list-0"]
+    assert "No older run is left." in last
