@@ -141,6 +141,7 @@ class Slack:
     sockets: list[web.WebSocketResponse] = field(default_factory=list)
     _refusals: dict[str, _Refusal] = field(default_factory=dict)
     _held: dict[str, int] = field(default_factory=dict)
+    _dropped: dict[str, int] = field(default_factory=dict)
     _released: asyncio.Event = field(default_factory=asyncio.Event)
     _triggers: dict[str, tuple[str, float]] = field(default_factory=dict)
     _response_urls: dict[str, tuple[str, str | None, int]] = field(default_factory=dict)
@@ -193,6 +194,10 @@ class Slack:
         """Answer what is held, and hold nothing more."""
         self._held.clear()
         self._released.set()
+
+    def drop(self, method, *, times=1):
+        """Take the next calls of a method, and break the connection instead of answering."""
+        self._dropped[method] = times
 
     def called(self, method):
         """Return the arguments of the calls of a method that were accepted."""
@@ -513,6 +518,9 @@ async def _api(request):
     else:
         answer = answer_of(slack, method, arguments)
     slack.calls.append(Call(method, arguments, answer))
+    if slack._dropped.get(method) and answer["ok"]:
+        slack._dropped[method] -= 1
+        request.transport.abort()
     if method in slack._held and answer["ok"]:
         slack._held[method] -= 1
         if slack._held[method] < 0:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import structlog
 from slack_bolt.adapter.socket_mode.aiohttp import AsyncSocketModeHandler
 from slack_bolt.async_app import AsyncApp
-from slack_sdk.errors import SlackApiError, SlackClientError
+from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
 from backstay.approvals.notice import Notice
@@ -22,7 +22,7 @@ from gateways.slack.deciding import Desk
 from gateways.slack.following import LOOK_S, following
 from gateways.slack.interactions import Interactions
 from gateways.slack.people import People
-from gateways.slack.posting import Channel
+from gateways.slack.posting import FAILURES, Channel
 from store.store import Store
 
 TIMEOUT_S = 20
@@ -105,7 +105,9 @@ async def open_slack(
 
 def _client(settings: Settings) -> AsyncWebClient:
     token = "" if settings.slack_bot_token is None else settings.slack_bot_token.get_secret_value()
-    return AsyncWebClient(token, base_url=f"{settings.slack_api_url.rstrip('/')}/", timeout=TIMEOUT_S)
+    # The library would send a message again whose answer was lost, without a look at whether it stands there.
+    base_url = f"{settings.slack_api_url.rstrip('/')}/"
+    return AsyncWebClient(token, base_url=base_url, timeout=TIMEOUT_S, retry_handlers=[])
 
 
 def _app(settings: Settings, client: AsyncWebClient) -> AsyncApp:
@@ -127,7 +129,7 @@ async def _listen(stack: AsyncExitStack, settings: Settings, app: AsyncApp) -> b
         await app.client.apps_connections_open(app_token=token)
     except SlackApiError as error:
         raise SettingsInvalid(f"SLACK_APP_TOKEN: Slack refuses it ({error.response.get('error')})") from None
-    except (SlackClientError, OSError, TimeoutError) as error:
+    except FAILURES as error:
         raise _unreachable(error) from None
     handler = AsyncSocketModeHandler(app, token)
     await handler.connect_async()
@@ -143,7 +145,7 @@ async def _who(client: AsyncWebClient) -> tuple[str, str]:
         if code in _NO_TOKEN:
             raise SettingsInvalid(f"SLACK_BOT_TOKEN: Slack refuses it ({code}); copy it from your app again") from None
         raise SettingsInvalid(f"SLACK_BOT_TOKEN: Slack answers {code}") from None
-    except (SlackClientError, OSError, TimeoutError) as error:
+    except FAILURES as error:
         raise _unreachable(error) from None
     return str(answer["team_id"]), str(answer.get("team") or answer["team_id"])
 
@@ -163,7 +165,7 @@ async def _channel(client: AsyncWebClient, channel: str) -> str:
             f"BACKSTAY_SLACK_CHANNEL: Slack answers {code} for {channel[:80]!r}; give the id of a channel, "
             "and write /invite @backstay there"
         ) from None
-    except (SlackClientError, OSError, TimeoutError) as error:
+    except FAILURES as error:
         raise _unreachable(error) from None
     return str(found["id"])
 

@@ -31,8 +31,8 @@ ASKED_S = 5.0
 MOST_MESSAGES = 2
 """How many messages of new steps are drawn at once; of more, the last ones."""
 _ENDLESS = (1 << 31) - 1
-_MOST_VOTED_ON = 100
-"""How many open requests are asked for votes that decide nothing yet."""
+_MOST_MENTIONED = 40
+"""How many people a reminder mentions; it names the others."""
 
 
 class Board:
@@ -56,8 +56,8 @@ class Board:
             await self.request(notice.workflow_id, notice.run_id, notice.request_id)
         if notice.event is Told.ASKED and notice.request is not None:
             request = ApprovalRequest.model_validate(notice.request)
-            if notice.reminder or request.escalated_to:
-                await self._remind(notice, run, request)
+            if notice.reminder or request.escalation:
+                await self._remind(notice, run)
         elif said := told(notice):
             await self._tell(notice, run, said)
 
@@ -89,17 +89,16 @@ class Board:
         # No worker answers; whoever presses a button is told so.
         return shown
 
-    async def votes(self) -> None:
-        """Show votes that decide nothing yet, which no notice tells of; raises NotTaken."""
-        for row in await self._store.requests.page(limit=_MOST_VOTED_ON):
-            request = ApprovalRequest.model_validate(row.request)
-            parts = () if request.proposal is None else request.proposal.parts
-            if request.quorum < 2 and len(parts) < 2 and all(part.quorum < 2 for part in parts):
-                continue
-            name = f"request/{row.workflow_id}/{row.run_id}/{row.request_id}"
-            post = await self._store.posts.get(self.channel.receiver, name)
-            if post is not None and post.event != _votes((await self._shown(row)).request):
-                await self.request(row.workflow_id, row.run_id, row.request_id)
+    async def votes(self, row: RequestRow) -> None:
+        """Show votes on a request that decide nothing yet, which no notice tells of; raises NotTaken."""
+        request = ApprovalRequest.model_validate(row.request)
+        parts = () if request.proposal is None else request.proposal.parts
+        if request.quorum < 2 and len(parts) < 2 and all(part.quorum < 2 for part in parts):
+            return
+        name = f"request/{row.workflow_id}/{row.run_id}/{row.request_id}"
+        post = await self._store.posts.get(self.channel.receiver, name)
+        if post is not None and post.event != _votes((await self._shown(row)).request):
+            await self.request(row.workflow_id, row.run_id, row.request_id)
 
     async def thread(self, run: str, *, started_by: str = "", task: str = "") -> str:
         """Return the place of the message that heads the thread of a run, posted where it is missing."""
@@ -159,11 +158,18 @@ class Board:
         post = self.channel.named("told", notice.id, run)
         await self.channel.put(post, text, [section(text)], thread=await self.thread(run), once=True)
 
-    async def _remind(self, notice: Notice, run: str, request: ApprovalRequest) -> None:
-        """Mention in the thread those who have not decided yet."""
+    async def _remind(self, notice: Notice, run: str) -> None:
+        """Mention in the thread those who have not decided yet, unless nobody needs to by now."""
+        row = await self._store.requests.get(notice.workflow_id, notice.request_id, notice.run_id)
+        if row is None or row.state != "open":
+            return
+        shown = await self._shown(row)
+        if not shown.waits:
+            return
+        request = shown.request
         said = {vote.get("by") for vote in request.decided}
         missing = [person for person in _approvers(request) if person not in said]
-        users = await self._people.users_of(missing)
+        users = await self._people.users_of(missing[:_MOST_MENTIONED])
         blocks = reminder_blocks(request, [*users.values()], [person for person in missing if person not in users])
         post = self.channel.named("told", notice.id, run)
         thread = await self.thread(run)

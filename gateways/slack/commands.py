@@ -7,7 +7,6 @@ from typing import Any
 
 import structlog
 from slack_bolt.async_app import AsyncAck, AsyncApp, AsyncRespond
-from slack_sdk.errors import SlackClientError
 
 from backstay.client import Backstay, Run
 from backstay.effects.compensation import Undone
@@ -16,9 +15,10 @@ from backstay.shown import message_line, one_line
 from gateways.delivering import NotTaken
 from gateways.slack.aim import event_of
 from gateways.slack.board import Board
-from gateways.slack.drawing.page import escaped
+from gateways.slack.drawing.page import escaped, literally
 from gateways.slack.drawing.run import parked_line
 from gateways.slack.people import People
+from gateways.slack.posting import FAILURES
 from store.runs.runs import RunRow
 from store.store import Store
 
@@ -50,7 +50,7 @@ class Commands:
         await ack()
 
         async def say(text: str) -> None:
-            await respond(text=escaped(text), response_type="ephemeral")
+            await respond(text=escaped(text), blocks=literally(text), response_type="ephemeral")
 
         verb, _, rest = str(body.get("text") or "").strip().partition(" ")
         doing: Callable[[Body, str, str, Any], Awaitable[None]] | None
@@ -63,7 +63,7 @@ class Commands:
             await doing(body, by, rest.strip(), say)
         except (BackstayError, NotTaken) as error:
             await say(message_line(str(error), 1500))
-        except (SlackClientError, OSError) as error:
+        except FAILURES as error:
             log.warning("slack.unheard", error=type(error).__name__)
 
     async def _run(self, body: Body, by: str, text: str, say: Callable[[str], Awaitable[None]]) -> None:
@@ -141,7 +141,10 @@ class Commands:
 
 
 def _line(row: RunRow) -> str:
-    outcome = "open" if row.result is None else str(row.result.get("outcome", "closed"))
+    if row.result is None:
+        outcome = "open" if row.lost_at is None else "ended in Temporal"
+    else:
+        outcome = str(row.result.get("outcome", "closed"))
     return f"{row.workflow_id}  {outcome}  {one_line(str(row.opened.get('task_line') or row.text), 120)}"
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable
 from contextlib import asynccontextmanager, suppress
 
 import structlog
@@ -21,6 +21,8 @@ SHOWN_BACK_S = 14 * 86_400.0
 """How old a request may be that is shown for the first time, or anew."""
 VOTES_EVERY = 3
 """Runs are asked for votes at one look in so many."""
+MOST_VOTED_ON = 100
+"""How many open requests are asked for votes that decide nothing yet."""
 KEPT_S = 90 * 86_400.0
 """How long it is remembered where things stand."""
 _FORGET_EVERY_S = 3600.0
@@ -46,7 +48,8 @@ async def _follow(board: Board, store: Store, look_s: float) -> None:
         try:
             await catch_up(board, store)
             if look % VOTES_EVERY == 0:
-                await board.votes()
+                for row in await store.requests.page(limit=MOST_VOTED_ON):
+                    await _each(board.votes(row), f"{row.workflow_id}/{row.run_id}/{row.request_id}")
             if time.monotonic() - forgotten_at > _FORGET_EVERY_S:
                 await store.posts.forget(time.time() - KEPT_S)
                 forgotten_at = time.monotonic()
@@ -62,9 +65,23 @@ async def _follow(board: Board, store: Store, look_s: float) -> None:
 
 
 async def catch_up(board: Board, store: Store) -> None:
-    """Show once what has changed since; raises NotTaken."""
+    """Show once what has changed since; raises NotTaken where Slack wants to be left alone for a time."""
     receiver = board.channel.receiver
     for workflow_id, run_id, request_id in await store.posts.behind(receiver, time.time() - SHOWN_BACK_S):
-        await board.request(workflow_id, run_id, request_id)
+        await _each(board.request(workflow_id, run_id, request_id), f"{workflow_id}/{run_id}/{request_id}")
     for head in (await store.posts.following(receiver))[:MOST_RUNS]:
-        await board.steps(head)
+        await _each(board.steps(head), head.run)
+
+
+async def _each(showing: Awaitable[None], what: str) -> None:
+    """Show one thing; where it cannot be shown, it must not hold back the others."""
+    try:
+        await showing
+    except NotTaken as error:
+        if error.retry_in_s is not None:
+            raise
+        log.warning("slack.waiting", what=what, error=str(error))
+    except BackstayError as error:
+        log.warning("slack.waiting", what=what, error=str(error))
+    except Exception:
+        log.exception("slack.failed", what=what)

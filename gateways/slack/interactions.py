@@ -9,7 +9,7 @@ from typing import Any
 
 import structlog
 from slack_bolt.async_app import AsyncAck, AsyncApp, AsyncRespond
-from slack_sdk.errors import SlackApiError, SlackClientError
+from slack_sdk.errors import SlackApiError
 from slack_sdk.models.views import View
 from slack_sdk.web.async_client import AsyncWebClient
 
@@ -21,10 +21,11 @@ from gateways.slack.aim import Aim, Place, event_of
 from gateways.slack.board import Board
 from gateways.slack.deciding import Desk
 from gateways.slack.drawing import request as drawn
-from gateways.slack.drawing.page import escaped
+from gateways.slack.drawing.page import escaped, literally
 from gateways.slack.forms import answer, choose, edit, verdicts, whole
 from gateways.slack.forms.inputs import Filled
 from gateways.slack.people import People
+from gateways.slack.posting import FAILURES
 
 log = structlog.get_logger("backstay.slack")
 FORM_S = 2.0
@@ -60,10 +61,10 @@ class Interactions:
             drawn.ANSWER: self._answer,
             drawn.ALWAYS: self._always,
             drawn.CHOOSE: self._choose,
-            drawn.MORE: self._more,
         }
         for action, opening in opened.items():
             app.action(action)(self._opener(opening))
+        app.action(drawn.MORE)(self._more)
         for callback in (verdicts.REJECT, verdicts.REMEMBER, answer.CALLBACK, choose.CALLBACK, edit.CALLBACK):
             app.view(callback)(self._send)
         app.view(edit.CHOICE)(self._chosen)
@@ -92,21 +93,25 @@ class Interactions:
             await ack()
 
             async def asked() -> None:
-                aim = Aim.read(body["actions"][0].get("value"))
-                by = await self._person(body)
-                try:
-                    request = await self._desk.look(aim)
-                except DecisionRefused:
-                    await self._redraw(aim)
-                    raise
-                channel = str((body.get("channel") or {}).get("id") or self._board.channel.id)
-                seen = event_of((body.get("message") or {}).get("blocks"))
-                place = Place(aim=aim, channel=channel, seen=seen)
+                request, place, by = await self._looked(body)
                 await self._client.views_open(trigger_id=body["trigger_id"], view=await opening(request, place, by))
 
             await self._or_say(asked(), self._answering(respond))
 
         return opened
+
+    async def _looked(self, body: Body) -> tuple[ApprovalRequest, Place, str]:
+        """Return what a button is about, where it stands, and who pressed it; raises a BackstayError."""
+        aim = Aim.read(body["actions"][0].get("value"))
+        by = await self._person(body)
+        try:
+            request = await self._desk.look(aim)
+        except DecisionRefused:
+            await self._redraw(aim)
+            raise
+        channel = str((body.get("channel") or {}).get("id") or self._board.channel.id)
+        seen = event_of((body.get("message") or {}).get("blocks"))
+        return request, Place(aim=aim, channel=channel, seen=seen), by
 
     async def _reject(self, request: ApprovalRequest, place: Place, _by: str) -> View:
         return verdicts.reject_form(request, place)
@@ -137,9 +142,19 @@ class Interactions:
         except BackstayError:
             return next(call.arguments for call in request.calls if call.index == index)
 
-    async def _more(self, request: ApprovalRequest, place: Place, _by: str) -> View:
-        found = {call.index: await self._arguments(request, place.aim, call.index) for call in request.calls[:20]}
-        return whole.form(request, place, found)
+    async def _more(self, ack: AsyncAck, body: Body, respond: AsyncRespond) -> None:
+        await ack()
+
+        async def shown() -> None:
+            request, place, _ = await self._looked(body)
+            # Slack lets a modal be opened for three seconds after the click; many arguments may take longer.
+            opened = await self._client.views_open(trigger_id=body["trigger_id"], view=whole.loading())
+            asked = [call.index for call in request.calls[: whole.MOST_CALLS]]
+            found = {index: await self._arguments(request, place.aim, index) for index in asked}
+            view: Any = opened["view"]
+            await self._client.views_update(view_id=view["id"], view=whole.form(request, place, found))
+
+        await self._or_say(shown(), self._answering(respond))
 
     # Forms.
 
@@ -170,7 +185,8 @@ class Interactions:
             await asyncio.wait_for(asyncio.shield(deciding), FORM_S)
         except TimeoutError:
             await ack()
-            await self._or_say(self._late(deciding, place.aim), self._whispering(place.channel, body["user"]["id"]))
+            late = self._late(deciding, place.aim, filled)
+            await self._or_say(late, self._whispering(place.channel, body["user"]["id"]))
             return
         except BackstayError as error:
             await ack(response_action="errors", errors={_first_input(view): message_line(str(error))})
@@ -182,8 +198,11 @@ class Interactions:
         await ack()
         await self._redraw(place.aim)
 
-    async def _late(self, deciding: "asyncio.Future[None]", aim: Aim) -> None:
+    async def _late(self, deciding: "asyncio.Future[None]", aim: Aim, filled: Filled) -> None:
+        """Wait for what became of a form that is closed; raises a BackstayError where nothing was decided."""
         await deciding
+        if filled.errors:
+            raise DecisionRefused(f"nothing was decided: {'; '.join(filled.errors.values())}; press the button again")
         await self._redraw(aim)
 
     async def _decided(self, view: Body, place: Place, body: Body, filled: Filled) -> None:
@@ -234,22 +253,27 @@ class Interactions:
         except SlackApiError as error:
             log.warning("slack.refuses", error=error.response.get("error"))
             said = f"Slack refuses this ({error.response.get('error')}); press the button again"
+        except FAILURES as error:
+            log.warning("slack.unanswered", error=type(error).__name__)
+            said = "Slack did not answer; press the button again"
         else:
             return
         try:
-            await say(escaped(said))
-        except (SlackClientError, OSError) as error:
+            await say(said)
+        except FAILURES as error:
             log.warning("slack.unheard", error=type(error).__name__)
 
     def _answering(self, respond: AsyncRespond) -> Callable[[str], Awaitable[Any]]:
         async def said(text: str) -> None:
-            await respond(text=text, response_type="ephemeral", replace_original=False)
+            await respond(text=escaped(text), blocks=literally(text), response_type="ephemeral", replace_original=False)
 
         return said
 
     def _whispering(self, channel: str, user: str) -> Callable[[str], Awaitable[Any]]:
         async def said(text: str) -> None:
-            await self._client.chat_postEphemeral(channel=channel, user=user, text=text)
+            await self._client.chat_postEphemeral(
+                channel=channel, user=user, text=escaped(text), blocks=literally(text)
+            )
 
         return said
 

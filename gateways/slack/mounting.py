@@ -1,5 +1,6 @@
 """Where Slack calls over HTTP: one route, which any application can mount."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 
@@ -15,6 +16,8 @@ from gateways.slack.app import open_slack
 from store.store import Store
 
 PATH = "/slack/events"
+BODY_S = 10.0
+"""How long the body of a request may take."""
 MOST_BYTES = 1 << 20
 """What Slack sends at most is a fraction of it; nobody has proved yet that it is Slack who sends."""
 
@@ -24,10 +27,14 @@ def slack_routes(app: AsyncApp) -> Sequence[BaseRoute]:
 
     async def heard(request: Request) -> Response:
         body = bytearray()
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > MOST_BYTES:
-                return PlainTextResponse("too long", 413)
+        try:
+            async with asyncio.timeout(BODY_S):
+                async for chunk in request.stream():
+                    body += chunk
+                    if len(body) > MOST_BYTES:
+                        return PlainTextResponse("too long", 413)
+        except TimeoutError:
+            return PlainTextResponse("too slow", 408, headers={"Connection": "close"})
         try:
             asked = to_async_bolt_request(request, bytes(body))
         except UnicodeDecodeError:

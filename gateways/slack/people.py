@@ -1,6 +1,7 @@
 """Who a Slack user is: the person whom the operator's file names, or the owner of a verified e-mail address."""
 
 import asyncio
+import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,12 @@ import yaml
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
-from backstay.errors import NotVerified, SettingsInvalid
+from backstay.errors import NotVerified, SettingsInvalid, Unreachable
+from gateways.slack.posting import FAILURES, not_taken
 
 _FIX = "ask whoever runs backstay to name you in BACKSTAY_SLACK_USERS"
+_FOUND_S = 600.0
+"""How long it is remembered who has an address; it is only for whom to mention."""
 _OUTSIDERS = {
     "deleted": "this account is deactivated",
     "is_bot": "apps decide nothing",
@@ -49,6 +53,7 @@ class People:
         self._client = client
         self._team = team
         self._file = file
+        self._found: dict[str, tuple[str, float]] = {}
         read_people(file)
 
     async def _named(self) -> Mapping[str, str]:
@@ -73,8 +78,12 @@ class People:
         try:
             answer = await self._client.users_info(user=user)
         except SlackApiError as error:
+            if error.response.status_code == 429:
+                raise Unreachable("Slack is asked too much just now; try again in a moment") from None
             code = error.response.get("error", "unknown error")
             raise NotVerified(f"Slack does not say who you are ({code}); {_FIX}") from None
+        except FAILURES:
+            raise Unreachable("Slack did not answer; try again") from None
         found: Any = answer.get("user")
         return found if isinstance(found, dict) else {}
 
@@ -84,9 +93,13 @@ class People:
                 raise NotVerified(why)
         if profile.get("team_id") != self._team:
             raise NotVerified("people of other workspaces decide nothing here")
-        email = str((profile.get("profile") or {}).get("email") or "").strip().lower()
-        if not email:
+        shown = str((profile.get("profile") or {}).get("email") or "").strip()
+        if not shown:
             raise NotVerified(f"your profile shows this app no e-mail address; {_FIX}")
+        if not shown.isascii():
+            # In lower case, a foreign sign may become a letter of somebody else's address.
+            raise NotVerified(f"your e-mail address has signs that are no plain letters; {_FIX}")
+        email = shown.lower()
         if profile.get("is_email_confirmed") is not True:
             raise NotVerified(f"Slack has not confirmed your e-mail address; confirm it, or {_FIX}")
         if email in named.values():
@@ -94,7 +107,7 @@ class People:
         return email
 
     async def users_of(self, principals: Iterable[str]) -> dict[str, str]:
-        """Return the Slack users whom these people are, as far as they are found, by principal."""
+        """Return the Slack users whom these people are, as far as they are found, by principal; raises NotTaken."""
         named = await self._named()
         by_name = {principal: user for user, principal in named.items() if principal}
         found: dict[str, str] = {}
@@ -106,11 +119,17 @@ class People:
         return found
 
     async def _looked_up(self, email: str) -> str | None:
+        user, until = self._found.get(email, ("", 0.0))
+        if until > time.monotonic():
+            return user
         try:
             answer = await self._client.users_lookupByEmail(email=email)
-        except SlackApiError as error:
-            if error.response.status_code == 429:
-                raise
+        except FAILURES as error:
+            if isinstance(error, SlackApiError) and error.response.status_code != 429:
+                return None
+            raise not_taken(error) from None
+        found: Any = answer.get("user")
+        if not isinstance(found, dict):
             return None
-        user: Any = answer.get("user")
-        return str(user["id"]) if isinstance(user, dict) else None
+        self._found[email] = (str(found["id"]), time.monotonic() + _FOUND_S)
+        return str(found["id"])

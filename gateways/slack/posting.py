@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+import aiohttp
 import structlog
 from slack_sdk.errors import SlackApiError, SlackClientError
 from slack_sdk.models.blocks import Block
@@ -29,6 +30,8 @@ _LOOKED_AT = 200
 _LOOKED_BACK_S = 24 * 3600
 _TOO_MUCH = frozenset({"invalid_blocks", "msg_too_long", "msg_blocks_too_long", "invalid_blocks_format"})
 _NEVER_MIND = frozenset({"message_not_found", "cant_update_message", "edit_window_closed"})
+FAILURES = (SlackClientError, aiohttp.ClientError, OSError)
+"""How a call of Slack's API fails: it is refused, it is not answered in time, or the connection breaks."""
 log = structlog.get_logger("backstay.slack")
 
 
@@ -87,10 +90,12 @@ class Channel:
                 ts = await self._post(post, text, blocks, thread=thread, broadcast=broadcast)
             elif not once:
                 ts = await self._change(post, ts, text, blocks)
-        except (SlackClientError, OSError, TimeoutError) as error:
+        except Exception as error:
             # Slack may have taken it even so; whoever tries again looks for it first.
             await self.posts.release(post)
-            raise not_taken(error) from None
+            if isinstance(error, FAILURES):
+                raise not_taken(error) from None
+            raise
         await self.posts.release(post, channel=self.id, ts=ts, **shows)
         return ts
 

@@ -109,7 +109,7 @@ def test_what_does_not_fit_is_counted_and_approving_it_asks_once_more(calls, len
     assert ("clipped" in text_of(blocks)) is not whole
     assert ("confirm" in approve) is not whole
     if not whole:
-        assert "characters are not shown" in approve["confirm"]["text"]["text"]
+        assert "leaves out about " in approve["confirm"]["text"]["text"]
 
 
 @settings(max_examples=60, deadline=None)

@@ -39,7 +39,11 @@ async def office(request, rooms, temporal, tmp_path_factory):
     }
     tools = [reads("inbox"), reads("customer"), writes("send", MAIL)]
     server = ScriptedServer(folder / "office.script", tools, answers, {"customer": {"content": "own"}})
-    more = {"toolbox": toolbox_of_servers(folder, office=server), "workspaces": rooms / request.param}
+    more = {
+        "toolbox": toolbox_of_servers(folder, office=server),
+        "workspaces": rooms / request.param,
+        "max_steps_per_plan": 150,
+    }
     async with open_office(temporal, folder, request.param, policy=POLICY, **more) as opened:
         yield opened
 
@@ -82,6 +86,42 @@ async def test_a_request_shows_what_would_change_in_a_workspace(office):
     assert "    -see you on monday\n    +see you on friday\n" in message.shown
     await approved(office, handle, message)
     assert draft.read_text(encoding="utf-8") == "Dear Ana,\nsee you on friday\n"
+
+
+async def test_a_request_says_how_many_steps_of_a_long_plan_are_not_shown(office):
+    steps = [("office.send", {"to": "a@x.example"}), *[("office.customer", {})] * 149]
+    handle, message = await planned(office, "a long plan", *steps, budget={"max_tool_calls": 150})
+    (request,) = await pending(handle)
+    left_out = 150 - len(request["proposal"]["steps"])
+    assert left_out >= 30
+    assert f"{left_out} more steps not shown" in message.shown
+    (approve,) = [e for b in message.blocks for e in b.get("elements", []) if e.get("action_id") == "backstay.approve"]
+    assert f"leaves out {left_out} steps" in approve["confirm"]["text"]["text"]
+    await office.slack.press(message, "backstay.more", user=U1)
+    view = await office.slack.view("office.send", user=U1)
+    assert f"{left_out} more steps not shown even here; see: backstay plan export {handle.id}" in view.shown
+    await handle.terminate()
+
+
+async def test_an_approver_lets_a_plan_start_no_processes(office):
+    (office.settings.workspaces / "bare").mkdir(parents=True)
+    steps = [
+        {"tool": "shell.run", "arguments": {"command": "touch made"}, "continue_on_failure": True},
+        {"tool": "office.send", "arguments": {"to": "a@x.example"}},
+    ]
+    plan = {"title": "a command and a letter", "steps": steps}
+    handle = await office.engine.start({"plan": plan, "workspace": "bare", "filesystem": True, "shell": True})
+    await pending(handle)
+    message = await office.message("a command and a letter")
+    await office.slack.press(message, "backstay.choose", user=U1)
+    view = await office.slack.view("without those that you leave out", user=U1)
+    await office.slack.submit(view, {"processes": "no"})
+    result = await ended(handle)
+    assert decisions(result) == [("approve", ANA, True)]
+    first, second = result["raw_outputs"]["steps"]
+    assert (first["success"], second["success"]) == (False, True)
+    assert first["error"].startswith(f"Rejected: {ANA} lets the plan start no processes")
+    assert not (office.settings.workspaces / "bare" / "made").exists()
 
 
 async def test_a_request_shows_what_a_rehearsal_foretells(office):

@@ -9,11 +9,11 @@ import pytest_asyncio
 from backstay.approvals.approval import ApprovalRequest
 from backstay.testing import Reply
 from gateways.slack.aim import Aim, Place
-from gateways.slack.forms import answer, edit
+from gateways.slack.forms import answer, edit, whole
 from gateways.slack.forms.inputs import Filled
 from tests.engine import ended
 from tests.slack.workspace import ANA, MODES, U1, decisions, open_office
-from tests.slack_blocks import faults_of_view, filled
+from tests.slack_blocks import faults_of_view, filled, text_of
 
 SERVERS = Path(__file__).parent.parent / "toolbox" / "servers"
 POLICY = "default: {read_only: allow, write_safe: allow, restricted_write: allow}"
@@ -109,6 +109,17 @@ def test_what_does_not_fit_is_said_at_its_field():
     answer.read(elicitation(), given)
     assert set(given.errors) == {"field.size", "field.weight", "field.extra"}
     assert given.errors["field.size"] == "type a whole number"
+
+
+def test_everything_says_what_it_does_not_show_and_where_that_stands():
+    call = {"tool": "t.x", "arguments": {"a": "b"}, "safety": "write_safe", "undoable": False}
+    calls = tuple({**call, "index": index} for index in range(25))
+    request = ApprovalRequest(id="r1", kind="batch", question="May I?", calls=calls)
+    view = whole.form(request, PLACE, {index: {"a": "b"} for index in range(20)}).to_dict()
+    assert faults_of_view(view) == []
+    assert "[19] t.x" in text_of(view["blocks"])
+    assert "[20]" not in text_of(view["blocks"])
+    assert "5 more calls not shown even here; see: backstay show w" in text_of(view["blocks"])
 
 
 def request_about(arguments):

@@ -9,8 +9,9 @@ import worker
 from backstay import connect
 from backstay.testing import Reply
 from gateways.delivering import close_lost
+from gateways.slack import interactions
 from tests.engine import ended, pending
-from tests.slack.workspace import ANA, BO, KEY, MODES, U1, U2, decisions, mail, open_office
+from tests.slack.workspace import ANA, BO, FINISH, KEY, MODES, U1, U2, decisions, mail, open_office
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -89,6 +90,48 @@ async def test_a_decision_is_remembered_for_the_rest_of_the_run(office):
     assert office.sent(handle) == ["a@x.example", "b@x.example"]
 
 
+@pytest.mark.parametrize(
+    ("how", "which", "own", "other"),
+    [
+        ("session", "any", {"session_id": "monday"}, {"session_id": "tuesday"}),
+        ("always", "any", {"user_id": "kim"}, {"user_id": "sam"}),
+        ("always", "these", {"user_id": "lea"}, {"user_id": "sam"}),
+        ("never", "these", {"user_id": "rob"}, {"user_id": "sam"}),
+    ],
+)
+async def test_a_decision_is_remembered_for_as_long_and_for_the_calls_that_are_chosen(office, how, which, own, other):
+    handle, message = await office.asked(mail("a@x.example"), **own)
+    await office.slack.press(message, "backstay.always", user=U1)
+    view = await office.slack.view("mail.send_email", user=U1)
+    await office.slack.submit(view, {"remember": how, "arguments": which})
+    verdict = "reject" if how == "never" else "approve"
+    assert decisions(await ended(handle)) == [(verdict, ANA, True)]
+    made = [] if how == "never" else ["a@x.example"]
+    assert office.sent(handle) == made
+
+    again = await office.engine.start(office.scripts.task(mail("a@x.example"), FINISH, **own))
+    assert decisions(await ended(again)) == []
+    assert office.sent(again) == made
+
+    different = office.scripts.task(mail("b@x.example"), FINISH, **own)
+    elsewhere = office.scripts.task(mail("a@x.example"), FINISH, **other)
+    for task, asks in ((different, which == "these"), (elsewhere, True)):
+        run = await office.engine.start(task)
+        if asks:
+            assert [request["kind"] for request in await pending(run)] == ["call"]
+            await run.cancel()
+        else:
+            await ended(run)
+            assert office.sent(run) == ["b@x.example"]
+
+
+async def test_two_clicks_at_once_decide_once(office):
+    handle, message = await office.asked(mail("a@x.example"))
+    await asyncio.gather(*(office.slack.press(message, "backstay.approve", user=U1) for _ in range(2)))
+    assert decisions(await ended(handle)) == [("approve", ANA, True)]
+    assert office.sent(handle) == ["a@x.example"]
+
+
 async def test_two_people_must_agree_and_one_counts_once(office):
     handle, message = await office.asked(mail("a@two.example"))
     assert "needed: 2; so far: 0" in message.shown
@@ -153,6 +196,10 @@ async def test_nobody_decides_in_time_and_people_are_reminded_before(office):
     reminder = await office.slack.message("Still waits for a decision")
     assert reminder.thread_ts == message.thread_ts
     assert "<@U1> <@U2>" in reminder.shown
+    # Of so many people Slack is asked about the first ones only.
+    looked_up = [call for call in office.slack.calls if call.method == "users.lookupByEmail"]
+    assert len({call.arguments["email"] for call in looked_up}) == 40
+    assert "p59@example.com" in reminder.shown
     now = await office.slack.changed(message, "Expired: nobody decided in time")
     assert now.buttons == []
     await office.slack.press(message, "backstay.approve", user=U1)
@@ -165,6 +212,7 @@ async def test_nobody_decides_in_time_and_people_are_reminded_before(office):
 async def test_others_are_asked_when_nobody_decided(office):
     handle, message = await office.asked(mail("a@boss.example"))
     message = await office.slack.changed(message, "Asked in addition, because nobody had decided in time: bo@")
+    assert "then: reject" in message.shown
     await office.slack.press(message, "backstay.approve", user=U2)
     assert decisions(await ended(handle)) == [("approve", BO, True)]
 
@@ -181,17 +229,31 @@ async def test_a_request_that_is_no_longer_needed_is_shown_so(office):
 
 
 async def test_a_request_of_a_run_that_ended_without_withdrawing_it_is_shown_so(office):
-    handle, message = await office.asked(mail("a@x.example"))
+    handle, message = await office.asked(mail("a@x.example"), user_id=ANA)
     await handle.terminate("no worker hears of this")
     async with worker.open_store(office.settings) as store, connect(client=office.engine.client) as backstay:
         # A worker does so every minute.
         assert await close_lost(store, backstay) == 1
     now = await office.slack.changed(message, "The run has ended")
     assert now.buttons == []
+    assert "RunTerminated" in (await office.slack.message("A run that ended: failed")).shown
     before = office.whispers()
     await office.slack.press(message, "backstay.approve", user=U1)
     await office.whisper("has ended", after=before)
+    await office.slack.command("list", user=U1)
+    await office.whisper(f"{handle.id}  ended in Temporal")
     assert office.sent(handle) == []
+
+
+@pytest.mark.parametrize("office", ["socket"], indirect=True)
+async def test_people_go_on_deciding_when_slack_renews_the_connection(office):
+    handle, message = await office.asked(mail("a@x.example"))
+    (old,) = office.slack.sockets
+    await office.slack.disconnect()
+    await office.slack.press(message, "backstay.approve", user=U1)
+    assert decisions(await ended(handle)) == [("approve", ANA, True)]
+    assert old not in office.slack.sockets
+    assert (await office.slack.changed(message, f"Approve: by {ANA}")).buttons == []
 
 
 async def test_a_question_is_answered(office):
@@ -205,7 +267,7 @@ async def test_a_question_is_answered(office):
     assert any("the second" in str(request["messages"]) for request in office.engine.model.requests)
 
 
-async def test_limits_are_raised_in_a_form(office):
+async def test_limits_are_raised_in_a_form(office, monkeypatch):
     budget = {"max_steps": 1, "on_exhausted": "ask"}
     handle, message = await office.asked(mail("a@x.example"), budget=budget)
     await office.slack.press(message, "backstay.approve", user=U1)
@@ -217,6 +279,11 @@ async def test_limits_are_raised_in_a_form(office):
     assert "say how much to add" in str(empty.answer)
     wrong = await office.slack.submit(view, {"field.max_steps": "many"})
     assert "whole number" in str(wrong.answer)
+    with monkeypatch.context() as slow:
+        # Slack closes a form that gets no answer in time.
+        slow.setattr(interactions, "FORM_S", 0)
+        assert (await office.slack.submit(view, {"field.max_steps": "many"})).answer is None
+        await office.whisper("nothing was decided: type a whole number; press the button again")
     await office.slack.submit(view, {"field.max_steps": "5"})
     result = await ended(handle)
     assert decisions(result) == [("approve", ANA, True), ("answer", ANA, True)]

@@ -116,7 +116,7 @@ async def test_everything_is_shown_to_who_asks_for_it(office):
     assert "line 299" not in message.shown
     assert "kept apart and not shown" in message.shown
     (approve,) = [e for b in message.blocks for e in b.get("elements", []) if e.get("action_id") == "backstay.approve"]
-    assert "characters are not shown" in approve["confirm"]["text"]["text"]
+    assert "leaves out about " in approve["confirm"]["text"]["text"]
     await office.slack.press(message, "backstay.more", user=U1)
     view = await office.slack.view("line 0", user=U1)
     assert "line 299 &lt;!channel&gt;" in view.shown

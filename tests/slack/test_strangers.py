@@ -12,6 +12,7 @@ import pytest
 import pytest_asyncio
 
 from backstay import connect
+from gateways.slack import mounting
 from tests.engine import ended, pending
 from tests.slack.workspace import ANA, BO, KEY, MODES, OVER_HTTP, U1, U2, U3, decisions, mail, open_office
 
@@ -74,6 +75,7 @@ async def test_only_people_whom_slack_or_the_operator_vouches_for_decide(office)
         "U25": ({"email": "eve@example.com", "deleted": True}, "deactivated"),
         "U26": ({"email": "eve@example.com", "team_id": "T9"}, "other workspaces"),
         "U27": ({"email": "CY@example.com"}, "to another account"),
+        "U28": ({"email": "\u212ay@example.com"}, "no plain letters"),
     }
     for user, (profile, why) in strangers.items():
         office.slack.add_user(user, **profile)
@@ -192,8 +194,16 @@ async def test_a_request_that_was_decided_elsewhere_is_shown_so_and_says_by_whom
 
 
 @OVER_HTTP
-async def test_too_long_and_broken_requests_are_refused_before_they_are_read(office):
+async def test_too_long_and_broken_requests_are_refused_before_they_are_read(office, monkeypatch):
+    async def trickle():
+        yield b"x"
+        await asyncio.Event().wait()
+
     async with aiohttp.ClientSession() as session:
+        with monkeypatch.context() as quick:
+            quick.setattr(mounting, "BODY_S", 0.2)
+            async with session.post(office.slack.events_url, data=trickle()) as answer:
+                assert answer.status == 408
         async with session.post(office.slack.events_url, data=b"x" * (1 << 21)) as answer:
             assert answer.status == 413
         async with session.post(office.slack.events_url, data=b"\xff\xfe") as answer:

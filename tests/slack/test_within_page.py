@@ -26,6 +26,7 @@ NEEDS = {
     "conversations.history": "channels:history",
     "conversations.replies": "channels:history",
     "views.open": None,
+    "views.update": None,
 }
 """What Slack demands for each method that the gateway calls."""
 

@@ -29,17 +29,20 @@ ANA, BO = "ana@example.com", "bo@example.com"
 U1, U2, U3 = "U1", "U2", "U3"
 POLICY = """
 default: {read_only: allow, write_safe: ask, restricted_write: ask}
+repeated: allow
+accepting: {approvers: [ana@example.com]}
 groups: {"@boss": [bo@example.com]}
 ask:
   - {tool: mail.send_email, when: {to: {ends_with: "@two.example"}}, approvers: [ana@example.com, bo@example.com],
      quorum: 2}
   - {tool: mail.send_email, when: {to: {ends_with: "@ana.example"}}, approvers: [ana@example.com]}
   - {tool: mail.send_email, when: {to: {ends_with: "@bo.example"}}, approvers: [bo@example.com]}
-  - {tool: mail.send_email, when: {to: {ends_with: "@soon.example"}}, approvers: [ana@example.com, bo@example.com],
-     timeout: 6s, remind_after: 2s}
+  - {tool: mail.send_email, when: {to: {ends_with: "@soon.example"}}, approvers: [ana@example.com, bo@example.com,
+     OTHERS], timeout: 6s, remind_after: 2s}
   - {tool: mail.send_email, when: {to: {ends_with: "@boss.example"}}, approvers: [ana@example.com], timeout: 4s,
      on_expiry: escalate, escalate_to: ["@boss"]}
 """
+POLICY = POLICY.replace("OTHERS", ", ".join(f"p{n}@example.com" for n in range(60)))
 FINISH = Reply(calls=[("finish", {"summary": "done"})])
 
 
@@ -72,13 +75,16 @@ class Office:
         return await self.slack.until(newest, within_s)
 
     async def whisper(self, containing: str, after: int = 0) -> Message:
-        """Wait for what one person alone is told."""
+        """Wait for what one person alone is told, which makes no mention, no link and no format."""
 
         def heard():
             found = [m for m in self.slack.standing() if m.to is not None][after:]
             return next((m for m in found if containing in m.text), None)
 
-        return await self.slack.until(heard)
+        message = await self.slack.until(heard)
+        assert message.blocks
+        assert "mrkdwn" not in str(message.blocks)
+        return message
 
     def whispers(self) -> int:
         return sum(m.to is not None for m in self.slack.standing())

@@ -30,6 +30,8 @@ MOST_BLOCKS = 38
 MOST_MODAL_BLOCKS = 90
 _ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 _FENCE = "```"
+_LINES = 8
+"""Lines of 300 characters that fit a block."""
 
 
 def escaped(text: str) -> str:
@@ -66,6 +68,16 @@ def section(text: str) -> SectionBlock:
 def code(lines: Sequence[str]) -> SectionBlock:
     """Return a block of lines as code; they must be escaped and free of fences."""
     return SectionBlock(text=MarkdownTextObject(text=f"{_FENCE}\n{chr(10).join(lines)}\n{_FENCE}", verbatim=True))
+
+
+def literally(text: str) -> list[Block]:
+    """Return a text as blocks that show it literally; of one that is too long for a message, how much is left out."""
+    page, lines = Page(characters=MESSAGE - ENDING), text.split("\n")
+    for start in range(0, len(lines), _LINES):
+        page.say("\n".join(lines[start : start + _LINES]))
+    page.end()
+    page.fine(clipped_words(page.hidden) if page.hidden else "")
+    return page.blocks
 
 
 class Page:

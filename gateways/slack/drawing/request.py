@@ -12,10 +12,10 @@ from backstay.approvals.forecast import forecast_lines
 from backstay.approvals.layout import argument_lines
 from backstay.approvals.notice import Decision
 from backstay.approvals.proposal import Proposal, ProposedStep
-from backstay.approvals.proposal_words import part_lines, step_marks
+from backstay.approvals.proposal_words import more_words, part_lines, step_marks
 from backstay.frozen import Frozen
 from backstay.provenance.source import told_of
-from backstay.shown import LINE_BREAK, MASKED, kept_bytes, one_line, unseen_words
+from backstay.shown import LINE_BREAK, MASKED, counted, kept_bytes, one_line, unseen_words
 from gateways.slack.aim import Aim
 from gateways.slack.drawing.page import Page
 
@@ -70,8 +70,9 @@ def request_blocks(shown: Shown) -> list[Block]:
     if request.answer_schema is not None and request.kind is RequestKind.ELICITATION:
         page.fine("The answer's form:")
         page.code(form_lines(request.answer_schema))
-    if request.reason:
-        page.say(f"The model says (nobody checked this): {_lines_of(request.reason, _QUESTION)}")
+    who, said = request.unchecked
+    if said:
+        page.say(f"{who.capitalize()} says (nobody checked this): {_lines_of(said, _QUESTION)}")
     page.end()
     page.fine(page.unseen, MASKED if request.masked else "")
     page.fine(*_standing(request))
@@ -105,8 +106,7 @@ def _context(request: ApprovalRequest) -> Iterator[str]:
     if request.task:
         yield f"Task: {request.task}"
     if request.user_id:
-        session = f", session {request.session_id}" if request.session_id else ""
-        yield f"For {request.user_id}{session}, step {request.step}"
+        yield f"{request.place[0].upper()}{request.place[1:]}"
 
 
 def call_lines(call: RequestedCall, marks: str = "", summary: str = "") -> Iterator[str]:
@@ -135,8 +135,7 @@ def _undo(undoable: bool, how: str | None) -> str:  # noqa: FBT001  # a fact of 
 
 def _plan(page: Page, proposal: Proposal, calls: Sequence[RequestedCall]) -> None:
     """Add a plan whole: its steps in order, what it changes, who decides which part, and what else is proposed."""
-    page.say(f"Plan {proposal.plan_id}, version {proposal.version}: {proposal.title or 'untitled'}")
-    page.fine(proposal.summary)
+    page.say(f"Plan: {proposal.title or 'untitled'} (id {proposal.plan_id}, version {proposal.version})")
     asked = {call.index: call for call in calls}
     lines: list[str] = []
     for step in proposal.steps:
@@ -144,6 +143,7 @@ def _plan(page: Page, proposal: Proposal, calls: Sequence[RequestedCall]) -> Non
         call = asked.get(step.idx)
         lines += _step_lines(step, marks) if call is None else call_lines(call, marks, step.summary)
     page.code(lines)
+    page.fine(more_words(proposal))
     changes = ", ".join(proposal.estimated_side_effects)
     cost = f"{proposal.estimated_cost_usd:.4f} USD" if proposal.estimated_cost_usd else ""
     page.fine(f"Changes: {changes}" if changes else "", f"Costs at models: {cost}" if cost else "")
@@ -184,8 +184,8 @@ def _standing(request: ApprovalRequest) -> Iterator[str]:
         yield f"Who may decide: {named}; needed: {request.quorum}; so far: {len(request.decided)}"
     if request.proposal is None:
         yield from (_vote(vote) for vote in request.decided)
-    if request.escalated_to:
-        yield f"Asked in addition, because nobody had decided in time: {', '.join(request.escalated_to)}"
+    if request.escalation:
+        yield request.escalation
     yield f"Cost so far: {request.cost_so_far:.4f} USD"
 
 
@@ -203,7 +203,7 @@ def _links(shown: Shown) -> str:
     if request.expires_at and shown.state == "open":
         at = int(datetime.fromisoformat(request.expires_at).timestamp())
         when = f"<!date^{at}^{{date_short_pretty}} {{time}}|{request.expires_at}>"
-        said.insert(0, f"Expires {when}, then: {request.on_expiry}")
+        said.insert(0, f"Expires {when}, then: {request.then}")
     return "  ·  ".join(said)
 
 
@@ -217,7 +217,7 @@ def _buttons(shown: Shown, *, hidden: int) -> list[Block]:
     if not aim.fits:
         return []
     several = len(request.calls) > 1
-    unseen = hidden + sum(call.clipped + kept_bytes(call.arguments) for call in request.calls)
+    left_out = _left_out(request, hidden)
     wanted: list[tuple[str, str, str | None]] = []
     if "approve" in request.options:
         wanted.append((APPROVE, "Approve all of it" if request.proposal else "Approve", "primary"))
@@ -238,15 +238,23 @@ def _buttons(shown: Shown, *, hidden: int) -> list[Block]:
         wanted.append((ALWAYS, "Remember…", None))
     if request.calls:
         wanted.append((MORE, "Show all", None))
-    return [ActionsBlock(elements=[_button(*each, aim=aim, unseen=unseen) for each in wanted])] if wanted else []
+    return [ActionsBlock(elements=[_button(*each, aim=aim, left_out=left_out) for each in wanted])] if wanted else []
 
 
-def _button(action: str, name: str, style: str | None, *, aim: Aim, unseen: int) -> ButtonElement:
+def _left_out(request: ApprovalRequest, hidden: int) -> str:
+    """Return what the message of a request leaves out; empty when it shows everything."""
+    unseen = hidden + sum(call.clipped + kept_bytes(call.arguments) for call in request.calls)
+    steps = 0 if request.proposal is None else request.proposal.more
+    said = [counted(steps, "step")] if steps else []
+    return " and ".join([*said, f"about {unseen:,} characters"] if unseen else said)
+
+
+def _button(action: str, name: str, style: str | None, *, aim: Aim, left_out: str) -> ButtonElement:
     confirm = None
-    if unseen and action in {APPROVE, DRY_RUN}:
+    if left_out and action in {APPROVE, DRY_RUN}:
         confirm = ConfirmObject(
             title=PlainTextObject(text="Not all of it is shown"),
-            text=PlainTextObject(text=f"About {unseen:,} characters are not shown in this message. Approve anyway?"),
+            text=PlainTextObject(text=f"This message leaves out {left_out}. Approve anyway?"),
             confirm=PlainTextObject(text="Approve"),
             deny=PlainTextObject(text="Look first"),
         )

@@ -9,7 +9,7 @@ from backstay.approvals.approval import ApprovalRequest, Links
 from backstay.approvals.notice import Notice, Told
 from backstay.effects.compensation import Undone
 from backstay.frozen import Frozen
-from backstay.shown import LINE_BREAK, one_line
+from backstay.shown import LINE_BREAK, for_user, one_line
 from backstay.task.event import Event
 from gateways.slack.drawing.page import Page
 
@@ -56,7 +56,7 @@ class Head(Frozen):
             page.say(f"The model says (nobody checked this): {said}" if said else "")
             error = self.result.get("error") or {}
             page.say(f"{error.get('type')}: {one_line(str(error.get('message', '')), 500)}" if error else "")
-        page.fine(f"Run {self.workflow_id}, for {self.user_id or 'nobody'}", self._cost())
+        page.fine(" ".join(filter(None, (f"Run {self.workflow_id}", for_user(self.user_id)))), self._cost())
         page.ours("  ·  ".join(self._said()))
         return page.blocks
 
@@ -127,7 +127,7 @@ def reminder_blocks(request: ApprovalRequest, mentions: Sequence[str], unmention
     others = ", ".join(unmentioned)
     page.blocks.append(SectionBlock(text=MarkdownTextObject(text=f"{who} *Still waits for a decision.*".strip())))
     page.say(request.question.replace(LINE_BREAK, "\n")[:1000])
-    page.fine(f"Not found in Slack: {others}" if others else "")
+    page.fine(f"Not mentioned, but asked: {others}" if others else "")
     if request.expires_at:
-        page.fine(f"Expires {request.expires_at}, then: {request.on_expiry}")
+        page.fine(f"Expires {request.expires_at}, then: {request.then}")
     return page.blocks
