@@ -7,14 +7,14 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Protocol
+from typing import Any, Protocol
 
 import structlog
 
 from backstay.approvals.notice import Notice
 from backstay.client import Backstay
-from backstay.errors import BackstayError, RunNotFound
-from store.notices.outbox import Claim, Outbox
+from backstay.errors import BackstayError, RunNotFound, Transient
+from store.notices.outbox import Claim, Lost, Outbox
 from store.store import Store
 
 IDLE_S = 3.0
@@ -23,8 +23,11 @@ SEEN_EVERY_S = 600.0
 FORGET_EVERY_S = 3600.0
 KEPT_DAYS = 7
 SWEEP_EVERY_S = 60.0
+MOST_FAILED = 5
+"""How many runs may fail to be looked at before the others wait for the next time."""
 LET_FINISH_S = 5.0
 """How long what is on its way may take when the worker stops; the rest is sent again by whichever worker lives."""
+_UNDO_ENDED = "the undo was ended in Temporal while it waited for people"
 log = structlog.get_logger("backstay.notices")
 
 
@@ -82,7 +85,7 @@ async def _serve(outbox: Outbox, receiver: Receiver, stop: asyncio.Event) -> Non
                 log.warning("notices.waiting", receiver=receiver.name, error=str(error))
                 sent = 0
             except Exception:
-                # Such as a notice that only a newer version can read: a later look may find it sent.
+                # What nobody foresaw must not end what sends: a later look may find it sent.
                 log.exception("notices.waiting", receiver=receiver.name)
                 sent = 0
             if not sent:
@@ -120,9 +123,9 @@ async def _deliver(outbox: Outbox, receiver: Receiver, claim: Claim) -> bool:
 
 
 @asynccontextmanager
-async def tidying(store: Store, backstay: Backstay) -> AsyncGenerator[None]:
-    """Until the block ends, close requests whose runs have ended without saying so, and forget old notices."""
-    task = asyncio.create_task(_tidy(store, backstay))
+async def tidying(store: Store, backstay: Backstay, page: str = "") -> AsyncGenerator[None]:
+    """Until the block ends, tell for runs that have ended without saying so, and forget old notices."""
+    task = asyncio.create_task(_tidy(store, backstay, page))
     try:
         yield
     finally:
@@ -131,11 +134,11 @@ async def tidying(store: Store, backstay: Backstay) -> AsyncGenerator[None]:
             await task
 
 
-async def _tidy(store: Store, backstay: Backstay) -> None:
+async def _tidy(store: Store, backstay: Backstay, page: str) -> None:
     forgotten_at = -FORGET_EVERY_S
     while True:
         try:
-            await close_lost(store, backstay)
+            await close_lost(store, backstay, page)
             if time.monotonic() - forgotten_at > FORGET_EVERY_S:
                 await store.outbox.forget(time.time() - KEPT_DAYS * 86_400)
                 forgotten_at = time.monotonic()
@@ -146,15 +149,62 @@ async def _tidy(store: Store, backstay: Backstay) -> None:
         await asyncio.sleep(SWEEP_EVERY_S)
 
 
-async def close_lost(store: Store, backstay: Backstay) -> int:
-    """Close open requests of runs that are not open any more, such as terminated ones; return how many."""
-    closed = 0
-    for row in await store.requests.unchecked():
+async def close_lost(store: Store, backstay: Backstay, page: str = "") -> int:
+    """Tell for runs that Temporal has ended without their saying so, such as terminated ones; return how many.
+
+    What they asked waits no more. `page` is the address of the page that people decide on.
+    """
+    requests, runs = await store.requests.unchecked(), await store.runs.unchecked()
+    # A request knows its namespace, which a run does not.
+    looks: dict[tuple[str, str, str], str | None] = {
+        **{(row.run, row.workflow_id, row.workflow_run_id): None for row in runs},
+        **{(row.run, row.workflow_id, row.run_id): row.request.get("namespace") for row in requests},
+    }
+    # Noted before the looks: whatever becomes of them, it is the turn of others next time.
+    await store.requests.checked(requests)
+    await store.runs.checked(runs)
+    told = failed = 0
+    for (run, workflow_id, run_id), namespace in looks.items():
         try:
-            is_open = await backstay.run(row.workflow_id).is_open(row.run_id)
-        except RunNotFound:
-            # Temporal has forgotten it; another namespace never knew it.
-            is_open = row.request.get("namespace") != backstay.client.namespace
-        await store.requests.checked(row, is_open=is_open)
-        closed += not is_open
-    return closed
+            if not await _is_open(backstay, workflow_id, run_id, namespace):
+                told += await store.outbox.lost(await _ended(backstay, run, workflow_id, run_id), page=page)
+        except Exception as error:
+            # The others must not wait for a run that cannot be looked at; where none can, it is not their fault.
+            failed += 1
+            if failed == MOST_FAILED:
+                raise
+            log.warning("notices.unchecked", workflow_id=workflow_id, error=f"{type(error).__name__}: {error}")
+    return told
+
+
+async def _is_open(backstay: Backstay, workflow_id: str, run_id: str, namespace: str | None) -> bool:
+    """Return whether a workflow is open; one of another namespace counts as open, for nobody here knows better."""
+    here = backstay.client.namespace
+    if namespace and namespace != here:
+        return True
+    try:
+        return await backstay.run(workflow_id).is_open(run_id)
+    except RunNotFound:
+        # Temporal has forgotten it, or never knew it: not everything says of which namespace it is.
+        return namespace != here
+
+
+async def _ended(backstay: Backstay, run: str, workflow_id: str, run_id: str) -> Lost:
+    """Return how a workflow ended that works on a run; an undo after the end works on that of another."""
+    own = run == f"{workflow_id}/{run_id}"
+    result = await _how_it_ended(backstay, workflow_id, run_id) if own else _failed("RunTerminated", _UNDO_ENDED)
+    return Lost(run, workflow_id, run_id, result, backstay.client.namespace)
+
+
+async def _how_it_ended(backstay: Backstay, workflow_id: str, run_id: str) -> dict[str, Any]:
+    """Return the Result of a run that has ended, or what stands for it where it left none; raises Transient."""
+    try:
+        return (await backstay.run(workflow_id, run_id).result()).plain()
+    except Transient:
+        raise
+    except BackstayError as error:
+        return _failed(type(error).__name__, str(error))
+
+
+def _failed(kind: str, message: str) -> dict[str, Any]:
+    return {"outcome": "failed", "success": False, "error": {"type": kind, "message": message}}

@@ -21,7 +21,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from backstay.approvals.notice import Notice, Told
 from backstay.errors import SettingsInvalid
 from backstay.settings import Settings
-from backstay.shown import one_line
+from backstay.shown import NOBODY, one_line
 from gateways.delivering import NotTaken
 
 TIMEOUT_S = 10
@@ -120,19 +120,14 @@ class Mail:
         server: Server,
         sender: str,
         told: Sequence[str],
-        elsewhere: frozenset[str] = frozenset(),
         *,
         known: frozenset[str] | None = None,
         patience_s: float = PATIENCE_S,
     ) -> None:
-        """`told`: who is mailed where a request names nobody; `elsewhere`: who is told in another way.
-
-        `known`: who may be mailed beside `told`; None for everybody.
-        """
+        """`told`: who is mailed where a request names nobody; `known`: who may be, beside them; None for everybody."""
         self._server = server
         self._sender = sender
         self._told = tuple(told)
-        self._elsewhere = elsewhere
         self._known = known
         self._patience_s = patience_s
         self._notices: dict[str, Served] = {}
@@ -187,16 +182,17 @@ class Mail:
         """Return whom to mail about a notice."""
         if notice.event is not Told.ASKED or notice.request is None or notice.links.page is None:
             return []
-        named = [*notice.request.get("approvers", ()), *notice.request.get("escalated_to", ())]
+        approvers, escalated = notice.request.get("approvers", ()), notice.request.get("escalated_to", ())
+        # The others have been asked before; only a reminder is for them, too.
+        asked_before = (approvers or self._told) if escalated else approvers
+        named = escalated if escalated and not notice.reminder else [*asked_before, *escalated]
         decided = {vote.get("by") for vote in notice.request.get("decided", ())}
         # A task's own policy may name anybody, and whoever starts runs must not mail strangers in our name.
         known = named if self._known is None else self._known.union(self._told).intersection(named)
         wanted = [str(person) for person in named if person in known] if named else self._told
-        return [
-            person
-            for person in dict.fromkeys(wanted)
-            if is_address(person) and person not in self._elsewhere and person not in decided
-        ][:_MOST_PEOPLE]
+        return [person for person in dict.fromkeys(wanted) if is_address(person) and person not in decided][
+            :_MOST_PEOPLE
+        ]
 
 
 def _taken(connection: smtplib.SMTP, message: EmailMessage) -> bool:
@@ -226,7 +222,10 @@ def _message(notice: Notice, sender: str, person: str) -> EmailMessage:
     request: dict[str, Any] = notice.request or {}
     question = one_line(str(request.get("question", "")), 300)
     message = EmailMessage()
-    mark = "Reminder: " if notice.reminder else "Escalated: " if request.get("escalated_to") else ""
+    # Notices of older versions name only whom a request was escalated to.
+    escalated = bool(request.get("escalated") or request.get("escalated_to")) and not notice.reminder
+    in_addition = escalated and person in request.get("escalated_to", ())
+    mark = "Escalated: " if in_addition else "Reminder: " if escalated or notice.reminder else ""
     message["Subject"] = one_line(f"{mark}{question}", 150)
     message["From"] = sender
     message["To"] = person
@@ -240,12 +239,13 @@ def _message(notice: Notice, sender: str, person: str) -> EmailMessage:
     text = _TEXTS.get_template("asked.txt.j2").render(
         question=question,
         task=one_line(notice.task, 200),
-        user=one_line(notice.user_id, 200),
+        user="" if notice.user_id == NOBODY else one_line(notice.user_id, 200),
         tools=one_line(tools, 500),
         expires=request.get("expires_at") or "",
         link=notice.links.page,
         reminder=notice.reminder,
-        escalated=bool(request.get("escalated_to")) and not notice.reminder,
+        escalated=escalated,
+        in_addition=in_addition,
     )
     message.set_content(text)
     return message
@@ -255,9 +255,7 @@ def _hash(*parts: str) -> str:
     return hashlib.sha256("\n".join(parts).encode("utf-8", "replace")).hexdigest()[:32]
 
 
-def mail_of(
-    settings: Settings, elsewhere: frozenset[str] = frozenset(), *, known: frozenset[str] | None = None
-) -> list[Mail]:
+def mail_of(settings: Settings, *, known: frozenset[str] | None = None) -> list[Mail]:
     """Return the receiver that the settings name, if they do; raises SettingsInvalid naming what is missing."""
     if settings.smtp_url is None:
         return []
@@ -269,4 +267,4 @@ def mail_of(
         if not is_address(name):
             raise SettingsInvalid(f"{one_line(name, 100)!r} is no plain mail address; write ana@example.com")
     server = Server.of(settings.smtp_url.get_secret_value())
-    return [Mail(server, settings.mail_from, settings.mail_to, elsewhere, known=known)]
+    return [Mail(server, settings.mail_from, settings.mail_to, known=known)]
