@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import yaml
 from temporalio.api.enums.v1 import IndexedValueType, TaskQueueType
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest, ListSearchAttributesRequest
-from temporalio.api.taskqueue.v1 import PollerInfo, TaskQueue
+from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
 from temporalio.client import Client
 from temporalio.service import RPCError
@@ -264,7 +264,7 @@ async def telling(settings: Settings, client: Client, store: "Store") -> AsyncGe
         connect(client=client) as backstay,
         open_webhooks(settings) as webhooks,
         delivering(store.outbox, [*webhooks, *mail]),
-        tidying(store, backstay),
+        tidying(store, backstay, settings.url or ""),
     ):
         yield
 
@@ -329,8 +329,12 @@ async def find_sandbox(client: Client, settings: Settings, store: str = "") -> s
 async def pollers(
     client: Client, queue: str, kind: "TaskQueueType.ValueType" = TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW
 ) -> list[str]:
-    """Return the names of the workers that poll a task queue; raises RPCError."""
-    return sorted({poller.identity for poller in await _polling(client, queue, kind)})
+    """Return the names of the workers that have asked a task queue for work lately; raises RPCError."""
+    ask = DescribeTaskQueueRequest(namespace=client.namespace, task_queue=TaskQueue(name=queue), task_queue_type=kind)
+    described = await client.workflow_service.describe_task_queue(ask, timeout=_RPC_TIMEOUT)
+    # Temporal names a worker for minutes after its end.
+    latest = time.time() - _POLLED_S
+    return sorted({poller.identity for poller in described.pollers if poller.last_access_time.ToSeconds() > latest})
 
 
 async def polls_here(client: Client, settings: Settings, role: Role) -> bool:
@@ -338,17 +342,7 @@ async def polls_here(client: Client, settings: Settings, role: Role) -> bool:
     sandbox = role == "sandbox"
     queue = sandbox_queue(settings) if sandbox else settings.task_queue
     kind = TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY if sandbox else TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW
-    latest = time.time() - _POLLED_S
-    return any(
-        f"@{socket.gethostname()}/" in poller.identity and poller.last_access_time.ToSeconds() > latest
-        for poller in await _polling(client, queue, kind)
-    )
-
-
-async def _polling(client: Client, queue: str, kind: "TaskQueueType.ValueType") -> list[PollerInfo]:
-    ask = DescribeTaskQueueRequest(namespace=client.namespace, task_queue=TaskQueue(name=queue), task_queue_type=kind)
-    described = await client.workflow_service.describe_task_queue(ask, timeout=_RPC_TIMEOUT)
-    return list(described.pollers)
+    return any(f"@{socket.gethostname()}/" in name for name in await pollers(client, queue, kind))
 
 
 def identity_of(client: Client, store: str) -> str:
@@ -368,12 +362,11 @@ async def demand_same_store(client: Client, queue: str, store: str) -> None:
     Two databases know nothing of each other, so only Temporal can tell.
     """
     with contextlib.suppress(RPCError):
-        for poller in await _polling(client, queue, TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW):
-            other = store_of(poller.identity)
-            ago = time.time() - poller.last_access_time.ToSeconds()
-            if other and not store.startswith(other) and ago < _POLLED_S:
+        for name in await pollers(client, queue):
+            other = store_of(name)
+            if other and not store.startswith(other):
                 raise WorkerMisfit(
-                    f"BACKSTAY_DATABASE_URL: this worker's store is {store}, but {poller.identity} polls the task "
+                    f"BACKSTAY_DATABASE_URL: this worker's store is {store}, but {name} polls the task "
                     f"queue {queue!r} with store {other}...; give both the same BACKSTAY_DATABASE_URL and "
                     f"BACKSTAY_BLOBS, or another BACKSTAY_TASK_QUEUE. A worker that stopped counts for {_POLLED_S} s."
                 )
@@ -465,7 +458,8 @@ async def _begin_runs(
     resources = await stack.enter_async_context(open_resources(settings, client, store))
     configure_logs(resources.redactor, mask=resources.secrets.masked)
     programs = "" if starting is None else await starting
-    offered = {"models": resources.endpoints.names, "providers": resources.toolbox.names}
+    models = (*resources.endpoints.names, *resources.profiles.models, *settings.prices)
+    offered = {"models": models, "providers": resources.toolbox.names}
     await stack.enter_async_context(telemetry.watching(store, redact=resources.masked, **offered))
     await stack.enter_async_context(open_worker(client, resources, interceptors=telemetry.interceptors))
     await stack.enter_async_context(telling(settings, client, store))

@@ -6,6 +6,7 @@ By the names of Unicode, which never change, and not by a list of all pairs that
 import sys
 import unicodedata
 from collections import Counter
+from collections.abc import Sequence
 from functools import lru_cache
 
 _SHAPED_LIKE_LATIN = frozenset(
@@ -49,11 +50,13 @@ def lookalikes(text: str) -> frozenset[int]:
     return frozenset(places[at] for at in found if places[at] >= 0)
 
 
-def _decoded(text: str) -> tuple[str, list[int]]:
+def _decoded(text: str) -> tuple[str, Sequence[int]]:
     """Return the text as it was before it was marked, and where each sign stands; -1 for what is written out already.
 
     So a text can be shown twice, and is marked as if it were shown once.
     """
+    if _CODE not in text:
+        return text.replace("⏎", "\n"), range(len(text))
     signs: list[str] = []
     places: list[int] = []
     at = 0

@@ -96,6 +96,11 @@ class Profiles:
         """Return the names, sorted."""
         return iter(sorted(self._known))
 
+    @property
+    def models(self) -> frozenset[str]:
+        """Return the models that profiles name."""
+        return frozenset(profile.model for profile in self._known.values() if profile.model is not None)
+
     def named(self, name: str) -> Profile:
         """Return a profile; raises TaskInvalid that names those there are."""
         if name not in self._known:

@@ -17,9 +17,12 @@ CLIPPED = "…"
 LINE_BREAK = "⏎"
 _OWN_SIGN = "<U+23CE>"
 _DEEPEST = 20
-_MARKDOWN = frozenset("\\`*_{}[]()<>#|~&!")
+_MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_{}[]()<>#|~&!"})
 _AT_THE_START = frozenset("-+=0123456789")
 _PLAIN_IN_SHELLS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_@+:,./-")
+
+NOBODY = "singleton"
+"""The user of a task that names none."""
 
 _UNSEEN = (
     # Listed here instead of taken from unicodedata, so that every Python version shows the same: controls, separators,
@@ -52,6 +55,16 @@ def shown_line(text: str, limit: int) -> tuple[str, int]:
     return (line + CLIPPED)[:limit], len(text) - taken
 
 
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun, such as "1 effect" and "2 effects"."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def for_user(user_id: str) -> str:
+    """Return whom a run is for, such as "for ana@example.com"; empty when its task names nobody."""
+    return "" if user_id in {"", NOBODY} else f"for {one_line(user_id, 80)}"
+
+
 def message_line(text: str, limit: int = 500) -> str:
     """Return an error message as `one_line` does, with each run of white space as one space."""
     return one_line(" ".join(text[: 8 * limit].split()), limit)
@@ -65,8 +78,7 @@ def markdown_line(text: str, limit: int = 1000) -> str:
     line, hidden = shown_line(text, limit)
     # Some renderers link bare addresses even when their characters are escaped, so a space goes into each.
     line = line.replace("://", ": //").replace("www.", "www .").replace("WWW.", "WWW .")
-    escaped = "".join(f"\\{sign}" if sign in _MARKDOWN else sign for sign in line).lstrip(" ")
-    return _escape_start(escaped) + (f" ({clipped_words(hidden)})" if hidden else "")
+    return _escape_start(line.translate(_MARKDOWN).lstrip(" ")) + (f" ({clipped_words(hidden)})" if hidden else "")
 
 
 def markdown_code(text: str) -> str:
@@ -238,8 +250,11 @@ def _unique(name: str, taken: dict[str, Any]) -> str:
 
 def _fill(text: str, limit: int) -> tuple[str, int]:
     """Return as many whole characters as fit, and their count."""
+    start = text[:limit]
+    if start.isascii() and start.isprintable():
+        return start, len(start)
+    marked = lookalikes(start)
     shown: list[str] = []
-    marked = lookalikes(text[:limit])
     room, at = limit, 0
     while at < len(text):
         step = 2 if text.startswith("\r\n", at) else 1

@@ -1,5 +1,6 @@
 """What is asked of people, and what they answer."""
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -11,7 +12,7 @@ from backstay.authority import Authority
 from backstay.frozen import Frozen
 from backstay.policies.accepted import Remember
 from backstay.provenance.source import Source
-from backstay.shown import holds_mask
+from backstay.shown import for_user, holds_mask, one_line
 from backstay.tools.tool import Safety
 
 
@@ -96,7 +97,7 @@ class ApprovalRequest(Frozen):
     options: tuple[str, ...] = ()
     """Verdicts that will be accepted."""
     reason: str = ""
-    """What the model says; hostile text is escaped."""
+    """What the model or the author of the plan says; hostile text is escaped."""
     rule: str = ""
     """Which rule asked."""
     approvers: tuple[str, ...] = ()
@@ -123,6 +124,8 @@ class ApprovalRequest(Frozen):
     """What a rehearsal foretells; a real call that fits it is covered by the decision."""
     sequence: int = 0
     """The number of the notice that it was asked with; 0 for runs of older versions."""
+    escalated: bool = False
+    """Whether nobody had decided in time, so it was asked again; older versions set only `escalated_to`."""
     escalated_to: tuple[str, ...] = ()
     """Who was asked, too, when nobody had decided in time."""
     may_remember: tuple[Remember, ...] = ()
@@ -134,6 +137,32 @@ class ApprovalRequest(Frozen):
     def masked(self) -> bool:
         """Return whether the calls, as they are shown, hold masks or handles in place of values."""
         return any(holds_mask([call.arguments, call.diff]) for call in self.calls)
+
+    @property
+    def place(self) -> str:
+        """Return whom it is for, in which session, and which step asks, in words."""
+        session = f"session {self.session_id}" if self.session_id else ""
+        return ", ".join(filter(None, (for_user(self.user_id), session, f"step {self.step}")))
+
+    @property
+    def escalation(self) -> str:
+        """Return whom it was escalated to, in words; empty where it was not."""
+        return escalation(self.escalated_to, escalated=self.escalated)
+
+    @property
+    def then(self) -> str:
+        """Return what happens when it expires; nobody is asked a third time."""
+        return "reject" if self.escalation else self.on_expiry
+
+    @property
+    def unchecked(self) -> tuple[str, str]:
+        """Return who says something about it that nobody checked, such as "the model", and what they say.
+
+        What they say is empty where the plan's title has said it.
+        """
+        if self.proposal is None:
+            return "the model", self.reason
+        return "the plan", "" if self.reason == self.proposal.title else self.reason
 
     @property
     def authority(self) -> Authority:
@@ -153,6 +182,13 @@ class ApprovalRequest(Frozen):
         if not parts:
             named = [{*self.approvers, *self.escalated_to} if self.approvers else set[str]()]
         return frozenset[str]().union(*named) if all(named) else frozenset()
+
+
+def escalation(people: Sequence[str], *, escalated: bool) -> str:
+    """Say who was asked, too, when nobody had decided in time, or that it was asked again; empty where it was not."""
+    if named := one_line(", ".join(people), 500):
+        return f"Asked in addition, because nobody had decided in time: {named}"
+    return "Asked again, because nobody had decided in time" if escalated else ""
 
 
 class RecordedDecision(Frozen):

@@ -45,7 +45,7 @@ class NoticeDraft(Frozen):
     """Of what became of a request."""
     decision: Decision | None = None
     reminder: int = 0
-    """How often people were reminded before, counting this time; 0 when it is asked for the first time."""
+    """How often people were reminded before, counting this time; 0 when it is asked, and when it is escalated."""
     data: dict[str, Any] = Field(default_factory=dict)
     """Of what concerns no request."""
 
@@ -75,6 +75,7 @@ class Notice(Frozen):
     """The request that is asked, or that something became of."""
     decision: Decision | None = None
     reminder: int = 0
+    """How often people were reminded, counting this time; 0 when it is asked, and when it is escalated."""
     result: dict[str, Any] | None = None
     """How the run ended, without its events and effects."""
     effect: dict[str, Any] | None = None

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from backstay.approvals.proposal import Proposal, ProposalPart, ProposedStep
+from backstay.shown import counted
 
 
 def step_marks(step: ProposedStep, *, several: bool) -> Iterator[str]:
@@ -19,7 +20,7 @@ def step_marks(step: ProposedStep, *, several: bool) -> Iterator[str]:
 
 def more_words(proposal: Proposal) -> str:
     """Return how many steps are not shown; empty when all are."""
-    return f"{proposal.more} more steps not shown" if proposal.more else ""
+    return f"{counted(proposal.more, 'more step')} not shown" if proposal.more else ""
 
 
 def part_lines(proposal: Proposal) -> Iterator[str]:
@@ -54,7 +55,7 @@ def _standing(part: ProposalPart) -> Iterator[str]:
         return
     said = {vote.get("by") for vote in part.decided}
     left = [person for person in part.approvers if person not in said]
-    who = ", ".join(left) if left else "a verified person" if part.quorum > 1 or part.no_self_approval else "anybody"
+    who = ", ".join(left) if left else "a verified person" if part.quorum > 1 or part.no_self_approval else "anyone"
     if missing < len(left) or (missing > 1 and not left):
         who = f"{missing} of {who}" if left else f"{missing} verified persons"
-    yield f"waits for {who}{', not for who started the run' if part.no_self_approval else ''}"
+    yield f"waits for {who}{', but not for the person who started the run' if part.no_self_approval else ''}"

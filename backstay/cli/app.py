@@ -70,7 +70,7 @@ _TOOLS = {
     "diff": tools.diff,
     "accept": tools.accept,
 }
-_TOOLBOX = {"add": servers.add, "import": servers.take_from, "propose": servers.propose}
+_TOOLBOX = {"add": servers.add, "remove": servers.remove, "import": servers.take_from, "propose": servers.propose}
 _DEFINITIONS = {"list": definitions.list_definitions, "show": definitions.show, "validate": definitions.validate}
 _PLAN = {"show": plans.show, "diff": plans.diff, "export": plans.export}
 _POLICY = {"list": policy.list_lines, "why": policy.why, "accept": policy.accept, "remove": policy.remove}
@@ -93,7 +93,9 @@ def build() -> App:
             _TOOLS,
         )
     )
-    app.command(_add(App(name="toolbox", help="Add servers to toolbox.json, and class their tools."), _TOOLBOX))
+    app.command(
+        _add(App(name="toolbox", help="Add servers to toolbox.json or remove them, and class their tools."), _TOOLBOX)
+    )
     app.command(_add(App(name="policy", help="Explain rulings, and keep the decisions that are remembered."), _POLICY))
     app.command(_add(App(name="definitions", help="Show and check the plans that are kept in files."), _DEFINITIONS))
     app.command(_add(App(name="plan", help="Show the plans of a run, what they change, and who decided what."), _PLAN))

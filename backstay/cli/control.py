@@ -12,13 +12,16 @@ from backstay.cli.run import follow
 from backstay.cli.session import account_name, find, session, stored_run
 from backstay.cli.terminal import Terminal
 from backstay.client import Run
-from backstay.effects.effect import Touch
-from backstay.errors import DecisionRefused, RunNotFound, TaskInvalid
+from backstay.effects.effect import EffectState, Touch
+from backstay.errors import BackstayError, DecisionRefused, RunNotFound, TaskInvalid
 from backstay.settings import Settings
-from backstay.shown import shell_words
+from backstay.shown import counted, shell_words
+from backstay.task.result import KEPT, Outcome, Result
 
 Reason = Annotated[str, Parameter(help="Why; operators see it.")]
 STANDING = frozenset({"applied", "doubtful", "kept", "unknown", "dispatched"})
+_NEVER_HAPPENED = frozenset({EffectState.PLANNED, EffectState.NOT_SENT, EffectState.FAILED})
+_NO_EFFECT = "the run has no effect that could be taken back"
 
 
 async def top_up(
@@ -61,8 +64,12 @@ async def undo(
             undone = await run.undo(to_step, by=name)
             for effect in undone:
                 terminal.say(undone_line(effect), "magenta")
-            terminal.say(f"{len(undone)} effects looked at; the run continues", "green")
+            terminal.say(f"{counted(len(undone), 'effect')} looked at; the run continues", "green")
             return 6 if any(effect.state == "parked" for effect in undone) else 0
+        if await _did_nothing(run):
+            nothing = Result(outcome=Outcome.COMPLETED, success=True, final_summary=_NO_EFFECT, workflow_id=run.id)
+            terminal.results(output, nothing.plain(), [_NO_EFFECT])
+            return 0
         undoing = await run.start_undo(to_step, by=name)
         terminal.say(f"run {undoing.id}", "bold")
         code = await follow(terminal, undoing, settings, yes=yes, by=name, output=output)
@@ -79,7 +86,11 @@ async def pause(workflow: Workflow, *, reason: Reason = "", by: By = None) -> in
 
 
 async def message(
-    workflow: Workflow, text: Annotated[str, Parameter(help="What the model is to read.")], *, by: By = None
+    workflow: Workflow,
+    text: Annotated[str, Parameter(help="What the model is to read.")],
+    *,
+    by: By = None,
+    output: Output = "text",
 ) -> int:
     """Tell a run something while it works; its model reads it at its next step."""
     async with session() as backstay:
@@ -89,7 +100,9 @@ async def message(
                 f"message: {run.id} has ended; go on from it with: backstay run --continue {shell_words(run.id)} TEXT"
             )
         await run.message(text, by=by or account_name())
-    Terminal().say("received; the model reads it at its next step", "green")
+    terminal = Terminal()
+    terminal.say("received; the model reads it at its next step", "green")
+    terminal.results(output, {"workflow_id": run.id, "received": True}, ())
     return 0
 
 
@@ -119,6 +132,18 @@ async def _is_open(run: Run, settings: Settings) -> bool:
             if row is None:
                 raise
         return False
+
+
+async def _did_nothing(run: Run) -> bool:
+    """Return whether an ended run is known to have had no effect at all, taken back by now or not."""
+    try:
+        result = await run.result()
+    except BackstayError:
+        return False
+    # Without the ref the store could not be asked when the run ended, and of many effects only the last ones are here.
+    if result.effects_ref is None or len(result.effects) >= KEPT:
+        return False
+    return all(effect.state in _NEVER_HAPPENED for effect in result.effects)
 
 
 async def _preview(terminal: Terminal, settings: Settings, run: Run, output: Output) -> int:

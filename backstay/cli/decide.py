@@ -10,6 +10,7 @@ from backstay.cli.asking.form import answer_from
 from backstay.cli.asking.prompt import json_or_text
 from backstay.cli.flags import (
     ArgsDigest,
+    Asking,
     By,
     Comment,
     Output,
@@ -34,7 +35,7 @@ NoProcesses = Annotated[bool, Parameter(negative="", help="Of a plan: let it sta
 
 
 async def approve(
-    workflow: Workflow,
+    workflow: Asking,
     request: Request,
     *,
     by: By = None,
@@ -97,7 +98,7 @@ def _of_plan(
 
 
 async def reject(
-    workflow: Workflow,
+    workflow: Asking,
     request: Request,
     *,
     by: By = None,
@@ -122,7 +123,7 @@ async def reject(
 
 
 async def answer(
-    workflow: Workflow,
+    workflow: Asking,
     request: Request,
     *,
     answer: str | None = None,
@@ -181,12 +182,13 @@ async def _decide(
 ) -> int:
     decision = {"request_id": request, "verdict": verdict, "by": by or account_name(), **more}
     async with session() as backstay:
-        run = await find(backstay, workflow)
+        run = await find(backstay, workflow, to_decide=True)
         if fields is not None:
             decision["answer"] = await answer_from(await open_request(run, request), fields)
         answered = await run.decide(decision)
     terminal = Terminal()
-    terminal.say(f"{answered.get('state')}: {answered.get('verdict')} {answered.get('request_id')}", "green")
+    which = f" of {run.id}" if workflow == "last" else ""
+    terminal.say(f"{answered.get('state')}: {answered.get('verdict')} {answered.get('request_id')}{which}", "green")
     for line in answered.get("remembered", ()):
         for said, style in remembered_lines(line):
             terminal.say(said, style)

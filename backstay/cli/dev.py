@@ -15,6 +15,7 @@ from backstay import trust as trusting
 from backstay.cli.local.embedded import start_temporal
 from backstay.cli.local.parts import DRAIN_S, Parts, keep_page, keep_worker
 from backstay.cli.local.ports import require_free
+from backstay.cli.local.serving import Serving, announced, variables_for
 from backstay.cli.session import silence_logs
 from backstay.cli.terminal import Terminal
 from backstay.errors import BackstayError, SettingsInvalid
@@ -124,8 +125,12 @@ async def _run(asked: _Asked) -> int:
         namespace=settings.environment.get("TEMPORAL_NAMESPACE") or "default",
     )
     try:
-        async with _model(scripted=asked.scripted) as model:
-            return await _serve(Parts(terminal, settings, server, model, asked.page_port), stop)
+        async with _model(scripted=asked.scripted) as script:
+            model = None if script is None else variables_for(script)
+            page = None if asked.page_port is None else f"http://127.0.0.1:{asked.page_port}"
+            serving = Serving(temporal=server.address, namespace=server.namespace, page=page, script=script)
+            async with announced(settings.home, serving):
+                return await _serve(Parts(terminal, settings, server, model, asked.page_port), stop)
     finally:
         await server.stop(DRAIN_S)
 
@@ -137,18 +142,13 @@ def _require_ports(ports: Mapping[str, int | None]) -> None:
 
 
 @asynccontextmanager
-async def _model(*, scripted: bool) -> AsyncGenerator[Mapping[str, str] | None]:
-    """Serve the scripted model, if it is wanted, and yield the variables that lead a worker to it."""
+async def _model(*, scripted: bool) -> AsyncGenerator[str | None]:
+    """Serve the scripted model, if it is wanted, and yield its address."""
     if not scripted:
         yield None
         return
     async with room("backstay.testing.notes").open_example_model() as model:
-        yield {
-            "OPENAI_BASE_URL": model.base_url,
-            "OPENAI_API_KEY": "the-script-needs-none",
-            "BACKSTAY_MODEL": "scripted",
-            "BACKSTAY_PRICES": '{"scripted": {"input": 1.0, "cached": 0.1, "output": 4.0}}',
-        }
+        yield model.base_url
 
 
 async def _serve(parts: Parts, stop: asyncio.Event) -> int:

@@ -4,11 +4,13 @@ import asyncio
 import socket
 from collections import Counter
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 from temporalio.service import RPCError
 
+from backstay.cli.local.serving import may_serve, serving_beside, settings_for
 from backstay.cli.session import open_store, session, silence_logs
 from backstay.cli.terminal import Terminal
 from backstay.client import Backstay
@@ -36,13 +38,25 @@ async def doctor(*, every: Annotated[bool, Parameter(name="--all", negative="")]
     settings.claim_home()
     silence_logs(settings)
     terminal, counts = Terminal(), Counter[str]()
-    async for state, what, finding in _findings(settings):
+    async for state, what, finding in _findings(await _as_served(settings)):
         counts[state] += 1
         if every or state != "ok":
             terminal.result(f"{state:<8} {what:<18} {finding}")
     others = f"; {counts['missing']} missing, {counts['note']} noted" if counts["missing"] or counts["note"] else ""
     terminal.result(f"{'missing' if counts['missing'] else 'ok':<8} {counts['ok']} checks found all well{others}")
     return 1 if counts["missing"] else 0
+
+
+async def _as_served(settings: Settings) -> Settings:
+    """Return the settings with the scripted model where a `dev` beside this command serves one to its worker."""
+    if not may_serve(settings.home):
+        return settings
+    with suppress(BackstayError):
+        async with session(settings) as backstay:
+            serving = await serving_beside(settings.home, backstay.client)
+        if serving is not None and serving.script is not None:
+            return settings_for(settings, serving.script)
+    return settings
 
 
 async def health(*, role: Literal["all", "runs", "sandbox"] = "runs") -> int:
@@ -162,7 +176,8 @@ async def _models(settings: Settings) -> AsyncGenerator[Finding]:
 
 async def _model(settings: Settings, target: Any, what: str) -> AsyncGenerator[Finding]:
     if not target.listed and not settings.has_endpoint:
-        yield "missing", what, "set OPENAI_API_KEY, or OPENAI_BASE_URL for another endpoint; plans need no model"
+        without = "plans need no model, and `backstay dev --scripted` brings its own"
+        yield "missing", what, f"set OPENAI_API_KEY, or OPENAI_BASE_URL for another endpoint; {without}"
         return
     if settings.withheld_key and not target.listed:
         yield (

@@ -9,7 +9,13 @@ from cyclopts import Parameter
 from backstay.errors import SettingsInvalid, TaskInvalid
 from backstay.policies.rule import parse_duration
 
-Workflow = Annotated[str, Parameter(help="Workflow ID of the run, the beginning of it, or `last`.")]
+Workflow = Annotated[
+    str, Parameter(help="Workflow ID of the run, the beginning of it, or `last` for the newest run that is no undo.")
+]
+Asking = Annotated[
+    str,
+    Parameter(help="Workflow ID of the run, the beginning of it, or `last` for the newest run that waits for people."),
+]
 Request = Annotated[str, Parameter(help="ID of the request, such as r1.")]
 By = Annotated[str | None, Parameter(help="Your name, which is recorded; the name of your account by default.")]
 ArgsDigest = Annotated[

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from backstay.cli.flags import Output
 from backstay.cli.servers import StartAll, claim_folder, holds, take_over, trust_folder, write_new
 from backstay.cli.terminal import Terminal
 from backstay.errors import SettingsInvalid
@@ -20,7 +21,12 @@ _FILES = {
 _TASK = "Note that the report is due on Friday"
 
 
-async def init(*, from_host: Annotated[Path | None, Parameter(name="--import")] = None, yes: StartAll = False) -> int:
+async def init(
+    *,
+    from_host: Annotated[Path | None, Parameter(name="--import")] = None,
+    yes: StartAll = False,
+    output: Output = "text",
+) -> int:
     """Write toolbox.json, policy.yaml, .env.example and an example server here, and trust this folder.
 
     Parameters
@@ -38,25 +44,32 @@ async def init(*, from_host: Annotated[Path | None, Parameter(name="--import")] 
         found = room("toolbox.configuration.hosts").servers_of(from_host, Settings.load().environment)
         if not yes and not terminal.interactive:
             raise SettingsInvalid(f"--yes: nobody can be asked here; look at what {from_host} names, then give --yes")
-    _write_files(terminal, with_example=from_host is None)
+    files = _write_files(terminal, with_example=from_host is None)
     trust_folder(terminal)
+    added = await take_over(terminal, found, yes=yes) if found else []
     if found:
-        await take_over(terminal, found, yes=yes)
         terminal.say("next: backstay dev", "green")
-        return 0
-    terminal.say("next, without an account: backstay dev --scripted", "green")
-    terminal.say(f"then, in another terminal: backstay run {shell_words(_TASK)}", "green")
+    else:
+        terminal.say("next, without an account: backstay dev --scripted", "green")
+        terminal.say(f"then, in another terminal: backstay run {shell_words(_TASK)}", "green")
+    terminal.results(output, {"files": files, "servers": added}, [server["server"] for server in added])
     return 0
 
 
-def _write_files(terminal: Terminal, *, with_example: bool) -> None:
-    """Write what is missing. Raises SettingsInvalid for a file that toolbox.json would start and nobody looked at."""
-    has_toolbox = Path("toolbox.json").exists()
+def _write_files(terminal: Terminal, *, with_example: bool) -> list[dict[str, object]]:
+    """Write what is missing, and return each file with whether it was written.
+
+    Raises SettingsInvalid for a file that toolbox.json would start and nobody looked at.
+    """
+    has_toolbox, told = Path("toolbox.json").exists(), list[dict[str, object]]()
     if with_example and not has_toolbox:
         if not write_new(_SERVER, "example_server.py") and not holds(_SERVER, "example_server.py"):
             raise SettingsInvalid(f"{_SERVER}: is there already, and toolbox.json would start it; move it away first")
         terminal.say(f"written: {_SERVER!s:<18} an MCP server that keeps notes in notes.json")
+        told.append({"file": str(_SERVER), "written": True})
     files = {"toolbox.json": ("toolbox.json" if with_example else "no_servers.json", "the tools"), **_FILES}
     for name, (template, what) in files.items():
         written = write_new(Path(name), template)
         terminal.say(f"{'written' if written else 'kept'}: {name:<18} {what}", "" if written else "yellow")
+        told.append({"file": name, "written": written})
+    return told

@@ -79,11 +79,14 @@ def request_lines(
     if request.proposal is None and (request.approvers or request.quorum > 1):
         named = ", ".join(request.approvers) or "any verified person"
         yield f"  who may decide: {named}; needed: {request.quorum}; so far: {len(request.decided)}", ""
+    if request.escalation:
+        yield f"  {request.escalation[0].lower()}{request.escalation[1:]}", ""
     if request.expires_at:
-        yield f"  expires {request.expires_at}, then: {request.on_expiry}", ""
+        yield f"  expires {request.expires_at}, then: {request.then}", ""
     yield f"  cost so far: {request.cost_so_far:.4f} USD", ""
-    if request.reason:
-        yield from _behind("  the model says (nobody checked this): ", request.reason, "italic")
+    who, said = request.unchecked
+    if said:
+        yield from _behind(f"  {who} says (nobody checked this): ", said, "italic")
 
 
 def _behind(label: str, text: str, style: str) -> Iterator[tuple[str, str]]:
@@ -98,8 +101,7 @@ def _context_lines(request: ApprovalRequest) -> Iterator[tuple[str, str]]:
     if request.task:
         yield f"  task: {request.task}", ""
     if request.user_id:
-        session = f", session {request.session_id}" if request.session_id else ""
-        yield f"  for {request.user_id}{session}, step {request.step}", "dim"
+        yield f"  {request.place}", "dim"
     for link in (request.links.page, request.links.web_ui):
         if link:
             yield f"  {link}", LINK
@@ -113,7 +115,7 @@ def _proposal_lines(
     workflow_id: str, proposal: Proposal, calls: Sequence[RequestedCall], beside: Sequence[ApprovalRequest]
 ) -> Iterator[tuple[str, str]]:
     """Yield a plan whole: its steps in order, what it changes, who decides which part, and what else is proposed."""
-    yield f"  plan {proposal.plan_id}, version {proposal.version}: {proposal.title or 'untitled'}", "bold"
+    yield f"  plan: {proposal.title or 'untitled'} (id {proposal.plan_id}, version {proposal.version})", "bold"
     asked = {call.index: call for call in calls}
     for step in proposal.steps:
         marks = "; ".join(step_marks(step, several=len(proposal.parts) > 1))

@@ -44,7 +44,8 @@ Detach = Annotated[bool, Parameter(negative="", help="Start the run, print its i
 Continue = Annotated[
     str | None,
     Parameter(
-        name="--continue", help="Go on from this run, which has ended: its workflow ID, its beginning, or `last`."
+        name="--continue",
+        help="Go on from this run, which has ended: its workflow ID, its beginning, or `last`, which is no undo.",
     ),
 ]
 Definition = Annotated[

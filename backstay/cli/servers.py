@@ -1,4 +1,4 @@
-"""The commands `toolbox ...`: add servers to toolbox.json, take over those of other hosts, propose safety classes.
+"""The commands `toolbox ...`: add and remove servers, take over those of other hosts, propose safety classes.
 
 Nothing is started before a person has seen how, and said yes.
 """
@@ -13,12 +13,13 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from backstay import trust as trusting
+from backstay.cli.flags import Output
 from backstay.cli.session import silence_logs
 from backstay.cli.terminal import Terminal
 from backstay.errors import SettingsInvalid, ToolboxInvalid
 from backstay.rooms import house, room
 from backstay.settings import ENV_FILE, Settings, environment, found_in
-from backstay.shown import one_line, shell_words
+from backstay.shown import counted, one_line, shell_words
 
 _LONGEST_NAME = 80
 _WIDTH = 100
@@ -30,7 +31,15 @@ StartAll = Annotated[
 Assigned = Annotated[tuple[str, ...], Parameter(negative="")]
 
 
-async def add(name: str, /, *what: str, env: Assigned = (), header: Assigned = (), yes: StartAll = False) -> int:
+async def add(
+    name: str,
+    /,
+    *what: str,
+    env: Assigned = (),
+    header: Assigned = (),
+    yes: StartAll = False,
+    output: Output = "text",
+) -> int:
     """Add a server to toolbox.json, ask it for its tools, and propose a safety class for each.
 
     Parameters
@@ -53,11 +62,11 @@ async def add(name: str, /, *what: str, env: Assigned = (), header: Assigned = (
     terminal = Terminal()
     settings = _begin(terminal)
     found = room("toolbox.configuration.hosts").server_of(name, entry, settings.environment)
-    await take_over(terminal, [found], yes=yes)
+    _print_names(terminal, await take_over(terminal, [found], yes=yes), output)
     return 0
 
 
-async def take_from(file: Path | None = None, *, yes: StartAll = False) -> int:
+async def take_from(file: Path | None = None, *, yes: StartAll = False, output: Output = "text") -> int:
     """Add the servers of Claude Desktop, Cursor or VS Code to toolbox.json, and propose safety classes.
 
     Parameters
@@ -71,11 +80,12 @@ async def take_from(file: Path | None = None, *, yes: StartAll = False) -> int:
         raise SettingsInvalid(f"import: name the file of a host; found on this machine: {known or 'none'}")
     terminal = Terminal()
     settings = _begin(terminal)
-    await take_over(terminal, hosts.servers_of(file, settings.environment), yes=yes)
+    added = await take_over(terminal, hosts.servers_of(file, settings.environment), yes=yes)
+    _print_names(terminal, added, output)
     return 0
 
 
-async def propose(*names: str, yes: StartAll = False) -> int:
+async def propose(*names: str, yes: StartAll = False, output: Output = "text") -> int:
     """Ask servers of toolbox.json for their tools, and propose a safety class for each that has none.
 
     Parameters
@@ -85,14 +95,45 @@ async def propose(*names: str, yes: StartAll = False) -> int:
     """
     terminal, settings = Terminal(), Settings.load()
     known = _checked(settings.toolbox, _text(settings.toolbox)).servers
-    if strange := [name for name in names if name not in known]:
-        raise SettingsInvalid(f"there is no server {strange[0]!r} in {settings.toolbox}; it names {', '.join(known)}")
+    _require_known(settings.toolbox, names, known)
     asked = names or tuple(name for name, server in known.items() if not server.disabled)
     if not asked:
         terminal.say(f"{settings.toolbox} names no server; add one with: backstay toolbox add NAME -- COMMAND")
     _require_person(terminal, asked, yes=yes)
-    await _classify(terminal, settings, asked, yes=yes)
+    declared = await _classify(terminal, settings, asked, yes=yes)
+    terminal.results(output, [{"server": name, "declared": declared.get(name, {})} for name in asked], ())
     return 0
+
+
+def remove(name: str, /, *, output: Output = "text") -> int:
+    """Remove a server from toolbox.json, with what is said there about its tools and about who sees them.
+
+    Parameters
+    ----------
+    name
+        The server, as its tools are named: NAME.tool.
+    """
+    terminal, settings = Terminal(), Settings.load()
+    path, commented = settings.toolbox, room("toolbox.configuration.commented")
+    text = _text(path)
+    known = _checked(path, text)
+    _require_known(path, [name], known.servers)
+    ways = [["mcpServers", name], *([["providers", name]] if name in known.providers else [])]
+    for user, entry in (known.users or {}).items():
+        ways += [["users", user, "providers", name]] * entry.providers.count(name)
+    for way in ways:
+        text = commented.remove(text, way)
+    _checked(path, text)
+    _write(path, text, None)
+    gone = list(dict.fromkeys(".".join(way[:-1] if way[0] == "users" else way) for way in ways))
+    kept = f"; the variables that it read stay in {ENV_FILE}" if "${" in known.servers[name].model_dump_json() else ""
+    terminal.say(f"removed from {path}: {', '.join(gone)}{kept}", "green")
+    terminal.results(output, {"server": name, "removed": gone}, [name])
+    return 0
+
+
+def _print_names(terminal: Terminal, servers: list[dict[str, Any]], output: Output) -> None:
+    terminal.results(output, servers, [server["server"] for server in servers])
 
 
 def claim_folder() -> None:
@@ -143,8 +184,11 @@ def _template(name: str) -> bytes:
     return (house() / "toolbox" / "starting" / name).read_bytes()
 
 
-async def take_over(terminal: Terminal, found: list[Any], *, yes: bool) -> None:
-    """Ask about each server, add those that the person wants, and ask those for their tools that may be started."""
+async def take_over(terminal: Terminal, found: list[Any], *, yes: bool) -> list[dict[str, Any]]:
+    """Ask about each server, add those that the person wants, and ask those for their tools that may be started.
+
+    Returns the servers that were added, each with the classes that its tools were given.
+    """
     settings = Settings.load()
     known = _checked(settings.toolbox, _text(settings.toolbox)).servers
     new = [server for server in found if server.name not in known]
@@ -152,18 +196,21 @@ async def take_over(terminal: Terminal, found: list[Any], *, yes: bool) -> None:
         if server.name in known:
             terminal.say(f"{server.name} is in {settings.toolbox} already and stays as it is", "yellow")
     if not new and len(found) == 1:
-        raise SettingsInvalid(f"{found[0].name}: {settings.toolbox} names it already; remove it there, or rename it")
+        instead = f"remove it with: backstay toolbox remove {shell_words(found[0].name)}; or rename it"
+        raise SettingsInvalid(f"{found[0].name}: {settings.toolbox} names it already; {instead}")
     _require_person(terminal, [server.name for server in new], yes=yes)
-    started: list[str] = []
+    added, started = list[str](), list[str]()
     for server in new:
         answer = await _asked(terminal, server, settings.environment, yes=yes)
         if answer == "n":
             continue
         _keep(terminal, settings, server)
-        terminal.result(server.name)
+        terminal.say(f"added to {settings.toolbox}: {one_line(server.name, _LONGEST_NAME)}", "green")
+        added.append(server.name)
         if answer == "y" and not server.entry.get("disabled"):
             started.append(server.name)
-    await _classify(terminal, Settings.load(), started, yes=yes)
+    declared = await _classify(terminal, Settings.load(), started, yes=yes)
+    return [{"server": name, "declared": declared.get(name, {})} for name in added]
 
 
 def _begin(terminal: Terminal) -> Settings:
@@ -174,6 +221,11 @@ def _begin(terminal: Terminal) -> Settings:
         write_new(settings.toolbox, "no_servers.json")
         trust_folder(terminal)
     return settings
+
+
+def _require_known(path: Path, names: Iterable[str], known: Collection[str]) -> None:
+    if strange := [name for name in names if name not in known]:
+        raise SettingsInvalid(f"there is no server {strange[0]!r} in {path}; it names {', '.join(known) or 'none'}")
 
 
 def _assignment(text: str, flag: str) -> tuple[str, str]:
@@ -263,11 +315,13 @@ def _quoted(value: str) -> str:
     return f"'{escaped}'"
 
 
-async def _classify(terminal: Terminal, settings: Settings, names: Iterable[str], *, yes: bool) -> None:
-    """Ask servers for their tools, show what is proposed, and write what the person accepts."""
-    asked = list(names)
+async def _classify(
+    terminal: Terminal, settings: Settings, names: Iterable[str], *, yes: bool
+) -> dict[str, dict[str, str]]:
+    """Ask servers for their tools, show what is proposed, and write what the person accepts; return that."""
+    asked, declared = list(names), dict[str, dict[str, str]]()
     if not asked:
-        return
+        return declared
     silence_logs(settings)
     policy = room("worker").read_policy(settings.policy)
     async with room("worker").open_toolbox(settings) as toolbox:
@@ -280,28 +334,27 @@ async def _classify(terminal: Terminal, settings: Settings, names: Iterable[str]
         shown = [tool for tool in definitions if one_line(tool.mcp_name, _LONGEST_NAME) == tool.mcp_name]
         groups, restricted = room("toolbox.catalog.proposal").propose(shown)
         restricted += [tool.mcp_name for tool in definitions if tool not in shown]
-        terminal.say(f"{name}: {_count(definitions)}", "bold")
+        terminal.say(f"{name}: {counted(len(definitions), 'tool')}", "bold")
         for group in groups:
             if await _accepted(terminal, group, policy, yes=yes):
                 _declare(settings.toolbox, name, group)
+                declared.setdefault(name, {}).update(dict.fromkeys(group.tools, group.safety.value))
         if restricted:
-            said = policy.default.restricted_write
-            terminal.say(f"  restricted_write: {_count(restricted)} left as they are; policy for that class: {said}")
+            tools, said = counted(len(restricted), "tool"), policy.default.restricted_write
+            terminal.say(f"  restricted_write: {tools} left as they are; policy for that class: {said}")
             _list(terminal, restricted)
+    return declared
 
 
 async def _accepted(terminal: Terminal, group: Any, policy: Any, *, yes: bool) -> bool:
     grounds = "as the server says" if group.grounds == "server" else "by name alone"
     permission = policy.default.read_only_egress if group.egress else policy.default.of(group.safety)
     reach = " that reaches out" if group.egress else ""
-    head = f"  {group.safety.value}{reach}: {_count(group.tools)}, {grounds}; policy for that class: {permission}"
+    tools = counted(len(group.tools), "tool")
+    head = f"  {group.safety.value}{reach}: {tools}, {grounds}; policy for that class: {permission}"
     terminal.say(head, "bold")
     _list(terminal, group.tools)
     return yes or await _choice(terminal, f"  declare {group.safety.value}? [y]es, [n]o") == "y"
-
-
-def _count(tools: Collection[Any]) -> str:
-    return f"{len(tools)} tool{'' if len(tools) == 1 else 's'}"
 
 
 def _list(terminal: Terminal, names: Iterable[str]) -> None:

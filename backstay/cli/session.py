@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
-from temporalio.client import WorkflowExecution
+from temporalio.client import WorkflowExecution, WorkflowExecutionStatus
 from temporalio.service import RPCError
 
 from backstay.approvals.approval import ApprovalRequest
@@ -25,6 +25,7 @@ from backstay.shown import one_line
 
 RUNS = "WorkflowType IN ('RunTask', 'UndoRun')"
 """What Temporal is asked for when runs are listed."""
+_TASKS = "WorkflowType = 'RunTask'"
 _PREFIX = re.compile(r"[\w.@:/+-]+")
 _MOST_FOUND = 20
 _MOST_LOOKED_AT = 1000
@@ -42,17 +43,14 @@ async def session(settings: Settings | None = None) -> AsyncGenerator[Backstay]:
             yield backstay
 
 
-async def find(backstay: Backstay, name: str) -> Run:
+async def find(backstay: Backstay, name: str, *, to_decide: bool = False) -> Run:
     """Return the run with this workflow id, the only one whose id begins so, or the newest one for `last`.
 
+    `last` is never an undo; `to_decide`: it is the newest run that waits for a decision, if there is one.
     Raises TaskInvalid when several fit. A name that fits none is returned as it is: the store may know the run.
     """
     if name == "last":
-        # Temporal lists open runs first, however old they are.
-        newest = max([(run.start_time, run.id) async for run in _listed(backstay, RUNS, _MOST_LOOKED_AT)], default=None)
-        if newest is None:
-            raise RunNotFound("workflow: there is no run yet; start one with: backstay run TEXT")
-        return backstay.run(newest[1])
+        return await _last(backstay, to_decide=to_decide)
     exact = backstay.run(name)
     with contextlib.suppress(RunNotFound):
         await exact.is_open()
@@ -64,6 +62,20 @@ async def find(backstay: Backstay, name: str) -> Run:
     if len(found) > 1:
         raise TaskInvalid(f"workflow: several runs begin with {name}: {', '.join(found[:3])}; give more of the id")
     return backstay.run(found[0]) if found else exact
+
+
+async def _last(backstay: Backstay, *, to_decide: bool) -> Run:
+    # Temporal lists open runs first, however old they are.
+    listed = [execution async for execution in _listed(backstay, _TASKS, _MOST_LOOKED_AT)]
+    listed.sort(key=lambda execution: (execution.start_time, execution.id), reverse=True)
+    if not listed:
+        raise RunNotFound("workflow: there is no run yet; start one with: backstay run TEXT")
+    working = [found for found in listed if found.status is WorkflowExecutionStatus.RUNNING] if to_decide else []
+    for execution in working[:_MOST_FOUND]:
+        # The run itself is asked: what Temporal lists of it comes late, and a decision must not go to another run.
+        if await backstay.run(execution.id).pending():
+            return backstay.run(execution.id)
+    return backstay.run(listed[0].id)
 
 
 async def open_request(run: Run, request_id: str) -> ApprovalRequest:

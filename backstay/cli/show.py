@@ -34,8 +34,6 @@ from backstay.task.result import Result
 
 Whole = Annotated[str | None, Parameter(help="ID of an open request, such as r1, to show whole.")]
 _ALL = 10_000_000
-_NOT_TAKEN_BACK = frozenset({EffectState.FAILED, EffectState.DOUBTFUL, EffectState.UNKNOWN})
-"""How a compensation has ended whose effect a person must see to."""
 
 
 async def list_runs(*, limit: int = 20, output: Output = "text") -> int:
@@ -201,7 +199,7 @@ async def _as_it_is(undo: dict[str, Any], store: Any, run: str) -> dict[str, Any
     """Return what undo would do today: an undo after the end leaves the run's own answer as it was."""
     rows = await store.effects.of_run(run)
     gone = {e.n: e.tool for e in rows if not e.undo and e.state is EffectState.COMPENSATED}
-    parked = {e.n for e in rows if e.undo and e.state in _NOT_TAKEN_BACK}
+    parked = await store.parked.of_run(run)
     asked = await store.events.requests(run, sorted(gone))
     back = [{"effect": n, "tool": tool, "arguments": asked.get(n, "")} for n, tool in sorted(gone.items())]
     standing = [

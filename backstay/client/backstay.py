@@ -67,9 +67,12 @@ class Backstay:
         binding = Binding(namespace=self.client.namespace, workflow_id=workflow_id, run_id="", update=START)
         return signed(self._key, binding, task, life_s=life_s)
 
-    def run(self, workflow_id: str) -> Run:
-        """Return the handle of a run, without asking whether it exists."""
-        handle: WorkflowHandle[Any, Any] = self.client.get_workflow_handle(workflow_id)
+    def run(self, workflow_id: str, run_id: str | None = None) -> Run:
+        """Return the handle of a run, without asking whether it exists.
+
+        `run_id`: of several runs of that name, the one whose chain has this execution; without it, the newest.
+        """
+        handle: WorkflowHandle[Any, Any] = self.client.get_workflow_handle(workflow_id, run_id=run_id)
         undo, read = partial(self.start_undo, workflow_id), partial(self._read_beside, workflow_id)
         follow = partial(self.follow_up, workflow_id)
         return Run(handle, undo, read, follow, key=self._key, namespace=self.client.namespace)

@@ -32,6 +32,9 @@ TRANSIENT_STATUSES = frozenset(
 )
 """These may be over soon: the server restarts, or no worker polls for a moment."""
 
+_UNANSWERED = {RPCStatusCode.FAILED_PRECONDITION, RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED}
+"""How the server says that no worker took what only a worker answers."""
+
 ABORTED = "AcceptedUpdateCompletedWorkflow"
 """How the server names an update whose execution ended first; the next execution, or none, answers a repeat."""
 CLOSING = re.compile(r"by closing workflow|workflow is closing")
@@ -40,8 +43,8 @@ NO_WORKER = "no worker answers; start one with `backstay worker` or `backstay de
 
 
 @contextmanager
-def translated_errors(workflow_id: str) -> Generator[None]:
-    """Raise errors of backstay in place of Temporal's."""
+def translated_errors(workflow_id: str, *, asks_worker: bool = False) -> Generator[None]:
+    """Raise errors of backstay in place of Temporal's; `asks_worker` is for what only a worker can answer."""
     try:
         yield
     except WorkflowUpdateFailedError as error:
@@ -55,7 +58,7 @@ def translated_errors(workflow_id: str) -> Generator[None]:
             raise errors.RunContinuing from None
         raise Unreachable(f"the run cannot answer: {_line(error.message)}") from None
     except RPCError as error:
-        raise error_from_rpc(error, workflow_id) from None
+        raise error_from_rpc(error, workflow_id, asks_worker=asks_worker) from None
 
 
 def error_from_failure(cause: BaseException) -> BackstayError:
@@ -70,7 +73,7 @@ def error_from_failure(cause: BaseException) -> BackstayError:
     return BackstayError(f"{_line(cause.type or 'unknown')}: {_line(cause.message)}")
 
 
-def error_from_rpc(error: RPCError, workflow_id: str) -> BackstayError:
+def error_from_rpc(error: RPCError, workflow_id: str, *, asks_worker: bool = False) -> BackstayError:
     """Return the error for a request that Temporal refused or failed."""
     message = _line(error.message)
     match error.status:
@@ -94,7 +97,7 @@ def error_from_rpc(error: RPCError, workflow_id: str) -> BackstayError:
             )
         case RPCStatusCode.RESOURCE_EXHAUSTED if "in-flight updates" in error.message:
             return errors.RunContinuing("too many updates are under way in the run; send this again")
-        case RPCStatusCode.FAILED_PRECONDITION | RPCStatusCode.DEADLINE_EXCEEDED | RPCStatusCode.CANCELLED:
+        case status if asks_worker and status in _UNANSWERED:
             return Unreachable(NO_WORKER)
         case _:
             return Unreachable(f"Temporal does not answer: {message}")

@@ -363,16 +363,21 @@ class Run(Decisions):
         with translated_errors(self.id):
             await self._handle.cancel(rpc_timeout=ANSWERED_WITHIN)
 
-    async def undo(self, to_step: int | None = None, *, by: str = "", key: bytes | None = None) -> "tuple[Undone, ...]":
+    async def undo(
+        self, to_step: int | None = None, *, by: str = "", key: bytes | None = None, taken: asyncio.Event | None = None
+    ) -> "tuple[Undone, ...]":
         """Undo effects, those after step `to_step` or all; an open run continues afterwards.
 
+        `taken` is set once a worker has taken the wish; to undo may take longer.
         For an ended run it starts `UndoRun` and waits for it; what could not be undone is in the list, as parked.
         Raises QuorumPending when several people must ask for it and too few have.
         """
         if not await self.is_open():
             undoing = await self.start_undo(to_step, by=by)
+            if taken is not None:
+                taken.set()
             return (await undoing.result()).undone
-        answer = await self._update("undo", {"to_step": to_step}, by=by, key=key)
+        answer = await self._update("undo", {"to_step": to_step}, by=by, key=key, taken=taken)
         if "undone" not in answer:
             missing = answer["quorum"] - len(answer["by"])
             raise QuorumPending(f"{', '.join(answer['by'])} asked for this undo; {missing} more must ask for the same")
@@ -398,7 +403,9 @@ class Run(Decisions):
             asked = {**wish, "workflow_id": self.id}
             return await store.revealing.reveal(asked, self._namespace, settings.approver_key_bytes)
 
-    async def _update(self, name: str, payload: dict[str, Any], *, by: str = "", key: bytes | None) -> dict[str, Any]:
+    async def _update(
+        self, name: str, payload: dict[str, Any], *, by: str = "", key: bytes | None, taken: asyncio.Event | None = None
+    ) -> dict[str, Any]:
         payload = {**payload, "by": by} if by else payload
         key = key or self._key
         # Whoever can reach the run may read it.
@@ -408,7 +415,7 @@ class Run(Decisions):
 
         async def send() -> dict[str, Any]:
             try:
-                with translated_errors(self.id):
+                with translated_errors(self.id, asks_worker=True):
                     update = await self._handle.start_update(
                         name,
                         payload,
@@ -416,6 +423,8 @@ class Run(Decisions):
                         wait_for_stage=WorkflowUpdateStage.ACCEPTED,
                         rpc_timeout=ACCEPTED_WITHIN,
                     )
+                    if taken is not None:
+                        taken.set()
                     return await update.result()
             except RunContinuing:
                 # Temporal says the same of an execution that ended for good.
@@ -448,7 +457,7 @@ class Run(Decisions):
         async with self._querying:
 
             async def send() -> Any:
-                with translated_errors(self.id):
+                with translated_errors(self.id, asks_worker=True):
                     return await self._handle.query(name, *given, rpc_timeout=ANSWERED_WITHIN)
 
             return await _repeated_while_continuing(send)

@@ -175,8 +175,12 @@ class Undone(Frozen):
     @property
     def by_hand(self) -> str:
         """Say what is left for a person to do; empty where nothing is."""
-        how = f": {self.shown}" if self.shown else ""
-        return f"a person must take it back by hand{how}" if self.state == "parked" else ""
+        return left_to_people(self.shown) if self.state == "parked" else ""
+
+
+def left_to_people(shown: str | None) -> str:
+    """Say that a person must take an effect back, and what its undo would have called."""
+    return f"a person must take it back by hand{f': {shown}' if shown else ''}"
 
 
 def standing(stack: UndoStack, undone: Sequence[Undone], first: int) -> list[str]:

@@ -177,6 +177,11 @@ class PlanRun(Frozen):
         return self.plan.id
 
     @property
+    def name(self) -> str:
+        """Return what people call it: a run has one plan of its task, and any number of a model's."""
+        return "the plan" if self.of_task else f"plan {one_line(self.id, 100)}"
+
+    @property
     def ended(self) -> bool:
         """Return whether nothing of it is to be done any more."""
         return self.state in ENDED

@@ -181,7 +181,12 @@ def told_of(sources: Mapping[str, Sequence[Source]], name: str) -> str:
     """Return where an argument of a request first appeared, in words for people; empty when only the model said it."""
     places = [source for at, found in sources.items() if _among(at, [pointer_to("", name)]) for source in found]
     told = dict.fromkeys(first_seen(source) for source in places)
-    return f"first seen in {' and in '.join(told)}" if told else ""
+    return f"first seen in {_listed(list(told))}" if told else ""
+
+
+def _listed(told: Sequence[str]) -> str:
+    """Return places as a list; what is said of one of them behind a comma must not be taken for part of the next."""
+    return (", and in " if any("," in place for place in told[:-1]) else " and in ").join(told)
 
 
 def _among(pointer: str, pointers: Sequence[str]) -> bool:

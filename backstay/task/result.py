@@ -13,6 +13,9 @@ from backstay.effects.effect import Effect
 from backstay.frozen import Frozen
 from backstay.task.event import Event
 
+KEPT = 100
+"""How many effects, and how many events, a Result holds at most: the last ones."""
+
 
 class Outcome(StrEnum):
     """Name how a run ended."""

@@ -8,6 +8,7 @@ from backstay.budgets.budget import Budget
 from backstay.canonical import deeper_than, longer_than
 from backstay.errors import TaskInvalid
 from backstay.frozen import Frozen
+from backstay.shown import NOBODY
 from backstay.task.plan import Plan
 
 _MOST_CHARACTERS = 1_000_000
@@ -56,7 +57,7 @@ class Task(Frozen):
 
     text: str = Field(default="", max_length=100_000)
     input: dict[str, Any] = Field(default_factory=dict)
-    user_id: str = Field(default="singleton", min_length=1, max_length=200)
+    user_id: str = Field(default=NOBODY, min_length=1, max_length=200)
     session_id: str | None = None
     follows: Follows | None = None
     """The run of the same user and session that this one goes on from."""
@@ -84,7 +85,7 @@ class Task(Frozen):
     on_failure: Literal["rollback", "keep"] = "rollback"
     rehearse: bool = False
     """Whether plans and programs run first with their writes simulated; people approve what that foretells."""
-    model: str | None = None
+    model: str | None = Field(default=None, max_length=200)
 
     @classmethod
     def admit(cls, data: Any) -> Self:

@@ -35,6 +35,7 @@ async def _opened(temporal, tmp_path_factory):
             model="scripted",
             openai_base_url=model.base_url,
             prices=PRICES,
+            max_steps_per_plan=130,
             task_queue=f"queue-of-{folder.name}",
         )
         resources = await stack.enter_async_context(worker.open_resources(settings, temporal))

@@ -23,12 +23,12 @@ COLUMNS, LINES = 120, 50
 class Screen:
     """Hold a program at a terminal, and what its screen shows."""
 
-    def __init__(self, child: pexpect.spawn) -> None:
+    def __init__(self, child: pexpect.spawn, columns: int, lines: int) -> None:
         self.child = child
         self.said = ""
         """Everything that was shown beyond what was waited for."""
         self.all = ""
-        self.drawn = pyte.HistoryScreen(COLUMNS, LINES, history=5000)
+        self.drawn = pyte.HistoryScreen(columns, lines, history=5000)
         self._stream = pyte.ByteStream(self.drawn)
         self._changed = asyncio.Event()
 
@@ -98,21 +98,29 @@ class Screen:
 
 
 @asynccontextmanager
-async def chatting(*arguments: str, environment: dict[str, str], folder: Path | None = None) -> AsyncGenerator[Screen]:
+async def chatting(
+    *arguments: str,
+    environment: dict[str, str],
+    folder: Path | None = None,
+    columns: int = COLUMNS,
+    lines: int = LINES,
+) -> AsyncGenerator[Screen]:
     """Start `backstay chat` at a terminal."""
     program, *words = (*BACKSTAY, "chat", *arguments)
     child = pexpect.spawn(
         program,
         words,
-        env={"TERM": "xterm-256color", **environment},
+        # A program asks the terminal for its size, unless it is told the size of that of pytest.
+        env={name: value for name, value in environment.items() if name not in {"COLUMNS", "LINES"}}
+        | {"TERM": "xterm-256color"},
         cwd=folder,
-        dimensions=(LINES, COLUMNS),
+        dimensions=(lines, columns),
         echo=False,
         timeout=None,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     os.set_blocking(child.child_fd, False)
-    screen = Screen(child)
+    screen = Screen(child, columns, lines)
     loop = asyncio.get_running_loop()
     loop.add_reader(child.child_fd, screen.read)
     try:

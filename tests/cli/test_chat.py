@@ -193,6 +193,10 @@ async def test_a_long_text_may_be_pasted_and_a_longer_one_is_refused(chat, turns
         screen.press(ESC)
         # Drawn at once, both pastes would differ in a few signs, and only those would be shown.
         await ready(screen)
+        await screen.paste("y" * 60_000)
+        await screen.shows("[pasted 1: 60,000 characters]")
+        screen.press(ESC)
+        await ready(screen)
         await screen.paste(f"{text} {'word ' * 12_000}\nlast line")
         await screen.shows("[pasted 1: 60,020 characters]")
         screen.press("\r")
@@ -369,7 +373,8 @@ async def turn_of(opened, session, number):
 
 async def test_a_turn_that_cannot_be_followed_is_left_out(chat, turns, opened):
     first, gate = turns.text(finished("the first")), Gate(finished("never"))
-    second, third = turns.text(gate), turns.text(lambda talk: finished(f"I know: {'the first' in str(talk.messages)}"))
+    second = turns.text(gate)
+    third, fourth = (turns.text(lambda talk: finished(f"I know: {'the first' in str(talk.messages)}")) for _ in "34")
     async with chat("--session", "with-a-hole") as screen:
         await ready(screen)
         screen.enter(first)
@@ -383,6 +388,19 @@ async def test_a_turn_that_cannot_be_followed_is_left_out(chat, turns, opened):
         gate.open.set()
         await ready(screen)
         screen.enter(third)
+        await screen.shows("I know: True")
+        await ready(screen)
+        screen.enter("/model gpt-typo")
+        await screen.shows("from the next turn on")
+        await ready(screen)
+        screen.enter(turns.text())
+        await screen.shows("no price is known for 'gpt-typo'")
+        await ready(screen)
+        await leave(screen)
+    async with chat("--session", "with-a-hole") as screen:
+        await screen.shows("2 turns so far")
+        await ready(screen)
+        screen.enter(fourth)
         await screen.shows("I know: True")
         await ready(screen)
         await leave(screen)
@@ -406,13 +424,13 @@ async def test_without_a_page_the_chat_goes_on_and_says_so_once(chat, turns):
     async with chat(page=nowhere) as screen:
         await ready(screen)
         screen.enter(text)
-        await screen.shows("no live text: the page at BACKSTAY_URL does not answer")
+        await screen.shows(f"no live text: the page at {nowhere} does not answer")
         await screen.shows("no words, but an end")
         await ready(screen)
         assert screen.all.count("no live text") == 1
         await leave(screen)
     async with chat(page=None) as screen:
-        await screen.shows("BACKSTAY_URL names no page")
+        await screen.shows("no page is known here; set BACKSTAY_URL to the address of one")
         await ready(screen)
         await leave(screen)
 

@@ -8,8 +8,11 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import httpx2
+import pytest
 
+from backstay.cli.local import embedded
 from backstay.cli.local.ports import free_port
+from backstay.errors import SettingsInvalid
 from backstay.testing import Reply, ScriptedModel
 from tests.cli.commands import BACKSTAY, HOUSE, bare, command, environment_of
 from tests.engine import PRICES, Scripts, share_images, toolbox_of
@@ -253,3 +256,23 @@ async def test_the_worker_command_serves_without_a_safe_path_and_drains_on_sigte
             process.kill()
 
     assert (code, "a queue of its own" in lines[-1]) == (0, True)
+
+
+async def test_a_temporal_that_ends_before_it_answers_is_started_once_more(tmp_path, monkeypatch):
+    marks = tmp_path / "started"
+    stand_in = tmp_path / "temporal"
+    stand_in.write_text(
+        f'#!/bin/sh\necho >> {marks}\nif [ "$(wc -l < {marks})" -ne 2 ]; then echo no port; exit 2; fi\n'
+        f'exec {embedded.temporal_binary()} "$@"\n'
+    )
+    stand_in.chmod(0o700)
+    monkeypatch.setattr(embedded, "temporal_binary", lambda: str(stand_in))
+    where = {"database": tmp_path / "temporal.db", "log": tmp_path / "temporal.log", "environment": os.environ}
+
+    server = await embedded.start_temporal(port=free_port(), ui_port=None, **where)
+    await server.stop(5)
+    assert marks.read_text() == "\n" * 2
+
+    with pytest.raises(SettingsInvalid, match="it said: no port"):
+        await embedded.start_temporal(port=free_port(), ui_port=None, **where)
+    assert marks.read_text() == "\n" * 4

@@ -70,9 +70,11 @@ async def test_init_writes_an_example_that_works_and_keeps_what_is_there(run, fo
     first = await run("init")
     listed = await run("tools", "list", "--output", "json")
     (folder / "policy.yaml").write_text("deny: ['*.delete_*']\n", encoding="utf-8")
-    second = await run("init")
+    second = await run("init", "--output", "json")
 
     assert (first.code, second.code) == (0, 0), first.err + second.err
+    kept = [{"file": name, "written": False} for name in ("toolbox.json", "policy.yaml", ".env.example")]
+    assert json.loads(second.out) == {"files": kept, "servers": []}
     assert {path.name for path in folder.iterdir()} >= {
         ".env.example",
         "example_server.py",
@@ -243,6 +245,54 @@ async def test_add_takes_a_command_or_an_address_and_refuses_a_name_that_is_take
     assert "name a command or an address" in nothing.err
     assert "--env: expected NAME=VALUE" in wrong.err
     assert "a.b: not a usable provider name" in name.err
+
+
+async def test_what_was_added_is_removed_again_with_all_that_is_said_of_it(run, folder, tmp_path):
+    script = ScriptedServer(tmp_path / "s.json", [reads("get_a")])
+    script.write()
+    await run("init")
+    text = (folder / "toolbox.json").read_text(encoding="utf-8")
+    users = text.rstrip().removesuffix("}").rstrip() + ',\n  "users": {"*": {"providers": ["notes"]}}\n}\n'
+    (folder / "toolbox.json").write_text(users, encoding="utf-8")
+    (folder / "toolbox.json").chmod(0o640)
+    command = ("--", "python", str(SERVER), str(script.path))
+    added = await run("toolbox", "add", "a", "--env", "A_TOKEN=secret-of-a", "--yes", "--output", "json", *command)
+    between = toolbox(folder)
+    again = await run("toolbox", "propose", "a", "--yes", "--output", "json")
+    removed = await run("toolbox", "remove", "a", "--output", "json")
+
+    assert (added.code, again.code, removed.code) == (0, 0, 0), added.err + removed.err
+    assert json.loads(added.out) == [{"server": "a", "declared": {"get_a": "read_only"}}]
+    assert json.loads(again.out) == [{"server": "a", "declared": {}}]
+    assert json.loads(removed.out) == {
+        "server": "a",
+        "removed": ["mcpServers.a", "providers.a", "users.*.providers"],
+    }
+    said = "removed from toolbox.json: mcpServers.a, providers.a, users.*.providers; the variables that it read stay"
+    assert said in removed.err
+    assert between["users"]["*"]["providers"] == ["notes", "a"]
+    assert (folder / "toolbox.json").read_text(encoding="utf-8") == users
+    assert stat.S_IMODE((folder / "toolbox.json").stat().st_mode) == 0o640
+    assert "A_TOKEN" in (folder / ".env").read_text(encoding="utf-8")
+
+
+async def test_a_server_that_is_not_there_or_is_needed_is_not_removed(run, folder):
+    nothing = await run("toolbox", "remove", "notes")
+    await run("init")
+    text = (folder / "toolbox.json").read_text(encoding="utf-8")
+    strange = await run("toolbox", "remove", "note")
+    needed = (
+        text.rstrip().removesuffix("}").rstrip()
+        + ',\n  "python": {"mine": {"module": "own", "provider": "notes"}}\n}\n'
+    )
+    (folder / "toolbox.json").write_text(needed, encoding="utf-8")
+    refused = await run("toolbox", "remove", "notes")
+
+    assert (nothing.code, strange.code, refused.code) == (2, 2, 2)
+    assert "there is no server 'notes' in toolbox.json; it names none" in nothing.err
+    assert "there is no server 'note' in toolbox.json; it names notes" in strange.err
+    assert "python.mine.provider: unknown provider 'notes'" in refused.err
+    assert (folder / "toolbox.json").read_text(encoding="utf-8") == needed
 
 
 async def test_what_is_added_is_seen_by_everybody_who_sees_the_others(run, folder, tmp_path, variables):

@@ -70,14 +70,14 @@ async def test_a_proposal_is_drawn_whole_with_the_command_that_chooses_each_alte
 
     lines = shown.splitlines()
     for line in (
-        "  plan p1, version 1: letters",
+        "  plan: letters (id p1, version 1)",
         "  [0] mail.list_sent  (read_only)  only reads",
         "  [1] mail.send_email  (write_safe)  needs approval",
         "        tell a",
         "  [2] mail.send_email  (write_safe)  allowed by the policy; uses what step 1 returned",
         "        │ second",
         "  changes: mail.send_email",
-        "  steps 1, 3: waits for anybody",
+        "  steps 1, 3: waits for anyone",
         "  a step may take 30 s; to give it less: --step-timeout SECONDS",
         "  instead of it: plan p2: one letter; choose it with",
     ):
@@ -89,7 +89,7 @@ async def test_a_proposal_is_drawn_whole_with_the_command_that_chooses_each_alte
     assert any(line.startswith("    backstay approve --reject-step STEP ") for line in lines)
     assert chooses in page
     assert "- step 0: **mail.list\\_sent**, only reads" in page
-    assert "steps 1, 3: waits for anybody" in page
+    assert "steps 1, 3: waits for anyone" in page
 
 
 async def test_flags_approve_a_plan_in_part_and_the_story_says_who_said_what(command, opened, scripts):
@@ -193,8 +193,8 @@ async def test_diff_tells_what_a_child_plan_changes_and_export_tells_all_until_a
     assert [step["status"] for step in story["plans"][2]["steps"]] == ["rolled_back", "success"]
     assert story["undone"] == [{"effect": 1, "tool": "mail.send_email", "state": "compensated"}]
     assert [line for line in page.splitlines() if line.startswith("## ")] == [
-        *["## Plan p1: letters⏎\\#\\# Approved by all \\<b\\>", "## Plan p2: letters⏎\\#\\# Approved by all \\<b\\>"],
-        *["## Plan p3: fewer", "## Taken back"],
+        *(f"## Plan: letters⏎\\#\\# Approved by all \\<b\\> (id {name})" for name in ("p1", "p2")),
+        *["## Plan: fewer (id p3)", "## Taken back"],
     ]
     assert "be polite" in page
     assert "one is enough" in page

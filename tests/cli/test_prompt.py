@@ -1,6 +1,7 @@
 """What a person at a terminal sees and types."""
 
 import asyncio
+import json
 
 import pytest
 
@@ -135,6 +136,26 @@ async def test_a_person_chooses_for_each_call_of_a_batch(person, scripts, opened
         await terminal.ended()
 
     assert sent(opened, "@each.example") == ["two@each.example"]
+
+
+async def test_whoever_approves_a_plan_with_steps_that_are_not_shown_is_asked_once_more(person, opened, tmp_path):
+    steps = [{"tool": "mail.list_customers", "arguments": {"limit": 1}}] * 120
+    unseen = {"tool": "mail.send_email", "arguments": {"to": "one@unseen.example", "subject": "s", "body": "b"}}
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps({"steps": [*steps, unseen]}), encoding="utf-8")
+
+    async with person("run", "--plan", str(plan), "--budget.max-tool-calls", "121") as terminal:
+        await terminal.shows("[d]etach?")
+        terminal.type("a")
+        await terminal.shows("1 more step not shown; type yes to approve anyway:")
+        terminal.type("y")
+        await terminal.shows("[d]etach?")
+        terminal.type("r")
+        await terminal.shows("why?")
+        terminal.type("")
+        await terminal.ended()
+
+    assert sent(opened, "@unseen.example") == []
 
 
 async def test_a_person_rejects_and_stops_the_run(person, scripts, opened):

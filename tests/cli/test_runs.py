@@ -12,6 +12,7 @@ from backstay.testing import Reply
 from tests.cli.commands import bare, command, environment_of, forked
 from tests.engine import share_images
 from tests.nursery.nursery import COMMAND
+from tests.skew import skewed
 
 
 def mails(*recipients, body="b"):
@@ -233,6 +234,17 @@ async def test_what_an_ended_run_did_is_taken_back(run, scripts, opened):
     assert (again.code, again.out) == (0, "already undone\n")
 
 
+async def test_an_undo_of_a_run_that_did_nothing_says_so_and_starts_nothing(run, scripts, opened):
+    reads = Reply(calls=[("mail__list_customers", {"limit": 1})])
+    await run("run", scripts.task(reads, mails("nobody"))["text"], "--yes", "--id", "harmless")
+    undone = await run("undo", "harmless")
+    told = await run("undo", "harmless", "--output", "json")
+
+    assert (undone.code, undone.out, undone.err) == (0, "the run has no effect that could be taken back\n", "")
+    assert json.loads(told.out)["final_summary"] == "the run has no effect that could be taken back"
+    assert "no run undo-harmless" in (await run("show", "undo-harmless")).err
+
+
 async def test_an_invalid_task_is_shown_as_invalid_with_the_field_and_the_fix(run, opened):
     # Another program may start what no command of ours would send.
     handle = await opened.start({"text": "x", "mode": "fly"}, workflow_id="not-valid")
@@ -343,6 +355,8 @@ async def test_doctor_finds_every_part_well_and_asks_the_model_nothing(run, open
         "BACKSTAY_PRICES": '{"scripted": {"input": 1, "output": 4}}',
     }
     done, short = await run("doctor", "--all", **model), await run("doctor", **model)
+    # Its worker has asked for work two minutes ago: Temporal still names it.
+    late = await command("doctor", environment=environment_of(opened, **model, **skewed(120), BACKSTAY_NSJAIL="/none"))
 
     *lines, summary = done.out.splitlines()
     told = [line.split()[:2] for line in lines]
@@ -360,6 +374,7 @@ async def test_doctor_finds_every_part_well_and_asks_the_model_nothing(run, open
     parts = ["temporal", "search", "worker", "store", "policy", "profiles", "server", "model", "price"]
     assert states == dict.fromkeys(parts, "ok")
     assert len(opened.model.requests) == asked_before
+    assert "missing  worker             no worker polls task queue" in late.out
 
 
 async def test_doctor_names_cause_and_fix_of_every_part_that_is_missing(nursery, tmp_path):

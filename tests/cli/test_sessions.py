@@ -38,13 +38,36 @@ async def test_a_run_goes_on_from_the_last_one_and_from_one_by_its_beginning(run
     assert "belongs to another user" in done.err
 
 
+async def test_last_is_never_an_undo_and_where_it_is_to_decide_the_newest_run_that_waits(run, scripts, opened):
+    older = scripts.task(QUESTION, finish("answered"))
+    await run("run", older["text"], "--detach", "--id", "older-that-waits")
+    waits = opened.client.get_workflow_handle("older-that-waits")
+    (request,) = await pending(waits)
+    writes = Reply(calls=[("mail__send_email", {"to": "a@free.example", "subject": "s", "body": "b"})])
+    await run("run", scripts.task(writes)["text"], "--id", "newest-of-all")
+    undone = await run("undo", "last")
+    shown = await run("show", "last")
+    again = await run("undo", "last")
+    went_on = await run("run", "--continue", "last", "and now?", "--id", "after-the-undo")
+    answered = await run("answer", "last", request["id"], "--answer", "the second")
+
+    assert undone.err.splitlines()[0] == again.err.splitlines()[0] == "run undo-newest-of-all"
+    assert (undone.code, again.out) == (0, "already undone\n")
+    assert shown.out.splitlines()[0] == "newest-of-all: ended"
+    assert (went_on.code, went_on.out) == (0, "done\n"), went_on.err
+    assert "taken these effects back: mail.send_email" in json.dumps(opened.model.requests[-3:])
+    assert (answered.code, answered.err) == (0, "decided: answer r1 of older-that-waits\n")
+    assert (await waits.result())["final_summary"] == "answered"
+
+
 async def test_an_open_run_is_told_something(run, scripts, opened):
     backstay = Backstay(opened.client, task_queue=opened.settings.task_queue)
     started = await backstay.start(scripts.task(QUESTION))
     (request,) = await pending(opened.client.get_workflow_handle(started.id))
-    done = await run("message", started.id, "leave out France", "--by", "ana")
+    done = await run("message", started.id, "leave out France", "--by", "ana", "--output", "json")
 
     assert (done.code, done.err.strip()) == (0, "received; the model reads it at its next step")
+    assert json.loads(done.out) == {"workflow_id": started.id, "received": True}
     await started.answer(request["id"], "the second", by="ana")
     result = await started.result()
     assert "ana says 16 characters" in str([event.text for event in result.events])

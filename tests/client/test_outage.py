@@ -1,16 +1,30 @@
-"""A client outlives the Temporal server's restart."""
+"""A client outlives the Temporal server's restart, and says which of server and worker is silent."""
 
 import asyncio
 import os
+import signal
+from datetime import timedelta
 
 import pytest
 
 from backstay.cli.local.embedded import start_temporal
 from backstay.cli.local.ports import free_port
 from backstay.client import Backstay
+from backstay.client import run as client_run
+from backstay.errors import Unreachable
 from backstay.task.result import Outcome
 from backstay.testing import Reply
 from tests.engine import Scripts, engine
+
+
+def place_in(folder):
+    return {
+        "port": free_port(),
+        "ui_port": None,
+        "database": folder / "temporal.db",
+        "log": folder / "temporal.log",
+        "environment": {"PATH": os.environ["PATH"]},
+    }
 
 
 @pytest.mark.timeout(150)
@@ -19,13 +33,7 @@ async def test_events_and_result_go_on_over_a_restart_of_temporal(tmp_path):
     task = scripts.task(
         Reply(calls=[("mail__send_email", {"to": "one@outage.example", "subject": "s", "body": "b"})]),
     )
-    place = {
-        "port": free_port(),
-        "ui_port": None,
-        "database": tmp_path / "temporal.db",
-        "log": tmp_path / "temporal.log",
-        "environment": {"PATH": os.environ["PATH"]},
-    }
+    place = place_in(tmp_path)
     server = await start_temporal(**place)
     try:
         client = await server.client()
@@ -55,3 +63,18 @@ async def test_events_and_result_go_on_over_a_restart_of_temporal(tmp_path):
 
     assert result.outcome is Outcome.COMPLETED
     assert (names.count("approval.asked"), names[-1]) == (1, "run.ended")
+
+
+async def test_a_temporal_that_is_silent_is_told_from_a_worker_that_is(tmp_path, monkeypatch):
+    monkeypatch.setattr(client_run, "ANSWERED_WITHIN", timedelta(seconds=1))
+    server = await start_temporal(**place_in(tmp_path))
+    try:
+        run = await Backstay(await server.client(), task_queue="no worker polls this").start("Do it.")
+        with pytest.raises(Unreachable, match="no worker answers"):
+            await run.status()
+        os.kill(server.child.process.pid, signal.SIGSTOP)
+        with pytest.raises(Unreachable, match="Temporal does not answer"):
+            await run.cancel()
+    finally:
+        server.child.kill()
+        await server.child.ended()

@@ -8,6 +8,7 @@ from typing import Any
 
 from backstay.approvals.approval import ApprovalRequest, CallVerdict, RequestKind
 from backstay.approvals.proposal import Proposal
+from backstay.approvals.proposal_words import more_words
 from backstay.cli.asking.editing import edited
 from backstay.cli.asking.form import fill_in
 from backstay.cli.policy import accept_here
@@ -17,7 +18,7 @@ from backstay.client import Run
 from backstay.errors import BackstayError, Unreachable
 from backstay.policies.accepted import AcceptedLine
 from backstay.settings import Settings
-from backstay.shown import shell_words
+from backstay.shown import clipped_words, shell_words
 
 _KEYS = {
     "approve": ("a", "[a]pprove"),
@@ -168,9 +169,11 @@ class Prompt:
         )
 
     async def _approve(self, request: ApprovalRequest, **more: Any) -> dict[str, Any] | None:
-        hidden = sum(call.clipped for call in request.calls)
+        clipped = sum(call.clipped for call in request.calls)
+        steps = more_words(request.proposal) if request.proposal is not None else ""
+        hidden = ", ".join(filter(None, (clipped_words(clipped) if clipped else "", steps)))
         if hidden:
-            typed = await self.terminal.ask(f"{hidden} characters are not shown; type yes to approve anyway:")
+            typed = await self.terminal.ask(f"{hidden}; type yes to approve anyway:")
             if typed != "yes":
                 return None
         return await self.run.approve(request.id, by=self.by, args_digest=request.args_digest or None, **more)

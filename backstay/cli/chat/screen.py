@@ -71,6 +71,7 @@ class ChatTerminal(Terminal):
         return await self._prompt(self._typing, mark)
 
     async def _prompt(self, asked: PromptSession[str], question: str) -> str | None:
+        self._pastes.clear()
         with self._quiet():
             try:
                 typed = await asked.prompt_async(FormattedText([("bold", question)]))
@@ -78,7 +79,6 @@ class ChatTerminal(Terminal):
                 return None
         for mark, text in self._pastes.items():
             typed = typed.replace(mark, text)
-        self._pastes.clear()
         return typed.strip()
 
     @contextlib.contextmanager
@@ -136,18 +136,21 @@ class ChatTerminal(Terminal):
 
         @bindings.add(Keys.BracketedPaste)
         def paste(event: KeyPressEvent) -> None:
-            event.current_buffer.insert_text(self._pasted(event.data, len(event.current_buffer.text)))
+            event.current_buffer.insert_text(self._pasted(event.data, event.current_buffer.text))
 
         @bindings.add(Keys.Escape, eager=True)
         def drop(event: KeyPressEvent) -> None:
             event.current_buffer.reset()
+            self._pastes.clear()
 
         return bindings
 
-    def _pasted(self, text: str, before: int) -> str:
+    def _pasted(self, text: str, before: str) -> str:
         """Return what is shown for a text that is pasted; a long one is kept apart, since a line cannot show it."""
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-        if before + sum(map(len, self._pastes.values())) + len(text) > MOST_TYPED:
+        # What was taken out of the line again does not count.
+        standing = sum(len(pasted) for mark, pasted in self._pastes.items() if mark in before)
+        if len(before) + standing + len(text) > MOST_TYPED:
             return f"(pasted {len(text):,} characters, and {MOST_TYPED:,} may be typed: put them in a file) "
         if len(text) <= _SHOWN_OF_A_PASTE:
             return one_line(text, 2 * len(text)) if "\x1b" in text else text

@@ -35,12 +35,12 @@ class Entrance(NamedTuple):
     """Why the page may not know the person."""
 
 
-def let_in(settings: Settings, by: str) -> Entrance:
+def let_in(settings: Settings, page: str | None, by: str) -> Entrance:
     """Return how a person is let in where the page believes links, and that is on this machine only."""
     if settings.web_identity != "link":
         why = f"it knows people by a proxy (BACKSTAY_WEB_IDENTITY={settings.web_identity}), and a chat comes by a link"
         return Entrance(by, {}, f"{why}; {_BROWSER}")
-    host = urlsplit(settings.url or "").hostname
+    host = urlsplit(page or "").hostname
     if host is None or not room("gateways.web.identity").is_loopback(host):
         why = "a chat comes by a link, which lets in on this machine only, and the address is none of this machine"
         return Entrance(by, {}, f"{why}; {_BROWSER}")
@@ -67,6 +67,7 @@ class Spoken:
 
     def __init__(self, page: str | None, workflow_id: str, entrance: Entrance) -> None:
         """Without a page nothing is read."""
+        self._page = page
         self._address = None if page is None else f"{page.rstrip('/')}/runs/{quote(workflow_id, safe='')}/events"
         self._entrance = entrance
         self._position = self._unseen = 0
@@ -102,7 +103,7 @@ class Spoken:
                         elif response.status_code != _NOT_FOUND:
                             return
                 except httpx2.HTTPError as error:
-                    self.trouble = f"the page at BACKSTAY_URL does not answer: {type(error).__name__}"
+                    self.trouble = f"the page at {self._page} does not answer: {type(error).__name__}"
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, _SLOWEST_S)
 
@@ -113,10 +114,10 @@ class Spoken:
             return ""
         if status == _NOT_FOUND:
             whom = "where the policy names people, it shows a run to its user (--user) and to those whom the run asks"
-            return f"the page at BACKSTAY_URL shows {self._entrance.by} no such run; {whom}; {_GOES_ON}"
+            return f"the page at {self._page} shows {self._entrance.by} no such run; {whom}; {_GOES_ON}"
         if status == _STRANGER:
-            return f"the page at BACKSTAY_URL does not let this chat in: {self._entrance.refused}; {_GOES_ON}"
-        return f"the page at BACKSTAY_URL answers HTTP {status}"
+            return f"the page at {self._page} does not let this chat in: {self._entrance.refused}; {_GOES_ON}"
+        return f"the page at {self._page} answers HTTP {status}"
 
     async def _take(self, parts: AsyncIterator[bytes]) -> bool:
         """Read to the end of the connection; return whether the run has ended."""

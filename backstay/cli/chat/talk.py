@@ -13,11 +13,12 @@ from backstay.cli.chat.turn import Turn
 from backstay.cli.chat.turns import Turns, new_session
 from backstay.cli.exit_codes import DETACHED
 from backstay.cli.flags import By, User
+from backstay.cli.local.serving import serving_beside
 from backstay.cli.render import ending_lines, result_text
 from backstay.cli.run import Filesystem, Limits, ModelName, ProfileName, Shell, Workspace
 from backstay.cli.session import account_name, session
 from backstay.client import Backstay, Run
-from backstay.errors import BackstayError, RunTerminated, SettingsInvalid, TaskInvalid
+from backstay.errors import BackstayError, Cancelled, RunTimedOut, SettingsInvalid, TaskInvalid
 from backstay.settings import Settings
 from backstay.shown import shell_words
 from backstay.task.result import Result
@@ -49,24 +50,41 @@ async def chat(
     # Where it can be signed: who has proved to have started a run may go on from it.
     fields |= {"by": None if settings.approver_key is None else by or account_name()}
     async with session(settings) as backstay:
+        page = await _page(settings, backstay)
         turns = Turns(backstay, session_id or new_session(), fields)
         await turns.find()
-        return await Talk(settings, terminal, backstay, turns, by=by or account_name()).go_on()
+        return await Talk(settings, terminal, backstay, turns, by=by or account_name(), page=page).go_on()
+
+
+async def _page(settings: Settings, backstay: Backstay) -> str | None:
+    """Return the address of the page: the operator's, or that of a `dev` beside this chat."""
+    if settings.url is not None:
+        return settings.url
+    serving = await serving_beside(settings.home, backstay.client)
+    return None if serving is None else serving.page
 
 
 class Talk:
     """Take turns with a person."""
 
     def __init__(
-        self, settings: Settings, terminal: ChatTerminal, backstay: Backstay, turns: Turns, *, by: str
+        self,
+        settings: Settings,
+        terminal: ChatTerminal,
+        backstay: Backstay,
+        turns: Turns,
+        *,
+        by: str,
+        page: str | None,
     ) -> None:
-        """Decide in the name of `by`."""
+        """Decide in the name of `by`, and read on the page what a model is saying."""
         self.settings = settings
         self.terminal = terminal
         self.turns = turns
         self.by = by
         self.leaving = False
         self._backstay = backstay
+        self._page = page
 
     async def go_on(self) -> int:
         """Take turns until the person leaves; return the exit code."""
@@ -111,14 +129,14 @@ class Talk:
     async def _follow(self, run: Run) -> None:
         editor = self.settings.environment.get("VISUAL") or self.settings.environment.get("EDITOR")
         prompt = Prompt(self.terminal, run, self.settings, by=self.by, editor=editor)
-        spoken = Spoken(self.settings.url, run.id, let_in(self.settings, self.by))
+        spoken = Spoken(self._page, run.id, let_in(self.settings, self._page, self.by))
         turn = Turn(self.terminal, run, prompt, spoken, self._steer)
         try:
             await turn.follow()
             self._show_end(turn, await run.result())
         except Detached:
             raise
-        except (TaskInvalid, RunTerminated) as error:
+        except (Cancelled, RunTimedOut, TaskInvalid) as error:
             # Nothing can go on from such a run, so the next turn goes on from the one before.
             self.turns.forget(run)
             self.terminal.say(str(error), "red")
@@ -154,8 +172,9 @@ class Talk:
     def _greet(self) -> None:
         so_far = f", {len(self.turns.runs)} turns so far" if self.turns.runs else ""
         self.terminal.say(f"session {self.turns.session}{so_far}; /help says what can be typed", "bold")
-        if self.settings.url is None:
-            self.terminal.say("what the model says is shown when it has said it: BACKSTAY_URL names no page", "dim")
+        if self._page is None:
+            why = "no page is known here; set BACKSTAY_URL to the address of one, such as http://127.0.0.1:8234"
+            self.terminal.say(f"what the model says is shown when it has said it: {why}", "dim")
 
     def _say_goodbye(self, *, works: bool) -> None:
         if works:

@@ -4,6 +4,7 @@ import re
 import uuid
 from typing import Any
 
+from temporalio.client import WorkflowExecution, WorkflowExecutionStatus
 from temporalio.service import RPCError
 
 from backstay.client import Backstay, Run
@@ -13,6 +14,8 @@ from backstay.shown import one_line
 
 _SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}")
 _MOST = 1000
+_LEFT_OUT = {WorkflowExecutionStatus.FAILED, WorkflowExecutionStatus.TERMINATED, WorkflowExecutionStatus.TIMED_OUT}
+"""How runs ended that nothing can go on from."""
 
 
 def new_session() -> str:
@@ -41,17 +44,22 @@ class Turns:
         return self.runs[-1] if self.runs else None
 
     async def find(self) -> None:
-        """Find the turns that there were."""
+        """Find the turns that there were, without those that nothing can go on from."""
         named = re.compile(rf"chat-{re.escape(self.session)}-([0-9]+)-[0-9a-f]{{6}}")
         query = f"WorkflowType = 'RunTask' AND WorkflowId STARTS_WITH 'chat-{self.session}-'"
-        found: dict[str, tuple[int, Any]] = {}
+        found: dict[str, tuple[int, WorkflowExecution]] = {}
         try:
             async for execution in self._backstay.client.list_workflows(query, limit=_MOST):
-                if (turn := named.fullmatch(execution.id)) is not None:
-                    found[execution.id] = (int(turn[1]), execution.start_time)
+                if (turn := named.fullmatch(execution.id)) is None:
+                    continue
+                # A run that continued or was reset has several executions; the newest one says how it is.
+                if execution.id not in found or found[execution.id][1].start_time < execution.start_time:
+                    found[execution.id] = (int(turn[1]), execution)
         except RPCError as error:
             raise error_from_rpc(error, "") from None
-        self.runs = [self._backstay.run(name) for name in sorted(found, key=lambda name: found[name])]
+        kept = [(turn, execution) for turn, execution in found.values() if execution.status not in _LEFT_OUT]
+        kept.sort(key=lambda each: (each[0], each[1].start_time))
+        self.runs = [self._backstay.run(execution.id) for _, execution in kept]
 
     async def start(self, text: str) -> Run:
         """Start the next turn."""

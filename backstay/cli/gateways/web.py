@@ -4,6 +4,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from backstay.cli.flags import Output
 from backstay.cli.gateways.slack import slack_beside
 from backstay.cli.session import open_store, session
 from backstay.cli.terminal import Terminal
@@ -54,6 +55,7 @@ async def link(
     *,
     by: Annotated[str, Parameter(help="The person that the link is for; decisions are recorded under this name.")],
     port: int = PORT,
+    output: Output = "text",
 ) -> int:
     """Print a link that lets one person into the page on this machine, for 12 hours.
 
@@ -68,5 +70,6 @@ async def link(
             f"BACKSTAY_WEB_IDENTITY: {settings.web_identity}; there are no links, the proxy says who people are"
         )
     token = room("gateways.web.identity").link_for(room("gateways.web.tokens").open_seals(settings), by)
-    Terminal().result(f"http://{HOST}:{port}/link/{token}")
+    address = f"http://{HOST}:{port}/link/{token}"
+    Terminal().results(output, {"link": address, "by": by}, [address])
     return 0

@@ -1,4 +1,5 @@
 """Run all parts on one machine: Temporal, a worker, the page.
 
-May import: backstay.cli, backstay.client, backstay.errors, backstay.rooms, backstay.settings, backstay.shown.
+May import: backstay.cli, backstay.client, backstay.errors, backstay.frozen, backstay.rooms, backstay.settings,
+backstay.shown.
 """

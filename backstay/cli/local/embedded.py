@@ -7,8 +7,9 @@ import secrets
 import shutil
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
@@ -24,6 +25,10 @@ _READY_S = 30.0
 _PLAIN = frozenset({"PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR"})
 """What the server needs of the environment; keys of models and approvers are none of its business."""
 _PRIVATE = 0o077
+
+
+class _TemporalEnded(SettingsInvalid):
+    """The server ended before it answered."""
 
 
 class Embedded:
@@ -88,9 +93,14 @@ async def start_temporal(
     command += [] if ui_port is None else ["--ui-disable-news-fetch"]
     own = {name: value for name, value in environment.items() if name in _PLAIN}
     own["TEMPORAL_CONFIG_FILE"] = os.devnull
-    child = await Child.start("Temporal", command, environment=own, log=log, umask=_PRIVATE)
+    start = partial(Child.start, "Temporal", command, environment=own, log=log, umask=_PRIVATE)
+    address = f"127.0.0.1:{port}"
     try:
-        await _answers(child, f"127.0.0.1:{port}", namespace)
+        child = await _answering(start, address, namespace)
+    except _TemporalEnded:
+        # Another process may have taken one of the ports that the server chose for itself.
+        child = await _answering(start, address, namespace)
+    try:
         front = None if ui_port is None else await open_front(ui_port, web_ui)
     except OSError as error:
         child.kill()
@@ -113,6 +123,17 @@ def _loopback() -> str:
     return "127.0.0.1"
 
 
+async def _answering(start: Callable[[], Awaitable[Child]], address: str, namespace: str) -> Child:
+    """Start the server and return it when its namespace answers."""
+    child = await start()
+    try:
+        await _answers(child, address, namespace)
+    except BaseException:
+        child.kill()
+        raise
+    return child
+
+
 async def _answers(child: Child, address: str, namespace: str) -> None:
     clock = asyncio.get_running_loop().time
     until = clock() + _READY_S
@@ -124,7 +145,8 @@ async def _answers(child: Child, address: str, namespace: str) -> None:
         else:
             return
     said = " / ".join(child.last) or "nothing"
-    raise SettingsInvalid(f"the embedded Temporal does not answer at {address}; it said: {said}")
+    kind = SettingsInvalid if child.process.returncode is None else _TemporalEnded
+    raise kind(f"the embedded Temporal does not answer at {address}; it said: {said}")
 
 
 def environment_for(address: str, namespace: str, environment: Mapping[str, str]) -> dict[str, str]:

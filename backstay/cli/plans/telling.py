@@ -37,7 +37,7 @@ def story_lines(story: dict[str, Any]) -> Iterator[str]:
 
 
 def _head(story: dict[str, Any]) -> Iterator[str]:
-    yield f"plan {one_line(story['plan_id'], 100)}: {one_line(story['title'], 300) or 'untitled'}"
+    yield f"plan: {one_line(story['title'], 300) or 'untitled'} (id {one_line(story['plan_id'], 100)})"
     yield f"state {_state(story)}"
     author = f", by {one_line(story['author'], 200)}" if story["author"] else ""
     made = f", made {story['created_at'][:19]}" if story["created_at"] else ""
@@ -118,7 +118,7 @@ def markdown(workflow_id: str, stories: list[dict[str, Any]], undone: list[dict[
     """Return the stories of all plans of a run as one document; whatever others wrote is escaped."""
     lines = [f"# Plans of {markdown_line(workflow_id, 300)}", ""]
     for story in stories:
-        lines += [f"## Plan {markdown_line(story['plan_id'])}: {markdown_line(story['title'] or 'untitled')}", ""]
+        lines += [f"## Plan: {markdown_line(story['title'] or 'untitled')} (id {markdown_line(story['plan_id'])})", ""]
         lines += [f"- {markdown_line(line, 4000)}" for line in _head(story)]
         lines += ["", "### Steps", ""]
         for step in story["steps"]:

@@ -1,0 +1,115 @@
+"""What a newcomer does after the first run of the example: goes on, plans first, looks for what is wrong."""
+
+import asyncio
+import json
+from contextlib import AsyncExitStack, suppress
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from backstay.cli.local.ports import free_port
+from system.locks import async_file_lock
+from tests.cli.commands import BACKSTAY, bare, environment_of, forked
+from tests.cli.screen import chatting, read_along
+from tests.cli.test_dev import nothing_left, said
+from tests.engine import share_images
+
+
+class Example:
+    """The example of `init`, beside which `dev` serves it with the scripted model and the page."""
+
+    def __init__(self, nursery, folder, environment):
+        self.nursery = nursery
+        self.folder = folder
+        self.environment = environment
+
+    async def run(self, *arguments):
+        return await forked(self.nursery, *arguments, environment=self.environment, folder=self.folder)
+
+
+@pytest_asyncio.fixture
+async def example(nursery, tmp_path):
+    folder, port, page_port = tmp_path / "example", free_port(), free_port()
+    folder.mkdir()
+    own = bare(XDG_STATE_HOME=str(tmp_path / "state"), BACKSTAY_HOME=str(share_images(tmp_path / "home")))
+    example = Example(nursery, folder, {**own, "TEMPORAL_ADDRESS": f"127.0.0.1:{port}"})
+    await example.run("init")
+    flags = ("--scripted", "--port", str(port), "--headless", "--page-port", str(page_port))
+    process = await asyncio.create_subprocess_exec(
+        *BACKSTAY, "dev", *flags, env=own, cwd=folder, stderr=asyncio.subprocess.PIPE
+    )
+    try:
+        await said(process, "backstay worker ready:")
+        yield example
+    finally:
+        with suppress(ProcessLookupError):
+            process.terminate()
+        await process.communicate()
+        await nothing_left(tmp_path)
+
+
+def notes(folder):
+    return [note["text"] for note in json.loads((folder / "notes.json").read_text(encoding="utf-8"))["notes"]]
+
+
+async def open_request(run, name):
+    """Wait until a run asks for something."""
+    async with asyncio.timeout(40):
+        while "r1" not in (await run("show", name)).out:
+            pass
+
+
+async def test_the_scripted_model_does_the_present_task_also_in_a_later_turn_and_plans_where_it_must(example):
+    run, folder = example.run, example.folder
+    first = await run("run", "Note buy pears", "--yes")
+    second = await run("run", "--continue", "last", "Note buy plums", "--yes")
+    planned = await run("run", "--continue", "last", "Note buy figs", "--mode", "plan_first", "--yes")
+    begun = await run("run", "Note no nuts", "--mode", "plan_first", "--detach")
+    await open_request(run, begun.out.strip())
+    await run("approve", begun.out.strip(), "r1", "--reject-step", "0")
+    without = await run("attach", begun.out.strip())
+
+    assert (first.code, first.out) == (0, "Noted: Buy pears\n"), first.err
+    assert (second.code, second.out) == (0, "Noted: Buy plums\n"), second.err
+    assert (planned.code, planned.out) == (0, "Noted: Buy figs\n"), planned.err
+    assert "notes.add_note" in planned.err
+    assert (without.code, without.out) == (1, "The note was not written.\n"), without.err
+    assert notes(folder) == ["Buy pears", "Buy plums", "Buy figs"]
+
+
+async def test_beside_dev_doctor_asks_the_script_and_a_chat_reads_along_on_its_page(example):
+    done = await example.run("doctor", "--all")
+    async with chatting(environment=example.environment, folder=example.folder) as screen:
+        await screen.waits_for("you>")
+        screen.enter("Note buy tea")
+        await screen.shows("[d]etach?")
+        await read_along(Path(example.environment["BACKSTAY_HOME"]), "chat-")
+        screen.enter("a")
+        await screen.shows("Noted: Buy tea")
+        await screen.waits_for("you>")
+        screen.enter("/quit")
+        assert await screen.ended() == 0
+
+    states = {line.split()[1]: line for line in done.out.splitlines()}
+    assert states["model"].startswith("ok ")
+    assert states["price"].split() == ["ok", "price", "known", "for", "scripted"]
+    assert "no page is known" not in screen.all
+    assert "no live text" not in screen.all
+
+
+@pytest.mark.parametrize("how", ["killed", "of another Temporal"])
+async def test_a_dev_that_was_killed_or_serves_another_temporal_is_not_believed(nursery, opened, tmp_path, how):
+    home = share_images(tmp_path / "home")
+    temporal = "127.0.0.1:9" if how != "killed" else opened.client.service_client.config.target_host
+    told = {"temporal": temporal, "namespace": opened.client.namespace, "script": opened.model.base_url}
+    (home / "dev.json").write_text(json.dumps(told), encoding="utf-8")
+    environment = environment_of(opened, BACKSTAY_HOME=str(home))
+    async with AsyncExitStack() as stack:
+        if how != "killed":
+            await stack.enter_async_context(async_file_lock(home / "dev.lock"))
+        done = await forked(nursery, "doctor", environment=environment, folder=tmp_path)
+
+    (missing,) = [line for line in done.out.splitlines() if line.split()[1] == "model"]
+    assert missing.startswith("missing  model")
+    assert "`backstay dev --scripted` brings its own" in missing
