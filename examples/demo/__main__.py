@@ -67,7 +67,9 @@ async def _play(terminal: Terminal, stage: Stage, *, yes: bool) -> int:
             if crashing is not None:
                 crashing.cancel()
                 await asyncio.gather(crashing, return_exceptions=True)
-        for line, style in ending_lines(result):
+        # What stands can be taken back only while Temporal is up, and that is at a terminal.
+        ending = result if terminal.interactive else result.model_copy(update={"effects": ()})
+        for line, style in ending_lines(ending):
             terminal.say(line, style)
         terminal.say()
         terminal.result(result_text(result))
@@ -117,7 +119,12 @@ def _show_books(terminal: Terminal, stage: Stage) -> None:
 
 
 async def _leave(terminal: Terminal, stage: Stage, run: Run) -> None:
-    """Print how to look at the run and how to undo it; at a terminal, keep everything running until Enter."""
+    """At a terminal, print how to look at the run and how to undo it, and keep everything running until Enter."""
+    if not terminal.interactive:
+        terminal.say()
+        terminal.say("There is no terminal, so the demo stops here, with its Temporal.", "dim")
+        terminal.say("Start it at a terminal to look at the run afterwards and to take it back.", "dim")
+        return
     # With its home named, the command obeys nothing that it finds in the folder, which nobody has trusted.
     elsewhere = f"BACKSTAY_HOME={shell_words(_near(stage.home))} "
     if not stage.is_at_home:
@@ -125,9 +132,6 @@ async def _leave(terminal: Terminal, stage: Stage, run: Run) -> None:
     terminal.say()
     terminal.say(f"Look at it:    {stage.server.page_of(run.id)}")
     terminal.say(f"Take it back:  {elsewhere}{_near(Path(sys.executable))} -m backstay undo {run.id}")
-    if not terminal.interactive:
-        terminal.say("There is no terminal, so the demo stops here, with its Temporal.", "dim")
-        return
     await terminal.ask("Everything stays up until you press Enter. Try both now; run the second in another terminal.")
     if any(recalled for _, _, recalled in MailboxBooks(stage.mailbox).delivered()):
         _show_books(terminal, stage)

@@ -156,8 +156,7 @@ class Stage:
             "BACKSTAY_MODEL": self.model,
         }
         if self.page is not None:
-            # Temporal has taken its ports by now.
-            self.page_url = f"http://127.0.0.1:{free_port(8234)}"
+            self.page_url = f"http://127.0.0.1:{free_port()}"
             own |= {"BACKSTAY_URL": self.page_url, "BACKSTAY_WEB_UI_URL": str(self.server.ui), **self.page}
         if self._metrics:
             own["BACKSTAY_METRICS_ADDRESS"] = self._metrics

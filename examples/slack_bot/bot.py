@@ -15,9 +15,8 @@ from backstay.client.run import signed
 
 ENV = dict(os.environ)  # noqa: TID251 - a separate program, configured by its environment
 app = AsyncApp(token=ENV["SLACK_BOT_TOKEN"], signing_secret=ENV["SLACK_SIGNING_SECRET"])
-slack = app.client
+slack, VERDICTS, posts = app.client, ("approve", "reject"), {}
 slack.base_url = ENV.get("SLACK_API_URL", slack.base_url)
-VERDICTS, posts = ("approve", "reject"), {}
 
 
 async def take(http: web.Request) -> web.Response:
@@ -33,7 +32,8 @@ async def take(http: web.Request) -> web.Response:
         calls = [f"{call['tool']} {json.dumps(call['arguments'])}\n{call['undo_how']}" for call in asked["calls"]]
         text = "\n\n".join([f"{became}: {asked['question']}", *calls])
         blocks = [SectionBlock(text=PlainTextObject(text=text[:3000]))]
-        if notice["event"] == "asked" and "approve" in asked["options"] and len(text) <= 3000:
+        hidden = len(text) > 3000 or any(c["clipped"] for c in asked["calls"]) or (asked["proposal"] or {}).get("more")
+        if notice["event"] == "asked" and "approve" in asked["options"] and not hidden:
             blocks.append(ActionsBlock(elements=[ButtonElement(text=v, action_id=v, value=value) for v in VERDICTS]))
         send = slack.chat_update if post else slack.chat_postMessage
         post["ts"] = (await send(channel=ENV["SLACK_CHANNEL"], text=became, blocks=blocks, **post))["ts"]
@@ -45,14 +45,14 @@ async def take(http: web.Request) -> web.Response:
 async def press(ack: AsyncAck, action: dict, body: dict, respond: AsyncRespond) -> object:
     """Send a verdict to the run, signed in the name of the person who pressed."""
     await ack()
-    user = (await slack.users_info(user=body["user"]["id"]))["user"]
-    if not user.get("is_email_confirmed"):
-        return await respond("Confirm your e-mail address first.", replace_original=False)
+    user, team = (await slack.users_info(user=body["user"]["id"]))["user"], (await slack.auth_test())["team_id"]
+    if user.get("team_id") != team or user.get("is_restricted") or not user.get("is_email_confirmed"):
+        return await respond("Only members with a confirmed e-mail address decide.", replace_original=False)
     async with connect() as backstay:
         bound = Binding(namespace=backstay.client.namespace, update="approval", **json.loads(action["value"]))
-        said = {"request_id": bound.request_id, "verdict": action["action_id"], "by": user["profile"]["email"]}
-        proven = signed(ENV["BACKSTAY_APPROVER_KEY"].encode(), bound, said)
-        return await backstay.client.get_workflow_handle(bound.workflow_id).signal("approval", proven)
+        said = {"request_id": bound.request_id, "verdict": action["action_id"], "by": user["profile"]["email"].lower()}
+        run = backstay.client.get_workflow_handle(bound.workflow_id)
+        return await run.signal("approval", signed(ENV["BACKSTAY_APPROVER_KEY"].encode(), bound, said))
 
 
 server = app.server(port=int(ENV.get("PORT", "3000")), path="/slack/events")

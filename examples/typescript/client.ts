@@ -12,12 +12,14 @@ import { loadClientConnectConfig } from "@temporalio/envconfig";
 interface Call {
   tool: string;
   arguments: Record<string, unknown>;
+  clipped: number;
   undo_how: string | null;
 }
 interface Request {
   id: string;
   question: string;
   calls: Call[];
+  proposal: { more?: number } | null;
   options: string[];
   args_digest: string;
 }
@@ -75,8 +77,10 @@ while (open) {
     for (const call of request.calls) {
       console.error(`  ${call.tool} ${JSON.stringify(call.arguments)}\n  undo: ${call.undo_how ?? "not possible"}`);
     }
-    if (!request.options.includes("approve")) {
-      console.error(`answer it with: backstay show ${run.workflowId}`);
+    // Nobody approves here what is too long to be shown whole.
+    const hidden = request.calls.some((call) => call.clipped > 0) || (request.proposal?.more ?? 0) > 0;
+    if (hidden || !request.options.includes("approve")) {
+      console.error(`see all of it, and how to answer: backstay show ${run.workflowId} ${request.id}`);
       continue;
     }
     process.stderr.write("approve? [y/n] ");

@@ -16,6 +16,7 @@ from backstay.cli.local.ports import free_port
 from backstay.testing import Reply
 from tests.docs.blocks import HOUSE
 from tests.engine import ended, pending
+from tests.signing import signed
 from tests.slack_server import open_slack
 
 BOT = HOUSE / "examples/slack_bot/bot.py"
@@ -150,18 +151,25 @@ async def test_forged_and_old_notices_and_people_without_a_confirmed_address_cha
         await tell(hook, handle, "asked", request)
         asked = await slack.message("asked:")
         assert (await slack.press(asked, "approve", secret="another")).status == 401
-        slack.add_user("U1", "ana@example.com", confirmed=False)
-        await slack.press(asked, "approve")
-        await slack.message("Confirm your e-mail address first.")
+        for more in ({"confirmed": False}, {"team_id": "T9"}, {"is_restricted": True}):
+            slack.add_user("U1", "ana@example.com", **more)
+            before = len(slack.messages)
+            await slack.press(asked, "approve")
+            await slack.message("Only members with a confirmed e-mail address decide.", after=before)
         assert (await pending(handle))[0]["decided"] == []
         await handle.terminate("the test is over")
 
 
-async def test_what_is_too_long_for_a_message_has_no_buttons(temporal, open_engine):
-    calls = Reply(calls=[("mail__send_email", {"to": "a@x.example", "subject": "s", "body": "word " * 300})] * 3)
-    async with bot(temporal) as (slack, hook), open_engine([calls], **told_to(hook)) as engine:
+async def test_what_is_too_long_for_a_message_or_a_request_has_no_buttons(temporal, open_engine):
+    several = Reply(calls=mail("word " * 300).calls * 3)
+    async with bot(temporal) as (slack, hook), open_engine([several, mail("x" * 2500)], **told_to(hook)) as engine:
         handle = await engine.start("write to a")
-        assert (await slack.message("asked:")).buttons == []
+        asked = await slack.message("asked:")
+        assert asked.buttons == []
+        (request,) = await pending(handle)
+        decision = {"request_id": request["id"], "verdict": "reject", "by": "ana@example.com"}
+        await handle.execute_update("decide", await signed(handle, decision, key=APPROVER_KEY))
+        assert (await slack.message("asked:", after=1)).buttons == []
         await handle.terminate("the test is over")
 
 

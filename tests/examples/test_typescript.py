@@ -74,6 +74,16 @@ async def test_a_client_in_typescript_starts_a_run_decides_what_it_asks_and_prin
         assert (decided["by"], decided["verdict"]) == ("ana@example.com", "approve")
 
 
+async def test_what_is_too_long_to_be_told_whole_is_not_decided_there(program, open_engine):
+    long = Reply(calls=[("mail__send_email", {"to": "a@x.example", "subject": "hello", "body": "x" * 2500})])
+    policy = 'ask: [{tool: "mail.send_email", timeout: 3s}]'
+    async with open_engine([long, Reply(calls=[("finish", {"summary": "done"})])], policy=policy) as engine:
+        code, _, complained = await ran(program, engine, TEXT, "ana@example.com", typed="y\n")
+    assert (code, "approve? [y/n]" in complained) == (0, False), complained
+    assert f"how to answer: backstay show {complained.split()[1]} r1" in complained
+    assert engine.mailbox.requests("send_email") == 0
+
+
 async def test_it_says_what_a_person_rejected_and_what_is_wrong(program, open_engine):
     async with open_engine(rules) as engine:
         _, said, complained = await ran(program, engine, TEXT, "ana@example.com", typed="n\n")
