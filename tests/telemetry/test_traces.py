@@ -84,6 +84,12 @@ async def test_the_demo_is_one_trace_from_its_client_to_models_tools_servers_and
         run.said["backstay.cost_usd"], abs=1e-9
     )
     assert all(chat.said["gen_ai.usage.output_tokens"] and chat.said["backstay.cost_usd"] > 0 for chat in chats)
+    for chat in chats:
+        assert (chat.said["gen_ai.operation.name"], chat.said["gen_ai.provider.name"]) == ("chat", "openai")
+        assert chat.said["gen_ai.request.model"] == chat.name.removeprefix("chat ") != ""
+        assert chat.said["gen_ai.usage.input_tokens"] > 0
+    for tokens in ("gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"):
+        assert sum(chat.said[tokens] for chat in chats) == run.said[tokens]
     assert run.said["backstay.outcome"] == "completed"
     assert len(tools) == 8
     for tool in tools:
