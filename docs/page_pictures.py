@@ -5,13 +5,13 @@ The texts tell a test whether the pictures show the page as it is now.
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from playwright.async_api import Browser, Page
+from playwright.async_api import Browser
 
 from backstay.client import Backstay, Run, connect
 from backstay.settings import Settings
@@ -28,7 +28,7 @@ SECRETS = {
     "BACKSTAY_WEB_SECRET": "signs-the-links-in-the-pictures",
     "BACKSTAY_APPROVER_KEY": "signs-the-decisions-in-the-pictures",
 }
-WIDTH, PHONE_WIDTH = 1240, 390
+WIDTH, PHONE_WIDTH, HEIGHT = 1240, 390, 800
 _WAIT_S = 60
 _POLL_S = 0.2
 LETTER: dict[str, Any] = {
@@ -83,18 +83,17 @@ class Shot:
 
     name: str
     path: str
-    height: int
     dark: bool = False
     phone: bool = False
 
 
 SHOTS = (
-    Shot("page-inbox", "/", 980),
-    Shot("page-request", "/requests/november-reminders/r1", 1500),
-    Shot("page-plan", "/requests/one-letter/r1", 1500),
-    Shot("page-run", "/runs/october-reminders", 1500),
-    Shot("page-dark", "/runs/november-reminders", 1100, dark=True),
-    Shot("page-phone", "/requests/thank-you/r1", 1280, phone=True),
+    Shot("page-inbox", "/"),
+    Shot("page-request", "/requests/november-reminders/r1"),
+    Shot("page-plan", "/requests/one-letter/r1"),
+    Shot("page-run", "/runs/october-reminders"),
+    Shot("page-dark", "/runs/november-reminders", dark=True),
+    Shot("page-phone", "/requests/thank-you/r1", phone=True),
 )
 
 
@@ -119,7 +118,7 @@ async def _act(backstay: Backstay) -> None:
     refused, asked = await begin("second-letter", BO, {"plan": {**LETTER, "title": "Remind Fairway Bakery again"}})
     await refused.reject(asked, by=CY, stop=True, comment="They have paid yesterday.")
     await refused.result()
-    await begin("november-reminders", ANA, {"text": REMIND.format(60), "session_id": "accounts"})
+    await begin("november-reminders", ANA, {"text": REMIND.format(100), "session_id": "accounts"})
     await begin("one-letter", BO, {"plan": LETTER})
     await begin("thank-you", CY, {"plan": ONE})
 
@@ -143,7 +142,7 @@ async def _scene(home: Path) -> AsyncGenerator[str]:
 async def _taken(browser: Browser, link: str, shot: Shot, file: Path | None) -> str:
     """Look at a page, save the picture if a file is named, and return what can be read there."""
     context = await browser.new_context(
-        viewport={"width": PHONE_WIDTH if shot.phone else WIDTH, "height": shot.height},
+        viewport={"width": PHONE_WIDTH if shot.phone else WIDTH, "height": HEIGHT},
         device_scale_factor=2 if shot.phone else 1,
         color_scheme="dark" if shot.dark else "light",
         reduced_motion="reduce",
@@ -153,26 +152,20 @@ async def _taken(browser: Browser, link: str, shot: Shot, file: Path | None) -> 
         await page.goto(link)
         await page.goto(link.partition("/link/")[0] + shot.path)
         await page.wait_for_load_state("load")
-        text = await _text(page)
+        text = steady(await page.locator("main").inner_text())
         if file is not None:
-            await page.screenshot(path=file, animations="disabled", caret="hide")
+            await page.screenshot(path=file, full_page=True, animations="disabled", caret="hide")
         return text
     finally:
         await context.close()
 
 
-async def _text(page: Page) -> str:
-    """Return what can be read on a page, without what differs each time."""
-    text = await page.locator("main").inner_text()
-    for pattern, word in UNSTEADY:
+def steady(text: str, unsteady: Sequence[tuple[str, str]] = UNSTEADY) -> str:
+    """Return what can be read somewhere, without what differs each time."""
+    for pattern, word in unsteady:
         text = re.sub(pattern, word, text)
     lines = [" ".join(line.split()) for line in text.splitlines()]
     return "\n".join(line for line in lines if line) + "\n"
-
-
-def same(text: str, other: str) -> bool:
-    """Return whether two texts hold the same lines; calls that are made at once may come in any order."""
-    return sorted(text.splitlines()) == sorted(other.splitlines())
 
 
 async def take(home: Path, images: Path | None = None) -> dict[str, str]:

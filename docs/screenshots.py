@@ -23,11 +23,10 @@ from backstay.task.task import Task
 from docs import page_pictures
 from docs.browser import open_browser, picture
 from docs.dashboard.picture import take as take_dashboard
+from docs.pictures import IMAGES, ROOT, keep
 from docs.slack_blocks import page_of
 from examples.demo.stage import Stage
 
-ROOT = Path(__file__).resolve().parent.parent
-IMAGES = ROOT / "docs" / "images"
 TASK = "Remind every customer with an invoice overdue by more than 60 days, and tell me the total."
 LETTER: dict[str, Any] = {
     "title": "Remind Fairway Bakery",
@@ -46,6 +45,15 @@ LETTER: dict[str, Any] = {
 }
 COLUMNS, LINES = 118, 64
 PAUSE_S = 0.5
+UNSTEADY = (
+    (r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "ID"),
+    (r"\bchat-[0-9a-f]{8}-\d+-[0-9a-f]{6}\b", "ID"),
+    (r"\bmail-\d+\b", "ID"),
+    (r"\b[A-Z][a-z]{2} \d{1,2} at \d\d:\d\d\b", "TIME"),
+    *page_pictures.UNSTEADY,
+    (r"(?<![\d:])\d\d:\d\d\b", "TIME"),
+)
+"""What differs each time in a chat and in Slack; mails that are sent at once come in any order."""
 
 
 def tmux(*words: str) -> str:
@@ -62,15 +70,30 @@ async def terminal(stage: Stage, browser: Browser, path: Path) -> None:
     await _drawn(browser, path, await _screen(stage, f"run '{TASK}'", [("", "[a]pprove")]), until="pprove")
 
 
-async def chat(stage: Stage, browser: Browser, path: Path) -> None:
-    """Talk with an agent until it has done what was asked, and picture what stands there."""
-    typed = [("", "you>"), (TASK, "[a]pprove"), ("a", "take them back")]
-    await _drawn(browser, path, await _screen(stage, "chat --by ana@example.com", typed), until="completed")
+async def chat(stage: Stage, browser: Browser, path: Path) -> str:
+    """Talk with an agent until it has done what was asked, and picture what stands there; return what can be read."""
+    # Behind the request, which fills the screen, the mark stands there again only at the end.
+    typed = [("", "you>"), (TASK, "[a]pprove"), ("a", "you>")]
+    screen = await _screen(stage, f"chat --by {page_pictures.ANA}", typed)
+    await _drawn(browser, path, screen, until="completed")
+    return chat_words(Text.from_ansi(screen).plain)
+
+
+def read_at_once(stage: Stage) -> dict[str, str]:
+    """Return an environment for commands that names no page: where words that are read along break, differs."""
+    return {name: value for name, value in stage.environment.items() if name != "BACKSTAY_URL"}
+
+
+def chat_words(screen: str) -> str:
+    """Return what can be read on a screen, without what differs each time; a terminal breaks lines at its width."""
+    lines = (line.rstrip() for line in screen.splitlines())
+    whole = "".join(line if len(line) == COLUMNS else f"{line}\n" for line in lines)
+    return page_pictures.steady(whole, UNSTEADY)
 
 
 async def _screen(stage: Stage, words: str, typed: list[tuple[str, str]]) -> str:
     """Run a command in a terminal, type each line, and wait for what it leads to; return the screen at the end."""
-    environment = " ".join(f"{name}={value}" for name, value in stage.environment.items() if "'" not in value)
+    environment = " ".join(f"{name}={value}" for name, value in read_at_once(stage).items() if "'" not in value)
     command = f"cd {ROOT} && {environment} {sys.executable} -m backstay {words}"
     tmux("new-session", "-d", "-x", str(COLUMNS), "-y", str(LINES), "bash", "--norc", "-c", command)
     screen = ""
@@ -114,8 +137,11 @@ async def web_ui(stage: Stage, browser: Browser) -> None:
         await picture(browser, page, IMAGES / "web-ui-done.png", **size, until="close the run")
 
 
-async def slack(stage: Stage, browser: Browser) -> None:
-    """Picture what our gateway posts to Slack of a request, drawn by us: there is no workspace."""
+async def slack(stage: Stage, browser: Browser, path: Path | None = None) -> str:
+    """Draw what our gateway posts to Slack of a request, as there is no workspace, and return what can be read.
+
+    With a path, save the picture there.
+    """
     async with connect(stage.server.address, namespace=stage.server.namespace) as backstay:
         run = await backstay.start(Task.model_validate({"plan": LETTER}))
         async with asyncio.timeout(60):
@@ -125,7 +151,16 @@ async def slack(stage: Stage, browser: Browser) -> None:
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "slack.html"
         page.write_text(page_of(run.id, pending[0]), encoding="utf-8")
-        await picture(browser, page.as_uri(), IMAGES / "slack.png", width=1270, height=930, until="Reject")
+        if path is not None:
+            await picture(browser, page.as_uri(), path, width=1270, height=980, until="Reject")
+        async with await browser.new_page() as tab:
+            await tab.goto(page.as_uri())
+            return page_pictures.steady(await tab.locator("main").inner_text(), UNSTEADY)
+
+
+def stage_for(home: Path) -> Stage:
+    """Return the demo's stage, with a page, on a day when the mailbox always holds the same invoices."""
+    return Stage(home, Settings.load(None), crash=False, page=page_pictures.SECRETS, today=page_pictures.DAY)
 
 
 async def main() -> None:
@@ -133,20 +168,20 @@ async def main() -> None:
     IMAGES.mkdir(exist_ok=True)
     settings = Settings.load()
     settings.claim_home()
-    stage = Stage(ROOT / ".backstay" / "screenshots", settings, crash=False, page=page_pictures.SECRETS)
+    stage, shown = stage_for(ROOT / ".backstay" / "screenshots"), {}
     try:
         await stage.set_up()
         async with open_browser() as browser:
             await terminal(stage, browser, IMAGES / "terminal.png")
-            await chat(stage, browser, IMAGES / "chat.png")
+            shown["chat"] = await chat(stage, browser, IMAGES / "chat.png")
             await web_ui(stage, browser)
-            await slack(stage, browser)
+            shown["slack"] = await slack(stage, browser, IMAGES / "slack.png")
     finally:
         await stage.take_down()
-    for name, text in (await page_pictures.take(ROOT / ".backstay" / "pictures", IMAGES)).items():
-        (IMAGES / f"{name}.txt").write_text(text, encoding="utf-8")
-    text = await take_dashboard(ROOT / ".backstay" / "pictures", IMAGES / "dashboard.png")
-    (IMAGES / "dashboard.txt").write_text(text, encoding="utf-8")
+    shown |= await page_pictures.take(ROOT / ".backstay" / "pictures", IMAGES)
+    shown["dashboard"] = await take_dashboard(ROOT / ".backstay" / "pictures", IMAGES / "dashboard.png")
+    for name, text in shown.items():
+        keep(name, text)
 
 
 if __name__ == "__main__":

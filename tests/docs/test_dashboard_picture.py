@@ -7,15 +7,11 @@ import pytest
 from docs.dashboard.drawing import Window, page_of, words
 from docs.dashboard.picture import dashboard
 from docs.dashboard.prometheus import Prometheus
-from tests.engine import ROOT
-
-IMAGES = ROOT / "docs" / "images"
-STALE = "docs/images/dashboard.png shows the dashboard as it was; take it anew with `make screenshots`, and look at it"
+from docs.pictures import fault_of
 
 
 def test_what_the_picture_of_the_dashboard_shows_is_what_its_file_has():
-    assert (IMAGES / "dashboard.png").is_file()
-    assert (IMAGES / "dashboard.txt").read_text(encoding="utf-8") == words(dashboard()), STALE
+    assert not fault_of("dashboard", words(dashboard()))
 
 
 def panel(changed):
